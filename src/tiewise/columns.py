@@ -1,0 +1,186 @@
+"""Columns: ids as codes, numbers as float64, and the data frames of others, without importing any of them.
+
+What enters Tiewise from memory passes here once and is checked here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.errors import InputError, MissingExtraError
+
+__all__ = [
+    "Codes",
+    "Floats",
+    "check_number",
+    "data_frame",
+    "descending",
+    "encode",
+    "frame_columns",
+    "identifier",
+    "need",
+    "numbers",
+    "positions",
+    "project",
+    "sorted_lists",
+]
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def identifier(value: object, what: str) -> str:
+    """An id as text: text stays, integers and bytes are converted, anything else is an error."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    if isinstance(value, bytes):
+        return value.decode()
+    raise InputError(f"The {what} id {value!r} is a {type(value).__name__}. Ids are text or integers.")
+
+
+def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
+    """Integer codes and the ids they stand for.
+
+    >>> encode(["b", "a", "b"], "document")
+    (array([0, 1, 0]), ['b', 'a'])
+    """
+    values = _host(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low > 8 * len(values) + 1024:
+            distinct, codes = np.unique(values, return_inverse=True)
+            return codes, [str(value) for value in distinct.tolist()]
+        seen = np.zeros(high - low + 1, dtype=np.int64)
+        seen[values - low] = 1
+        return (np.cumsum(seen) - 1)[values - low], [str(low + i) for i in np.flatnonzero(seen).tolist()]
+    listing = values.tolist() if hasattr(values, "tolist") else list(values)
+    if not set(map(type, listing)) <= {str}:
+        listing = [identifier(value, what) for value in listing]
+    index: defaultdict[str, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(index.__getitem__, listing), np.int64, len(listing))
+    return codes, list(index)
+
+
+def numbers(values: Any, what: str) -> Floats:
+    """A column of numbers as float64; text and integers beyond 2**53 are errors."""
+    array = np.asarray(_host(values))
+    if array.ndim != 1:
+        raise InputError(f"The {what}s have shape {array.shape}. Give one flat column.")
+    if array.dtype.kind in "iu" and len(array) and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:
+        raise InputError(
+            f"An integer {what} beyond 2**53 has no exact float64, so distinct {what}s would tie. Scale them."
+        )
+    if array.dtype.kind in "OUSM":
+        for row, value in enumerate(array.tolist()):
+            check_number(value, f"row {row}", what)
+    return array.astype(np.float64)
+
+
+def project(values: Floats, dtype: str) -> Floats:
+    """Values rounded to a grid: ``float32``, ``float16``, ``bfloat16``, or ``decimal:n``.
+
+    >>> project(np.array([1.2345678901]), "bfloat16")
+    array([1.234375])
+    """
+    if dtype in ("float32", "float16"):
+        with np.errstate(over="ignore"):
+            return values.astype(dtype).astype(np.float64)
+    if dtype == "bfloat16":  # float32 with half of its bits, rounded to nearest, ties to even
+        with np.errstate(over="ignore"):
+            bits = values.astype(np.float32).view(np.uint32)
+        finite = np.isfinite(values)
+        rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)
+        return np.where(finite, rounded, bits).astype(np.uint32).view(np.float32).astype(np.float64)
+    if dtype.startswith("decimal:") and dtype[8:].isdigit():
+        return np.round(values, int(dtype[8:]))
+    raise InputError(
+        f"Unknown score_dtype {dtype!r}. Use 'float32', 'float16', 'bfloat16' or 'decimal:n' (n decimals)."
+    )
+
+
+def positions(index: Mapping[str, int], ids: Iterable[str]) -> Codes:
+    """The position of each id in an index, −1 where it has none."""
+    return np.array([index.get(name, -1) for name in ids], dtype=np.int64)
+
+
+def descending(values: Floats, offsets: Codes) -> bool:
+    """Whether each segment of `values` never rises."""
+    rises = np.flatnonzero(values[1:] > values[:-1]) + 1
+    return bool(np.isin(rises, offsets).all()) if len(rises) else True
+
+
+def sorted_lists(values: Floats, offsets: Codes) -> Floats:
+    """Each segment of `values` in descending order, lists of one length at a time."""
+    ordered = np.empty_like(values)
+    lengths = np.diff(offsets)
+    for length in np.unique(lengths):
+        rows = offsets[:-1][lengths == length][:, None] + np.arange(length)
+        ordered[rows] = -np.sort(-values[rows], axis=1)
+    return ordered
+
+
+def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
+    """The columns of any data frame by name, each as a function that fetches it."""
+    if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):  # a polars LazyFrame
+        frame = frame.collect()
+    names = getattr(frame, "columns", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+
+        def fetch(name: str) -> Any:
+            column = frame[name]
+            return column.to_numpy() if hasattr(column, "to_numpy") else column
+
+        return {name: lambda name=name: fetch(name) for name in names}
+    if hasattr(frame, "__arrow_c_stream__"):
+        pyarrow = need("pyarrow", "An Arrow table", "arrow")
+        table = pyarrow.table(frame)
+        return {name: lambda name=name: table.column(name).to_numpy() for name in table.column_names}
+    raise InputError(
+        f"A {type(frame).__name__} is no data frame: it has neither named columns nor Arrow data."
+    )
+
+
+def need(module: str, what: str, name: str) -> Any:
+    """An optional module, or an error that says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError(what, name) from None
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """A pandas data frame, or a polars one where pandas is not installed."""
+    for library in ("pandas", "polars"):
+        try:
+            return import_module(library).DataFrame(dict(columns))
+        except ImportError:
+            continue
+    raise InputError("A data frame needs pandas or polars: pip install pandas")
+
+
+def _host(values: Any) -> Any:
+    """Torch tensors of any device and type as NumPy; anything else as it is."""
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        values = values.detach().cpu()
+        return values.double().numpy() if values.is_floating_point() else values.numpy()
+    return values
+
+
+def check_number(value: object, where: str, what: str) -> None:
+    """Raise if a value is no number, or an integer that float64 cannot hold."""
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise InputError(f"{where}: {what} {value!r} is no number.")
+    if isinstance(value, (int, np.integer)) and int(float(value)) != int(value):
+        raise InputError(
+            f"{where}: {what} {value} is an integer without an exact float64 (beyond 2**53), so distinct "
+            f"{what}s would tie. Scale them."
+        )

@@ -1,0 +1,476 @@
+"""`Run` and `Qrels`: ranked lists and judgments as frozen columns.
+
+Both are one table: rows grouped by query, ids coded as integers, one number a row (a score or a label). Row
+order within a query is the order in which the rows were given, and nothing here ever sorts by score: what a
+tie is and how it is broken is decided in `tiewise.ties` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import (
+    Codes,
+    Floats,
+    check_number,
+    data_frame,
+    descending,
+    encode,
+    frame_columns,
+    identifier,
+    numbers,
+    positions,
+    project,
+    sorted_lists,
+)
+from tiewise.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Qrels", "Run", "Source"]
+
+# The column names that data frames and Parquet files use for the same thing, ours first.
+QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
+DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id")
+SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")
+LABEL_NAMES = ("relevance", "label", "rel", "grade", "score", "gain")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a table came from: a file, its SHA-256, and the format in which it was read."""
+
+    path: str
+    sha256: str
+    format: str
+
+
+class Row(NamedTuple):
+    """A row as text, for messages."""
+
+    query: str
+    doc: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Rows grouped by query: what `Run` and `Qrels` share."""
+
+    queries: tuple[str, ...]
+    offsets: Codes  # (n_queries + 1,): rows offsets[i] to offsets[i + 1] belong to queries[i]
+    doc: Codes  # (n_rows,): codes into docs
+    docs: Sequence[str]
+    value: Floats  # (n_rows,): the score or the label
+    source: Source | None = field(default=None, kw_only=True)
+
+    noun: ClassVar[str] = "table"
+    value_names: ClassVar[tuple[str, ...]] = ()
+    # NaN has no rank, a label of NaN no gain; the message names the way out.
+    nan_advice: ClassVar[str] = "Drop the row"
+
+    # -- doors in -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_codes(
+        cls,
+        query: Codes,
+        queries: Sequence[str],
+        doc: Codes,
+        docs: Sequence[str],
+        value: Floats,
+        *,
+        where: Callable[[int], str] | None = None,
+        unique: bool = False,
+        **columns: Any,
+    ) -> Self:
+        """A table from coded columns, its rows regrouped by query where they are not yet.
+
+        `where(row)` names a row's place in the source for messages (``run.trec:17``); `unique` says that no
+        document can stand twice in a query, so that this need not be checked.
+        """
+        query, doc = np.asarray(query, dtype=np.int64), np.asarray(doc)
+        value = np.asarray(value, dtype=np.float64)
+
+        def row_of(row: int) -> Row:
+            return Row(queries[query[row]], docs[doc[row]])
+
+        _check_numbers(cls, value, row_of, where)
+        if not unique:
+            _check_duplicates(cls, query * max(len(docs), 1) + doc, row_of, where)
+        heads = np.flatnonzero(np.diff(query, prepend=-1))
+        distinct, first = np.unique(query[heads], return_index=True)
+        if len(distinct) < len(
+            heads
+        ):  # a query's rows lie apart: bring them together, in order of appearance
+            appearance = np.zeros(len(queries), dtype=np.int64)
+            appearance[distinct] = first
+            rows = np.argsort(appearance[query], kind="stable")
+            query, doc, value = query[rows], doc[rows], value[rows]
+            columns = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
+            heads = np.flatnonzero(np.diff(query, prepend=-1))
+        names = tuple(queries[code] for code in query[heads].tolist())
+        return cls(names, np.append(heads, len(query)), doc, docs, value, **columns)
+
+    @classmethod
+    def from_columns(cls, queries: Any, docs: Any, values: Any, **columns: Any) -> Self:
+        """A table from three columns of equal length: query ids, document ids and numbers.
+
+        Ids are text or integers (which become text); numbers may come from NumPy, torch or plain lists.
+        """
+        query, query_ids = encode(queries, "query")
+        doc, doc_ids = encode(docs, "document")
+        value = numbers(values, cls.value_names[0])
+        if not len(query) == len(doc) == len(value):
+            raise InputError(
+                f"Columns of different lengths: {len(query)} queries, {len(doc)} documents, {len(value)} "
+                f"{cls.value_names[0]}s. Give one of each for every row."
+            )
+        return cls.from_codes(query, query_ids, doc, doc_ids, value, **columns)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[Any, Mapping[Any, float]]) -> Self:
+        """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
+        _check_mapping(cls, table)
+        lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
+        queries = tuple(identifier(query, "query") for query in table)
+        if len(set(queries)) < len(queries):
+            raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
+        doc, docs = encode(list(chain.from_iterable(table.values())), "document")
+        value = _mapped_values(cls, table, len(doc))
+        built = cls(queries, np.concatenate([[0], np.cumsum(lengths)]), doc, docs, value)
+        _check_numbers(cls, value, built.row, None)
+        if not MappedRun.serves(table):  # distinct keys may become one id: 1 and "1"
+            _check_duplicates(cls, built.query * max(len(docs), 1) + doc, built.row, None)
+        return built
+
+    @classmethod
+    def from_frame(cls, frame: Any) -> Self:
+        """A table from a pandas or polars data frame, an Arrow table, or any Arrow stream.
+
+        Columns are found by name: ``query_id, doc_id, score`` and the names that PyTerrier (``qid, docno``),
+        MS MARCO and BEIR use for them.
+        """
+        columns = frame_columns(frame)
+        query = _pick(cls, columns, QUERY_NAMES)
+        doc = _pick(cls, columns, DOC_NAMES)
+        value = _pick(cls, columns, cls.value_names)
+        extra = {"rank": numbers(columns["rank"](), "rank")} if cls is Run and "rank" in columns else {}
+        return cls.from_columns(columns[query](), columns[doc](), columns[value](), **extra)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Any]) -> Self:
+        """A table from ``(query, document, number)`` tuples, such as ir_measures' `ScoredDoc` and `Qrel`."""
+        columns = list(zip(*rows, strict=False))
+        if columns and len(columns) < 3:
+            raise InputError(f"Rows of {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
+        queries, docs, values = columns[:3] if columns else ((), (), ())
+        return cls.from_columns(list(queries), list(docs), list(values))
+
+    # -- doors out ----------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __repr__(self) -> str:
+        queries, rows = len(self.queries), len(self)
+        return f"<{type(self).__name__}: {queries:,} queries, {rows:,} rows>"
+
+    @cached_property
+    def query(self) -> Codes:
+        """The position in `queries` of each row's query, (n_rows,)."""
+        return np.repeat(np.arange(len(self.queries)), np.diff(self.offsets))
+
+    @cached_property
+    def query_index(self) -> dict[str, int]:
+        """The position of each query id."""
+        return dict(zip(self.queries, range(len(self.queries)), strict=True))
+
+    @cached_property
+    def doc_index(self) -> dict[str, int]:
+        """The code of each document id."""
+        return dict(zip(self.docs, range(len(self.docs)), strict=True))
+
+    def row(self, row: int) -> Row:
+        """The query and the document of one row."""
+        place = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return Row(self.queries[place], self.docs[self.doc[row]])
+
+    def ids(self, rows: NDArray[Any]) -> list[str]:
+        """The document ids of some rows."""
+        return [self.docs[code] for code in self.doc[rows].tolist()]
+
+    def __iter__(self) -> Iterator[tuple[str, str, float]]:
+        for place, query in enumerate(self.queries):
+            rows = slice(int(self.offsets[place]), int(self.offsets[place + 1]))
+            docs = [self.docs[code] for code in self.doc[rows].tolist()]
+            yield from (
+                (query, doc, value) for doc, value in zip(docs, self.value[rows].tolist(), strict=True)
+            )
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """``{query: {document: number}}``, rows in their given order."""
+        table: dict[str, dict[str, float]] = {query: {} for query in self.queries}
+        for query, doc, value in self:
+            table[query][doc] = value
+        return table
+
+    def to_frame(self) -> Any:
+        """A pandas data frame (polars where pandas is missing) with our column names."""
+        queries = [self.queries[place] for place in self.query.tolist()]
+        columns = {
+            "query_id": queries,
+            "doc_id": self.ids(np.arange(len(self))),
+            self.value_names[0]: self.value,
+        }
+        return data_frame(columns)
+
+    def where(self, rows: NDArray[Any]) -> Self:
+        """The table that holds only the given rows (ascending); queries may be left with none."""
+        kept = np.zeros(len(self) + 1, dtype=np.int64)
+        kept[np.asarray(rows) + 1] = 1
+        offsets = np.cumsum(kept)[self.offsets]
+        return self._with_rows(np.asarray(rows), offsets)
+
+    def _with_rows(self, rows: NDArray[Any], offsets: Codes) -> Self:
+        return replace(self, offsets=offsets, doc=self.doc[rows], value=self.value[rows])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Table):
+    """Ranked lists: a score for each retrieved document of each query. Equal scores are ties.
+
+    >>> run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}})
+    >>> run
+    <Run: 1 queries, 3 rows>
+    >>> run.tied_share
+    0.6666666666666666
+    """
+
+    rank: NDArray[np.int64] | None = field(default=None, kw_only=True)  # the file's rank column
+    name: str | None = field(default=None, kw_only=True)  # the file's run tag
+
+    noun = "run"
+    value_names = SCORE_NAMES
+    nan_advice = "NaN has no rank; drop the row or score it -inf"
+
+    @property
+    def score(self) -> Floats:
+        """The score of each row, (n_rows,)."""
+        return self.value
+
+    @cached_property
+    def descending(self) -> bool:
+        """Whether every list already runs from its highest score to its lowest."""
+        return descending(self.value, self.offsets)
+
+    @cached_property
+    def tied_rows(self) -> int:
+        """How many rows share their score with another row of the same query."""
+        ordered = self.value if self.descending else sorted_lists(self.value, self.offsets)
+        same = np.zeros(len(ordered) + 1, dtype=bool)
+        same[1:-1] = ordered[1:] == ordered[:-1]
+        same[self.offsets] = False
+        return int(np.count_nonzero(same[1:] | same[:-1]))
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied with another, 0 to 1."""
+        return self.tied_rows / len(self) if len(self) else 0.0
+
+    def projected(self, dtype: str) -> Run:
+        """The run as a reader sees it that keeps scores as float32, float16, bfloat16 or n decimals.
+
+        >>> run = Run.from_dict({"q": {"a": 0.123456789, "b": 0.123456788}})
+        >>> run.tied_rows, run.projected("float32").tied_rows
+        (0, 2)
+        """
+        return replace(self, value=project(self.value, dtype))
+
+    def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
+        """The score and the row of every judged document, NaN and −1 where it was not retrieved.
+
+        `places` holds the position in this run of each query of `qrels`, −1 if missing.
+        """
+        code = np.fromiter((self.doc_index.get(doc, -1) for doc in qrels.docs), np.int64, len(qrels.docs))
+        place, wanted = places[qrels.query], code[qrels.doc]
+        rows = np.full(len(qrels), -1)
+        judged = np.flatnonzero((place >= 0) & (wanted >= 0))
+        if len(judged):
+            mark = np.zeros(len(self.docs), dtype=bool)
+            mark[wanted[judged]] = True
+            candidates = np.flatnonzero(mark[self.doc])  # judged for some query, not yet for theirs
+            query = np.searchsorted(self.offsets, candidates, side="right") - 1
+            have = query * len(self.docs) + self.doc[candidates]
+            want = place[judged] * len(self.docs) + wanted[judged]
+            order = np.argsort(have)
+            have = have[order]
+            at = np.minimum(np.searchsorted(have, want), max(len(have) - 1, 0))
+            hit = have[at] == want if len(have) else np.zeros(len(want), dtype=bool)
+            rows[judged[hit]] = candidates[order[at[hit]]]
+        score = np.where(rows >= 0, self.value[rows] if len(self) else np.nan, np.nan)
+        return score, rows
+
+    def judged_only(self, qrels: Qrels) -> Run:
+        """The run without its unjudged documents (a condensed list)."""
+        places = positions(self.query_index, qrels.queries)
+        _, rows = self.find(qrels, places)
+        return self.where(np.sort(rows[rows >= 0]))
+
+    def to_frame(self) -> Any:
+        """A data frame with the columns query_id, doc_id, score."""
+        return super().to_frame()
+
+    def _with_rows(self, rows: NDArray[Any], offsets: Codes) -> Run:
+        rank = None if self.rank is None else self.rank[rows]
+        return replace(self, offsets=offsets, doc=self.doc[rows], value=self.value[rows], rank=rank)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Qrels(Table):
+    """Judgments: a label for each judged document of each query. Labels may be fractional or negative.
+
+    >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}})
+    <Qrels: 1 queries, 2 rows>
+    """
+
+    noun = "qrels"
+    value_names = LABEL_NAMES
+    nan_advice = "A label is a number; drop the row if it was not judged"
+
+    @property
+    def label(self) -> Floats:
+        """The label of each row, (n_rows,)."""
+        return self.value
+
+
+class MappedRun:
+    """A run still in the user's ``{query: {document: score}}``: no id is coded, nothing but scores is copied.
+
+    It answers what `tiewise.ties` asks of a `Run`, several times faster than a `Run` can be built.
+    """
+
+    rank = None
+
+    def __init__(self, table: Mapping[str, Mapping[str, float]]):
+        _check_mapping(Run, table)
+        self._table = table
+        self.queries = tuple(table)
+        lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
+        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
+        self.value = _mapped_values(Run, table, int(lengths.sum()))
+        _check_numbers(Run, self.value, self._row, None)
+
+    @staticmethod
+    def serves(table: Mapping[Any, Any]) -> bool:
+        """Whether the ids of a mapping are text already, so that they can be looked up as they are."""
+        return all(type(query) is str for query in table) and all(
+            type(next(iter(docs), "")) is str for docs in table.values() if isinstance(docs, Mapping)
+        )
+
+    def _row(self, row: int) -> Row:
+        place = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return Row(
+            self.queries[place], list(self._table[self.queries[place]])[row - int(self.offsets[place])]
+        )
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @cached_property
+    def query_index(self) -> dict[str, int]:
+        """The position of each query id."""
+        return dict(zip(self.queries, range(len(self.queries)), strict=True))
+
+    @cached_property
+    def descending(self) -> bool:
+        """Whether every list already runs from its highest score to its lowest."""
+        return descending(self.value, self.offsets)
+
+    def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, None]:
+        """The score of every judged document, NaN where it was not retrieved."""
+        nothing: Mapping[str, float] = {}
+        score = np.full(len(qrels), np.nan)
+        docs, offsets = qrels.ids(np.arange(len(qrels))), qrels.offsets.tolist()
+        for i, query in enumerate(qrels.queries):
+            get = self._table.get(query, nothing).get
+            low, high = offsets[i], offsets[i + 1]
+            score[low:high] = [get(doc, np.nan) for doc in docs[low:high]]
+        return score, None
+
+    def to_run(self) -> Run:
+        """The same run with coded ids."""
+        return Run.from_dict(self._table)
+
+
+def _pick(cls: type[Table], columns: Mapping[str, Any], names: Sequence[str]) -> str:
+    for name in names:
+        if name in columns:
+            return name
+    raise InputError(
+        f"The {cls.noun} has no column '{names[0]}' (or {', '.join(names[1:4])} ...). "
+        f"It has: {', '.join(columns) or 'none'}."
+    )
+
+
+def _check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:
+    for query, docs in table.items():
+        if not isinstance(docs, Mapping):
+            raise InputError(
+                f"The {cls.noun} holds a {type(docs).__name__} for query {query!r}. "
+                f"Give {{query: {{document: {cls.value_names[0]}}}}}."
+            )
+
+
+def _mapped_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]], total: int) -> Floats:
+    try:
+        values = np.fromiter(chain.from_iterable(map(_values, table.values())), np.float64, total)
+    except (TypeError, ValueError, OverflowError):
+        values = None
+    if values is None or (np.abs(values) >= 2**53).any():
+        for query, docs in table.items():
+            for doc, value in docs.items():
+                check_number(value, f"query {query!r}, document {doc!r}", cls.value_names[0])
+    assert values is not None
+    return values
+
+
+def _values(docs: Mapping[Any, float]) -> Iterable[float]:
+    return docs.values()
+
+
+def _check_numbers(
+    cls: type[Table], value: Floats, row_of: Callable[[int], Row], where: Callable[[int], str] | None
+) -> None:
+    bad = np.flatnonzero(np.isnan(value) if cls is Run else ~np.isfinite(value))
+    if len(bad):
+        raise InputError(
+            *(
+                f"{where(row) + ': ' if where else ''}{cls.value_names[0]} '{value[row]}' for query "
+                f"'{row_of(row).query}', document '{row_of(row).doc}'. {cls.nan_advice}."
+                for row in bad[:10].tolist()
+            )
+        )
+
+
+def _check_duplicates(
+    cls: type[Table], key: Codes, row_of: Callable[[int], Row], where: Callable[[int], str] | None
+) -> None:
+    ordered = np.sort(key)
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if len(twice):
+        rows = [int(np.flatnonzero(key == one)[1]) for one in twice[:10]]
+        raise InputError(
+            *(
+                f"{where(row) + ': ' if where else ''}document '{row_of(row).doc}' stands twice in the "
+                f"{cls.noun} for query '{row_of(row).query}'. Keep one of the rows."
+                for row in rows
+            )
+        )

@@ -1,0 +1,57 @@
+"""Every error and warning that Tiewise raises; `TiewiseError` is the base of all errors.
+
+A message says what was found, where, and what to do about it. It is raised where the user's data enters, so
+that nothing further in has to doubt its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["CutWarning", "InputError", "MeasureError", "MissingExtraError", "TiewiseError", "TiewiseWarning"]
+
+
+class TiewiseError(Exception):
+    """The base of every error that Tiewise raises."""
+
+
+class InputError(TiewiseError, ValueError):
+    """A file, a table or an argument that cannot be used as given. `problems` lists what was found."""
+
+    def __init__(self, *problems: str):
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class MeasureError(TiewiseError, ValueError):
+    """A measure that is not known, or a parameter that it does not take."""
+
+
+class MissingExtraError(TiewiseError, ImportError):
+    """An optional package is needed that is not installed.
+
+    >>> print(MissingExtraError("Reading Parquet", "arrow"))
+    Reading Parquet needs an extra: pip install 'tiewise[arrow]'
+    """
+
+    def __init__(self, what: str, extra: str):
+        super().__init__(f"{what} needs an extra: pip install 'tiewise[{extra}]'")
+
+
+class TiewiseWarning(UserWarning):
+    """A result that is valid, but wider than one may think."""
+
+
+class CutWarning(TiewiseWarning):
+    """Lists that may have been cut inside a tie group, which leaves more open than their ties show."""
+
+
+def listed(items: Iterable[object], most: int = 3) -> str:
+    """The first few items in words, for a message.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    "'a', 'b', 'c' and 2 more"
+    """
+    shown = [repr(str(item)) for item in items]
+    rest = len(shown) - most
+    return ", ".join(shown[:most]) + (f" and {rest} more" if rest > 0 else "")

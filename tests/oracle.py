@@ -1,0 +1,302 @@
+"""Every measure again, naively: textbook definitions on one ordered list, and all orders of the ties tried.
+
+Nothing here is clever and nothing is imported from `src`, so agreement with it is evidence. A ranked list
+holds labels in rank order, None where a document is unjudged; `unretrieved` holds the labels of judged
+documents outside the list. No closed form appears: what ties do to a measure is found by trying every
+order.
+
+>>> estimate("RR", [3, 3], [0, 1], k=2)
+Statistics(expected=0.75, minimum=0.5, maximum=1.0, std=0.25, oblivious=0.5)
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+Label = float | None  # None = unjudged
+Labels = Sequence[Label]
+
+__all__ = ["MEASURES", "Statistics", "estimate", "orders", "value"]
+
+
+# Labels
+
+
+def relevant(label: Label, rel: float) -> bool:
+    """Whether a document is relevant: never if unjudged or labelled below 0, whatever `rel` is."""
+    return label is not None and label >= 0 and label >= rel
+
+
+def count_relevant(labels: Labels, rel: float) -> int:
+    return sum(relevant(label, rel) for label in labels)
+
+
+def judged_labels(ranked: Labels, unretrieved: Labels) -> list[float]:
+    """All judged labels, best first: the ideal list."""
+    return sorted((label for label in [*ranked, *unretrieved] if label is not None), reverse=True)
+
+
+def ratio(numerator: float, denominator: float) -> float:
+    """The quotient, and 0 where the denominator is 0 (no relevant documents, or an empty list)."""
+    return numerator / denominator if denominator else 0.0
+
+
+def linear(label: Label) -> float:
+    return 0.0 if label is None else max(label, 0.0)
+
+
+def exponential(label: Label) -> float:
+    gain = linear(label)
+    # 2^g − 1; expm1 because the subtraction would cancel for a small fractional label.
+    return 2.0**gain - 1 if gain >= 1 else math.expm1(gain * math.log(2))
+
+
+GAINS = {"linear": linear, "exp": exponential}
+
+
+def check_maximum(ranked: Labels, unretrieved: Labels, maximum: float) -> None:
+    if any(label > maximum for label in judged_labels(ranked, unretrieved)):
+        raise ValueError(f"a label exceeds max={maximum}")
+
+
+# Measures of one ordered list. `ranked[:k]` is the whole list where k is None or beyond it.
+
+
+def hits(ranked, unretrieved, k, *, rel=1):
+    return float(count_relevant(ranked[:k], rel))
+
+
+def success(ranked, unretrieved, k, *, rel=1):
+    return 1.0 if hits(ranked, unretrieved, k, rel=rel) >= 1 else 0.0
+
+
+def precision(ranked, unretrieved, k, *, rel=1):
+    return ratio(hits(ranked, unretrieved, k, rel=rel), len(ranked) if k is None else k)
+
+
+def recall(ranked, unretrieved, k, *, rel=1):
+    return ratio(hits(ranked, unretrieved, k, rel=rel), num_rel(ranked, unretrieved, k, rel=rel))
+
+
+def f_beta(ranked, unretrieved, k, *, beta, rel=1):
+    depth = len(ranked) if k is None else k
+    n_relevant = num_rel(ranked, unretrieved, k, rel=rel)
+    return ratio((1 + beta**2) * hits(ranked, unretrieved, k, rel=rel), depth + beta**2 * n_relevant)
+
+
+def f1(ranked, unretrieved, k, *, rel=1):
+    return f_beta(ranked, unretrieved, k, beta=1, rel=rel)
+
+
+def reciprocal_rank(ranked, unretrieved, k, *, rel=1):
+    for rank, label in enumerate(ranked[:k], start=1):
+        if relevant(label, rel):
+            return 1 / rank
+    return 0.0
+
+
+def average_precision(ranked, unretrieved, k, *, rel=1, norm="all"):
+    n_relevant = num_rel(ranked, unretrieved, k, rel=rel)
+    # Without a cutoff there is nothing to cap the divisor with.
+    divisor = {"all": n_relevant, "cap": n_relevant if k is None else min(n_relevant, k)}[norm]
+    precisions = [
+        count_relevant(ranked[:rank], rel) / rank
+        for rank, label in enumerate(ranked[:k], start=1)
+        if relevant(label, rel)
+    ]
+    return ratio(math.fsum(precisions), divisor)
+
+
+def r_precision(ranked, unretrieved, k, *, rel=1):
+    n_relevant = int(num_rel(ranked, unretrieved, k, rel=rel))
+    return ratio(count_relevant(ranked[:n_relevant], rel), n_relevant)
+
+
+def dcg(ranked, unretrieved, k, *, gains="linear"):
+    gain = GAINS[gains]
+    return math.fsum(gain(label) / math.log2(rank + 1) for rank, label in enumerate(ranked[:k], start=1))
+
+
+def ndcg(ranked, unretrieved, k, *, gains="linear"):
+    ideal = dcg(judged_labels(ranked, unretrieved), (), k, gains=gains)
+    return ratio(dcg(ranked, unretrieved, k, gains=gains), ideal)
+
+
+def rbp(ranked, unretrieved, k, *, p=0.8, rel=1, gains="binary", max=1):
+    if gains == "graded":
+        check_maximum(ranked, unretrieved, max)
+        payoffs = [linear(label) / max for label in ranked[:k]]
+    elif gains == "binary":
+        payoffs = [float(relevant(label, rel)) for label in ranked[:k]]
+    else:
+        raise ValueError(f"gains={gains!r}")
+    return (1 - p) * math.fsum(p ** (rank - 1) * payoff for rank, payoff in enumerate(payoffs, start=1))
+
+
+def rbp_residual(ranked, unretrieved, k, *, p=0.8):
+    top = ranked[:k]
+    unjudged = math.fsum(p ** (rank - 1) for rank, label in enumerate(top, start=1) if label is None)
+    return (1 - p) * unjudged + p ** len(top)
+
+
+def err(ranked, unretrieved, k, *, max=4):
+    check_maximum(ranked, unretrieved, max)
+    terms, still_reading = [], 1.0
+    for rank, label in enumerate(ranked[:k], start=1):
+        stops = exponential(label) / 2**max
+        terms.append(still_reading * stops / rank)
+        still_reading *= 1 - stops
+    return math.fsum(terms)
+
+
+def nerr(ranked, unretrieved, k, *, max=4):
+    ideal = err(judged_labels(ranked, unretrieved), (), k, max=max)
+    return ratio(err(ranked, unretrieved, k, max=max), ideal)
+
+
+def bpref(ranked, unretrieved, k, *, rel=1):
+    def nonrelevant(label):  # judged so: unjudged and negative labels are skipped, as in trec_eval
+        return label is not None and 0 <= label < rel
+
+    n_relevant = num_rel(ranked, unretrieved, k, rel=rel)
+    n_nonrelevant = sum(nonrelevant(label) for label in [*ranked, *unretrieved])
+    terms = []
+    for offset, label in enumerate(ranked):
+        if relevant(label, rel):
+            above = sum(nonrelevant(other) for other in ranked[:offset])
+            terms.append(1 - min(above, n_relevant) / min(n_nonrelevant, n_relevant) if above else 1.0)
+    return ratio(math.fsum(terms), n_relevant)
+
+
+def auc(ranked, unretrieved, k, *, rel=1):
+    pairs = [
+        relevant(upper, rel)  # the pair is in the right order
+        for upper, lower in itertools.combinations(ranked, 2)
+        if relevant(upper, rel) != relevant(lower, rel)
+    ]
+    return ratio(sum(pairs), len(pairs))
+
+
+def judged(ranked, unretrieved, k):
+    return ratio(sum(label is not None for label in ranked[:k]), len(ranked) if k is None else k)
+
+
+def set_precision(ranked, unretrieved, k, *, rel=1):
+    return ratio(count_relevant(ranked, rel), len(ranked))
+
+
+def set_recall(ranked, unretrieved, k, *, rel=1):
+    return ratio(count_relevant(ranked, rel), num_rel(ranked, unretrieved, k, rel=rel))
+
+
+def num_ret(ranked, unretrieved, k):
+    return float(len(ranked))
+
+
+def num_rel(ranked, unretrieved, k, *, rel=1):
+    return float(count_relevant([*ranked, *unretrieved], rel))
+
+
+# Rprec, Bpref, AUC, SetP, SetR, NumRet and NumRel have no cutoff and ignore k.
+MEASURES: dict[str, Callable[..., float]] = {
+    "nDCG": ndcg,
+    "DCG": dcg,
+    "AP": average_precision,
+    "RR": reciprocal_rank,
+    "P": precision,
+    "R": recall,
+    "F1": f1,
+    "F": f_beta,
+    "Hits": hits,
+    "Success": success,
+    "Rprec": r_precision,
+    "Bpref": bpref,
+    "AUC": auc,
+    "RBP": rbp,
+    "RBPresidual": rbp_residual,
+    "ERR": err,
+    "nERR": nerr,
+    "Judged": judged,
+    "SetP": set_precision,
+    "SetR": set_recall,
+    "NumRet": num_ret,
+    "NumRel": num_rel,
+}
+
+
+# Orders of ties, and statistics over them
+
+
+class Statistics(NamedTuple):
+    """A measure over all orders of the ties, each equally likely, and its value in the order given."""
+
+    expected: float
+    minimum: float
+    maximum: float
+    std: float  # of the population of all orders
+    oblivious: float
+
+
+def value(name: str, ranked: Labels, unretrieved: Labels = (), k: int | None = None, **params) -> float:
+    """The measure on one fully ordered list."""
+    return MEASURES[name](list(ranked), list(unretrieved), k, **params)
+
+
+def estimate(
+    name: str,
+    scores: Sequence[float],
+    labels: Labels,
+    unretrieved: Labels = (),
+    k: int | None = None,
+    **params,
+) -> Statistics:
+    """The measure's statistics over every order of the tied documents."""
+    values = [value(name, ranked, unretrieved, k, **params) for ranked in orders(scores, labels)]
+    mean = math.fsum(values) / len(values)
+    variance = math.fsum((v - mean) ** 2 for v in values) / len(values)
+    given = list(itertools.chain.from_iterable(tie_groups(scores, labels)))
+    oblivious = value(name, given, unretrieved, k, **params)
+    return Statistics(mean, min(values), max(values), math.sqrt(variance), oblivious)
+
+
+def orders(scores: Sequence[float], labels: Labels) -> Iterator[list[Label]]:
+    """Every ranked list of labels that the ties allow, each equally likely.
+
+    >>> list(orders([1, 2, 1, 1], [0, 5, 1, 0]))
+    [[5, 0, 0, 1], [5, 0, 1, 0], [5, 1, 0, 0]]
+    """
+    for arranged in itertools.product(*map(arrangements, tie_groups(scores, labels))):
+        yield list(itertools.chain.from_iterable(arranged))
+
+
+def tie_groups(scores: Sequence[float], labels: Labels) -> list[list[Label]]:
+    """The labels of each tie group, by descending score, in the given order inside a group."""
+    by_score = sorted(zip(scores, labels, strict=True), key=lambda row: row[0], reverse=True)  # stable
+    return [[label for _, label in rows] for _, rows in itertools.groupby(by_score, key=lambda row: row[0])]
+
+
+def arrangements(group: Labels) -> Iterator[tuple[Label, ...]]:
+    """The distinct orders of a group's labels.
+
+    Measures see labels only, so permutations that swap equal labels give one list. Of the n!
+    permutations of a group in which label x occurs m_x times, each distinct arrangement is the
+    image of exactly Π m_x! (permute the equal labels among themselves). That number is the same for
+    all arrangements, so they are equally likely, and a plain mean over them is the mean over all
+    permutations.
+    """
+    left = Counter(group)
+
+    def extend(prefix: tuple[Label, ...]) -> Iterator[tuple[Label, ...]]:
+        if len(prefix) == len(group):
+            yield prefix
+        for label in left:
+            if left[label]:
+                left[label] -= 1
+                yield from extend((*prefix, label))
+                left[label] += 1
+
+    return extend(())
