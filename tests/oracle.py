@@ -51,7 +51,7 @@ def linear(label: Label) -> float:
 
 def exponential(label: Label) -> float:
     gain = linear(label)
-    # 2^g − 1; expm1 because the subtraction would cancel for a small fractional label.
+    # 2^g - 1; expm1 because the subtraction would cancel for a small fractional label.
     return 2.0**gain - 1 if gain >= 1 else math.expm1(gain * math.log(2))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from itertools import count
 from typing import Any
@@ -139,14 +140,11 @@ def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
             column = frame[name]
             return column.to_numpy() if hasattr(column, "to_numpy") else column
 
-        return {name: lambda name=name: fetch(name) for name in names}
+        return {name: partial(fetch, name) for name in names}
     if hasattr(frame, "__arrow_c_stream__"):
-        pyarrow = need("pyarrow", "An Arrow table", "arrow")
-        table = pyarrow.table(frame)
-        return {name: lambda name=name: table.column(name).to_numpy() for name in table.column_names}
-    raise InputError(
-        f"A {type(frame).__name__} is no data frame: it has neither named columns nor Arrow data."
-    )
+        table = need("pyarrow", "An Arrow table", "arrow").table(frame)
+        return {name: table.column(name).to_numpy for name in table.column_names}
+    raise InputError(f"A {type(frame).__name__} is no data frame: it has neither named columns nor Arrow data.")
 
 
 def need(module: str, what: str, name: str) -> Any:

@@ -107,9 +107,7 @@ class Table:
             _check_duplicates(cls, query * max(len(docs), 1) + doc, row_of, where)
         heads = np.flatnonzero(np.diff(query, prepend=-1))
         distinct, first = np.unique(query[heads], return_index=True)
-        if len(distinct) < len(
-            heads
-        ):  # a query's rows lie apart: bring them together, in order of appearance
+        if len(distinct) < len(heads):  # a query's rows lie apart: bring them together, in order of appearance
             appearance = np.zeros(len(queries), dtype=np.int64)
             appearance[distinct] = first
             rows = np.argsort(appearance[query], kind="stable")
@@ -211,9 +209,7 @@ class Table:
         for place, query in enumerate(self.queries):
             rows = slice(int(self.offsets[place]), int(self.offsets[place + 1]))
             docs = [self.docs[code] for code in self.doc[rows].tolist()]
-            yield from (
-                (query, doc, value) for doc, value in zip(docs, self.value[rows].tolist(), strict=True)
-            )
+            yield from ((query, doc, value) for doc, value in zip(docs, self.value[rows].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """``{query: {document: number}}``, rows in their given order."""
@@ -377,9 +373,7 @@ class MappedRun:
 
     def _row(self, row: int) -> Row:
         place = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return Row(
-            self.queries[place], list(self._table[self.queries[place]])[row - int(self.offsets[place])]
-        )
+        return Row(self.queries[place], list(self._table[self.queries[place]])[row - int(self.offsets[place])])
 
     def __len__(self) -> int:
         return len(self.value)
@@ -404,6 +398,15 @@ class MappedRun:
             low, high = offsets[i], offsets[i + 1]
             score[low:high] = [get(doc, np.nan) for doc in docs[low:high]]
         return score, None
+
+    def ids(self, rows: NDArray[Any]) -> list[str]:
+        """The document ids of some rows (ascending)."""
+        places = np.searchsorted(self.offsets, rows, side="right") - 1
+        found: list[str] = []
+        for place in np.unique(places).tolist():
+            docs = list(self._table[self.queries[place]])
+            found += [docs[row] for row in (rows[places == place] - self.offsets[place]).tolist()]
+        return found
 
     def to_run(self) -> Run:
         """The same run with coded ids."""

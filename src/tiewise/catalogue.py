@@ -1,0 +1,613 @@
+"""The measures: the only file to touch in order to add one.
+
+Each class is a definition on a list without ties, Eq. (1) of `tiewise.measure`; the class attribute `aliases` holds
+the spellings of other tools. Where a class brings a `moments` of its own, it is the closed form for a tie group of
+`size` documents (`inside` of them within the cutoff) after `start` others, with `relevant` relevant documents in it
+and `seen` above it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Floats
+from tiewise.engine import Order, Urn, Urns, per
+from tiewise.errors import MeasureError
+from tiewise.measure import Measure, measure, param
+
+__all__ = [
+    "AP",
+    "AUC",
+    "DCG",
+    "ERR",
+    "F1",
+    "RBP",
+    "RR",
+    "Bpref",
+    "F",
+    "Hits",
+    "Judged",
+    "NumRel",
+    "NumRet",
+    "P",
+    "R",
+    "Rprec",
+    "SetP",
+    "SetR",
+    "Success",
+    "nDCG",
+    "nERR",
+]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Binary(Measure):
+    """Measures that tell relevant documents (label ≥ rel) from all others."""
+
+    rel: float = param(1)
+
+
+# -- counts and sets ------------------------------------------------------------------------------------------
+
+
+@measure
+class Hits(Binary):
+    """The number of relevant documents in the first k.
+
+    >>> Hits.of("(10)1", k=2)
+    Hits@2 1.0000
+    """
+
+    aliases = ("num_rel_ret", "hits_at")
+
+
+@measure
+class P(Binary):
+    """Precision: the share of relevant documents among the first k ranks, also where the list is shorter.
+
+    >>> P.of("(100)", k=2)
+    P@2 0.3333 [0.0000, 0.5000]
+    """
+
+    aliases = ("precision",)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return q.ranks(self.cutoff)
+
+
+@measure
+class R(Binary):
+    """Recall: the share of all relevant documents that stand in the first k.
+
+    >>> R.of("(10)1", k=1)
+    R@1 0.2500 [0.0000, 0.5000]
+    """
+
+    aliases = ("recall",)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return q.relevant(self)
+
+
+class _F(Binary):
+    beta: Any = 1.0
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        square = self.beta**2
+        return (q.ranks(self.cutoff) + square * q.relevant(self)) / (1 + square)
+
+
+@measure
+class F1(_F):
+    """The harmonic mean of precision and recall at k.
+
+    >>> F1.of("(10)1", k=1)
+    F1@1 0.3333 [0.0000, 0.6667]
+    """
+
+    aliases = ("f1_score",)
+
+
+@measure
+class F(_F):
+    """The weighted harmonic mean of precision and recall at k; recall counts beta times as much.
+
+    >>> F(beta=2).of("(10)1", k=1)
+    F(beta=2)@1 0.2778 [0.0000, 0.5556]
+    """
+
+    beta: float = param(1.0, above=0, shown=True)
+
+
+@measure
+class Rprec(Binary):
+    """Precision at the rank that is the number of relevant documents.
+
+    >>> Rprec.of("(10)1")
+    Rprec 0.5000
+    """
+
+    takes_cutoff = False
+    aliases = ("r-precision", "r_precision", "rprecision")
+
+    def depth(self, q: Urns) -> NDArray[Any]:
+        return np.minimum(q.length, q.relevant(self))
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return q.relevant(self)
+
+
+@measure
+class SetP(Binary):
+    """The share of relevant documents in the whole list.
+
+    >>> SetP.of("(10)1")
+    SetP 0.6667
+    """
+
+    takes_cutoff = False
+    aliases = ("set_p",)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return q.length
+
+
+@measure
+class SetR(Binary):
+    """The share of all relevant documents that the whole list holds.
+
+    >>> SetR.of("(10)1|1")
+    SetR 0.6667
+    """
+
+    takes_cutoff = False
+    aliases = ("set_recall",)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return q.relevant(self)
+
+
+@measure
+class NumRet(Measure):
+    """The number of documents retrieved, added up over queries.
+
+    >>> NumRet.of("(10)1")
+    NumRet 3.0000
+    """
+
+    takes_cutoff = False
+    total = True
+    aliases = ("num_ret",)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return np.zeros(q.n_queries)
+
+    def base(self, q: Urns) -> Floats:
+        return q.length.astype(np.float64)
+
+
+@measure
+class NumRel(Binary):
+    """The number of relevant documents judged, retrieved or not, added up over queries.
+
+    >>> NumRel.of("(10)1|1")
+    NumRel 3.0000
+    """
+
+    takes_cutoff = False
+    total = True
+    aliases = ("num_rel",)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return np.zeros(q.n_queries)
+
+    def base(self, q: Urns) -> Floats:
+        return q.relevant(self)
+
+
+@measure
+class Judged(Measure):
+    """The share of judged documents among the first k ranks.
+
+    >>> Judged.of("(1-)0", k=1)
+    Judged@1 0.5000 [0.0000, 1.0000]
+    """
+
+    def gain(self, label: Floats) -> Floats:
+        return np.ones_like(label)
+
+    def key(self, label: Floats) -> Floats:
+        return np.ones_like(label)  # a negative label is a judgment too
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return q.ranks(self.cutoff)
+
+
+# -- the first relevant document ------------------------------------------------------------------------------
+
+
+class _First(Binary):
+    """Measures that pay for the first relevant document only: payoff(r, seen) = [seen = 0] · worth(r)."""
+
+    def worth(self, rank: Floats) -> Floats:
+        raise NotImplementedError
+
+    def payoff(self, rank: Floats, seen: Floats) -> Floats:
+        return np.where(seen == 0, self.worth(rank), 0.0)
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        # The first relevant document is in slot s with chance q_s = survival_s · r/(n−s); no binomials, so that
+        # a million tied documents neither overflow nor cancel.
+        left = np.maximum(urn.size - urn.slot, 1)
+        stay = np.clip((urn.size - urn.relevant - urn.slot) / left, 0.0, 1.0)
+        survival = np.ones_like(urn.rank)
+        np.cumprod(stay[:, :-1], axis=1, out=survival[:, 1:])
+        chance = np.where(urn.within & (urn.seen == 0), survival * np.minimum(urn.relevant / left, 1.0), 0.0)
+        worth = self.worth(urn.rank)
+        mean = (chance * worth).sum(axis=1, keepdims=True)
+        missed = np.where(urn.seen == 0, np.maximum(1 - chance.sum(axis=1, keepdims=True), 0.0), 0.0)
+        return mean, (chance * (worth - mean) ** 2).sum(axis=1, keepdims=True) + missed * mean**2
+
+
+@measure
+class RR(_First):
+    """Reciprocal rank: 1 / rank of the first relevant document, 0 if it stands below k (mean: MRR).
+
+    >>> RR.of("(10)1")
+    RR 0.7500 [0.5000, 1.0000]
+    """
+
+    aliases = ("mrr", "recip_rank", "reciprocal_rank")
+
+    def worth(self, rank: Floats) -> Floats:
+        return 1.0 / rank
+
+
+@measure
+class Success(_First):
+    """1 if a relevant document stands in the first k, else 0 (hit rate; Hits counts them).
+
+    >>> Success.of("(0011)", k=2)
+    Success@2 0.8333 [0.0000, 1.0000]
+    """
+
+    aliases = ("hit_rate", "hitrate", "accuracy", "top_k_accuracy")
+
+    def worth(self, rank: Floats) -> Floats:
+        return np.ones_like(rank)
+
+
+# -- average precision ----------------------------------------------------------------------------------------
+
+
+@measure
+class AP(Binary):
+    """Average precision: the mean over all relevant documents of the precision at their rank, 0 below k (mean: MAP).
+
+    The divisor is the number of relevant documents (`norm="all"`, trec_eval's map_cut), or at most k of them
+    (`norm="cap"`, sentence-transformers).
+
+    >>> AP.of("(10)1")
+    AP 0.7083 [0.5833, 0.8333]
+    """
+
+    norm: str = param("all", choices=("all", "cap"))
+    aliases = ("map", "map_cut", "average_precision", "avg_precision")
+
+    def payoff(self, rank: Floats, seen: Floats) -> Floats:
+        return (1.0 + seen) / rank
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        relevant = q.relevant(self)
+        return relevant if self.norm == "all" or self.cutoff is None else np.minimum(relevant, self.cutoff)
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        n, r, i = urn.size, urn.relevant, urn.slot
+        a = np.where(urn.within, 1.0 / urn.rank, 0.0)
+        beta = (r - 1) / np.maximum(n - 1, 1)  # 0 if the document is alone (Yang et al., Eq. 23, is 0/0 there)
+        mean = r / n * _sum(a * (urn.seen + 1 + beta * i))
+        # Taking one constant off all n weights leaves the variance as it is, and less cancels.
+        a = np.where(urn.inside == n, np.where(urn.within, a - 1.0 / (urn.start + n), 0.0), a)
+        return mean, _ap_variance(a, urn)
+
+
+def _ap_variance(a: Floats, urn: Urn) -> Floats:
+    """The variance of Σ a_i · (relevant documents up to slot i) over the relevant slots i of a group.
+
+    The statistic is a quadratic form in the indicators of relevance; Hoeffding's decomposition under sampling without
+    replacement splits it into a linear part l and an uncorrelated rest (theory.md, Eq. 9).
+    """
+    n, r, i = urn.size, urn.relevant, urn.slot
+    beyond = n - urn.inside  # slots past the cutoff, where every term below is that of a weight of 0
+    after = np.cumsum(a[:, ::-1], axis=1)[:, ::-1] - a
+    b = np.where(urn.within, i * a + after, 0.0)
+    linear = np.where(urn.within, (urn.seen + 1) * a + (r - 1) / np.maximum(n - 2, 1) * b * (n > 2), 0.0)
+    mean = _sum(linear) / n
+    first = _sum(np.where(urn.within, linear - mean, 0.0) ** 2) + beyond * mean**2
+    total = _sum(i * a) / np.maximum(n - 1, 1)
+    alpha = np.where(urn.within, b - total, 0.0) / np.maximum(n - 2, 1)
+    squares = _sum(alpha**2) + beyond * (total / np.maximum(n - 2, 1)) ** 2
+    rest = _sum(i * a**2) - (n - 2) * squares - total**2
+    pairs = r * (r - 1) * (n - r) * (n - r - 1) / np.maximum(n * (n - 1) * (n - 2) * (n - 3), 1)
+    variance = r * (n - r) / np.maximum(n * (n - 1), 1) * first + pairs * rest
+    return np.maximum(variance, 0.0)
+
+
+# -- discounted gain ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Discounted(Measure):
+    gains: str = param("linear", choices=("linear", "exp"))
+
+    def gain(self, label: Floats) -> Floats:
+        positive = np.maximum(label, 0.0)
+        return positive if self.gains == "linear" else _exponential(positive)
+
+    def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]  # it ignores `seen`
+        return 1.0 / np.log2(rank + 1)
+
+
+@measure
+class DCG(_Discounted):
+    """Discounted cumulative gain: the sum of gains over log2(rank + 1); gains are labels, or 2^label − 1 ("exp").
+
+    >>> DCG.of("(20)1", k=2)
+    DCG@2 1.6309 [1.2619, 2.0000]
+    """
+
+
+@measure
+class nDCG(_Discounted):
+    """DCG over the DCG of the best list of all judged documents; gains are labels, or 2^label − 1 ("exp").
+
+    >>> nDCG.of("(20)10")
+    nDCG 0.8100 [0.6697, 0.9502]
+    """
+
+    aliases = ("ndcg_cut", "ndcg_burges:gains='exp'")
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return _ideal(self, q)
+
+
+@measure
+class RBP(Binary):
+    """Rank-biased precision: (1 − p) · Σ p^(rank−1) over the relevant documents; `residual` is what is unknown.
+
+    With `gains="graded"` a document counts label / max; with `gains="judged"` every judged one counts 1.
+
+    >>> RBP(p=0.5).of("(10)1")
+    RBP(p=0.5) 0.5000 [0.3750, 0.6250]
+    """
+
+    p: float = param(0.8, above=0, below=1, shown=True)
+    gains: str = param("binary", choices=("binary", "graded", "judged"))
+    max: float = param(1, above=0)
+
+    def gain(self, label: Floats) -> Floats:
+        if self.gains == "binary":
+            return Binary.gain(self, label)
+        if self.gains == "judged":
+            return np.ones_like(label)
+        return _up_to(self.max, label, self) / self.max
+
+    def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
+        return (1 - self.p) * self.p ** (rank - 1)
+
+    def companion(self) -> Measure | None:
+        return None if self.gains == "judged" else self(gains="judged")
+
+
+# -- cascades -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Cascade(Measure):
+    """A reader goes down the list and stops at a document with probability gain = (2^label − 1) / 2^max."""
+
+    max: float = param(4, above=0, shown=True)
+
+    def gain(self, label: Floats) -> Floats:
+        return _exponential(_up_to(self.max, label, self)) / 2.0**self.max
+
+    def terms(self, order: Order) -> Floats:
+        gain = self.gain(order.label)
+        return gain * order.product_before(1 - gain) / order.rank
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        reach = urn.product_above(1 - self.gain(urn.label))  # the chance to come as far as this group
+        # m_s: the mean over orders of Π(1 − gain) of the first s documents; d_s = m_s − m_{s+1}, by a recurrence
+        # of its own so that nothing cancels. Documents are added to the group one by one.
+        s = urn.slot
+        items = urn.size - urn.relevant  # those without a gain are in already: m = 1 for s ≤ items
+        m, d = np.where(s <= items, 1.0, 0.0), np.zeros_like(urn.rank)
+        for gain in np.sort(urn.gains, axis=1)[:, ::-1].T[:, :, None]:
+            added, theta = gain > 0, 1 - gain
+            m_before, d_before = np.zeros_like(m), np.zeros_like(d)
+            m_before[:, 1:], d_before[:, 1:] = m[:, :-1], d[:, :-1]
+            total = items + 1
+            d = np.where(added, (np.maximum(items - s, 0) * d + s * theta * d_before + gain * m) / total, d)
+            m = np.where(added, (np.maximum(total - s, 0) * m + s * theta * m_before) / total, m)
+            items = items + added
+        mean = reach * _sum(np.where(urn.within, d / urn.rank, 0.0))
+        return mean, reach**2 * _cascade_variance(urn)
+
+
+@measure
+class ERR(_Cascade):
+    """Expected reciprocal rank: a reader stops at a document with probability (2^label − 1) / 2^max.
+
+    >>> ERR(max=1).of("(10)1")
+    ERR(max=1) 0.4583 [0.3333, 0.5833]
+    """
+
+
+@measure
+class nERR(_Cascade):
+    """ERR over the ERR of the best list of all judged documents.
+
+    >>> nERR(max=1).of("(10)1")
+    nERR(max=1) 0.7333 [0.5333, 0.9333]
+    """
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return _ideal(self, q)
+
+
+#: Above this cost of a tie group (relevant documents × slots²) the variance of a cascade is left out.
+CASCADE_COST = 2e7
+
+
+def _cascade_variance(urn: Urn) -> Floats:
+    """The variance of Σ_s (D_s − D_{s+1}) / rank_s, where D_s = Π(1 − gain) over the first s documents of a group."""
+    variance = np.full_like(urn.start, np.nan)
+    for g in np.flatnonzero((urn.relevant * urn.inside**2)[:, 0] <= CASCADE_COST):
+        t = int(urn.inside[g, 0])
+        gains = urn.gains[g][urn.gains[g] > 0]
+        covariance = _cascade_covariance(gains, urn.size[g, 0] - len(gains), t)
+        a = 1.0 / urn.rank[g, :t]
+        b = np.append(a, 0.0) - np.append(0.0, a)  # summed by parts, the statistic is Σ b_s·D_s
+        variance[g] = max(float((np.outer(b, b) * covariance).sum()), 0.0)
+    return variance
+
+
+def _cascade_covariance(gains: Floats, blanks: float, t: int) -> Floats:
+    """Cov(D_s, D_u) for s, u = 0..t in a group of documents with these gains and `blanks` without one.
+
+    For s ≤ u, D_s is a product over a random set A of s documents, D_u over A and a set B of v = u − s others. Documents
+    are added one by one; each falls into A, into B, or into neither. What is followed is 1 − D, so that small gains do
+    not drown in 1: `dd`, `cd`, `dc` and `cc` are the means of D_s·D_u, (1−D_s)·D_u, D_s·(1−D_u), (1−D_s)·(1−D_u).
+    """
+    s, v = np.arange(t + 1.0)[:, None], np.arange(t + 1.0)[None, :]
+    dd = np.where(s + v <= blanks, 1.0, 0.0)
+    cd, dc, cc = np.zeros_like(dd), np.zeros_like(dd), np.zeros_like(dd)
+
+    def into_a(mean: Floats) -> Floats:
+        return np.vstack([np.zeros((1, t + 1)), mean[:-1]])
+
+    def into_b(mean: Floats) -> Floats:
+        return np.hstack([np.zeros((t + 1, 1)), mean[:, :-1]])
+
+    for items, gain in enumerate(gains, start=int(blanks)):
+        keep, a, b = np.maximum(items + 1 - s - v, 0) / (items + 1), s / (items + 1), v / (items + 1)
+        theta = 1 - gain
+        cc = keep * cc + b * into_b(cc + gain * cd) + a * into_a(cc + gain * (cd + dc) + gain**2 * dd)
+        cd = keep * cd + theta * (b * into_b(cd) + a * into_a(cd + gain * dd))
+        dc = keep * dc + b * into_b(dc + gain * dd) + theta * a * into_a(dc + gain * dd)
+        dd = keep * dd + theta * (b * into_b(dd) + theta * a * into_a(dd))
+    lost = dc[0]  # the mean of 1 − D_u
+    i, j = np.triu_indices(t + 1)
+    covariance = np.zeros((t + 1, t + 1))
+    covariance[i, j] = covariance[j, i] = cc[i, j - i] - lost[i] * lost[j]
+    return covariance
+
+
+# -- pairs ----------------------------------------------------------------------------------------------------
+
+
+@measure
+class Bpref(Binary):
+    """Binary preference: how rarely a judged non-relevant document stands above a relevant one (trec_eval's).
+
+    Unjudged documents, and those with a negative label, are passed over.
+
+    >>> Bpref.of("(10)1")
+    Bpref 0.2500 [0.0000, 0.5000]
+    """
+
+    takes_cutoff = False
+    takes_depth = False
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        return q.relevant(self)
+
+    def _other(self, label: Floats) -> NDArray[np.bool_]:
+        return (label >= 0) & (self.gain(label) == 0)
+
+    def _preference(self, above: Floats, relevant: Floats, other: Floats) -> Floats:
+        return 1.0 - per(np.minimum(above, relevant), np.minimum(other, relevant))
+
+    def _totals(self, q: Urns) -> tuple[Floats, Floats]:
+        return q.relevant(self), q.judged(self._other(q.ties.qrels.label))
+
+    def terms(self, order: Order) -> Floats:
+        relevant, other = self._totals(order.urns)
+        above = order.count_before(self._other(order.label))
+        return self.gain(order.label) * self._preference(above, relevant[order.query], other[order.query])
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        # With b others in the group, a relevant document has 0, 1, … b of them above it, each equally often.
+        relevant, other = (urn.of_query(total) for total in self._totals(urn.urns))
+        flags = self._other(urn.label)
+        r, b = urn.relevant, urn.sum(flags)
+        h = np.arange(b.max() + 1)[None, :]
+        there = h <= b
+        wide = np.broadcast_to(relevant, there.shape), np.broadcast_to(other, there.shape)
+        f = np.where(there, self._preference(urn.above(flags) + h, *wide), 0.0)
+        mean = _sum(f) / (b + 1)
+        squares = _sum(np.where(there, f - mean, 0.0) ** 2)
+        return r * mean, r * squares / (b + 1) * (1 + (r - 1) / (b + 2))
+
+
+@measure
+class AUC(Binary):
+    """The share of pairs of a relevant and another retrieved document that are in the right order.
+
+    >>> AUC.of("(10)1")
+    AUC 0.2500 [0.0000, 0.5000]
+    """
+
+    takes_cutoff = False
+    takes_depth = False
+    aliases = ("roc_auc",)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        relevant = q.retrieved(self.gain(q.label))
+        return relevant * (q.length - relevant)
+
+    def terms(self, order: Order) -> Floats:
+        q, gain = order.urns, self.gain(order.label)
+        relevant = q.retrieved(self.gain(q.label))[order.query]
+        below = relevant - order.count_before(gain > 0) - 1
+        return gain * (q.length[order.query] - order.rank - below)
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        n, r, q = urn.size, urn.relevant, urn.urns
+        relevant = urn.of_query(q.retrieved(self.gain(q.label)))
+        below = (urn.of_query(q.length) - urn.start - n) - (relevant - urn.seen - r)
+        return r * (below + (n - r) / 2), r * (n - r) * (n + 1) / 12
+
+
+# -- parts ----------------------------------------------------------------------------------------------------
+
+
+def _sum(values: Floats) -> Floats:
+    total: Floats = values.sum(axis=1, keepdims=True)
+    return total
+
+
+def _exponential(label: Floats) -> Floats:
+    """2^label − 1, precise for small fractional labels too."""
+    return np.where(label == np.floor(label), 2.0**label - 1, np.expm1(label * np.log(2.0)))
+
+
+def _up_to(most: float, label: Floats, who: Measure) -> Floats:
+    """Labels with negative ones at 0; an error if one exceeds the scale."""
+    if label.size and label.max() > most:
+        raise MeasureError(
+            f"{who.name}: a label of {label.max():g} exceeds max={most:g}. Give the highest label of the scale: "
+            f"{type(who).__name__}(…, max={label.max():g})."
+        )
+    return np.maximum(label, 0.0)
+
+
+def _ideal(who: Measure, q: Urns) -> Floats:
+    """The sum of a measure's terms on the best list of all judged documents."""
+    order = q.ideal
+    within = order.rank <= (np.inf if who.cutoff is None else who.cutoff)
+    return order.sum(np.where(within, who.terms(order), 0.0))

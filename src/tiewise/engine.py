@@ -1,0 +1,408 @@
+"""All arithmetic on tie groups, over all queries at once.
+
+A ranking with ties is a row of urns that empty in order. What was drawn before an urn is a fixed number, so groups
+are independent, and expectation and variance are sums over groups. For a group of m documents after s others, with
+R_g relevant in it and n relevant above it,
+
+    M   = Σ_r gain(label_r) · payoff(r, seen_{r−1}) / divisor                                            (1)
+    E   = Σ_g Σ_{j=1..m} ḡ_g · E[payoff(s+j, n+H)] / divisor,  H ~ Hypergeometric(m−1, R_g−1, j−1)       (2)
+    Var = Σ_g SS(payoff) · SS(gain) / (m−1) / divisor²,        if payoff ignores `seen`                  (3)
+    minimum, maximum, oblivious = (1) on labels sorted ascending, descending, or as given in each group  (4)
+
+Only groups that hold documents of different gain need (2) and (3). They are worked through as dense blocks, groups
+× ranks, of groups of about one size, so that memory stays bounded and sums are taken pairwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Codes, Floats
+from tiewise.errors import InputError, MeasureError
+from tiewise.estimate import Estimates
+from tiewise.ties import TieGroups
+
+if TYPE_CHECKING:
+    from tiewise.measure import Measure
+
+__all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "value"]
+
+#: How many numbers a block of tie groups may hold.
+BLOCK = 1 << 20
+#: How many random orders stand in for a variance that has no formula, and how many documents these may move.
+SAMPLES, SAMPLED_ROWS = 1000, 20_000_000
+
+
+class Order:
+    """The judged documents in one order: by query, ascending rank."""
+
+    def __init__(self, urns: Urns, query: Codes, rank: Codes, label: Floats):
+        self.urns, self.query, self.label, self.n_queries = urns, query, label, urns.n_queries
+        self.rank: Floats = rank.astype(np.float64)
+
+    def sum(self, values: NDArray[Any]) -> Floats:
+        """The sum of each query's values."""
+        return sums(self.query, values, self.n_queries)
+
+    def count_before(self, flags: NDArray[np.bool_]) -> Floats:
+        """How many flagged documents of its query stand before each document."""
+        total = np.cumsum(flags)
+        before: Floats = (total - flags - _at_head(self.query, total - flags)).astype(np.float64)
+        return before
+
+    def product_before(self, values: Floats) -> Floats:
+        """The product of the values that stand before each document in its query."""
+        out = np.ones(len(values))
+        for rows, held in _padded(np.bincount(self.query, minlength=self.n_queries)):
+            run = np.cumprod(np.where(held, values[rows], 1.0), axis=1)
+            out[rows[:, 1:][held[:, 1:]]] = run[:, :-1][held[:, 1:]]
+        return out
+
+
+class Urns:
+    """Tie groups as the measures see them: judged documents sorted into their urns."""
+
+    def __init__(self, ties: TieGroups):
+        qrels = ties.qrels
+        self.ties = ties
+        self.n_queries = len(qrels.queries)
+        self.length = ties.limit  # (n_queries,): the ranks that count
+        self._orders: dict[str, Order] = {}
+        seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
+        self._rows = seen[np.lexsort((-qrels.label[seen], ties.start[seen], qrels.query[seen]))]
+        # Arrays over the retrieved judged documents: by query, by group, by descending label.
+        self.query, self.label = qrels.query[self._rows], qrels.label[self._rows]
+        self.start, self.size = ties.start[self._rows], ties.size[self._rows]
+        new = np.ones(len(self._rows), dtype=bool)
+        new[1:] = (self.query[1:] != self.query[:-1]) | (self.start[1:] != self.start[:-1])
+        self.group: Codes = np.cumsum(new) - 1  # (n_documents,)
+        # Arrays over the tie groups that hold one of them.
+        self.first = np.flatnonzero(new)
+        self.held = np.diff(np.append(self.first, len(new)))  # judged documents in the group
+        self.group_query, self.group_start = self.query[self.first], self.start[self.first]
+        self.group_size = self.size[self.first]
+
+    def ranks(self, cutoff: int | None) -> NDArray[Any]:
+        """The cutoff for every query, or the lists' lengths without one."""
+        return self.length if cutoff is None else np.full(self.n_queries, cutoff)
+
+    def judged(self, values: NDArray[Any]) -> Floats:
+        """The sum over all judged documents of each query, retrieved or not, of values along the qrels' rows."""
+        return sums(self.ties.qrels.query, values, self.n_queries)
+
+    def relevant(self, measure: Measure) -> Floats:
+        """The number of judged documents with a gain, retrieved or not (N+)."""
+        return self.judged(measure.gain(self.ties.qrels.label) > 0)
+
+    def retrieved(self, values: NDArray[Any]) -> Floats:
+        """The sum over the retrieved judged documents of each query."""
+        return sums(self.query, values, self.n_queries)
+
+    def in_group(self, values: NDArray[Any]) -> Floats:
+        """The sum over the judged documents of each tie group."""
+        return sums(self.group, values, len(self.first))
+
+    def above_group(self, per_group: Floats) -> Floats:
+        """The sum of a count over the groups of the same query above each group."""
+        total = np.cumsum(per_group) - per_group
+        above: Floats = total - _at_head(self.group_query, total)
+        return above
+
+    # -- orders: Eq. (4) --------------------------------------------------------------------------------------
+
+    def best(self, measure: Measure) -> Order:
+        """The order that is best for a measure: by descending key in each group, unjudged documents at key 0."""
+        return self._sorted("best", measure)
+
+    def worst(self, measure: Measure) -> Order:
+        """The reverse of the best order."""
+        return self._sorted("worst", measure)
+
+    @cached_property
+    def ideal(self) -> Order:
+        """All judged documents, retrieved or not, by descending label."""
+        qrels = self.ties.qrels
+        rows = np.lexsort((-qrels.label, qrels.query))
+        rank = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1
+        return Order(self, qrels.query[rows], rank, qrels.label[rows])
+
+    def oblivious(self, order: str) -> Order:
+        """The judged documents where one fixed order puts them."""
+        if order not in self._orders:
+            if order not in self.ties.before:
+                raise InputError(f"These tie groups were counted without the order '{order}'.")
+            rank = self.start + 1 + self.ties.before[order][self._rows]
+            self._orders[order] = self._order(rank)
+        return self._orders[order]
+
+    def random(self, rng: np.random.Generator) -> Order:
+        """One random order of the documents of every group."""
+        slots = np.repeat(np.arange(len(self.first)), self.group_size)
+        shuffled = np.lexsort((rng.random(len(slots)), slots))
+        offset = np.cumsum(self.group_size) - self.group_size
+        place = np.arange(len(self.group)) - self.first[self.group]
+        rank = self.start + 1 + shuffled[offset[self.group] + place] - offset[self.group]
+        return self._order(rank)
+
+    def _order(self, rank: Codes) -> Order:
+        rows = np.lexsort((rank, self.query))
+        return Order(self, self.query[rows], rank[rows], self.label[rows])
+
+    def _sorted(self, which: str, measure: Measure) -> Order:
+        key = measure.key(self.label)
+        shared = key is self.label  # nearly every measure: one order serves them all
+        if shared and which in self._orders:
+            return self._orders[which]
+        # Documents by descending key in each group; rank counted from the group's front, or from its back for
+        # keys below those of the unjudged.
+        rows = np.lexsort((-key, self.group))
+        place = np.arange(len(rows)) - self.first[self.group]
+        back = self.held[self.group] - 1 - place
+        front = (key[rows] >= 0) == (which == "best")
+        ahead = place if which == "best" else back
+        behind = back if which == "best" else place
+        rank = np.where(front, self.start + 1 + ahead, self.start + self.size - behind)
+        again = np.lexsort((rank, self.query))
+        order = Order(self, self.query, rank[again], self.label[rows][again])
+        if shared:
+            self._orders[which] = order
+        return order
+
+    # -- blocks -----------------------------------------------------------------------------------------------
+
+    def blocks(self, gain: Floats, groups: Codes, inside: Codes) -> Iterator[Urn]:
+        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
+        order = np.argsort(inside, kind="stable")
+        groups, inside = groups[order], inside[order]
+        counts = {"relevant": self.in_group(gain != 0), "gain": self.in_group(gain), "square": self.in_group(gain**2)}
+        counts["seen"] = self.above_group(counts["relevant"])
+        low = 0
+        while low < len(groups):
+            width = max(int(inside[low]), 16) * 2
+            high = low + int(np.searchsorted(inside[low : low + max(BLOCK // width, 1)], width, side="right"))
+            high = max(high, low + 1)
+            yield Urn(self, groups[low:high], inside[low:high], gain, counts)
+            low = high
+
+
+class Urn:
+    """A block of tie groups: columns (n_groups, 1) over groups, rows (n_groups, n_slots) over their ranks."""
+
+    def __init__(self, urns: Urns, groups: Codes, inside: Codes, gain: Floats, counts: dict[str, Floats]):
+        self.urns, self._gain, self.groups = urns, gain, groups
+        self.start = self._column(urns.group_start)  #: documents above the group
+        self.size = self._column(urns.group_size)  #: documents in it
+        self.inside = inside[:, None].astype(np.float64)  #: of these, within the cutoff
+        self.relevant = self._column(counts["relevant"])  #: documents in it with a gain
+        self.seen = self._column(counts["seen"])  #: documents above it with a gain
+        self.gain = self._column(counts["gain"])  #: sum of gains
+        mean = self.gain / self.size
+        #: the sum of squared deviations of the gains, unjudged documents at 0
+        self.gain_ss = np.maximum(self._column(counts["square"]) - self.gain * mean, 0.0)
+        self.slot = np.arange(int(inside.max()), dtype=np.float64)[None, :]  #: 0, 1, … inside the group
+        self.rank = self.start + 1 + self.slot
+        self.within = self.slot < self.inside  #: whether a slot exists and lies within the cutoff
+
+    def _column(self, per_group: NDArray[Any]) -> Floats:
+        column: Floats = per_group[self.groups][:, None].astype(np.float64)
+        return column
+
+    def sum(self, values: NDArray[Any]) -> Floats:
+        """The sum in each group of values along the retrieved judged documents."""
+        return self._column(self.urns.in_group(values))
+
+    def above(self, values: NDArray[Any]) -> Floats:
+        """The sum of the same over the groups above."""
+        return self._column(self.urns.above_group(self.urns.in_group(values)))
+
+    def of_query(self, values: NDArray[Any]) -> Floats:
+        """Values along the queries."""
+        column: Floats = values[self.urns.group_query[self.groups]][:, None]
+        return column
+
+    def product_above(self, values: Floats) -> Floats:
+        """The product over the judged documents of all groups above."""
+        q = self.urns
+        before = Order(q, q.query, q.start, q.label).product_before(values)
+        return self._column(before[q.first])
+
+    @property
+    def label(self) -> Floats:
+        """The labels of the retrieved judged documents, for `sum` and `above`."""
+        return self.urns.label
+
+    @cached_property
+    def gains(self) -> Floats:
+        """The gains in each group, padded with zeros, (n_groups, most judged in a group)."""
+        held = self.urns.held[self.groups]
+        rows = self.urns.first[self.groups][:, None] + np.arange(held.max())
+        there = np.arange(held.max()) < held[:, None]
+        gains: Floats = np.where(there, self._gain[np.where(there, rows, 0)], 0.0)
+        return gains
+
+
+# -- statistics -----------------------------------------------------------------------------------------------
+
+
+def value(measure: Measure, urns: Urns, order: Order) -> Floats:
+    """A measure in one order, for each query: Eq. (1)."""
+    return _value(measure, urns, order, measure.terms(order))
+
+
+def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> Estimates:
+    """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
+    _check_depth(measure, urns)
+    minimum, maximum = value(measure, urns, urns.worst(measure)), value(measure, urns, urns.best(measure))
+    mean, variance = expected(measure, urns)
+    fixed = minimum == maximum  # then no order matters, and every statistic is the same number
+    mean = np.where(fixed, minimum, np.clip(mean, minimum, maximum))
+    variance = np.where(fixed, 0.0, variance)
+    companion = measure.companion()
+    return Estimates(
+        measure.name,
+        urns.ties.qrels.queries,
+        expected=mean,
+        minimum=minimum,
+        maximum=maximum,
+        variance=variance,
+        oblivious=None if oblivious is None else value(measure, urns, urns.oblivious(oblivious)),
+        residual=None if companion is None else 1.0 - expected(companion, urns)[0],
+        total=measure.total,
+    )
+
+
+def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
+    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
+    gain = measure.gain(urns.label)
+    depth = measure.depth(urns)
+    inside = np.clip(depth[urns.group_query] - urns.group_start, 0, urns.group_size).astype(np.int64)
+    mixed = (inside > 0) & _mixed(urns, gain)
+    # Where all documents of a group are worth the same, any order will do: take the worst.
+    order = urns.worst(measure)
+    certain = np.where(mixed[urns.group], 0.0, measure.terms(order))
+    mean, variance = np.zeros(len(mixed)), np.zeros(len(mixed))
+    groups = np.flatnonzero(mixed)
+    for urn in urns.blocks(gain, groups, inside[groups]):
+        e, var = measure.moments(urn)
+        mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
+    divisor = np.asarray(measure.divisor(urns), dtype=np.float64)
+    expectation = _value(measure, urns, order, certain)
+    expectation += per(sums(urns.group_query, mean, urns.n_queries), divisor)
+    spread = per(sums(urns.group_query, variance, urns.n_queries), divisor**2)
+    if np.isnan(spread).any() and measure.uses_seen:
+        spread = np.where(np.isnan(spread), _sampled_variance(measure, urns, expectation), spread)
+    return expectation, spread
+
+
+def moments(measure: Measure, urn: Urn) -> tuple[Floats, Floats]:
+    """The group step that follows from a measure's payoff alone; the variance is NaN if it depends on `seen`."""
+    if measure.uses_seen:
+        return _seen_expectation(measure, urn), np.full_like(urn.start, np.nan)
+    weight = np.where(urn.within, measure.payoff(urn.rank, urn.rank), 0.0)
+    total = _sum(weight)
+    mean = total / urn.size
+    squares = _sum(np.where(urn.within, weight - mean, 0.0) ** 2) + (urn.size - urn.inside) * mean**2
+    return urn.gain / urn.size * total, squares * urn.gain_ss / np.maximum(urn.size - 1, 1)
+
+
+def _seen_expectation(measure: Measure, urn: Urn) -> Floats:
+    """Eq. (2): the payoff of each slot over the number H of relevant documents drawn in the slots before it."""
+    others, hits = urn.size - 1, urn.relevant - 1
+    h = np.arange(int(urn.relevant.max()), dtype=np.float64)[None, :]
+    chance = np.where(h == 0, 1.0, 0.0) * np.ones_like(urn.start)  # P(H = h) before the first slot
+    total = np.zeros_like(urn.start)
+    for j in range(urn.slot.shape[1]):
+        payoff = measure.payoff(np.broadcast_to(urn.rank[:, j : j + 1], chance.shape), urn.seen + h)
+        total += np.where(urn.within[:, j : j + 1], _sum(chance * payoff), 0.0)
+        left = np.maximum(others - j, 1)  # one more of the others is drawn
+        miss = np.clip((others - hits - (j - h)) / left, 0.0, 1.0)
+        hit = np.clip((hits - h) / left, 0.0, 1.0)
+        drawn = chance * hit
+        chance = chance * miss
+        chance[:, 1:] += drawn[:, :-1]
+    return urn.gain / urn.size * total
+
+
+def _sampled_variance(measure: Measure, urns: Urns, expectation: Floats) -> Floats:
+    """The variance about a known expectation, from seeded random orders."""
+    rng = np.random.default_rng(0)
+    samples = int(np.clip(SAMPLED_ROWS // max(int(urns.group_size.sum()), 1), 20, SAMPLES))
+    squares = np.zeros(urns.n_queries)
+    for _ in range(samples):
+        squares += (value(measure, urns, urns.random(rng)) - expectation) ** 2
+    return squares / samples
+
+
+def _value(measure: Measure, urns: Urns, order: Order, terms: Floats) -> Floats:
+    within = order.rank <= measure.depth(urns)[order.query]
+    return per(order.sum(np.where(within, terms, 0.0)), measure.divisor(urns)) + measure.base(urns)
+
+
+def sums(index: Codes, values: NDArray[Any], n: int) -> Floats:
+    """The sum of the values of each index, added up one after another so that zeros change nothing."""
+    total: Any = np.bincount(index, weights=values, minlength=n)
+    return total
+
+
+def per(amount: Floats, divisor: NDArray[Any]) -> Floats:
+    """amount / divisor, 0 where the divisor is 0."""
+    divisor = np.asarray(divisor, dtype=np.float64)
+    return np.divide(amount, divisor, out=np.zeros_like(divisor), where=divisor != 0)
+
+
+def _mixed(urns: Urns, gain: Floats) -> NDArray[np.bool_]:
+    """Whether a group holds documents of different gain, unjudged ones at 0."""
+    if not len(urns.first):
+        return np.zeros(0, dtype=bool)
+    low, high = np.minimum.reduceat(gain, urns.first), np.maximum.reduceat(gain, urns.first)
+    unjudged = urns.group_size > urns.held
+    mixed: NDArray[np.bool_] = np.where(unjudged, np.minimum(low, 0) != np.maximum(high, 0), low != high)
+    return mixed
+
+
+def _check_depth(measure: Measure, urns: Urns) -> None:
+    if measure.takes_depth:
+        return
+    over = urns.group_start + urns.group_size > urns.length[urns.group_query]
+    if over.any():
+        raise MeasureError(
+            f"{measure.name} looks at whole tie groups, but depth {urns.ties.depth} ends inside one in "
+            f"{len(np.unique(urns.group_query[over]))} queries. Leave the depth out, or leave out {measure.name}."
+        )
+
+
+def _sum(values: Floats) -> Floats:
+    total: Floats = values.sum(axis=1, keepdims=True)
+    return total
+
+
+def _at_head(segment: Codes, values: NDArray[Any]) -> NDArray[Any]:
+    """For each element, the value at the head of its segment."""
+    if not len(segment):
+        return values
+    new = np.ones(len(segment), dtype=bool)
+    new[1:] = segment[1:] != segment[:-1]
+    heads = np.flatnonzero(new)
+    at_head: NDArray[Any] = values[heads[np.cumsum(new) - 1]]
+    return at_head
+
+
+def _padded(lengths: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:
+    """Segments of a flat array as matrices of row numbers, with a mask; segments of like length together."""
+    starts = np.cumsum(lengths) - lengths
+    order = np.argsort(lengths, kind="stable")
+    low = int(np.searchsorted(lengths[order], 1))
+    while low < len(order):
+        width = max(int(lengths[order[low]]), 16) * 2
+        high = low + int(np.searchsorted(lengths[order[low : low + max(BLOCK // width, 1)]], width, side="right"))
+        high = max(high, low + 1)
+        some = order[low:high]
+        column = np.arange(int(lengths[some].max()))
+        held = column < lengths[some][:, None]
+        yield np.where(held, starts[some][:, None] + column, starts[some][:, None]), held
+        low = high

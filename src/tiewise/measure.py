@@ -1,0 +1,368 @@
+"""A measure is a value: ``P(rel=2)@10`` is code, command-line word, dictionary key and column title at once.
+
+Its definition is one small class that says what a document is worth (`gain`), what a rank is worth (`payoff`) and
+what the sum is divided by (`divisor`):
+
+    M(q) = Σ_r gain(label_r) · payoff(r, seen_{r−1}) / divisor(q)                                        (1)
+
+Expectation, extremes and variance over the orders of tied documents follow from that in `tiewise.engine`; a class
+overrides `terms` and `moments` only where it is not of this form, or has a cheaper one. `@measure` enters the class
+into the registry, from which parser, command line, documentation and tests take it.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Floats
+from tiewise.errors import MeasureError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from tiewise.engine import Order, Urn, Urns
+    from tiewise.estimate import Estimate
+
+__all__ = ["Measure", "measure", "measures", "param", "parse", "parse_all"]
+
+
+def param(
+    default: Any,
+    *,
+    choices: Sequence[str] = (),
+    above: float = -math.inf,
+    below: float = math.inf,
+    shown: bool = False,
+) -> Any:
+    """A parameter of a measure: its default, what it may be, and whether the name always shows it."""
+    checks = {"choices": tuple(choices), "above": above, "below": below, "shown": shown}
+    return field(default=default, metadata=checks)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Measure:
+    """The base of all measures: call it to set parameters, ``@`` a cutoff.
+
+    >>> from tiewise import P
+    >>> P(rel=2) @ 10
+    P(rel=2)@10
+    >>> (P @ 2).of("(10)1")
+    P@2 0.5000
+    """
+
+    cutoff: int | None = None
+
+    aliases: ClassVar[Sequence[str]] = ()  #: other spellings, `name` or `name:param=value`
+    takes_cutoff: ClassVar[bool] = True
+    takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
+    total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
+    uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
+
+    # -- the definition: what a subclass writes ---------------------------------------------------------------
+
+    def gain(self, label: Floats) -> Floats:
+        """What a document of this label is worth; unjudged documents are worth 0. Here: 1 if relevant."""
+        relevant: Floats = ((label >= getattr(self, "rel", 1)) & (label >= 0)).astype(np.float64)
+        return relevant
+
+    def payoff(self, rank: Floats, seen: Floats) -> Floats:
+        """What a gain counts at a rank when `seen` documents with a gain stand above it. Here: 1."""
+        return np.ones_like(rank)
+
+    def divisor(self, q: Urns) -> NDArray[Any]:
+        """What the sum is divided by, for each query; 0 makes the value 0. Here: 1."""
+        return np.ones(q.n_queries)
+
+    def base(self, q: Urns) -> Floats:
+        """What is added for each query, whatever the order. Here: 0."""
+        return np.zeros(q.n_queries)
+
+    def depth(self, q: Urns) -> NDArray[Any]:
+        """How many ranks of each list the measure looks at. Here: the cutoff, at most the list's length."""
+        return q.length if self.cutoff is None else np.minimum(q.length, self.cutoff)
+
+    def key(self, label: Floats) -> Floats:
+        """By what to sort for the best order, unjudged documents at 0. Here: the label."""
+        return label
+
+    def terms(self, order: Order) -> Floats:
+        """The summand of every judged document in one order, Eq. (1) before it is divided."""
+        gain = self.gain(order.label)
+        seen = order.count_before(gain != 0) if self.uses_seen else order.rank
+        return gain * self.payoff(order.rank, seen)
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        """Expectation and variance of the sum of a tie group's terms over its orders, Eqs. (2) and (3)."""
+        from tiewise import engine
+
+        return engine.moments(self, urn)
+
+    def companion(self) -> Measure | None:
+        """A measure of the judged documents' weight, if 1 − its expectation is a residual of this one."""
+        return None
+
+    # -- the value --------------------------------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        if self.cutoff is not None:
+            whole = isinstance(self.cutoff, (int, np.integer)) and not isinstance(self.cutoff, bool)
+            if not self.takes_cutoff:
+                raise MeasureError(f"{type(self).__name__} takes no cutoff: it looks at the whole list.")
+            if not whole or self.cutoff < 1:
+                raise MeasureError(f"A cutoff is a whole number from 1 on, not {self.cutoff!r}.")
+        for one in _params(type(self)):
+            _check(type(self).__name__, one, getattr(self, one.name))
+
+    def __call__(self, **params: Any) -> Self:
+        """The same measure with other parameters."""
+        known = [one.name for one in _params(type(self))]
+        for name in params:
+            if name not in known:
+                takes = f"takes {', '.join(known)}" if known else "takes no parameters"
+                raise MeasureError(f"{type(self).__name__} has no parameter '{name}'; it {takes}.")
+        return replace(self, **params)
+
+    def __matmul__(self, cutoff: int) -> Self:
+        return replace(self, cutoff=cutoff)
+
+    @property
+    def name(self) -> str:
+        """The canonical spelling, which `parse` reads back."""
+        shown = [
+            f"{one.name}={_spelled(value)}"
+            for one in _params(type(self))
+            if (value := getattr(self, one.name)) != one.default or one.metadata.get("shown")
+        ]
+        brackets = f"({', '.join(shown)})" if shown else ""
+        return f"{type(self).__name__}{brackets}" + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the documentation."""
+        return (inspect.getdoc(type(self)) or "").split("\n")[0]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return parse, (self.name,)
+
+    def of(self, ranking: str, k: int | None = None) -> Estimate:
+        """The estimate for one ranking in notation: digits are labels, ``-`` is unjudged, brackets tie.
+
+        >>> from tiewise import nDCG
+        >>> nDCG.of("(20)10")
+        nDCG 0.8100 [0.6697, 0.9502]
+        """
+        from tiewise import engine
+        from tiewise.ties import notation
+
+        measure = self if k is None else self @ k
+        return engine.estimates(measure, engine.Urns(notation(ranking)), oblivious="given").mean()
+
+
+M = TypeVar("M", bound=Measure)
+_registry: dict[str, Measure] = {}
+_aliases: dict[str, str] = {}
+
+
+def measure(cls: type[M]) -> M:
+    """Enter a subclass of `Measure` into the registry, and return it as a value ready for use.
+
+    >>> import numpy as np
+    >>> @measure
+    ... class Fade(Measure):
+    ...     '''The sum of 1/√rank over the relevant documents.'''
+    ...     def payoff(self, rank):
+    ...         return 1 / np.sqrt(rank)
+    >>> (Fade @ 2).of("(10)1")
+    Fade@2 0.8536 [0.7071, 1.0000]
+    >>> parse("Fade@2") == Fade @ 2
+    True
+    >>> _ = _registry.pop("Fade")
+    """
+    plain: Any = cls.payoff
+    asked = inspect.signature(plain).parameters
+    cls.uses_seen = "seen" in asked and plain is not Measure.payoff
+    if len(asked) == 2:  # payoff(self, rank): the engine gives it `seen` all the same
+
+        def payoff(self: Measure, rank: Floats, _: Floats) -> Floats:
+            return plain(self, rank)
+
+        cls.payoff = payoff  # type: ignore[assignment,method-assign]
+    cls = dataclass(frozen=True, kw_only=True, repr=False)(cls)
+    made = cls()
+    _registry[cls.__name__] = made
+    for alias in (cls.__name__, *cls.aliases):
+        spelling, _, params = alias.partition(":")
+        _aliases.setdefault(spelling.lower(), f"{cls.__name__}:{params}")
+    return made
+
+
+def measures() -> dict[str, Measure]:
+    """The catalogue: every registered measure by name.
+
+    >>> [name for name in measures() if name.startswith("n")]
+    ['nDCG', 'nERR']
+    """
+    return dict(_registry)
+
+
+def parse(name: str | Measure) -> Measure:
+    """The measure of a name, in our spelling or that of trec_eval, ir_measures, ranx, MTEB or BEIR.
+
+    >>> parse("ndcg_cut_10"), parse('AP(norm="cap") @ 100'), parse("map@100-l2"), parse("rbp.95")
+    (nDCG@10, AP(norm="cap")@100, AP(rel=2)@100, RBP(p=0.95))
+    """
+    if isinstance(name, Measure):
+        return name
+    found = parse_all(name)
+    if len(found) != 1:
+        raise MeasureError(f"'{name}' names {len(found)} measures: {', '.join(map(str, found))}. Give one of them.")
+    return found[0]
+
+
+def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """The measures of a text or of several: split at blanks and commas outside brackets.
+
+    >>> parse_all("nDCG@10, RR ndcg_cut.5,10")
+    [nDCG@10, RR, nDCG@5]
+    """
+    if isinstance(names, Measure):
+        return [names]
+    if not isinstance(names, str):
+        return list(dict.fromkeys(one for name in names for one in parse_all(name)))
+    words = _words(names)
+    if not words:
+        raise MeasureError("An empty measure name. `tiewise measures` lists them.")
+    return list(dict.fromkeys(one for word in words for one in _parse_word(word)))
+
+
+# -- spelling -------------------------------------------------------------------------------------------------
+
+
+def _words(text: str) -> list[str]:
+    """Measure names in a text; the cutoffs of trec_eval's ``ndcg_cut.5,10`` stay with their name."""
+    text = re.sub(r"\s*@\s*", "@", re.sub(r"\s+\(", "(", text))
+    word = r"[^\s,()]+(?:\([^()]*\))?[^\s,()]*"
+    if re.sub(word, "", text).strip(" ,\t\r\n"):
+        raise _unknown(text)
+    words: list[str] = []
+    for found in re.findall(word, text):
+        if found.isdecimal() and words and "." in words[-1]:
+            words[-1] += f",{found}"
+        else:
+            words.append(found)
+    return words
+
+
+def _parse_word(word: str) -> list[Measure]:
+    plain = word.strip()
+    level = re.fullmatch(r"(.+)-l(\d+)", plain)  # ranx: map@100-l2
+    if level:
+        return [one(rel=int(level[2])) for one in _parse_word(level[1])]
+    if plain.lower() in _aliases:
+        return [_resolve(plain, word)]
+    try:
+        return [_from_ast(ast.parse(plain, mode="eval").body, word)]
+    except SyntaxError:
+        pass
+    dotted = re.fullmatch(r"(\w+)\.(.+)", plain)  # trec_eval: ndcg_cut.5,10 and rbp.p=0.8; ranx: rbp.95
+    if dotted:
+        return [_with_argument(_resolve(dotted[1], word), part, word) for part in dotted[2].split(",")]
+    raise _unknown(word)
+
+
+def _from_ast(node: ast.expr, word: str) -> Measure:
+    match node:
+        case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Constant(value=int(cutoff))):
+            return _from_ast(left, word) @ cutoff
+        case ast.BinOp(left=left, op=ast.MatMult()):
+            raise MeasureError(f"'{word}': a cutoff is a whole number from 1 on.")
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
+            return _resolve(name, word)(**{str(one.arg): _literal(one.value, word) for one in keywords})
+        case ast.Call(func=ast.Name(id=name)):
+            raise MeasureError(f"'{word}': parameters have names, as in P(rel=2).")
+        case ast.Name(id=name):
+            return _resolve(name, word)
+        case ast.Attribute(value=ast.Name(id=name), attr=part):
+            return _with_argument(_resolve(name, word), part, word)
+    raise _unknown(word)
+
+
+def _resolve(name: str, word: str) -> Measure:
+    if name in _registry:
+        return _registry[name]
+    known = _aliases.get(name.lower())
+    if known:
+        canonical, _, params = known.partition(":")
+        found = _registry[canonical]
+        return _with_argument(found, params, word) if params else found
+    cut = re.fullmatch(r"(.+?)(?:_at)?_(\d+)", name)  # MTEB: ndcg_at_10; trec_eval prints ndcg_cut_10
+    if cut and cut[1].lower() in _aliases:
+        return _resolve(cut[1], word) @ int(cut[2])
+    raise _unknown(word)
+
+
+def _with_argument(found: Measure, text: str, word: str) -> Measure:
+    name, equals, value = text.partition("=")
+    if equals:
+        return found(**{name: _literal(ast.parse(value, mode="eval").body, word)})
+    if not text.isdecimal():
+        raise MeasureError(f"'{word}': '{text}' is neither a cutoff nor a parameter.")
+    if "p" in {one.name for one in _params(type(found))}:
+        return found(p=float(f"0.{text}"))  # ranx: rbp.95
+    return found @ int(text)
+
+
+def _literal(node: ast.expr, word: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise MeasureError(f"'{word}': a parameter is a number or a quoted word.") from None
+
+
+def _unknown(word: str) -> MeasureError:
+    stem, at, tail = word.partition("@")
+    names = {name.lower(): name for name in _registry} | {a: a for a in _aliases if a not in _registry}
+    close = difflib.get_close_matches(stem.lower(), names, 1, 0.5)
+    hint = f" Did you mean '{names[close[0]]}{at}{tail}'?" if close else ""
+    return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")
+
+
+def _params(cls: type[Measure]) -> list[Any]:
+    return [one for one in fields(cls) if one.name != "cutoff"]
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _check(name: str, one: Any, value: object) -> None:
+    choices = one.metadata.get("choices", ())
+    if choices:
+        if value not in choices:
+            known = " or ".join(f'"{choice}"' for choice in choices)
+            raise MeasureError(f"{name}: {one.name}={value!r} is not possible. Use {known}.")
+    elif one.default is not MISSING and isinstance(one.default, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(float(value)):
+            raise MeasureError(f"{name}: {one.name}={value!r} is no number.")
+        low, high = one.metadata.get("above", -math.inf), one.metadata.get("below", math.inf)
+        if not low < float(value) < high:
+            bounds = f"above {low:g}" + ("" if math.isinf(high) else f" and below {high:g}")
+            raise MeasureError(f"{name}: {one.name}={value!r} is not possible. It must lie {bounds}.")

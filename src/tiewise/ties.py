@@ -1,0 +1,373 @@
+"""`TieGroups`, the waist of Tiewise: what a measure needs to know of a ranking with ties, and no more.
+
+For a judged document with score s, all that matters is how many documents of its list score above s (`start`)
+and how many score exactly s (`size`). Both are found by counting, so no run is ever sorted; counts of
+disjoint shards add up, so a collection in a thousand pieces is evaluated exactly. How ties are *broken* by one
+fixed order is decided here too, and nowhere else: `before` counts the tied documents that this order puts first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Codes, Floats, positions
+from tiewise.data import MappedRun, Qrels, Run
+from tiewise.errors import InputError
+
+__all__ = ["ORDERS", "TieGroups", "judged_scores", "notation", "tie_groups"]
+
+#: The orders in which a tool may list tied documents.
+ORDERS = ("docid-desc", "docid-asc", "given", "rank")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TieGroups:
+    """Per judged document the start and size of its tie group, and per query the list's length.
+
+    Arrays over documents run along the rows of `qrels`, arrays over queries along `qrels.queries`.
+
+    >>> ties = notation("(20)-1")
+    >>> ties.start, ties.size, ties.length
+    (array([0, 0, 3]), array([2, 2, 1]), array([4]))
+    """
+
+    qrels: Qrels
+    score: Floats  # (n_judged,): NaN if the document was not retrieved
+    start: Codes  # (n_judged,): documents of its list that score higher
+    size: Codes  # (n_judged,): documents that score the same, itself included; 0 if not retrieved
+    length: Codes  # (n_queries,): documents in the list
+    present: NDArray[np.bool_]  # (n_queries,): whether the run has the query at all
+    floor: Floats  # (n_queries,): the lowest score of the list, NaN if it is empty
+    floor_size: Codes  # (n_queries,): documents with that score, the list's last tie group
+    before: Mapping[str, Codes] = field(default_factory=dict)  # by order, (n_judged,): tied documents ahead of it
+    owned: NDArray[np.bool_] | None = None  # (n_judged,): retrieved in this shard; None: this is the whole
+    unjudged_queries: int = 0  # queries of the run that the qrels do not have
+    depth: int | None = None  # only ranks up to here count
+
+    def __repr__(self) -> str:
+        queries, retrieved = len(self.qrels.queries), int(np.count_nonzero(self.size))
+        tied = int(np.count_nonzero(self.size > 1))
+        return f"<TieGroups: {queries:,} queries, {retrieved:,} judged documents retrieved, {tied:,} of them tied>"
+
+    @cached_property
+    def limit(self) -> Codes:
+        """The number of ranks that count in each list, (n_queries,)."""
+        return self.length if self.depth is None else np.minimum(self.length, self.depth)
+
+    def to_depth(self, depth: int | None) -> TieGroups:
+        """The same rankings, of which only the first `depth` ranks count."""
+        return replace(self, depth=depth)
+
+    @staticmethod
+    def merge(shards: Sequence[TieGroups]) -> TieGroups:
+        """The tie groups of a collection from those of its disjoint shards.
+
+        Every shard must have counted for the judged scores of all shards: see `from_shards`, which does it.
+        Tied documents are `given` in the order of the shards.
+        """
+        first = shards[0]
+        owned = np.stack([_owned(shard) for shard in shards])
+        for shard in shards:
+            if shard.qrels is not first.qrels and tuple(shard.qrels) != tuple(first.qrels):
+                raise InputError("Shards with different qrels cannot be merged. Use the same qrels for all.")
+            if not np.array_equal(shard.score, first.score, equal_nan=True):
+                raise InputError(
+                    "Shards that counted for different scores cannot be merged. Gather judged_scores() of all "
+                    "shards first and give them to tie_groups(), or use TieGroups.from_shards()."
+                )
+        twice = np.flatnonzero(owned.sum(axis=0) > 1)
+        if len(twice):
+            query, doc = first.qrels.row(int(twice[0]))
+            raise InputError(
+                f"Document '{doc}' of query '{query}' was retrieved in {owned[:, twice[0]].sum()} shards "
+                f"({len(twice)} such documents). Shards must not share documents; was one given twice?"
+            )
+        floor = np.fmin.reduce([shard.floor for shard in shards])
+        at_floor = [np.where(shard.floor == floor, shard.floor_size, 0) for shard in shards]
+        return replace(
+            first,
+            start=_total(shard.start for shard in shards),
+            size=_total(shard.size for shard in shards),
+            length=_total(shard.length for shard in shards),
+            present=np.logical_or.reduce([shard.present for shard in shards]),
+            floor=floor,
+            floor_size=_total(at_floor),
+            before=_merged_orders(shards, owned),
+            owned=None,
+            unjudged_queries=max(shard.unjudged_queries for shard in shards),
+        )
+
+    @staticmethod
+    def from_shards(qrels: Qrels, shards: Sequence[Run], orders: Sequence[str] = ("docid-desc",)) -> TieGroups:
+        """The tie groups of a run that is cut into shards of disjoint documents.
+
+        >>> qrels = Qrels.from_dict({"q": {"a": 1, "c": 1}})
+        >>> left = Run.from_dict({"q": {"a": 2.0, "b": 1.0}})
+        >>> right = Run.from_dict({"q": {"c": 1.0, "d": 3.0}})
+        >>> whole = TieGroups.from_shards(qrels, [left, right])
+        >>> whole.start, whole.size
+        (array([1, 2]), array([1, 2]))
+        """
+        scores = np.fmax.reduce([judged_scores(qrels, shard) for shard in shards])
+        return TieGroups.merge([tie_groups(qrels, shard, orders, scores=scores) for shard in shards])
+
+
+def judged_scores(qrels: Qrels, run: Run | MappedRun) -> Floats:
+    """The score of every judged document, NaN where the run does not have it."""
+    return run.find(qrels, positions(run.query_index, qrels.queries))[0]
+
+
+def tie_groups(
+    qrels: Qrels,
+    run: Run | MappedRun,
+    orders: Sequence[str] = ("docid-desc",),
+    *,
+    scores: Floats | None = None,
+) -> TieGroups:
+    """The tie groups of the judged documents of a run, by counting.
+
+    `orders` names the tie-break orders for which to count `before`. `scores` are the judged scores of a larger
+    collection of which `run` is one shard; without them the run is the whole collection.
+
+    >>> qrels = Qrels.from_dict({"q": {"a": 1, "z": 1}})
+    >>> tie_groups(qrels, Run.from_dict({"q": {"a": 1.0, "b": 1.0, "c": 2.0}}))
+    <TieGroups: 1 queries, 1 judged documents retrieved, 1 of them tied>
+    """
+    orders = tuple(orders)
+    for order in orders:
+        if order not in ORDERS:
+            raise InputError(f"Unknown tie-break order {order!r}. Use one of: {', '.join(ORDERS)}.")
+    if isinstance(run, MappedRun) and {"given", "rank"} & set(orders):
+        run = run.to_run()
+    if "rank" in orders and run.rank is None:
+        raise InputError("The run has no rank column, so its ties cannot be listed by rank. Use oblivious='given'.")
+    places = positions(run.query_index, qrels.queries)
+    own, rows = run.find(qrels, places)
+    owned = ~np.isnan(own)
+    score = own if scores is None else scores
+    probes = _Probes(qrels, places, score)
+    above, equal, tied = _count(run, probes)
+    low, high = run.offsets[places], run.offsets[places + 1]  # places of −1 are masked by `present`
+    present = places >= 0
+    length = np.where(present, high - low, 0)
+    floor, floor_size = _floor(run, places, length)
+    doc = probes.of_document
+    known = doc >= 0
+    size = np.where(known, equal[doc] if len(equal) else 0, 0)
+    counted = {order: np.where(known, _before(order, run, probes, tied, rows, owned, size), 0) for order in orders}
+    return TieGroups(
+        qrels=qrels,
+        score=score,
+        start=np.where(known, above[doc] if len(above) else 0, 0),
+        size=size,
+        length=length,
+        present=present,
+        floor=floor,
+        floor_size=floor_size,
+        before=counted,
+        owned=None if scores is None else owned,
+        unjudged_queries=len(run.queries) - int(np.count_nonzero(present)),
+    )
+
+
+def notation(text: str) -> TieGroups:
+    """Tie groups from a ranking in short: digits are labels, ``-`` is unjudged, brackets tie.
+
+    What follows a ``|`` was judged but not retrieved. The order written is the `given` order.
+
+    >>> notation("(20)-1|1")
+    <TieGroups: 1 queries, 3 judged documents retrieved, 2 of them tied>
+    """
+    listed, _, unretrieved = text.replace(" ", "").partition("|")
+    scores, labels, group, open_ = [], [], 0, False
+    for place, sign in enumerate(listed):
+        if sign in "()" and (sign == "(") != open_:
+            open_ = not open_
+            group += 1
+        elif sign.isdecimal() or sign == "-":
+            scores.append(-group)
+            labels.append(None if sign == "-" else int(sign))
+            group += not open_
+        else:
+            raise InputError(
+                f"'{sign}' at position {place + 1} of {text!r} is not ranking notation: digits are labels, "
+                "'-' is unjudged, brackets tie, and brackets do not nest."
+            )
+    if open_ or not set(unretrieved) <= set("0123456789"):
+        raise InputError(f"{text!r} is not ranking notation: a bracket is left open, or '|' is not followed by labels.")
+    names = [f"d{place:03d}" for place in range(len(labels) + len(unretrieved))]
+    judged = {name: float(label) for name, label in zip(names, labels, strict=False) if label is not None}
+    judged |= {name: float(label) for name, label in zip(names[len(labels) :], unretrieved, strict=True)}
+    run = Run.from_dict({"q": dict(zip(names, map(float, scores), strict=False))})
+    return tie_groups(Qrels.from_dict({"q": judged}), run, ("given", "docid-desc", "docid-asc"))
+
+
+# -- counting -------------------------------------------------------------------------------------------------
+
+
+class _Probes:
+    """The distinct scores of judged documents, by query and ascending: where the run is to be counted."""
+
+    def __init__(self, qrels: Qrels, places: Codes, score: Floats):
+        place = places[qrels.query] if len(qrels) else np.zeros(0, dtype=np.int64)
+        wanted = np.flatnonzero(~np.isnan(score) & (place >= 0))
+        order = wanted[np.lexsort((score[wanted], qrels.query[wanted]))]
+        query, value = qrels.query[order], score[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (query[1:] != query[:-1]) | (value[1:] != value[:-1])
+        self.value: Floats = value[new]  # (n_probes,)
+        self.place: Codes = place[order][new]  # (n_probes,): the query's position in the run
+        self.of_document = np.full(len(qrels), -1)  # (n_judged,): the probe of each judged document
+        self.of_document[order] = np.cumsum(new) - 1
+        self.qrels = qrels
+
+
+def _count(run: Run | MappedRun, probes: _Probes) -> tuple[Codes, Codes, tuple[Codes, Codes]]:
+    """For each probe the rows above and equal; and the rows of groups of two or more, with their probe."""
+    if run.descending:
+        low, high = run.offsets[probes.place], run.offsets[probes.place + 1]
+        first = _bisect(run.value, low, high, probes.value, np.greater)
+        last = _bisect(run.value, first, high, probes.value, np.greater_equal)
+        equal = last - first
+        many = np.flatnonzero(equal > 1)
+        return first - low, equal, (_ranges(first[many], equal[many]), np.repeat(many, equal[many]))
+    heads = np.flatnonzero(np.diff(probes.place, prepend=-1))
+    segments, bounds = probes.place[heads], np.append(heads, len(probes.place))
+    lengths = run.offsets[segments + 1] - run.offsets[segments]
+    rows = _ranges(run.offsets[segments], lengths)
+    segment = np.repeat(np.arange(len(segments)), lengths)
+    above, equal, at = count_above(run.value[rows], segment, probes.value, bounds)
+    tied = np.flatnonzero((at >= 0) & (equal[at] > 1)) if len(equal) else np.zeros(0, dtype=np.int64)
+    return above, equal, (rows[tied], at[tied])
+
+
+def count_above(
+    values: NDArray[Any], segment: Codes, probes: NDArray[Any], bounds: Codes
+) -> tuple[Codes, Codes, Codes]:
+    """For each probe, how many values of its segment lie above it and how many equal it.
+
+    `probes[bounds[s]:bounds[s + 1]]` are the distinct probes of segment s, ascending. Each value is placed among
+    the probes of its segment by bisection, all values at once: one comparison a value if there is one probe.
+    The third result is, for each value, the probe it equals, or −1. Values may be numbers or text.
+
+    >>> count_above(np.array([3, 1, 2, 2]), np.zeros(4, int), np.array([1, 2]), np.array([0, 2]))
+    (array([3, 1]), array([1, 2]), array([-1,  0,  1,  1]))
+    """
+    low, high = bounds[segment], bounds[segment + 1]
+    place = _bisect(probes, low, high, values, np.less)  # the probes below the value end here
+    slots = np.bincount(place + segment, minlength=len(probes) + len(bounds) - 1)
+    so_far = np.cumsum(slots)
+    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    above = so_far[bounds[owner + 1] + owner] - so_far[np.arange(len(probes)) + owner]
+    at = np.full(len(values), -1)
+    hit = np.flatnonzero(place < high)
+    hit = hit[np.asarray(probes[place[hit]] == values[hit], dtype=bool)]
+    at[hit] = place[hit]
+    return above, np.bincount(at[hit], minlength=len(probes)), at
+
+
+def _bisect(values: NDArray[Any], low: Codes, high: Codes, x: NDArray[Any], ahead: np.ufunc) -> Codes:
+    """The first index in [low, high) whose value is not `ahead` of x, for many x at once."""
+    for _ in range(int((high - low).max(initial=0)).bit_length()):
+        middle = (low + high) // 2
+        open_ = low < high
+        further = open_ & np.asarray(ahead(values[np.where(open_, middle, 0)], x), dtype=bool)
+        low = np.where(further, middle + 1, low)
+        high = np.where(open_ & ~further, middle, high)
+    return low
+
+
+def _ranges(starts: Codes, lengths: Codes) -> Codes:
+    """The integers of many ranges, one after another."""
+    ends = np.cumsum(lengths)
+    flat: Codes = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+    return flat
+
+
+def _floor(run: Run | MappedRun, places: Codes, length: Codes) -> tuple[Floats, Codes]:
+    """The lowest score of each list and how many documents have it."""
+    floor, size = np.full(len(places), np.nan), np.zeros(len(places), dtype=np.int64)
+    some = np.flatnonzero(length > 0)
+    low, high = run.offsets[places[some]], run.offsets[places[some] + 1]
+    if run.descending:
+        floor[some] = run.value[high - 1]
+        size[some] = high - _bisect(run.value, low, high, floor[some], np.greater)
+    elif len(some):
+        rows = _ranges(low, length[some])
+        heads = np.cumsum(length[some]) - length[some]
+        floor[some] = np.minimum.reduceat(run.value[rows], heads)
+        size[some] = np.add.reduceat(run.value[rows] == np.repeat(floor[some], length[some]), heads, dtype=np.int64)
+    return floor, size
+
+
+def _before(
+    order: str,
+    run: Run | MappedRun,
+    probes: _Probes,
+    tied: tuple[Codes, Codes],
+    rows: Codes | None,
+    owned: NDArray[np.bool_],
+    size: Codes,
+) -> Codes:
+    """How many tied documents of the run stand before each judged document in an order, (n_judged,)."""
+    if order == "docid-asc":
+        return size - owned - _before("docid-desc", run, probes, tied, rows, owned, size)
+    tied_rows, tied_probe = tied
+    group = np.full(len(probes.value), -1)
+    present = np.unique(tied_probe)
+    group[present] = np.arange(len(present))
+    in_group = np.where(probes.of_document >= 0, group[probes.of_document] if len(group) else -1, -1)
+    if order == "docid-desc":
+        docs = np.flatnonzero(in_group >= 0)
+        keys: NDArray[Any] = np.array(run.ids(tied_rows), dtype=object)
+        wanted: NDArray[Any] = np.array(probes.qrels.ids(docs), dtype=object)
+    else:  # what comes first has the larger key
+        assert rows is not None
+        docs = np.flatnonzero((in_group >= 0) & owned)
+        place = np.arange(len(run))
+        if order == "rank":
+            assert run.rank is not None
+            place = np.argsort(np.lexsort((place, run.rank)))
+        keys, wanted = -place[tied_rows], -place[rows[docs]]
+    # By group, ascending key: text by code point, which is the byte order of its UTF-8.
+    arranged = docs[_sorted_within(in_group[docs], wanted)]
+    key_of = np.empty(len(in_group), dtype=wanted.dtype)
+    key_of[docs] = wanted
+    bounds = np.searchsorted(in_group[arranged], np.arange(len(present) + 1))
+    above, _, _ = count_above(keys, group[tied_probe], key_of[arranged], bounds)
+    before = np.zeros(len(in_group), dtype=np.int64)
+    before[arranged] = above
+    return before
+
+
+def _sorted_within(group: Codes, key: NDArray[Any]) -> Codes:
+    """The order that sorts by group, then by key."""
+    by_key = np.argsort(key, kind="stable")
+    return by_key[np.argsort(group[by_key], kind="stable")]
+
+
+def _owned(shard: TieGroups) -> NDArray[np.bool_]:
+    return ~np.isnan(shard.score) if shard.owned is None else shard.owned
+
+
+def _total(arrays: Iterable[Codes]) -> Codes:
+    total: Codes = np.sum(list(arrays), axis=0)
+    return total
+
+
+def _merged_orders(shards: Sequence[TieGroups], owned: NDArray[np.bool_]) -> dict[str, Codes]:
+    merged = {}
+    for order in shards[0].before:
+        if order == "rank":
+            raise InputError("Rank columns of shards do not make one ranking. Use another tie-break order.")
+        merged[order] = _total(shard.before[order] for shard in shards)
+        if order == "given":  # whole shards stand before the one that holds the document
+            earlier = np.cumsum([shard.size for shard in shards], axis=0) - [shard.size for shard in shards]
+            merged[order] = merged[order] + np.where(owned, earlier, 0).sum(axis=0)
+    return merged

@@ -1,0 +1,171 @@
+"""Every registered measure, in all statistics, against an oracle that enumerates all orders of the ties."""
+
+from __future__ import annotations
+
+import doctest
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+import tiewise as tw
+from cases import MEASURES, Case, cases
+from tiewise import engine
+from tiewise.ties import notation
+
+NAMES = [str(measure) for measure, _ in MEASURES]
+
+
+@pytest.mark.parametrize(("measure", "params"), MEASURES, ids=NAMES)
+@settings(max_examples=60, deadline=None)
+@given(case=cases(), cutoff=st.one_of(st.none(), st.integers(1, 9)))
+def test_every_statistic_equals_the_enumerated_one(measure, params, case, cutoff):
+    if measure.takes_cutoff and cutoff:
+        measure = measure @ cutoff
+    found = engine.estimates(measure, case.urns("given"), oblivious="given").mean()
+    name = type(measure).__name__
+    truth = oracle.estimate(name, case.scores, case.labels, case.unretrieved, measure.cutoff, **params)
+    for field in ("expected", "minimum", "maximum", "std", "oblivious"):
+        assert math.isclose(getattr(found, field), getattr(truth, field), rel_tol=1e-12, abs_tol=1e-12), field
+
+
+@settings(max_examples=200, deadline=None)
+@given(case=cases(), cutoff=st.one_of(st.none(), st.integers(1, 9)), p=st.sampled_from([0.5, 0.8]))
+def test_the_residual_of_rbp(case, cutoff, p):
+    measure = tw.RBP(p=p) if cutoff is None else tw.RBP(p=p) @ cutoff
+    found = engine.estimates(measure, case.urns()).mean().residual
+    truth = oracle.estimate("RBPresidual", case.scores, case.labels, case.unretrieved, cutoff, p=p)
+    assert found == pytest.approx(truth.expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", [measure for measure, _ in MEASURES], ids=NAMES)
+@settings(max_examples=40, deadline=None)
+@given(case=cases())
+def test_laws(measure, case):
+    found = engine.estimates(measure, case.urns("given"), oblivious="given").mean()
+    assert found.minimum <= found.expected <= found.maximum
+    assert found.minimum - 1e-15 <= found.oblivious <= found.maximum + 1e-15
+    if found.minimum == found.maximum:  # no order matters: nothing is left to chance, to the last bit
+        assert (found.expected, found.std, found.bias) == (found.minimum, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("measure", [measure for measure, _ in MEASURES], ids=NAMES)
+@settings(max_examples=40, deadline=None)
+@given(case=cases())
+def test_without_ties_all_statistics_are_one_number(measure, case):
+    untied = Case([-float(place) for place in range(len(case.scores))], case.labels, case.unretrieved)
+    found = engine.estimates(measure, untied.urns("given"), oblivious="given").mean()
+    assert found.expected == found.minimum == found.maximum == found.oblivious
+    assert found.std == 0.0
+
+
+@pytest.mark.parametrize("measure", [measure for measure, _ in MEASURES], ids=NAMES)
+def test_a_measure_reads_back_from_its_name(measure):
+    for one in (measure, measure @ 7 if measure.takes_cutoff else measure):
+        assert tw.parse(str(one)) == one
+        assert hash(tw.parse(str(one))) == hash(one)
+
+
+@pytest.mark.parametrize("name", tw.measures())
+def test_the_examples_of_a_measure_run(name):
+    measure = tw.measures()[name]
+    tests = doctest.DocTestFinder(recurse=False).find(type(measure), name, globs=dict(tw.measures()))
+    assert tests
+    assert tests[0].examples, f"{name} shows no example"
+    assert doctest.DocTestRunner().run(tests[0]).failed == 0
+
+
+# -- numerics: a million tied documents, and two million above them ------------------------------------------------
+
+
+def one_group(start: int, size: int, labels: list[float], unretrieved: list[float] = ()) -> engine.Urns:
+    """A tie group of `size` documents that holds the given labels, after `start` unjudged documents."""
+    ties = notation("(" + "1" * len(labels) + ")|" + "1" * len(unretrieved))
+    n, everything = len(labels), np.array([*labels, *unretrieved], dtype=float)
+    held = np.arange(len(everything)) < n
+    qrels = replace(ties.qrels, value=everything)
+    return engine.Urns(
+        replace(
+            ties,
+            qrels=qrels,
+            start=np.where(held, start, 0),
+            size=np.where(held, size, 0),
+            length=np.array([start + size]),
+            before={"given": np.where(held, np.arange(len(held)), 0)},
+        )
+    )
+
+
+@pytest.mark.parametrize("start", [0, 2_000_000])
+@pytest.mark.parametrize("cutoff", [None, 50_000])
+@pytest.mark.parametrize("name", ["RR", "Success", "AP", "nDCG", "P", "R", "ERR", "RBP"])
+def test_a_million_tied_documents(name, cutoff, start):
+    """E and Var against sums in exact rational arithmetic where these are simple: one relevant document."""
+    size = 1_000_000
+    measure = tw.measures()[name]
+    depth = None if cutoff is None else start + cutoff
+    if depth:
+        measure = measure @ depth
+    found = engine.estimates(measure, one_group(start, size, [1.0]), oblivious="given").mean()
+    inside = size if cutoff is None else cutoff
+    rank = np.arange(start + 1, start + inside + 1, dtype=np.longdouble)
+    total = start + size
+    worth = {
+        "RR": 1 / rank,
+        "AP": 1 / rank,
+        "Success": np.ones_like(rank),
+        "nDCG": 1 / np.log2(rank + 1),
+        "P": np.ones_like(rank) / (depth or total),
+        "R": np.ones_like(rank),
+        "ERR": np.longdouble(1) / 16 / rank,
+        "RBP": np.longdouble(0.2) * np.longdouble(0.8) ** (rank - 1),
+    }[name]
+    mean = worth.sum() / size  # the relevant document is at each of the ranks with the same chance
+    variance = ((worth - mean) ** 2).sum() / size + (size - inside) * mean**2 / size
+    assert found.expected == pytest.approx(float(mean), rel=1e-10, abs=1e-300)
+    assert found.minimum <= found.expected <= found.maximum
+    if found.std is None:
+        assert name == "ERR"  # r·t² beyond its limit
+    elif found.minimum < found.maximum:
+        assert found.std == pytest.approx(float(np.sqrt(variance)), rel=1e-8)
+
+
+def test_binomials_that_overflow():
+    """n = 10⁵, r = 3, t = 5·10⁴."""
+    found = engine.estimates(tw.Success @ 50_000, one_group(0, 100_000, [1.0] * 3)).mean()
+    missed = Fraction(50000 * 49999 * 49998, 100000 * 99999 * 99998)
+    assert found.expected == pytest.approx(float(1 - missed), rel=1e-14)
+    found = engine.estimates(tw.RR @ 50_000, one_group(0, 100_000, [1.0] * 3)).mean()
+    rank = np.arange(1, 50_001, dtype=np.longdouble)
+    chance = 3 * (100_000 - rank) * (99_999 - rank) / (100_000 * np.longdouble(99_999) * 99_998)
+    mean = (chance / rank).sum()
+    assert found.expected == pytest.approx(float(mean), rel=1e-13)
+    second = (chance / rank**2).sum()
+    assert found.std == pytest.approx(float(np.sqrt(second - mean**2)), rel=1e-12)
+
+
+@pytest.mark.parametrize("start", [0, 100_000])
+@pytest.mark.parametrize("cutoff", [17, 40])
+@pytest.mark.parametrize("name", ["RR", "Success", "AP", "nDCG", "ERR", "R"])
+def test_three_relevant_among_forty(name, cutoff, start):
+    """All 9,880 places of three relevant documents, summed exactly, deep down a list too."""
+    found = engine.estimates(tw.measures()[name] @ (start + cutoff), one_group(start, 40, [1.0] * 3)).mean()
+    place = np.array(list(combinations(range(1, 41), 3)), dtype=np.longdouble)
+    rank, inside = start + place, place <= cutoff
+    drawn = {
+        "RR": np.where(inside[:, 0], 1 / rank[:, 0], 0),
+        "Success": inside[:, 0].astype(np.longdouble),
+        "AP": np.where(inside, [1, 2, 3] / rank, 0).sum(axis=1) / 3,
+        "nDCG": np.where(inside, 1 / np.log2(rank + 1), 0).sum(axis=1)
+        / (1 / np.log2(np.arange(2, 5, dtype=np.longdouble))).sum(),
+        "ERR": np.where(inside, np.longdouble(15 / 16) ** np.arange(3) / 16 / rank, 0).sum(axis=1),
+        "R": inside.sum(axis=1) / np.longdouble(3),
+    }[name]
+    assert found.expected == pytest.approx(float(drawn.mean()), rel=1e-13)
+    assert found.std == pytest.approx(float(drawn.std()), rel=1e-9, abs=1e-16)
