@@ -56,7 +56,7 @@ def cases(draw: st.DrawFn, most: int = 7) -> Case:
 
 #: Parameters to try beside the defaults; every registered measure is tried with its defaults.
 VARIANTS: dict[str, list[dict[str, object]]] = {
-    "nDCG": [{"gains": "exp"}],
+    "nDCG": [{"gains": "exp"}],  # "binary" is tested by its own law
     "DCG": [{"gains": "exp"}],
     "AP": [{"rel": 2}, {"norm": "cap"}],
     "RR": [{"rel": 2}],

@@ -29,7 +29,7 @@ def test_every_statistic_equals_the_enumerated_one(measure, params, case, cutoff
     if measure.takes_cutoff and cutoff:
         measure = measure @ cutoff
     found = engine.estimates(measure, case.urns("given"), oblivious="given").mean()
-    name = type(measure).__name__
+    name = measure.stem
     truth = oracle.estimate(name, case.scores, case.labels, case.unretrieved, measure.cutoff, **params)
     for field in ("expected", "minimum", "maximum", "std", "oblivious"):
         assert math.isclose(getattr(found, field), getattr(truth, field), rel_tol=1e-12, abs_tol=1e-12), field

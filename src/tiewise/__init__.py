@@ -4,6 +4,7 @@ Every measure comes back as its exact expectation over all orders of the tied do
 value that an order could give, the standard deviation, and the bias of the number that another tool prints.
 """
 
+from tiewise._version import __version__
 from tiewise.catalogue import (
     AP,
     AUC,
@@ -28,9 +29,12 @@ from tiewise.catalogue import (
     nERR,
 )
 from tiewise.data import Qrels, Run
-from tiewise.errors import TiewiseError
-from tiewise.estimate import Estimate
-from tiewise.measure import Measure, measure, measures, parse
+from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
+from tiewise.estimate import Estimate, Estimates
+from tiewise.evaluation import Provenance, Report, evaluate
+from tiewise.io import read_qrels, read_run, write_qrels, write_run
+from tiewise.registry import Measure, measure, measures, param, parse, parse_all
+from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 __all__ = [
     "AP",
@@ -41,25 +45,45 @@ __all__ = [
     "RBP",
     "RR",
     "Bpref",
+    "CutWarning",
     "Estimate",
+    "Estimates",
     "F",
     "Hits",
+    "InputError",
     "Judged",
     "Measure",
+    "MeasureError",
+    "MissingExtraError",
     "NumRel",
     "NumRet",
     "P",
+    "Provenance",
     "Qrels",
     "R",
+    "Report",
     "Rprec",
     "Run",
     "SetP",
     "SetR",
     "Success",
+    "TieGroups",
     "TiewiseError",
+    "TiewiseWarning",
+    "__version__",
+    "evaluate",
+    "judged_scores",
     "measure",
     "measures",
     "nDCG",
     "nERR",
+    "notation",
+    "param",
     "parse",
+    "parse_all",
+    "read_qrels",
+    "read_run",
+    "tie_groups",
+    "write_qrels",
+    "write_run",
 ]

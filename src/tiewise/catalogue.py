@@ -1,9 +1,9 @@
 """The measures: the only file to touch in order to add one.
 
-Each class is a definition on a list without ties, Eq. (1) of `tiewise.measure`; the class attribute `aliases` holds
-the spellings of other tools. Where a class brings a `moments` of its own, it is the closed form for a tie group of
-`size` documents (`inside` of them within the cutoff) after `start` others, with `relevant` relevant documents in it
-and `seen` above it.
+Each class is a definition on a list without ties, Eq. (1) of `tiewise.registry`, and becomes a value under its name
+without the underscore; the class attribute `aliases` holds the spellings of other tools. Where a class brings a
+`moments` of its own, it is the closed form for a tie group of `size` documents (`inside` of them within the cutoff)
+after `start` others, with `relevant` relevant documents in it and `seen` above it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tiewise.columns import Floats
 from tiewise.engine import Order, Urn, Urns, per
 from tiewise.errors import MeasureError
-from tiewise.measure import Measure, measure, param
+from tiewise.registry import Measure, measure, param
 
 __all__ = [
     "AP",
@@ -54,8 +54,7 @@ class Binary(Measure):
 # -- counts and sets ------------------------------------------------------------------------------------------
 
 
-@measure
-class Hits(Binary):
+class _Hits(Binary):
     """The number of relevant documents in the first k.
 
     >>> Hits.of("(10)1", k=2)
@@ -65,8 +64,10 @@ class Hits(Binary):
     aliases = ("num_rel_ret", "hits_at")
 
 
-@measure
-class P(Binary):
+Hits = measure(_Hits)
+
+
+class _P(Binary):
     """Precision: the share of relevant documents among the first k ranks, also where the list is shorter.
 
     >>> P.of("(100)", k=2)
@@ -79,8 +80,10 @@ class P(Binary):
         return q.ranks(self.cutoff)
 
 
-@measure
-class R(Binary):
+P = measure(_P)
+
+
+class _R(Binary):
     """Recall: the share of all relevant documents that stand in the first k.
 
     >>> R.of("(10)1", k=1)
@@ -93,7 +96,10 @@ class R(Binary):
         return q.relevant(self)
 
 
-class _F(Binary):
+R = measure(_R)
+
+
+class _Balanced(Binary):
     beta: Any = 1.0
 
     def divisor(self, q: Urns) -> NDArray[Any]:
@@ -101,8 +107,7 @@ class _F(Binary):
         return (q.ranks(self.cutoff) + square * q.relevant(self)) / (1 + square)
 
 
-@measure
-class F1(_F):
+class _F1(_Balanced):
     """The harmonic mean of precision and recall at k.
 
     >>> F1.of("(10)1", k=1)
@@ -112,8 +117,10 @@ class F1(_F):
     aliases = ("f1_score",)
 
 
-@measure
-class F(_F):
+F1 = measure(_F1)
+
+
+class _F(_Balanced):
     """The weighted harmonic mean of precision and recall at k; recall counts beta times as much.
 
     >>> F(beta=2).of("(10)1", k=1)
@@ -123,8 +130,10 @@ class F(_F):
     beta: float = param(1.0, above=0, shown=True)
 
 
-@measure
-class Rprec(Binary):
+F = measure(_F)
+
+
+class _Rprec(Binary):
     """Precision at the rank that is the number of relevant documents.
 
     >>> Rprec.of("(10)1")
@@ -141,8 +150,10 @@ class Rprec(Binary):
         return q.relevant(self)
 
 
-@measure
-class SetP(Binary):
+Rprec = measure(_Rprec)
+
+
+class _SetP(Binary):
     """The share of relevant documents in the whole list.
 
     >>> SetP.of("(10)1")
@@ -156,8 +167,10 @@ class SetP(Binary):
         return q.length
 
 
-@measure
-class SetR(Binary):
+SetP = measure(_SetP)
+
+
+class _SetR(Binary):
     """The share of all relevant documents that the whole list holds.
 
     >>> SetR.of("(10)1|1")
@@ -171,8 +184,10 @@ class SetR(Binary):
         return q.relevant(self)
 
 
-@measure
-class NumRet(Measure):
+SetR = measure(_SetR)
+
+
+class _NumRet(Measure):
     """The number of documents retrieved, added up over queries.
 
     >>> NumRet.of("(10)1")
@@ -190,8 +205,10 @@ class NumRet(Measure):
         return q.length.astype(np.float64)
 
 
-@measure
-class NumRel(Binary):
+NumRet = measure(_NumRet)
+
+
+class _NumRel(Binary):
     """The number of relevant documents judged, retrieved or not, added up over queries.
 
     >>> NumRel.of("(10)1|1")
@@ -209,13 +226,17 @@ class NumRel(Binary):
         return q.relevant(self)
 
 
-@measure
-class Judged(Measure):
-    """The share of judged documents among the first k ranks.
+NumRel = measure(_NumRel)
+
+
+class _Judged(Measure):
+    """The share of judged documents among the first k ranks (`norm="cap"`: among those of them that the list has).
 
     >>> Judged.of("(1-)0", k=1)
     Judged@1 0.5000 [0.0000, 1.0000]
     """
+
+    norm: str = param("all", choices=("all", "cap"))
 
     def gain(self, label: Floats) -> Floats:
         return np.ones_like(label)
@@ -224,7 +245,10 @@ class Judged(Measure):
         return np.ones_like(label)  # a negative label is a judgment too
 
     def divisor(self, q: Urns) -> NDArray[Any]:
-        return q.ranks(self.cutoff)
+        return q.ranks(self.cutoff) if self.norm == "all" else np.minimum(q.length, q.ranks(self.cutoff))
+
+
+Judged = measure(_Judged)
 
 
 # -- the first relevant document ------------------------------------------------------------------------------
@@ -253,8 +277,7 @@ class _First(Binary):
         return mean, (chance * (worth - mean) ** 2).sum(axis=1, keepdims=True) + missed * mean**2
 
 
-@measure
-class RR(_First):
+class _RR(_First):
     """Reciprocal rank: 1 / rank of the first relevant document, 0 if it stands below k (mean: MRR).
 
     >>> RR.of("(10)1")
@@ -267,8 +290,10 @@ class RR(_First):
         return 1.0 / rank
 
 
-@measure
-class Success(_First):
+RR = measure(_RR)
+
+
+class _Success(_First):
     """1 if a relevant document stands in the first k, else 0 (hit rate; Hits counts them).
 
     >>> Success.of("(0011)", k=2)
@@ -281,11 +306,13 @@ class Success(_First):
         return np.ones_like(rank)
 
 
+Success = measure(_Success)
+
+
 # -- average precision ----------------------------------------------------------------------------------------
 
 
-@measure
-class AP(Binary):
+class _AP(Binary):
     """Average precision: the mean over all relevant documents of the precision at their rank, 0 below k (mean: MAP).
 
     The divisor is the number of relevant documents (`norm="all"`, trec_eval's map_cut), or at most k of them
@@ -315,6 +342,9 @@ class AP(Binary):
         return mean, _ap_variance(a, urn)
 
 
+AP = measure(_AP)
+
+
 def _ap_variance(a: Floats, urn: Urn) -> Floats:
     """The variance of Σ a_i · (relevant documents up to slot i) over the relevant slots i of a group.
 
@@ -342,9 +372,11 @@ def _ap_variance(a: Floats, urn: Urn) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class _Discounted(Measure):
-    gains: str = param("linear", choices=("linear", "exp"))
+    gains: str = param("linear", choices=("linear", "exp", "binary"))
 
     def gain(self, label: Floats) -> Floats:
+        if self.gains == "binary":
+            return Measure.gain(self, label)
         positive = np.maximum(label, 0.0)
         return positive if self.gains == "linear" else _exponential(positive)
 
@@ -352,18 +384,23 @@ class _Discounted(Measure):
         return 1.0 / np.log2(rank + 1)
 
 
-@measure
-class DCG(_Discounted):
-    """Discounted cumulative gain: the sum of gains over log2(rank + 1); gains are labels, or 2^label − 1 ("exp").
+class _DCG(_Discounted):
+    """Discounted cumulative gain: the sum of gains over log2(rank + 1).
+
+    Gains are labels, 2^label − 1 (`gains="exp"`), or 1 for labels from 1 on (`gains="binary"`).
 
     >>> DCG.of("(20)1", k=2)
     DCG@2 1.6309 [1.2619, 2.0000]
     """
 
 
-@measure
-class nDCG(_Discounted):
-    """DCG over the DCG of the best list of all judged documents; gains are labels, or 2^label − 1 ("exp").
+DCG = measure(_DCG)
+
+
+class _nDCG(_Discounted):
+    """DCG over the DCG of the best list of all judged documents.
+
+    Gains are labels, 2^label − 1 (`gains="exp"`), or 1 for labels from 1 on (`gains="binary"`).
 
     >>> nDCG.of("(20)10")
     nDCG 0.8100 [0.6697, 0.9502]
@@ -375,8 +412,10 @@ class nDCG(_Discounted):
         return _ideal(self, q)
 
 
-@measure
-class RBP(Binary):
+nDCG = measure(_nDCG)
+
+
+class _RBP(Binary):
     """Rank-biased precision: (1 − p) · Σ p^(rank−1) over the relevant documents; `residual` is what is unknown.
 
     With `gains="graded"` a document counts label / max; with `gains="judged"` every judged one counts 1.
@@ -401,6 +440,9 @@ class RBP(Binary):
 
     def companion(self) -> Measure | None:
         return None if self.gains == "judged" else self(gains="judged")
+
+
+RBP = measure(_RBP)
 
 
 # -- cascades -------------------------------------------------------------------------------------------------
@@ -438,8 +480,7 @@ class _Cascade(Measure):
         return mean, reach**2 * _cascade_variance(urn)
 
 
-@measure
-class ERR(_Cascade):
+class _ERR(_Cascade):
     """Expected reciprocal rank: a reader stops at a document with probability (2^label − 1) / 2^max.
 
     >>> ERR(max=1).of("(10)1")
@@ -447,8 +488,10 @@ class ERR(_Cascade):
     """
 
 
-@measure
-class nERR(_Cascade):
+ERR = measure(_ERR)
+
+
+class _nERR(_Cascade):
     """ERR over the ERR of the best list of all judged documents.
 
     >>> nERR(max=1).of("(10)1")
@@ -457,6 +500,9 @@ class nERR(_Cascade):
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         return _ideal(self, q)
+
+
+nERR = measure(_nERR)
 
 
 #: Above this cost of a tie group (relevant documents × slots²) the variance of a cascade is left out.
@@ -479,9 +525,10 @@ def _cascade_variance(urn: Urn) -> Floats:
 def _cascade_covariance(gains: Floats, blanks: float, t: int) -> Floats:
     """Cov(D_s, D_u) for s, u = 0..t in a group of documents with these gains and `blanks` without one.
 
-    For s ≤ u, D_s is a product over a random set A of s documents, D_u over A and a set B of v = u − s others. Documents
-    are added one by one; each falls into A, into B, or into neither. What is followed is 1 − D, so that small gains do
-    not drown in 1: `dd`, `cd`, `dc` and `cc` are the means of D_s·D_u, (1−D_s)·D_u, D_s·(1−D_u), (1−D_s)·(1−D_u).
+    For s ≤ u, D_s is a product over a random set A of s documents, D_u over A and a set B of v = u − s others.
+    Documents are added one by one; each falls into A, into B, or into neither. What is followed is 1 − D, so that small
+    gains do not drown in 1: `dd`, `cd`, `dc` and `cc` are the means of D_s·D_u, (1−D_s)·D_u, D_s·(1−D_u) and
+    (1−D_s)·(1−D_u).
     """
     s, v = np.arange(t + 1.0)[:, None], np.arange(t + 1.0)[None, :]
     dd = np.where(s + v <= blanks, 1.0, 0.0)
@@ -510,8 +557,7 @@ def _cascade_covariance(gains: Floats, blanks: float, t: int) -> Floats:
 # -- pairs ----------------------------------------------------------------------------------------------------
 
 
-@measure
-class Bpref(Binary):
+class _Bpref(Binary):
     """Binary preference: how rarely a judged non-relevant document stands above a relevant one (trec_eval's).
 
     Unjudged documents, and those with a negative label, are passed over.
@@ -554,8 +600,10 @@ class Bpref(Binary):
         return r * mean, r * squares / (b + 1) * (1 + (r - 1) / (b + 2))
 
 
-@measure
-class AUC(Binary):
+Bpref = measure(_Bpref)
+
+
+class _AUC(Binary):
     """The share of pairs of a relevant and another retrieved document that are in the right order.
 
     >>> AUC.of("(10)1")
@@ -583,6 +631,9 @@ class AUC(Binary):
         return r * (below + (n - r) / 2), r * (n - r) * (n + 1) / 12
 
 
+AUC = measure(_AUC)
+
+
 # -- parts ----------------------------------------------------------------------------------------------------
 
 
@@ -601,7 +652,7 @@ def _up_to(most: float, label: Floats, who: Measure) -> Floats:
     if label.size and label.max() > most:
         raise MeasureError(
             f"{who.name}: a label of {label.max():g} exceeds max={most:g}. Give the highest label of the scale: "
-            f"{type(who).__name__}(…, max={label.max():g})."
+            f"{who.stem}(…, max={label.max():g})."
         )
     return np.maximum(label, 0.0)
 

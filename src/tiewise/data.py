@@ -7,7 +7,10 @@ tie is and how it is broken is decided in `tiewise.ties` alone.
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -60,8 +63,43 @@ class Row(NamedTuple):
     doc: str
 
 
+class Lists:
+    """Numbers in one list a query: what can be said of a run without its document ids."""
+
+    queries: tuple[str, ...]
+    offsets: Codes
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @cached_property
+    def query_index(self) -> dict[str, int]:
+        """The position of each query id."""
+        return dict(zip(self.queries, range(len(self.queries)), strict=True))
+
+    @cached_property
+    def descending(self) -> bool:
+        """Whether every list already runs from its highest score to its lowest."""
+        return descending(self.value, self.offsets)
+
+    @cached_property
+    def tied_rows(self) -> int:
+        """How many rows share their score with another row of the same query."""
+        ordered = self.value if self.descending else sorted_lists(self.value, self.offsets)
+        same = np.zeros(len(ordered) + 1, dtype=bool)
+        same[1:-1] = ordered[1:] == ordered[:-1]
+        same[self.offsets] = False
+        return int(np.count_nonzero(same[1:] | same[:-1]))
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied with another, 0 to 1."""
+        return self.tied_rows / len(self) if len(self) else 0.0
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Lists):
     """Rows grouped by query: what `Run` and `Qrels` share."""
 
     queries: tuple[str, ...]
@@ -142,7 +180,7 @@ class Table:
         if len(set(queries)) < len(queries):
             raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
         doc, docs = encode(list(chain.from_iterable(table.values())), "document")
-        value = _mapped_values(cls, table, len(doc))
+        value = _mapped_values(cls, table)
         built = cls(queries, np.concatenate([[0], np.cumsum(lengths)]), doc, docs, value)
         _check_numbers(cls, value, built.row, None)
         if not MappedRun.serves(table):  # distinct keys may become one id: 1 and "1"
@@ -174,9 +212,6 @@ class Table:
 
     # -- doors out ----------------------------------------------------------------------------------------
 
-    def __len__(self) -> int:
-        return len(self.value)
-
     def __repr__(self) -> str:
         queries, rows = len(self.queries), len(self)
         return f"<{type(self).__name__}: {queries:,} queries, {rows:,} rows>"
@@ -185,11 +220,6 @@ class Table:
     def query(self) -> Codes:
         """The position in `queries` of each row's query, (n_rows,)."""
         return np.repeat(np.arange(len(self.queries)), np.diff(self.offsets))
-
-    @cached_property
-    def query_index(self) -> dict[str, int]:
-        """The position of each query id."""
-        return dict(zip(self.queries, range(len(self.queries)), strict=True))
 
     @cached_property
     def doc_index(self) -> dict[str, int]:
@@ -262,25 +292,6 @@ class Run(Table):
         """The score of each row, (n_rows,)."""
         return self.value
 
-    @cached_property
-    def descending(self) -> bool:
-        """Whether every list already runs from its highest score to its lowest."""
-        return descending(self.value, self.offsets)
-
-    @cached_property
-    def tied_rows(self) -> int:
-        """How many rows share their score with another row of the same query."""
-        ordered = self.value if self.descending else sorted_lists(self.value, self.offsets)
-        same = np.zeros(len(ordered) + 1, dtype=bool)
-        same[1:-1] = ordered[1:] == ordered[:-1]
-        same[self.offsets] = False
-        return int(np.count_nonzero(same[1:] | same[:-1]))
-
-    @property
-    def tied_share(self) -> float:
-        """The share of rows that are tied with another, 0 to 1."""
-        return self.tied_rows / len(self) if len(self) else 0.0
-
     def projected(self, dtype: str) -> Run:
         """The run as a reader sees it that keeps scores as float32, float16, bfloat16 or n decimals.
 
@@ -347,21 +358,23 @@ class Qrels(Table):
         return self.value
 
 
-class MappedRun:
+class MappedRun(Lists):
     """A run still in the user's ``{query: {document: score}}``: no id is coded, nothing but scores is copied.
 
     It answers what `tiewise.ties` asks of a `Run`, several times faster than a `Run` can be built.
     """
 
     rank = None
+    source = None
 
     def __init__(self, table: Mapping[str, Mapping[str, float]]):
         _check_mapping(Run, table)
         self._table = table
+        self._dtype: str | None = None
         self.queries = tuple(table)
         lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
         self.offsets = np.concatenate([[0], np.cumsum(lengths)])
-        self.value = _mapped_values(Run, table, int(lengths.sum()))
+        self.value = _mapped_values(Run, table)
         _check_numbers(Run, self.value, self._row, None)
 
     @staticmethod
@@ -375,19 +388,6 @@ class MappedRun:
         place = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return Row(self.queries[place], list(self._table[self.queries[place]])[row - int(self.offsets[place])])
 
-    def __len__(self) -> int:
-        return len(self.value)
-
-    @cached_property
-    def query_index(self) -> dict[str, int]:
-        """The position of each query id."""
-        return dict(zip(self.queries, range(len(self.queries)), strict=True))
-
-    @cached_property
-    def descending(self) -> bool:
-        """Whether every list already runs from its highest score to its lowest."""
-        return descending(self.value, self.offsets)
-
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, None]:
         """The score of every judged document, NaN where it was not retrieved."""
         nothing: Mapping[str, float] = {}
@@ -397,20 +397,31 @@ class MappedRun:
             get = self._table.get(query, nothing).get
             low, high = offsets[i], offsets[i + 1]
             score[low:high] = [get(doc, np.nan) for doc in docs[low:high]]
-        return score, None
+        return score if self._dtype is None else project(score, self._dtype), None
+
+    def projected(self, dtype: str) -> MappedRun:
+        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
+        run = copy(self)
+        vars(run).pop("descending", None)
+        run._dtype, run.value = dtype, project(self.value, dtype)
+        return run
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
-        """The document ids of some rows (ascending)."""
+        """The document ids of some rows."""
         places = np.searchsorted(self.offsets, rows, side="right") - 1
-        found: list[str] = []
-        for place in np.unique(places).tolist():
-            docs = list(self._table[self.queries[place]])
-            found += [docs[row] for row in (rows[places == place] - self.offsets[place]).tolist()]
-        return found
+        order = np.argsort(places, kind="stable")
+        found = np.empty(len(rows), dtype=object)
+        for some in np.split(order, np.flatnonzero(np.diff(places[order])) + 1):
+            if len(some):
+                place = int(places[some[0]])
+                docs = list(self._table[self.queries[place]])
+                found[some] = [docs[row] for row in (rows[some] - self.offsets[place]).tolist()]
+        return found.tolist()
 
     def to_run(self) -> Run:
         """The same run with coded ids."""
-        return Run.from_dict(self._table)
+        run = Run.from_dict(self._table)
+        return run if self._dtype is None else run.projected(self._dtype)
 
 
 def _pick(cls: type[Table], columns: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -432,21 +443,19 @@ def _check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:
             )
 
 
-def _mapped_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]], total: int) -> Floats:
+def _mapped_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> Floats:
+    values = array("d")  # stricter than NumPy: neither text nor None is a number
     try:
-        values = np.fromiter(chain.from_iterable(map(_values, table.values())), np.float64, total)
+        for docs in table.values():
+            values.extend(docs.values())
     except (TypeError, ValueError, OverflowError):
-        values = None
-    if values is None or (np.abs(values) >= 2**53).any():
+        values = array("d", [math.inf])
+    column = np.frombuffer(values) if values else np.zeros(0)
+    if (np.abs(column) >= 2**53).any():  # one of them may be an integer that float64 cannot hold
         for query, docs in table.items():
             for doc, value in docs.items():
                 check_number(value, f"query {query!r}, document {doc!r}", cls.value_names[0])
-    assert values is not None
-    return values
-
-
-def _values(docs: Mapping[Any, float]) -> Iterable[float]:
-    return docs.values()
+    return column
 
 
 def _check_numbers(

@@ -28,7 +28,7 @@ from tiewise.estimate import Estimates
 from tiewise.ties import TieGroups
 
 if TYPE_CHECKING:
-    from tiewise.measure import Measure
+    from tiewise.registry import Measure
 
 __all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "value"]
 

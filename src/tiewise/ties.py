@@ -64,6 +64,50 @@ class TieGroups:
         """The same rankings, of which only the first `depth` ranks count."""
         return replace(self, depth=depth)
 
+    def retrieved_only(self) -> TieGroups:
+        """The same rankings with the judgments of retrieved documents alone."""
+        rows = np.flatnonzero(self.size > 0)
+        return replace(
+            self,
+            qrels=self.qrels.where(rows),
+            score=self.score[rows],
+            start=self.start[rows],
+            size=self.size[rows],
+            before={order: before[rows] for order, before in self.before.items()},
+        )
+
+    # -- lists that end inside a tie group --------------------------------------------------------------------
+
+    @cached_property
+    def open_ended(self) -> NDArray[np.bool_]:
+        """Whether a list ends with tied documents, so that it may have been cut among more of them, (n_queries,)."""
+        return self.floor_size > 1
+
+    def without_last_group(self) -> TieGroups:
+        """The lists as they would be expected if their last tie group were unboundedly large: its judged documents
+        are found at none of the ranks shown."""
+        last = self._in_last_group & self.open_ended[self.qrels.query]
+        return replace(self, size=np.where(last, 0, self.size))
+
+    def with_joined(self, label: float) -> TieGroups:
+        """The lists as if judged documents of at least this label that were not retrieved stood in the last tie
+        group, of which as many ranks are shown as before."""
+        query = self.qrels.query
+        joins = (self.size == 0) & (self.qrels.label >= label) & self.open_ended[query]
+        joined = np.bincount(query[joins], minlength=len(self.length))
+        last = joins | self._in_last_group
+        return replace(
+            self,
+            start=np.where(joins, (self.length - self.floor_size)[query], self.start),
+            size=np.where(last, (self.floor_size + joined)[query], self.size),
+        )
+
+    @property
+    def _in_last_group(self) -> NDArray[np.bool_]:
+        return (self.size > 0) & (self.score == self.floor[self.qrels.query])
+
+    # -- shards -----------------------------------------------------------------------------------------------
+
     @staticmethod
     def merge(shards: Sequence[TieGroups]) -> TieGroups:
         """The tie groups of a collection from those of its disjoint shards.
@@ -152,7 +196,7 @@ def tie_groups(
     owned = ~np.isnan(own)
     score = own if scores is None else scores
     probes = _Probes(qrels, places, score)
-    above, equal, tied = _count(run, probes)
+    above, equal, tied = _count(run, probes, 2 if scores is None else 1)
     low, high = run.offsets[places], run.offsets[places + 1]  # places of −1 are masked by `present`
     present = places >= 0
     length = np.where(present, high - low, 0)
@@ -228,14 +272,17 @@ class _Probes:
         self.qrels = qrels
 
 
-def _count(run: Run | MappedRun, probes: _Probes) -> tuple[Codes, Codes, tuple[Codes, Codes]]:
-    """For each probe the rows above and equal; and the rows of groups of two or more, with their probe."""
+def _count(run: Run | MappedRun, probes: _Probes, least: int) -> tuple[Codes, Codes, tuple[Codes, Codes]]:
+    """For each probe the rows above and equal; and the rows of groups of at least so many rows, with their probe.
+
+    A judged document may tie with a single row of a shard that does not hold it.
+    """
     if run.descending:
         low, high = run.offsets[probes.place], run.offsets[probes.place + 1]
         first = _bisect(run.value, low, high, probes.value, np.greater)
         last = _bisect(run.value, first, high, probes.value, np.greater_equal)
         equal = last - first
-        many = np.flatnonzero(equal > 1)
+        many = np.flatnonzero(equal >= least)
         return first - low, equal, (_ranges(first[many], equal[many]), np.repeat(many, equal[many]))
     heads = np.flatnonzero(np.diff(probes.place, prepend=-1))
     segments, bounds = probes.place[heads], np.append(heads, len(probes.place))
@@ -243,7 +290,7 @@ def _count(run: Run | MappedRun, probes: _Probes) -> tuple[Codes, Codes, tuple[C
     rows = _ranges(run.offsets[segments], lengths)
     segment = np.repeat(np.arange(len(segments)), lengths)
     above, equal, at = count_above(run.value[rows], segment, probes.value, bounds)
-    tied = np.flatnonzero((at >= 0) & (equal[at] > 1)) if len(equal) else np.zeros(0, dtype=np.int64)
+    tied = np.flatnonzero((at >= 0) & (equal[at] >= least)) if len(equal) else np.zeros(0, dtype=np.int64)
     return above, equal, (rows[tied], at[tied])
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
@@ -23,9 +23,11 @@ from tiewise.errors import InputError
 __all__ = ["PathLike", "Stream", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 
-MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+# How a compressed file begins, the module that knows it, and what it is called.
+MAGIC = {b"\x1f\x8b": "zlib", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
+METHODS = {"zlib": "gzip", "bz2": "bzip2", "lzma": "xz", "zstandard": "zstd"}
 
 
 class Stream:
@@ -33,52 +35,127 @@ class Stream:
 
     def __init__(self, name: str, file: IO[bytes]):
         self.name = name
-        self._file = file
         self._hash = sha256()
-        self._plain = self._decompressed()
-        self.head = next(self._plain, b"")
+        raw = self._raw(file)
+        first = next(raw, b"")
+        module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
+        whole = chain([first], raw)
+        self._plain = filter(None, whole if module is None else _decompressed(whole, module, name))
+        self.head = b""  # enough to recognise a format by
+        while len(self.head) < 64 and (chunk := next(self._plain, b"")):
+            self.head += chunk
 
-    def chunks(self) -> Iterator[bytes]:
-        """The plain bytes from the start, once."""
-        if self.head:
-            yield self.head
-        yield from self._plain
-
-    def read(self) -> bytes:
-        """All the plain bytes at once."""
-        return b"".join(self.chunks())
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the raw bytes that have been read."""
-        return self._hash.hexdigest()
-
-    def _raw(self) -> Iterator[bytes]:
-        while chunk := self._file.read(CHUNK):
+    def _raw(self, file: IO[bytes]) -> Iterator[bytes]:
+        while chunk := file.read(CHUNK):
             self._hash.update(chunk)
             yield chunk
 
-    def _decompressed(self) -> Iterator[bytes]:
-        raw = self._raw()
-        first = next(raw, b"")
-        method = next((name for magic, name in MAGIC.items() if first.startswith(magic)), None)
-        if method is None:
-            yield first
-            yield from raw
+    def chunks(self) -> Iterator[bytes]:
+        """The plain bytes from the start, once, in pieces of any size."""
+        return chain([self.head], self._plain)
+
+    def read(self) -> bytes:
+        """The plain bytes at once."""
+        return b"".join(self.chunks())
+
+    def sha256(self) -> str:
+        """The hash of the raw bytes read so far."""
+        return self._hash.hexdigest()
+
+
+def _decompressed(raw: Iterable[bytes], module: str, name: str) -> Iterator[bytes]:
+    method = METHODS[module]
+    start, failure = _decompressor(module)
+    decoder = start()
+    try:
+        for chunk in raw:
+            # Compressed files may be concatenated, and padded with NUL bytes.
+            while chunk := chunk.lstrip(b"\0") if decoder.eof else chunk:
+                decoder = start() if decoder.eof else decoder
+                yield decoder.decompress(chunk)
+                chunk = decoder.unused_data
+    except failure as error:
+        raise InputError(f"{name}: the {method} data is corrupt ({error}). Copy or make the file again.") from None
+    if not decoder.eof:
+        raise InputError(f"{name}: the {method} data stops before its end. Copy or make the file again.")
+
+
+def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """What starts to decompress, and the error it raises; all four libraries have one interface."""
+    library = need(module, "Reading .zst", "zstd") if module == "zstandard" else import_module(module)
+    if module == "zlib":
+        return partial(library.decompressobj, 31), library.error  # 31: gzip's header and checksum
+    if module == "bz2":
+        return library.BZ2Decompressor, OSError
+    if module == "lzma":
+        return library.LZMADecompressor, library.LZMAError
+    return library.ZstdDecompressor().decompressobj, library.ZstdError
+
+
+@contextmanager
+def opened(path: PathLike) -> Iterator[Stream]:
+    """The stream of a file, or of standard input for ``-``."""
+    path = os.fspath(path)
+    name = "stdin" if path == "-" else path
+    try:
+        if path == "-":
+            yield Stream(name, sys.stdin.buffer)
+        else:
+            with Path(path).open("rb") as file:
+                yield Stream(name, file)
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file.") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: is a folder. Give a file in it.") from None
+    except PermissionError:
+        raise InputError(f"{name}: may not be read (permission denied).") from None
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
+
+
+def save(path: PathLike, chunks: Iterable[bytes]) -> None:
+    """Write chunks to a file that appears whole or not at all, or to standard output for ``-``."""
+    path = os.fspath(path)
+    if path == "-":
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+        return
+    target = Path(os.path.realpath(path))  # a link stays a link
+    try:
+        if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
+            _fill(target, "wb", path, chunks)
             return
-        decoder, failure = _decompressor(method)
-        decode = decoder()
+        part = target.with_name(f".{target.name}.{token_hex(4)}.part")
         try:
-            for chunk in _chain(first, raw):
-                rest = chunk
-                while rest:
-                    if decode.eof:  # files may be concatenated, and padded with NUL bytes
-                        rest = rest.lstrip(b"\0")
-                        decode = decoder() if rest else decode
-                    if plain := decode.decompress(rest):
-                        yield plain
-                    rest = decode.unused_data
-        except failure as error:
-            raise InputError(f"{self.name}: the {method} data is corrupt ({error}). Fetch or write it again.") from None
-        if not decode.eof:
-            raise InputError(f"{self.name}: the {method} data ends too early; the file is cut off. Fetch it again.")
+            _fill(part, "xb", path, chunks)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from None
+
+
+def _fill(target: Path, mode: str, path: str, chunks: Iterable[bytes]) -> None:
+    with target.open(mode) as file, _compressor(path, file) as out:
+        for chunk in chunks:
+            out.write(chunk)
+
+
+@contextmanager
+def _compressor(path: str, file: IO[Any]) -> Iterator[Any]:
+    """A file to write to that compresses by the suffix of the path."""
+    suffix = Path(path).suffix
+    if suffix == ".gz":  # no name and no time inside, so that equal runs are equal files
+        opened: Any = import_module("gzip").GzipFile("", "wb", fileobj=file, mtime=0)
+    elif suffix == ".bz2":
+        opened = import_module("bz2").BZ2File(file, "wb")
+    elif suffix == ".xz":
+        opened = import_module("lzma").LZMAFile(file, "wb")
+    elif suffix == ".zst":
+        opened = need("zstandard", "Writing .zst", "zstd").ZstdCompressor().stream_writer(file, closefd=False)
+    else:
+        yield file
+        return
+    with opened:
+        yield opened

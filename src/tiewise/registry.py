@@ -117,11 +117,11 @@ class Measure:
         if self.cutoff is not None:
             whole = isinstance(self.cutoff, (int, np.integer)) and not isinstance(self.cutoff, bool)
             if not self.takes_cutoff:
-                raise MeasureError(f"{type(self).__name__} takes no cutoff: it looks at the whole list.")
+                raise MeasureError(f"{self.stem} takes no cutoff: it looks at the whole list.")
             if not whole or self.cutoff < 1:
                 raise MeasureError(f"A cutoff is a whole number from 1 on, not {self.cutoff!r}.")
         for one in _params(type(self)):
-            _check(type(self).__name__, one, getattr(self, one.name))
+            _check(self.stem, one, getattr(self, one.name))
 
     def __call__(self, **params: Any) -> Self:
         """The same measure with other parameters."""
@@ -129,11 +129,16 @@ class Measure:
         for name in params:
             if name not in known:
                 takes = f"takes {', '.join(known)}" if known else "takes no parameters"
-                raise MeasureError(f"{type(self).__name__} has no parameter '{name}'; it {takes}.")
+                raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
         return replace(self, **params)
 
     def __matmul__(self, cutoff: int) -> Self:
         return replace(self, cutoff=cutoff)
+
+    @property
+    def stem(self) -> str:
+        """The name without parameters and cutoff."""
+        return type(self).__name__.lstrip("_")
 
     @property
     def name(self) -> str:
@@ -144,7 +149,7 @@ class Measure:
             if (value := getattr(self, one.name)) != one.default or one.metadata.get("shown")
         ]
         brackets = f"({', '.join(shown)})" if shown else ""
-        return f"{type(self).__name__}{brackets}" + ("" if self.cutoff is None else f"@{self.cutoff}")
+        return f"{self.stem}{brackets}" + ("" if self.cutoff is None else f"@{self.cutoff}")
 
     @property
     def summary(self) -> str:
@@ -182,6 +187,9 @@ _aliases: dict[str, str] = {}
 def measure(cls: type[M]) -> M:
     """Enter a subclass of `Measure` into the registry, and return it as a value ready for use.
 
+    It is a decorator. Where a type checker should know that the name is a value and no longer a class, as mypy does
+    not, write ``Fade = measure(_Fade)``: underscores in front of a class's name are not part of the measure's.
+
     >>> import numpy as np
     >>> @measure
     ... class Fade(Measure):
@@ -205,10 +213,10 @@ def measure(cls: type[M]) -> M:
         cls.payoff = payoff  # type: ignore[assignment,method-assign]
     cls = dataclass(frozen=True, kw_only=True, repr=False)(cls)
     made = cls()
-    _registry[cls.__name__] = made
-    for alias in (cls.__name__, *cls.aliases):
+    _registry[made.stem] = made
+    for alias in (made.stem, *cls.aliases):
         spelling, _, params = alias.partition(":")
-        _aliases.setdefault(spelling.lower(), f"{cls.__name__}:{params}")
+        _aliases.setdefault(spelling.lower(), f"{made.stem}:{params}")
     return made
 
 
@@ -337,7 +345,7 @@ def _literal(node: ast.expr, word: str) -> Any:
 
 def _unknown(word: str) -> MeasureError:
     stem, at, tail = word.partition("@")
-    names = {name.lower(): name for name in _registry} | {a: a for a in _aliases if a not in _registry}
+    names = {alias: alias for alias in _aliases} | {name.lower(): name for name in _registry}
     close = difflib.get_close_matches(stem.lower(), names, 1, 0.5)
     hint = f" Did you mean '{names[close[0]]}{at}{tail}'?" if close else ""
     return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")

@@ -1,0 +1,335 @@
+"""Lines become columns: the narrow room between a text file's bytes and arrays.
+
+A block of whole lines is cut with NumPy: where the blanks are says where every column begins and ends, so a column
+is gathered as cells of one width and no token becomes a Python object. A block in which something is odd (comments,
+blank lines, a wrong number of columns, a number that is none) goes line by line first, which drops what may be
+dropped, notes every problem with its line, and leaves a block that is plain.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Codes, Floats
+from tiewise.errors import InputError
+
+__all__ = ["Columns", "Layout", "blocks", "parse_lines"]
+
+Cells = NDArray[np.bytes_]  # (n_rows,): one column of a block, each cell as wide as the widest
+
+MOST_PROBLEMS = 10
+WIDEST = 64  # bytes: longer ids are kept one by one, since cells would all be as wide as the longest
+SLICE = 1 << 14  # ids that are turned into text at a time
+SKEW = 16  # a block is halved until its cells take at most this many times its own bytes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a line hold: "query", "document", and the number, a "score", a "label" or a "rank"."""
+
+    format: str
+    columns: tuple[str, ...]
+    nan_advice: str
+    tabs: bool = False  # columns end at tabs only, so that ids may hold spaces
+
+    @property
+    def number(self) -> str:
+        """The column that holds the number: the rank only where there is nothing better."""
+        return next(name for name in ("score", "label", "rank") if name in self.columns)
+
+    def split(self, line: bytes) -> list[bytes]:
+        """The columns of one line."""
+        return [cell for cell in re.split(rb"[\t\r]", line) if cell] if self.tabs else line.split()
+
+
+class Columns(NamedTuple):
+    """A file as columns, ids as codes. `line(row)` is the number of a row's line."""
+
+    query: Codes
+    queries: list[str]
+    doc: Codes
+    docs: list[str]
+    number: Floats
+    rank: Codes | None  # None where the layout has no such column or where a value is no integer
+    tag: str | None  # None where the layout has no such column or where the values differ
+    line: Callable[[int], int]
+
+
+def parse_lines(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
+    """The columns of a text file, which comes as blocks of whole lines; `name` is its name in messages.
+
+    >>> layout = Layout("trec", ("query", "iteration", "document", "label"), "Drop the row.")
+    >>> found = parse_lines([b"q1 0 d1 1\\nq1 0 d2 0\\n"], layout, "qrels.txt")
+    >>> found.queries, found.query, sorted(found.docs), found.number
+    (['q1'], array([0, 0]), ['d1', 'd2'], array([1., 0.]))
+    """
+    reader = _Reader(layout, name)
+    for block in blocks:
+        reader.add(block)
+    return reader.columns()
+
+
+def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks of any size as blocks of whole lines; a last line without a line break gets one."""
+    rest: list[bytes] = []
+    for chunk in chunks:
+        head, found, tail = chunk.rpartition(b"\n")
+        if found:
+            yield b"".join([*rest, head, found])
+            rest = []
+        rest.append(tail)
+    if last := b"".join(rest):
+        yield last + b"\n"
+
+
+@dataclass
+class _Reader:
+    """What has been read so far."""
+
+    layout: Layout
+    name: str
+    lines: int = 0
+    rows: int = 0
+    spans: list[tuple[int, Sequence[int]]] = field(default_factory=list)  # a row, and the lines of the rows from it on
+    heads: list[bytes] = field(default_factory=list)  # the query of each stretch of rows
+    lengths: list[Codes] = field(default_factory=list)  # and how many rows the stretch has
+    docs: list[Cells | list[bytes]] = field(default_factory=list)
+    numbers: list[Floats] = field(default_factory=list)
+    ranks: list[Codes] | None = field(default_factory=list)  # None once one of them was no integer
+    tags: set[bytes] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, block: bytes) -> None:
+        """Read a block of whole lines."""
+        breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        longest = int(np.diff(breaks, prepend=-1).max())
+        if len(breaks) > 1 and longest * len(breaks) > SKEW * len(block):
+            middle = int(breaks[(len(breaks) - 1) // 2]) + 1
+            self.add(block[:middle])
+            self.add(block[middle:])
+            return
+        lines: Sequence[int] = range(self.lines + 1, self.lines + 1 + len(breaks))
+        self.lines += len(breaks)
+        cut = _Cut.of(block, self.layout)
+        numbers = None if cut is None else _plain_numbers(cut.cells(self.layout.number), self.layout)
+        if numbers is None:
+            lines, block = self._clean(block, lines)
+            if not lines:
+                return
+            cut = _Cut.of(block, self.layout)
+            assert cut is not None, "what is left is plain"
+            numbers = cut.cells(self.layout.number).astype(np.float64)
+        assert cut is not None
+        self._keep(cut, numbers, lines)
+
+    def _keep(self, cut: _Cut, numbers: Floats, lines: Sequence[int]) -> None:
+        self.spans.append((self.rows, lines))
+        self.rows += len(lines)
+        query = cut.cells("query")
+        heads = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
+        self.heads += query[heads].tolist()
+        self.lengths.append(np.diff(heads, append=len(query)))
+        doc = cut.cells("document")
+        self.docs.append(doc if doc.itemsize <= WIDEST else doc.tolist())
+        self.numbers.append(numbers)
+        if "rank" in self.layout.columns and self.ranks is not None:
+            rank = _integers(cut.cells("rank"))
+            self.ranks = None if rank is None else [*self.ranks, rank]
+        if "tag" in self.layout.columns and len(self.tags) < 2:
+            tag = cut.cells("tag")
+            self.tags |= {tag[0], tag[np.argmax(tag != tag[0])]}
+
+    def _clean(self, block: bytes, lines: Sequence[int]) -> tuple[list[int], bytes]:
+        """The lines of a block that are rows; comments and blank lines go, and problems are noted."""
+        kept: list[int] = []
+        rows: list[bytes] = []
+        for number, line in zip(lines, block.split(b"\n"), strict=False):
+            cells = self.layout.split(line)
+            if not line.strip() or cells[0].startswith(b"#"):
+                continue
+            if problem := _problem(line, cells, self.layout):
+                self._note(number, problem)
+            else:
+                kept.append(number)
+                rows.append(b"\t".join(cells) + b"\n")
+        return kept, b"".join(rows)
+
+    def _note(self, line: int, problem: str) -> None:
+        self.problems.append(f"{self.name}:{line}: {problem}")
+        if len(self.problems) == MOST_PROBLEMS:
+            raise InputError(*self.problems, f"Reading stopped after {MOST_PROBLEMS} problems.")
+
+    def columns(self) -> Columns:
+        """All that has been read, or all that was wrong with it."""
+        if self.problems:
+            raise InputError(*self.problems)
+        head, queries = _encode_each(self.heads)
+        query = np.repeat(head, np.concatenate(self.lengths))
+        doc, docs = _encode(self.docs)
+        return Columns(
+            query,
+            self._text(queries, query, "query"),
+            doc,
+            self._text(docs, doc, "document"),
+            np.concatenate(self.numbers),
+            np.concatenate(self.ranks) if self.ranks else None,
+            next(iter(self.tags)).decode(errors="replace") if len(self.tags) == 1 else None,
+            self._line,
+        )
+
+    def _line(self, row: int) -> int:
+        first, lines = self.spans[bisect_right(self.spans, row, key=itemgetter(0)) - 1]
+        return lines[row - first]
+
+    def _text(self, ids: Cells | list[bytes], codes: Codes, what: str) -> list[str]:
+        """The ids as text, or an error that names the lines of those that are not UTF-8."""
+        texts: list[str] = []
+        for first in range(0, len(ids), SLICE):
+            part = _listing(ids[first : first + SLICE])
+            try:
+                texts += b"\n".join(part).decode().split("\n")
+            except UnicodeDecodeError:
+                for code, name in enumerate(part, first):
+                    if name.decode(errors="ignore").encode() != name:
+                        line = self._line(int(np.argmax(codes == code)))
+                        self._note(line, f"the {what} id {name!r} is not UTF-8. Convert the file with iconv.")
+        if self.problems:
+            raise InputError(*self.problems)
+        return texts
+
+
+class _Cut(NamedTuple):
+    """A block whose lines all have the columns of its layout, and where these are."""
+
+    layout: Layout
+    byte: NDArray[np.uint8]
+    begin: Codes  # (n_rows, n_columns)
+    end: Codes  # (n_rows, n_columns)
+
+    @classmethod
+    def of(cls, block: bytes, layout: Layout) -> _Cut | None:
+        """The cut of a block, or None if one of its lines is a comment, is blank, or has other columns."""
+        byte = np.frombuffer(block, np.uint8)
+        # The blanks of bytes.split(): \t \n \v \f \r (9 to 13; what is below 9 wraps around) and the space.
+        blank = (byte == 9) | (byte == 10) | (byte == 13) if layout.tabs else (byte - np.uint8(9) < 5) | (byte == 32)
+        blank = np.append(True, blank)
+        edges = np.flatnonzero(blank[1:] != blank[:-1])
+        breaks = np.flatnonzero(byte == 10)
+        if len(edges) != 2 * len(layout.columns) * len(breaks) or b"\0" in block:
+            return None
+        begin, end = edges[0::2].reshape(len(breaks), -1), edges[1::2].reshape(len(breaks), -1)
+        straddling = (begin[1:, 0] < breaks[:-1]).any() or (end[:, -1] > breaks).any()
+        if straddling or (byte[begin[:, 0]] == ord("#")).any():
+            return None
+        return cls(layout, byte, begin, end)
+
+    def cells(self, name: str) -> Cells:
+        """One column, its cells padded with NUL bytes to a multiple of eight."""
+        column = self.layout.columns.index(name)
+        begin = self.begin[:, column].copy()
+        size = self.end[:, column] - begin
+        shortest, longest = int(size.min()), int(size.max())
+        grid = np.zeros((len(begin), -(-longest // 8) * 8), np.uint8)
+        for place in range(longest):
+            letter = self.byte.take(begin + place, mode="clip")
+            grid[:, place] = letter if place < shortest else letter * (size > place)
+        return grid.view(f"S{grid.shape[1]}")[:, 0]
+
+
+def _plain_numbers(cells: Cells, layout: Layout) -> Floats | None:
+    """The numbers of a column, or None if one of them is none or needs a closer look."""
+    try:
+        numbers = cells.astype(np.float64)
+    except ValueError:
+        return None
+    plain = np.isfinite(numbers)
+    if layout.number == "rank":
+        plain &= (numbers >= 1) & (numbers == np.floor(numbers))
+    underscore = (cells[:, None].view(np.uint8) == ord("_")).any()  # float() takes 1_000
+    return numbers if plain.all() and not underscore else None
+
+
+def _integers(cells: Cells) -> Codes | None:
+    try:
+        return cells.astype(np.int64)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _problem(line: bytes, cells: list[bytes], layout: Layout) -> str | None:
+    """What is wrong with a line, if anything is."""
+    if b"\0" in line:
+        return "a NUL byte. Is this a text file?"
+    if len(cells) != len(layout.columns):
+        shown = line.strip().decode(errors="replace")
+        shown = shown if len(shown) <= 60 else shown[:60] + "…"
+        found = f"{len(cells)} column{'s' * (len(cells) != 1)}"
+        return f"{found} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {shown!r}"
+    text = dict(zip(layout.columns, (cell.decode(errors="replace") for cell in cells), strict=True))
+    advice = _number_advice(text[layout.number], layout)
+    place = f"for query '{text['query']}', document '{text['document']}'"
+    return advice and f"{layout.number} '{text[layout.number]}' {place}. {advice}."
+
+
+def _number_advice(text: str, layout: Layout) -> str | None:
+    """What to do about a number that is none, or None if it is all right."""
+    if re.fullmatch(r"[-+]?\d+,\d*", text):
+        return f"Write a decimal point: {text.replace(',', '.')}"
+    if re.fullmatch(r"[-+]?0[xX][0-9a-fA-F.pP+-]+", text):
+        return "Write it as a decimal number"
+    try:
+        number = float(text)
+    except ValueError:
+        return "It is no number"
+    if not text.isascii() or "_" in text:
+        return "Write digits only"
+    if np.isnan(number):
+        return layout.nan_advice
+    if layout.number == "rank" and not (number >= 1 and number.is_integer()):
+        return "The third of three columns is a rank, counted from 1. For scores, write the six columns of TREC"
+    if np.isinf(number) and "inf" not in text.lower():
+        return "It is too large for float64; scale the numbers"
+    if np.isinf(number) and layout.number == "label":
+        return "A label is finite"
+    return None
+
+
+def _encode(parts: Sequence[Cells | list[bytes]]) -> tuple[Codes, Cells | list[bytes]]:
+    """Codes for the cells of all blocks, and the ids they stand for: equal cells are found by sorting hashes."""
+    if any(isinstance(part, list) for part in parts):
+        return _encode_each(chain.from_iterable(map(_listing, parts)))
+    cells = np.concatenate(parts)
+    words = cells.view(np.uint64).reshape(len(cells), -1)
+    hashed = words[:, 0].copy()
+    for place in range(1, words.shape[1]):
+        hashed ^= hashed >> np.uint64(32)
+        hashed *= np.uint64(0x9E3779B97F4A7C15)
+        hashed += words[:, place]
+    order = np.argsort(hashed)
+    ordered = hashed[order]
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    code = np.empty(len(cells), np.int64)
+    code[order] = np.cumsum(first) - 1
+    ids = cells[order[first]]
+    if words.shape[1] > 1 and (ids[code] != cells).any():  # two ids with one hash
+        return _encode_each(_listing(cells))
+    return code, ids
+
+
+def _listing(ids: Cells | list[bytes]) -> list[bytes]:
+    return ids if isinstance(ids, list) else ids.tolist()
+
+
+def _encode_each(ids: Iterable[bytes]) -> tuple[Codes, list[bytes]]:
+    index: defaultdict[bytes, int] = defaultdict(count().__next__)
+    return np.fromiter(map(index.__getitem__, ids), np.int64), list(index)

@@ -1,0 +1,47 @@
+"""Parquet: a table with a query, a document and a number column, read column by column as it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tiewise.columns import need
+from tiewise.errors import InputError
+
+__all__ = ["ParquetFrame", "parquet_bytes"]
+
+
+class ParquetFrame:
+    """A Parquet file as a data frame; a column that nobody asks for (texts, for example) is never read."""
+
+    def __init__(self, data: bytes, name: str):
+        self._arrow = need("pyarrow", "Parquet", "arrow")
+        parquet = need("pyarrow.parquet", "Parquet", "arrow")
+        self._name = name
+        try:
+            self._file = parquet.ParquetFile(self._arrow.BufferReader(data))
+        except self._arrow.ArrowException as error:
+            raise InputError(f"{name}: is not readable as Parquet ({_brief(error)}).") from None
+        self.columns: list[str] = self._file.schema_arrow.names
+
+    def __getitem__(self, column: str) -> Any:
+        try:
+            found = self._file.read(columns=[column]).column(0)
+        except (self._arrow.ArrowException, OSError) as error:
+            raise InputError(f"{self._name}: is not readable as Parquet ({_brief(error)}).") from None
+        if self._arrow.types.is_dictionary(found.type):
+            found = found.cast(found.type.value_type)
+        return found
+
+
+def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
+    """A Parquet file of some columns."""
+    arrow = need("pyarrow", "Parquet", "arrow")
+    sink = arrow.BufferOutputStream()
+    need("pyarrow.parquet", "Parquet", "arrow").write_table(arrow.table(dict(columns)), sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _brief(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".")

@@ -1,0 +1,142 @@
+"""The doors in: a file or any object that holds a run or judgments becomes a `Run` or a `Qrels`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tiewise.data import MappedRun, Qrels, Run, Source, Table
+from tiewise.errors import InputError
+from tiewise.io.documents import read_document
+from tiewise.io.lines import blocks, parse_lines
+from tiewise.io.parquet import ParquetFrame
+from tiewise.io.recognise import FORMATS, check_format, family, layout_of
+from tiewise.io.streams import PathLike, Stream, opened
+
+__all__ = ["as_qrels", "as_run", "read_qrels", "read_run"]
+
+AnyTable = TypeVar("AnyTable", bound=Table)
+
+
+def read_run(path: PathLike, *, format: str | None = None) -> Run:
+    """The run in a file, plain or compressed (.gz, .zst, .bz2, .xz); ``-`` reads standard input.
+
+    The format is recognised from the content: TREC's six columns, MS MARCO's three (query, document, rank, which
+    becomes the score −rank), JSON, the predictions of MTEB or sentence-transformers, or Parquet. `format` forces one of
+    ``trec``, ``msmarco``, ``json``, ``mteb``, ``sentence-transformers``, ``parquet``; ``mteb:default/test`` picks a
+    subset and a split.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.trec"
+    >>> _ = path.write_text("q1 Q0 d1 1 0.5 bm25\\nq1 Q0 d2 2 0.25 bm25\\n")
+    >>> run = read_run(path)
+    >>> run, run.name, run.to_dict()
+    (<Run: 1 queries, 2 rows>, 'bm25', {'q1': {'d1': 0.5, 'd2': 0.25}})
+    """
+    return _read(Run, path, format)
+
+
+def read_qrels(path: PathLike, *, format: str | None = None) -> Qrels:
+    """The judgments in a file, plain or compressed (.gz, .zst, .bz2, .xz); ``-`` reads standard input.
+
+    The format is recognised from the content: TREC's four columns, three columns (query, document, label) with BEIR's
+    header or without, JSON, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``beir``, ``json``, ``parquet``.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.tsv"
+    >>> _ = path.write_text("query-id\\tcorpus-id\\tscore\\nq1\\td1\\t2\\n")
+    >>> qrels = read_qrels(path)
+    >>> qrels.to_dict(), qrels.source.format
+    ({'q1': {'d1': 2.0}}, 'beir')
+    """
+    return _read(Qrels, path, format)
+
+
+def as_run(run: Any, *, format: str | None = None) -> Run | MappedRun:
+    """A run from whatever holds one: a path, ``{query: {document: score}}``, a data frame, rows, or a run.
+
+    >>> as_run([("q1", "d1", 0.5), ("q1", "d2", 0.25)])
+    <Run: 1 queries, 2 rows>
+    """
+    if isinstance(run, MappedRun):
+        return run
+    if isinstance(run, Mapping) and MappedRun.serves(run):
+        return MappedRun(run)
+    return _as(Run, run, format)
+
+
+def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
+    """Judgments from whatever holds them: a path, ``{query: {document: label}}``, a data frame, rows, or qrels.
+
+    >>> as_qrels({"q1": {"d1": 1, "d2": 0}})
+    <Qrels: 1 queries, 2 rows>
+    """
+    return _as(Qrels, qrels, format)
+
+
+def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
+    if isinstance(given, cls):
+        return given
+    if isinstance(given, (Table, MappedRun)):
+        other = Run.noun if isinstance(given, MappedRun) else given.noun
+        raise InputError(f"Given: {other}, where {cls.noun} should be: are the two arguments swapped?")
+    if isinstance(given, (str, os.PathLike)):
+        return _read(cls, given, format)
+    if isinstance(given, Mapping):
+        return cls.from_dict(given)
+    if hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__"):
+        return cls.from_frame(given)
+    if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
+        try:
+            return cls.from_rows(given)
+        except TypeError:  # its items are no rows
+            pass
+    number = cls.value_names[0]
+    raise InputError(
+        f"A {type(given).__name__} cannot be read as {cls.noun}. Give a path, {{query: {{document: {number}}}}}, "
+        f"a data frame, or rows of (query, document, {number})."
+    )
+
+
+def _read(cls: type[AnyTable], path: PathLike, format: str | None) -> AnyTable:
+    wanted, part = check_format(cls, format)
+    with opened(path) as stream:
+        kind = family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
+        if kind == "lines":
+            found, table = _read_lines(cls, stream, wanted)
+        elif kind == "documents":
+            found, rows = read_document(stream.read(), wanted, part, stream.name)
+            if cls is Qrels and found != "json":
+                raise InputError(f"{stream.name}: looks like a run ({found}), not qrels: are the arguments swapped?")
+            table = _named(stream.name, cls.from_dict, rows)
+        else:
+            found, table = "parquet", _named(stream.name, cls.from_frame, ParquetFrame(stream.read(), stream.name))
+    if not len(table):
+        raise InputError(f"{stream.name}: holds no rows.")
+    return replace(table, source=Source(stream.name, stream.sha256(), found))
+
+
+def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tuple[str, AnyTable]:
+    layout, parts = layout_of(cls, blocks(stream.chunks()), format, stream.name)
+    found = parse_lines(parts, layout, stream.name)
+    columns: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
+    table = cls.from_codes(
+        found.query,
+        found.queries,
+        found.doc,
+        found.docs,
+        -found.number if layout.number == "rank" else found.number,  # rank 1 scores highest
+        where=lambda row: f"{stream.name}:{found.line(row)}",
+        **columns,
+    )
+    return layout.format, table
+
+
+def _named(name: str, build: Callable[[Any], AnyTable], rows: Any) -> AnyTable:
+    """A table, or its errors with the file's name before them."""
+    try:
+        return build(rows)
+    except InputError as error:
+        raise InputError(*(f"{name}: {problem}" for problem in error.problems)) from None

@@ -1,0 +1,142 @@
+"""The doors out: a run or judgments become a file that other tools read, and that is read back here unchanged.
+
+Numbers are written with as many digits as bring the same float64 back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiewise.columns import Codes
+from tiewise.data import MappedRun, Qrels, Run, Table
+from tiewise.errors import InputError, listed
+from tiewise.io.parquet import parquet_bytes
+from tiewise.io.reading import as_qrels, as_run
+from tiewise.io.streams import PathLike, save
+
+__all__ = ["write_qrels", "write_run"]
+
+Writer = Callable[[], Iterable[bytes]]
+
+# What an id cannot hold between blanks, or between tabs; a lone surrogate has no UTF-8.
+BREAK = r"\0\t\n\r\ud800-\udfff"
+BLANK = BREAK + r"\v\f "
+
+
+def write_run(run: Any, path: PathLike, *, format: str | None = None, tag: str | None = None) -> None:
+    """Write a run as ``trec``, ``json`` or ``parquet``; without a `format` the suffix decides, and TREC if it does not.
+
+    The file appears whole or not at all. ``-`` is standard output; .gz, .zst, .bz2 and .xz compress. TREC rows are
+    ranked by falling score, ties as given, unless the run has a rank column of its own. `tag` is the last column.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.trec"
+    >>> write_run({"q1": {"d1": 0.1, "d2": 0.1 + 0.2}}, path, tag="demo")
+    >>> print(path.read_text(), end="")
+    q1 Q0 d2 1 0.30000000000000004 demo
+    q1 Q0 d1 2 0.1 demo
+    """
+    given = as_run(run)
+    table = given.to_run() if isinstance(given, MappedRun) else given
+    writers: dict[str, Writer] = {
+        "trec": lambda: _trec_run(table, (table.name or "tiewise") if tag is None else tag),
+        "json": lambda: _json(table, float),
+        "parquet": lambda: _parquet(table, {} if table.rank is None else {"rank": table.rank}),
+    }
+    save(path, _chosen(writers, format, path)())
+
+
+def write_qrels(qrels: Any, path: PathLike, *, format: str | None = None) -> None:
+    """Write judgments as ``trec``, ``beir``, ``json`` or ``parquet``, chosen and written as `write_run` does it.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
+    >>> write_qrels({"q1": {"d1": 2, "d2": 0.5}}, path)
+    >>> print(path.read_text(), end="")
+    q1 0 d1 2
+    q1 0 d2 0.5
+    """
+    table = as_qrels(qrels)
+    writers: dict[str, Writer] = {
+        "trec": lambda: _trec_qrels(table),
+        "beir": lambda: _beir_qrels(table),
+        "json": lambda: _json(table, _label),
+        "parquet": lambda: _parquet(table, {}),
+    }
+    save(path, _chosen(writers, format, path)())
+
+
+def _chosen(writers: dict[str, Writer], format: str | None, path: PathLike) -> Writer:
+    suffixes = Path(path).suffixes
+    format = format or next((name for name in ("json", "parquet") if f".{name}" in suffixes), "trec")
+    if format not in writers:
+        raise InputError(f"Cannot write format {format!r}. Use one of {', '.join(writers)}.")
+    return writers[format]
+
+
+def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
+    _check_ids(run, "TREC", BLANK)
+    if not tag or re.search(f"[{BLANK}]", tag):
+        raise InputError(f"The tag {tag!r} is empty or holds blanks, which the last column of TREC cannot.")
+    for query, rows in _lists(run):
+        order = np.argsort(-run.value[rows] if run.rank is None else run.rank[rows], kind="stable")  # ties as given
+        rows = rows[order]
+        ranks = range(1, len(rows) + 1) if run.rank is None else run.rank[rows].tolist()
+        cells = zip(run.ids(rows), ranks, run.value[rows].tolist(), strict=True)
+        yield "".join(f"{query} Q0 {doc} {rank} {score!r} {tag}\n" for doc, rank, score in cells).encode()
+
+
+def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
+    _check_ids(qrels, "TREC", BLANK)
+    yield from (f"{query} 0 {doc} {_label(label)}\n".encode() for query, doc, label in qrels)
+
+
+def _beir_qrels(qrels: Qrels) -> Iterator[bytes]:
+    _check_ids(qrels, "BEIR", BREAK)
+    yield b"query-id\tcorpus-id\tscore\n"
+    yield from (f"{query}\t{doc}\t{_label(label)}\n".encode() for query, doc, label in qrels)
+
+
+def _json(table: Table, number: Callable[[float], float]) -> Iterator[bytes]:
+    for place, (query, rows) in enumerate(_lists(table)):
+        docs = dict(zip(table.ids(rows), map(number, table.value[rows].tolist()), strict=True))
+        yield f"{',' if place else '{'}\n{json.dumps(query)}: {json.dumps(docs)}".encode()
+    yield b"\n}\n" if table.queries else b"{}\n"
+
+
+def _parquet(table: Table, more: dict[str, Any]) -> Iterator[bytes]:
+    queries = [table.queries[place] for place in table.query.tolist()]
+    docs = table.ids(np.arange(len(table)))
+    yield parquet_bytes({"query_id": queries, "doc_id": docs, table.value_names[0]: table.value, **more})
+
+
+def _lists(table: Table) -> Iterator[tuple[str, Codes]]:
+    """Each query and its rows."""
+    for place, query in enumerate(table.queries):
+        yield query, np.arange(table.offsets[place], table.offsets[place + 1])
+
+
+def _label(label: float) -> float:
+    """A label as trec_eval wants it: an integer where it is one."""
+    return int(label) if label.is_integer() else label
+
+
+def _check_ids(table: Table, what: str, forbidden: str) -> None:
+    """Raise if an id, written between blanks, would not be read back as it is."""
+    unfit = re.compile(f"^$|[{forbidden}]").search
+    bad = {
+        "document": [doc for doc in table.ids(np.unique(table.doc, return_index=True)[1]) if unfit(doc)],
+        "query": [query for query in table.queries if unfit(query) or query.startswith("#")],
+    }
+    for kind, ids in bad.items():
+        if ids:
+            raise InputError(
+                f"The {kind} id{'s' * (len(ids) > 1)} {listed(ids)} cannot be written in {what} columns: an id is not "
+                f"empty, holds no blanks, and a query id does not begin with '#'. Rename, or write JSON."
+            )

@@ -1,0 +1,175 @@
+"""Runs and judgments in and out of every shape in memory, and what is refused at the door."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiewise as tw
+from tiewise.columns import encode
+from tiewise.data import MappedRun, Qrels, Run
+from tiewise.errors import InputError
+
+TABLE = {"q2": {"b": 1.0, "a": 2.0}, "q1": {"a": 0.5}}
+ROWS = [("q2", "b", 1.0), ("q2", "a", 2.0), ("q1", "a", 0.5)]
+
+
+class ScoredDoc(NamedTuple):
+    query_id: str
+    doc_id: str
+    score: float
+
+
+def columns(names=("query_id", "doc_id", "score")):
+    return dict(zip(names, map(list, zip(*ROWS, strict=True)), strict=True))
+
+
+def frames():
+    import pandas
+    import polars
+    import pyarrow
+
+    yield "pandas", pandas.DataFrame(columns())
+    yield "pandas, PyTerrier's names", pandas.DataFrame(columns(("qid", "docno", "score")))
+    yield "polars", polars.DataFrame(columns())
+    yield "polars, lazy", polars.LazyFrame(columns())
+    yield "arrow", pyarrow.table(columns())
+    yield "an Arrow stream", Stream(pyarrow.table(columns()))
+
+
+class Stream:
+    """Something that offers the Arrow PyCapsule interface and nothing else."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(("name", "frame"), list(frames()), ids=[name for name, _ in frames()])
+def test_frames(name, frame):
+    assert Run.from_frame(frame).to_dict() == TABLE
+
+
+def test_every_shape_gives_the_same_run():
+    runs = [
+        Run.from_dict(TABLE),
+        Run.from_columns(*columns().values()),
+        Run.from_columns(*map(np.array, columns().values())),
+        Run.from_rows(ROWS),
+        Run.from_rows([ScoredDoc(*row) for row in ROWS]),
+        MappedRun(TABLE).to_run(),
+    ]
+    for run in runs:
+        assert run.to_dict() == TABLE
+        assert list(run) == ROWS
+        assert run.queries == ("q2", "q1")
+
+
+def test_a_frame_comes_out():
+    frame = Run.from_dict(TABLE).to_frame()
+    assert list(frame.columns) == ["query_id", "doc_id", "score"]
+    assert Run.from_frame(frame).to_dict() == TABLE
+    assert list(Qrels.from_dict(TABLE).to_frame().columns) == ["query_id", "doc_id", "relevance"]
+
+
+def test_integer_ids_become_text():
+    assert Run.from_dict({1: {10: 0.5}}).to_dict() == {"1": {"10": 0.5}}
+    assert Run.from_columns(np.array([7, 7]), np.array([10**12, 3]), [1, 2]).to_dict() == {
+        "7": {str(10**12): 1, "3": 2}
+    }
+    assert tw.evaluate({1: {10: 1}}, {1: {10: 0.5, 11: 0.7}}, "RR")["RR"].expected == 0.5
+    with pytest.raises(InputError, match=r"document id 0.5"):
+        Run.from_dict({"q": {0.5: 1.0}})
+    with pytest.raises(InputError, match="query id None"):
+        Run.from_columns([None], ["d"], [1.0])
+
+
+def test_rows_of_a_query_that_lie_apart_are_brought_together():
+    run = Run.from_columns(["b", "a", "b", "a"], ["1", "2", "3", "4"], [4, 3, 2, 1], rank=np.array([1, 2, 3, 4]))
+    assert run.queries == ("b", "a")
+    assert list(run) == [("b", "1", 4), ("b", "3", 2), ("a", "2", 3), ("a", "4", 1)]
+    assert run.rank.tolist() == [1, 3, 2, 4]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(-5, 2**40), max_size=20))
+def test_codes_stand_for_their_ids(values):
+    codes, names = encode(np.array(values, dtype=np.int64), "document")
+    assert [names[code] for code in codes] == [str(value) for value in values]
+
+
+def test_an_empty_list_is_a_query_all_the_same():
+    run = Run.from_dict({"a": {}, "b": {"d": 1.0}, "c": {}})
+    assert run.queries == ("a", "b", "c")
+    assert run.to_dict() == {"a": {}, "b": {"d": 1.0}, "c": {}}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"q": {"d": float("nan")}}, "score 'nan' for query 'q', document 'd'. NaN has no rank"),
+        ({"q": {"d": "high"}}, "query 'q', document 'd': score 'high' is no number"),
+        ({"q": {"d": "0.5"}}, "is no number"),
+        ({"q": {"d": None}}, "is no number"),
+        ({"q": {"d": 2**53 + 1}}, "beyond 2\\*\\*53"),
+        ({"q": ["d"]}, "holds a list for query 'q'"),
+        ({1: {"d": 1.0}, "1": {"d": 1.0}}, "same id as text"),
+        ({"q": {1: 1.0, "1": 2.0}}, "document '1' stands twice"),
+    ],
+)
+def test_bad_numbers_in_a_dict(table, message):
+    with pytest.raises(InputError, match=message):
+        Run.from_dict(table)
+    if MappedRun.serves(table):
+        with pytest.raises(InputError, match=message):
+            MappedRun(table)
+
+
+def test_bad_columns():
+    with pytest.raises(InputError, match="different lengths: 2 queries, 1 documents, 1 scores"):
+        Run.from_columns(["q", "q"], ["d"], [1.0])
+    with pytest.raises(InputError, match="document 'd' stands twice in the run for query 'q'"):
+        Run.from_columns(["q", "p", "q"], ["d", "d", "d"], [1.0, 2.0, 1.0])
+    with pytest.raises(InputError, match="beyond 2\\*\\*53"):
+        Run.from_columns(["q"], ["d"], np.array([2**53 + 2]))
+    with pytest.raises(InputError, match="shape"):
+        Run.from_columns(["q"], ["d"], np.ones((1, 2)))
+    with pytest.raises(InputError, match=r"no column 'score'.*It has: query_id, doc_id, rating"):
+        import pandas
+
+        Run.from_frame(pandas.DataFrame(columns(("query_id", "doc_id", "rating"))))
+    with pytest.raises(InputError, match="is no data frame"):
+        Run.from_frame(7)
+    with pytest.raises(InputError, match="label is a number"):
+        Qrels.from_dict({"q": {"d": float("inf")}})
+
+
+def test_infinite_scores_are_allowed_and_tie():
+    run = Run.from_dict({"q": {"a": float("inf"), "b": float("inf"), "c": 0.0, "d": -0.0, "e": float("-inf")}})
+    assert run.tied_rows == 4
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 3), max_size=8), min_size=1, max_size=5))
+def test_tied_rows(lists):
+    table = {f"q{i}": {f"d{j}": float(s) for j, s in enumerate(scores)} for i, scores in enumerate(lists)}
+    truth = sum(scores.count(s) > 1 for scores in lists for s in scores)
+    assert Run.from_dict(table).tied_rows == truth == MappedRun(table).tied_rows
+
+
+def test_torch_tensors_of_low_precision():
+    torch = pytest.importorskip("torch")
+    run = Run.from_columns(["q", "q"], ["a", "b"], torch.tensor([0.5, 1.5], dtype=torch.bfloat16))
+    assert run.score.tolist() == [0.5, 1.5]
+
+
+def test_ml_dtypes_scores():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    run = Run.from_columns(["q", "q"], ["a", "b"], np.array([0.5, 1.5], dtype=ml_dtypes.bfloat16))
+    assert run.score.tolist() == [0.5, 1.5]

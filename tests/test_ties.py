@@ -1,0 +1,177 @@
+"""The waist: counting against looking, shards against the whole, dicts against columns, every tie-break order."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiewise.columns import project
+from tiewise.data import MappedRun, Qrels, Run
+from tiewise.errors import InputError
+from tiewise.ties import TieGroups, count_above, judged_scores, notation, tie_groups
+
+ORDERS = ("docid-desc", "docid-asc", "given", "rank")
+
+ids = st.text(alphabet="abzAé10-", min_size=1, max_size=3)
+scores = st.sampled_from([0.0, -0.0, 0.5, 1.0, 1.5, float("inf"), float("-inf")])
+tables = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "10"]), st.dictionaries(ids, scores, max_size=9), min_size=1, max_size=4
+)
+judgments = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "10"]),
+    st.dictionaries(ids, st.sampled_from([0, 1, 2, -1]), min_size=1, max_size=6),
+    min_size=1,
+    max_size=4,
+)
+
+
+def looked_up(qrels: Qrels, run: dict[str, dict[str, float]], ranks: dict[str, dict[str, int]], order: str):
+    """Start, size and the tied documents ahead, by looking at each list."""
+    for query, doc, _ in qrels:
+        listed = run.get(query, {})
+        if doc not in listed:
+            yield 0, 0, 0
+            continue
+        tied = [other for other in listed if listed[other] == listed[doc]]
+        given = list(listed)
+        keys = {
+            "docid-desc": lambda d: (*(-b for b in d.encode()), 1),
+            "docid-asc": lambda d: d.encode(),
+            "given": given.index,
+            "rank": lambda d, query=query: ranks[query][d],
+        }
+        ahead = sorted(tied, key=keys[order]).index(doc)
+        yield sum(score > listed[doc] for score in listed.values()), len(tied), ahead
+
+
+def with_ranks(run: Run, ranks: dict[str, dict[str, int]]) -> Run:
+    column = np.array([ranks[query][doc] for query, doc, _ in run], dtype=np.int64)
+    return Run(run.queries, run.offsets, run.doc, run.docs, run.value, rank=column)
+
+
+@settings(max_examples=300, deadline=None)
+@given(table=tables, judged=judgments, seed=st.integers(0, 99), ordered=st.booleans())
+def test_counting_finds_what_looking_finds(table, judged, seed, ordered):
+    if ordered:  # the bisecting path: lists from high to low
+        table = {q: dict(sorted(d.items(), key=lambda item: -item[1])) for q, d in table.items()}
+    shuffled = random.Random(seed)
+    ranks = {q: dict(zip(d, shuffled.sample(range(1, 99), len(d)), strict=True)) for q, d in table.items()}
+    qrels, run = Qrels.from_dict(judged), with_ranks(Run.from_dict(table), ranks)
+    found = tie_groups(qrels, run, ORDERS)
+    for order in ORDERS:
+        truth = list(looked_up(qrels, table, ranks, order))
+        assert list(zip(found.start, found.size, found.before[order], strict=True)) == truth
+    for place, query in enumerate(qrels.queries):
+        values = list(table.get(query, {}).values())
+        assert found.present[place] == (query in table)
+        assert found.length[place] == len(values)
+        if values:
+            assert found.floor[place] == min(values)
+            assert found.floor_size[place] == values.count(min(values))
+
+
+@settings(max_examples=100, deadline=None)
+@given(table=tables, judged=judgments)
+def test_a_dict_counts_like_a_run(table, judged):
+    qrels = Qrels.from_dict(judged)
+    ours, theirs = (tie_groups(qrels, run, ORDERS[:3]) for run in (MappedRun(table), Run.from_dict(table)))
+    assert_equal(ours, theirs)
+    low = [tie_groups(qrels, run.projected("float16"), ORDERS[:2]) for run in (MappedRun(table), Run.from_dict(table))]
+    assert_equal(*low)
+
+
+@settings(max_examples=200, deadline=None)
+@given(table=tables, judged=judgments, seed=st.integers(0, 99), pieces=st.integers(1, 4))
+def test_shards_add_up_to_the_whole(table, judged, seed, pieces):
+    """Cut by document into any pieces, the counts of the pieces are those of the whole, in every order."""
+    cut = random.Random(seed)
+    shards: list[dict[str, dict[str, float]]] = [{} for _ in range(pieces)]
+    for query, docs in table.items():
+        for doc, score in docs.items():
+            shards[cut.randrange(pieces)].setdefault(query, {})[doc] = score
+    whole = {q: {d: s for shard in shards for d, s in shard.get(q, {}).items()} for q in table if table[q]}
+    qrels = Qrels.from_dict(judged)
+    merged = TieGroups.from_shards(qrels, [Run.from_dict(shard) for shard in shards], ORDERS[:3])
+    assert_equal(merged, tie_groups(qrels, Run.from_dict(whole), ORDERS[:3]))
+
+
+def assert_equal(a: TieGroups, b: TieGroups) -> None:
+    for name in ("score", "start", "size", "length", "present", "floor", "floor_size"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    assert set(a.before) == set(b.before)
+    for order in a.before:
+        np.testing.assert_array_equal(a.before[order], b.before[order], err_msg=order)
+
+
+def test_shards_that_cannot_be_merged():
+    qrels = Qrels.from_dict({"q": {"a": 1, "b": 1}})
+    left, right = Run.from_dict({"q": {"a": 1.0}}), Run.from_dict({"q": {"b": 2.0}})
+    with pytest.raises(InputError, match="different scores"):
+        TieGroups.merge([tie_groups(qrels, left), tie_groups(qrels, right)])
+    with pytest.raises(InputError, match="given twice"):
+        TieGroups.from_shards(qrels, [left, left])
+    other = Qrels.from_dict({"q": {"a": 1, "c": 1}})
+    with pytest.raises(InputError, match="different qrels"):
+        TieGroups.merge([tie_groups(qrels, left), tie_groups(other, left)])
+    ranked = with_ranks(left, {"q": {"a": 1}})
+    with pytest.raises(InputError, match="one ranking"):
+        TieGroups.from_shards(qrels, [ranked], ["rank"])
+    with pytest.raises(InputError, match="no rank column"):
+        tie_groups(qrels, left, ["rank"])
+    with pytest.raises(InputError, match="Unknown tie-break order"):
+        tie_groups(qrels, left, ["random"])
+    assert judged_scores(qrels, left).tolist()[0] == 1.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    values=st.lists(st.integers(0, 5), max_size=30),
+    probes=st.lists(st.lists(st.integers(0, 5), max_size=4, unique=True), min_size=1, max_size=3),
+    seed=st.integers(0, 9),
+)
+def test_count_above(values, probes, seed):
+    cut = random.Random(seed)
+    segment = np.array([cut.randrange(len(probes)) for _ in values], dtype=np.int64)
+    flat = np.array([p for group in probes for p in sorted(group)], dtype=np.int64)
+    bounds = np.cumsum([0, *map(len, probes)])
+    array = np.array(values, dtype=np.int64)
+    above, equal, at = count_above(array, segment, flat, bounds)
+    for s, (low, high) in enumerate(pairwise(bounds)):
+        for p in range(low, high):
+            mine = array[segment == s]
+            assert above[p] == (mine > flat[p]).sum()
+            assert equal[p] == (mine == flat[p]).sum()
+    for value, place in zip(values, at, strict=True):
+        assert place == -1 or flat[place] == value
+
+
+def test_notation():
+    ties = notation("(2-0) 1|3")
+    assert ties.qrels.label.tolist() == [2, 0, 1, 3]
+    assert (ties.start.tolist(), ties.size.tolist()) == ([0, 0, 3, 0], [3, 3, 1, 0])
+    assert ties.before["given"].tolist() == [0, 2, 0, 0]
+    for bad in ("(1", "1)", "((1))", "1x", "1|x", "()("):
+        with pytest.raises(InputError, match="ranking notation"):
+            notation(bad)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_projection_is_the_types_own_rounding(dtype):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.random.default_rng(0).normal(size=10_000) * 10.0 ** np.random.default_rng(1).integers(-9, 9, 10_000)
+    values = np.concatenate([values, [0.0, -0.0, np.inf, -np.inf, 1e300, 1.00390625, 1.01171875, 3.4e38, 65504, 65520]])
+    kind = {"bfloat16": ml_dtypes.bfloat16}.get(dtype, dtype)
+    with np.errstate(over="ignore"):
+        truth = values.astype(np.float32).astype(kind) if dtype == "bfloat16" else values.astype(kind)
+    np.testing.assert_array_equal(project(values, dtype), truth.astype(np.float64))
+
+
+def test_projection_to_decimals():
+    assert project(np.array([0.12349, 0.1235]), "decimal:3").tolist() == [0.123, 0.124]
+    with pytest.raises(InputError, match="score_dtype"):
+        project(np.array([1.0]), "float12")
