@@ -8,7 +8,6 @@ after `start` others, with `relevant` relevant documents in it and `seen` above 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Binary(Measure):
     """Measures that tell relevant documents (label ≥ rel) from all others."""
 
@@ -370,7 +368,6 @@ def _ap_variance(a: Floats, urn: Urn) -> Floats:
 # -- discounted gain ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class _Discounted(Measure):
     gains: str = param("linear", choices=("linear", "exp", "binary"))
 
@@ -448,7 +445,6 @@ RBP = measure(_RBP)
 # -- cascades -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class _Cascade(Measure):
     """A reader goes down the list and stops at a document with probability gain = (2^label − 1) / 2^max."""
 

@@ -325,7 +325,7 @@ class Report:
     @property
     def cut_note(self) -> str:
         """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
-        wide = [(m, e) for m, e in self._means.items() if e.cut and e.expected is not None and e.cut[1] > e.cut[0]]
+        wide = [(m, e) for m, e in self._means.items() if e.cut and e.cut[1] - e.cut[0] > 5e-5]
         bounds = "; ".join(f"E of {m} within [{e.cut[0]:.4f}, {e.cut[1]:.4f}]" for m, e in wide if e.cut)
         lists = f"{self.cut_lists:,} of {self.provenance.retrieved_queries:,} lists end with tied documents"
         return (
@@ -352,9 +352,9 @@ class Report:
         for measure, mean in self._means.items():
             if mean.z is not None and abs(mean.z) > KNOWING:
                 notes.append(
-                    f"{measure}: the order '{self._options['oblivious']}' is {mean.z:+.1f} standard deviations from a "
-                    f"random one. It knows the labels: are the {'' if mean.z > 0 else 'non-'}relevant documents listed "
-                    "first?"
+                    f"{measure}: the order of '{self._options['oblivious']}' is {mean.z:+.1f} standard deviations from "
+                    f"a random one. It knows the labels: {'' if mean.z > 0 else 'non-'}relevant documents stand first "
+                    "among equals, by the way they were listed or by their ids."
                 )
             if mean.std is None and mean.expected is not None:
                 notes.append(f"{measure}: the standard deviation is left out; its tie groups are too large for it.")

@@ -68,7 +68,7 @@ def _is(measure: Measure, *names: Measure) -> bool:
 
 def _binary(measure: Measure) -> Measure:
     """nDCG as tools compute it that know only sets of relevant documents."""
-    return replace(measure, gains="binary") if _is(measure, c.nDCG) else measure  # type: ignore[call-arg]
+    return measure(gains="binary") if _is(measure, c.nDCG) else measure
 
 
 _TREC = Rule("docid-desc")
@@ -78,7 +78,7 @@ _TREC_9 = Rule("docid-desc", "float32")
 def _in_trec_eval(measure: Measure) -> bool:
     """Whether trec_eval has the measure: ERR, F, AUC and the like it has not, RR and Hits only for the whole list."""
     if _is(measure, c.nDCG):
-        return replace(measure, cutoff=None) == c.nDCG
+        return measure.uncut == c.nDCG
     if _is(measure, c.AP):
         return getattr(measure, "norm", "all") == "all"
     if _is(measure, c.RR, c.Hits):
@@ -106,10 +106,10 @@ def _pytrec_eval(measure: Measure) -> Rule | None:
 def _ir_measures(measure: Measure) -> Rule | None:
     cut = measure.cutoff is not None
     if _is(measure, c.Judged):
-        return Rule("docid-asc", missing="zero", measure=replace(measure, norm="cap"))  # type: ignore[call-arg]
+        return Rule("docid-asc", missing="zero", measure=measure(norm="cap"))
     if _is(measure, c.RR) and cut:
         return Rule("docid-asc", missing="zero")
-    if cut and replace(measure, cutoff=None) in (c.ERR(max=4), c.nDCG(gains="exp")):
+    if cut and measure.uncut in (c.ERR(max=4), c.nDCG(gains="exp")):
         return Rule("docid-desc", missing="zero", why="rounds to 5 decimals")
     if not _in_trec_eval(measure):
         return None
@@ -139,7 +139,7 @@ def _mteb_before(measure: Measure) -> Rule | None:
 def _sentence_transformers(measure: Measure) -> Rule | None:
     if measure.cutoff is None or not _is(measure, c.nDCG, c.RR, c.AP, c.P, c.R, c.Success):
         return None
-    own = replace(measure, norm="cap") if _is(measure, c.AP) else _binary(measure)  # type: ignore[call-arg]
+    own = measure(norm="cap") if _is(measure, c.AP) else _binary(measure)
     return Rule("docid-asc", missing="zero", measure=own, skips_no_relevant=True)
 
 

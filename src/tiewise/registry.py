@@ -18,8 +18,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,22 +35,48 @@ if TYPE_CHECKING:
 __all__ = ["Measure", "measure", "measures", "param", "parse", "parse_all"]
 
 
+class Param(NamedTuple):
+    """A parameter of a measure: its default, what it may be, and whether the name always shows it."""
+
+    name: str
+    default: Any
+    choices: tuple[str, ...]
+    above: float
+    below: float
+    shown: bool
+
+    def check(self, who: str, value: object) -> None:
+        """Raise if the parameter cannot take this value."""
+        if self.choices:
+            if value not in self.choices:
+                known = " or ".join(f'"{choice}"' for choice in self.choices)
+                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use {known}.")
+            return
+        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if not number or not math.isfinite(value):  # type: ignore[arg-type]
+            raise MeasureError(f"{who}: {self.name}={value!r} is no number.")
+        if not self.above < value < self.below:  # type: ignore[operator]
+            bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
+            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")
+
+
 def param(
-    default: Any,
+    default: float | str,
     *,
     choices: Sequence[str] = (),
     above: float = -math.inf,
     below: float = math.inf,
     shown: bool = False,
 ) -> Any:
-    """A parameter of a measure: its default, what it may be, and whether the name always shows it."""
-    checks = {"choices": tuple(choices), "above": above, "below": below, "shown": shown}
-    return field(default=default, metadata=checks)
+    """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, or one of some words.
+
+    `shown` parameters stand in the measure's name even at their default.
+    """
+    return Param("", default, tuple(choices), above, below, shown)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Measure:
-    """The base of all measures: call it to set parameters, ``@`` a cutoff.
+    """The base of all measures, which are values: call one to set parameters, ``@`` a cutoff.
 
     >>> from tiewise import P
     >>> P(rel=2) @ 10
@@ -62,6 +87,7 @@ class Measure:
 
     cutoff: int | None = None
 
+    params: ClassVar[dict[str, Param]] = {}  #: by name, from the class body
     aliases: ClassVar[Sequence[str]] = ()  #: other spellings, `name` or `name:param=value`
     takes_cutoff: ClassVar[bool] = True
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
@@ -113,27 +139,51 @@ class Measure:
 
     # -- the value --------------------------------------------------------------------------------------------
 
-    def __post_init__(self) -> None:
-        if self.cutoff is not None:
-            whole = isinstance(self.cutoff, (int, np.integer)) and not isinstance(self.cutoff, bool)
+    def __init_subclass__(cls) -> None:
+        own = {name: one._replace(name=name) for name, one in vars(cls).items() if isinstance(one, Param)}
+        cls.params = cls.params | own
+        for name, one in own.items():
+            setattr(cls, name, one.default)
+
+    def __init__(self, *, cutoff: int | None = None, **params: Any):
+        if cutoff is not None:
             if not self.takes_cutoff:
                 raise MeasureError(f"{self.stem} takes no cutoff: it looks at the whole list.")
-            if not whole or self.cutoff < 1:
-                raise MeasureError(f"A cutoff is a whole number from 1 on, not {self.cutoff!r}.")
-        for one in _params(type(self)):
-            _check(self.stem, one, getattr(self, one.name))
+            if not isinstance(cutoff, (int, np.integer)) or isinstance(cutoff, bool) or cutoff < 1:
+                raise MeasureError(f"A cutoff is a whole number from 1 on, not {cutoff!r}.")
+            cutoff = int(cutoff)
+        for name, value in params.items():
+            if name not in self.params:
+                takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
+                raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
+            self.params[name].check(self.stem, value)
+        vars(self).update(params, cutoff=cutoff)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A measure does not change. Make another one: {self.stem}({name}=…)")
+
+    def _values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.params}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Measure) or type(self) is not type(other):
+            return NotImplemented
+        return self.cutoff == other.cutoff and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.cutoff, *self._values().values()))
 
     def __call__(self, **params: Any) -> Self:
         """The same measure with other parameters."""
-        known = [one.name for one in _params(type(self))]
-        for name in params:
-            if name not in known:
-                takes = f"takes {', '.join(known)}" if known else "takes no parameters"
-                raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
-        return replace(self, **params)
+        return type(self)(cutoff=self.cutoff, **(self._values() | params))
 
-    def __matmul__(self, cutoff: int) -> Self:
-        return replace(self, cutoff=cutoff)
+    def __matmul__(self, cutoff: int | None) -> Self:
+        return type(self)(cutoff=cutoff, **self._values())
+
+    @property
+    def uncut(self) -> Self:
+        """The same measure of the whole list."""
+        return self @ None
 
     @property
     def stem(self) -> str:
@@ -144,9 +194,9 @@ class Measure:
     def name(self) -> str:
         """The canonical spelling, which `parse` reads back."""
         shown = [
-            f"{one.name}={_spelled(value)}"
-            for one in _params(type(self))
-            if (value := getattr(self, one.name)) != one.default or one.metadata.get("shown")
+            f"{name}={_spelled(value)}"
+            for name, value in self._values().items()
+            if value != self.params[name].default or self.params[name].shown
         ]
         brackets = f"({', '.join(shown)})" if shown else ""
         return f"{self.stem}{brackets}" + ("" if self.cutoff is None else f"@{self.cutoff}")
@@ -211,7 +261,6 @@ def measure(cls: type[M]) -> M:
             return plain(self, rank)
 
         cls.payoff = payoff  # type: ignore[assignment,method-assign]
-    cls = dataclass(frozen=True, kw_only=True, repr=False)(cls)
     made = cls()
     _registry[made.stem] = made
     for alias in (made.stem, *cls.aliases):
@@ -331,7 +380,7 @@ def _with_argument(found: Measure, text: str, word: str) -> Measure:
         return found(**{name: _literal(ast.parse(value, mode="eval").body, word)})
     if not text.isdecimal():
         raise MeasureError(f"'{word}': '{text}' is neither a cutoff nor a parameter.")
-    if "p" in {one.name for one in _params(type(found))}:
+    if "p" in found.params:
         return found(p=float(f"0.{text}"))  # ranx: rbp.95
     return found @ int(text)
 
@@ -351,26 +400,7 @@ def _unknown(word: str) -> MeasureError:
     return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")
 
 
-def _params(cls: type[Measure]) -> list[Any]:
-    return [one for one in fields(cls) if one.name != "cutoff"]
-
-
 def _spelled(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-def _check(name: str, one: Any, value: object) -> None:
-    choices = one.metadata.get("choices", ())
-    if choices:
-        if value not in choices:
-            known = " or ".join(f'"{choice}"' for choice in choices)
-            raise MeasureError(f"{name}: {one.name}={value!r} is not possible. Use {known}.")
-    elif one.default is not MISSING and isinstance(one.default, (int, float)):
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(float(value)):
-            raise MeasureError(f"{name}: {one.name}={value!r} is no number.")
-        low, high = one.metadata.get("above", -math.inf), one.metadata.get("below", math.inf)
-        if not low < float(value) < high:
-            bounds = f"above {low:g}" + ("" if math.isinf(high) else f" and below {high:g}")
-            raise MeasureError(f"{name}: {one.name}={value!r} is not possible. It must lie {bounds}.")

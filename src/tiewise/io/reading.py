@@ -86,7 +86,7 @@ def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
         return _read(cls, given, format)
     if isinstance(given, Mapping):
         return cls.from_dict(given)
-    if hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__"):
+    if any(hasattr(given, sign) for sign in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame
         return cls.from_frame(given)
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
         try:

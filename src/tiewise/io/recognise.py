@@ -88,9 +88,10 @@ def layout_of(
 
 def _layout(cls: type[Table], line: bytes, format: str | None, place: str) -> tuple[Layout, bool]:
     """The layout that a file's first line shows, and whether that line is a header."""
-    words = line.decode(errors="replace").lower().split()
+    words = [word.decode(errors="replace") for word in line.lower().split()]
     header = len(words) > 2 and words[0] in QUERY_NAMES and words[1] in DOC_NAMES
-    width = 3 if line.count(b"\t") == 2 and len(words) not in (4, 6) else len(words)
+    tsv = format in ("msmarco", "beir") or header or len(words) not in (4, 6)
+    width = 3 if tsv and line.count(b"\t") == 2 else len(words)
     if header and cls is Run and format is None:
         raise InputError(f"{place}: looks like qrels (BEIR's header), not a run: are the two arguments swapped?")
     wanted = "beir" if header and format is None else format

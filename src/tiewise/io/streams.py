@@ -97,6 +97,8 @@ def opened(path: PathLike) -> Iterator[Stream]:
     """The stream of a file, or of standard input for ``-``."""
     path = os.fspath(path)
     name = "stdin" if path == "-" else path
+    if "\n" in path or "\0" in path:
+        raise InputError(f"{path[:40]!r}… is text, not a path. Write it to a file, or give a dictionary.")
     try:
         if path == "-":
             yield Stream(name, sys.stdin.buffer)

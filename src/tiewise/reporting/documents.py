@@ -1,0 +1,50 @@
+"""JSON: one document ``{"runs": [{"name": …, "provenance": …, "notes": …, "measures": …}, …]}``; or a line a row.
+
+A run's object is `Report.to_dict` under its name: with ``-q`` it also has "queries", with ``--tools`` also "tools".
+JSON Lines have the rows of TSV, one object each, with the keys of `rows.COLUMNS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tiewise.reporting.rows import TOOL_COLUMNS, records
+from tiewise.reporting.view import Named, View
+
+__all__ = ["render"]
+
+
+def render(reports: Sequence[Named], view: View) -> str:
+    """The reports as one JSON document, or their rows as JSON Lines."""
+    if view.format == "jsonl":
+        _, rows = records(reports, view)
+        return "".join(json.dumps(_rounded(row, view.digits), ensure_ascii=False) + "\n" for row in rows)
+    document = {"runs": [_run(one, view) for one in reports]}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _run(one: Named, view: View) -> dict[str, Any]:
+    plain = one.report.to_dict(per_query=view.per_query)
+    for part in ("measures", "queries"):
+        if part in plain:
+            plain[part] = _rounded(plain[part], view.digits)
+    if not view.summary:
+        del plain["measures"]
+    if view.tools:
+        keys = [name for name in TOOL_COLUMNS if name != "run"]
+        table = [{name: getattr(row, name) for name in keys} for row in one.report.oblivious_by_tool()]
+        plain["tools"] = _rounded(table, view.digits)
+    return {"name": one.name, **plain}
+
+
+def _rounded(value: Any, digits: int | None) -> Any:
+    """The same document with every float rounded; as it is without digits."""
+    if digits is None:
+        return value
+    if isinstance(value, float):
+        return round(value, digits)
+    if isinstance(value, dict):
+        return {key: _rounded(one, digits) for key, one in value.items()}
+    return [_rounded(one, digits) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,70 @@
+"""The rows of the machine formats: one for each run, measure and query, with stable column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tiewise.estimate import Estimate
+from tiewise.reporting.view import Named, View
+
+__all__ = ["COLUMNS", "TOOL_COLUMNS", "records"]
+
+#: The columns of TSV and CSV and the keys of JSON Lines, in this order, with what they hold. They are stable: a later
+#: version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not apply.
+COLUMNS = {
+    "run": "the name of the run: its file's name without folder and suffix",
+    "measure": "the measure in its canonical spelling",
+    "query": "the query's id, or `all` for the mean over queries (the sum, for counts)",
+    "expected": "the mean over all orders of the tied documents: the value under a random order",
+    "minimum": "the lowest value that an order of the tied documents can give",
+    "maximum": "the highest",
+    "std": "the standard deviation over all orders",
+    "oblivious": "the value that one fixed order gives (`--oblivious`), as a tie-oblivious tool prints it",
+    "bias": "oblivious − expected: the effect of that one order",
+    "range": "maximum − minimum: how far the order of ties alone can move the value",
+    "z": "bias / std: far beyond ±4, the order knows the labels",
+    "residual": "what unjudged and unseen documents could still add (RBP)",
+    "cut_lower": "the lowest that `expected` can be if lists were cut inside their last tie group",
+    "cut_upper": "the highest",
+}
+
+#: The columns of TSV and CSV and the keys of JSON Lines with ``--tools``.
+TOOL_COLUMNS = {
+    "run": "the name of the run",
+    "measure": "the measure in its canonical spelling",
+    "tool": "a tool that reports this measure",
+    "version": "the versions whose rule is meant",
+    "value": "what it prints for this run; empty if that cannot be reproduced",
+    "bias": "value − expected",
+    "note": "how it differs from the measure's definition here, or why its number cannot be reproduced",
+}
+
+
+def records(reports: Sequence[Named], view: View) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
+    """The names of the columns, and every row by column."""
+    if view.tools:
+        return tuple(TOOL_COLUMNS), _tool_records(reports)
+    return tuple(COLUMNS), _estimate_records(reports, view)
+
+
+def _estimate_records(reports: Sequence[Named], view: View) -> Iterator[dict[str, Any]]:
+    for name, report in reports:
+        for measure, found in ((measure, report.per_query(measure)) for measure in report):
+            keys = {"run": name, "measure": measure.name}
+            if view.per_query:
+                yield from (keys | {"query": query} | _statistics(estimate) for query, estimate in found.items())
+            if view.summary:
+                yield keys | {"query": "all"} | _statistics(report[measure])
+
+
+def _statistics(estimate: Estimate) -> dict[str, float | None]:
+    plain = estimate.to_dict()
+    lower, upper = plain.pop("cut") or (None, None)
+    return {name: plain[name] for name in COLUMNS if name in plain} | {"cut_lower": lower, "cut_upper": upper}
+
+
+def _tool_records(reports: Sequence[Named]) -> Iterator[dict[str, Any]]:
+    for name, report in reports:
+        for row in report.oblivious_by_tool():
+            yield {"run": name} | {column: getattr(row, column) for column in TOOL_COLUMNS if column != "run"}

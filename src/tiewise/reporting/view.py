@@ -1,0 +1,68 @@
+"""What is to be shown and how: the choices that all formats share, and the way to each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, NamedTuple, get_args
+
+from tiewise.evaluation import Report
+
+__all__ = ["EXTRAS", "FORMATS", "VALUES", "Extra", "Format", "Named", "Value", "View", "render"]
+
+Format = Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "trec"]
+Value = Literal["expected", "oblivious", "minimum", "maximum"]
+Extra = Literal["minimum", "maximum", "range", "std", "oblivious", "bias", "z", "residual", "cut"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+VALUES: tuple[Value, ...] = get_args(Value)
+EXTRAS: tuple[Extra, ...] = get_args(Extra)
+
+# Every format's module; each has a function render(reports, view).
+_MODULES = {
+    "table": "table",
+    "tsv": "delimited",
+    "csv": "delimited",
+    "json": "documents",
+    "jsonl": "documents",
+    "latex": "latex",
+    "markdown": "markdown",
+    "trec": "trec",
+}
+
+
+class Named(NamedTuple):
+    """A report under the name of its run."""
+
+    name: str
+    report: Report
+
+
+@dataclass(frozen=True)
+class View:
+    """How reports are to be shown."""
+
+    format: Format = "table"
+    per_query: bool = False
+    summary: bool = True  #: the mean over queries
+    digits: int | None = None  #: None: what suits the format
+    columns: tuple[Extra, ...] = ()  #: statistics beside the expectation and its range
+    value: Value | None = None  #: one number a cell instead of the expectation with its range
+    tools: bool = False  #: what each known tool prints
+    level: float = 1  #: the relevance level that trec_eval's names stand for
+    notes: tuple[str, ...] = ()  #: what else a reader should know
+    width: int | None = None  #: of the terminal; None: as wide as need be
+    colour: bool = False
+
+    @property
+    def places(self) -> int:
+        """Digits behind the point where numbers are for people: 3, unless asked for otherwise."""
+        return 3 if self.digits is None else self.digits
+
+
+def render(reports: Sequence[Named], view: View) -> str:
+    """The text of some reports in the format of the view; it ends with a line break."""
+    module = import_module(f"tiewise.reporting.{_MODULES[view.format]}")
+    text: str = module.render(reports, view)
+    return text

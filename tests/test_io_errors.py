@@ -1,0 +1,357 @@
+"""What cannot be read says so: which file, which line, what was found, and what to do."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import zstandard
+
+from tiewise.data import Qrels, Run
+from tiewise.errors import InputError, MissingExtraError
+from tiewise.io import as_qrels, as_run, read_qrels, read_run, write_qrels, write_run
+
+GOOD = "302 Q0 FBIS3-1 1 9.5 tag\n"
+SIX = "'query Q0 document rank score tag'"
+Reader = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # so that messages hold "run" and not a long path
+
+
+def complaint(read: Reader, content: str | bytes, **options: Any) -> str:
+    Path("run").write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(InputError) as error:
+        read("run", **options)
+    return str(error.value)
+
+
+# -- lines --------------------------------------------------------------------------------------------------
+
+PLACE = "for query '302', document 'FBIS3-2'"
+
+
+@pytest.mark.parametrize(
+    ("score", "advice"),
+    [
+        ("nan", "NaN has no rank; drop the row or score it -inf."),
+        ("NaN", "NaN has no rank; drop the row or score it -inf."),
+        ("0,5", "Write a decimal point: 0.5."),
+        ("-1,", "Write a decimal point: -1.."),
+        ("0x1F", "Write it as a decimal number."),
+        ("1_000", "Write digits only."),
+        ("١٢", "Write digits only."),
+        ("1e400", "It is too large for float64; scale the numbers."),
+        ("-1e999", "It is too large for float64; scale the numbers."),
+        ("high", "It is no number."),
+        ("1.5f", "It is no number."),
+        ("--1", "It is no number."),
+    ],
+)
+def test_a_score_that_is_none(score: str, advice: str) -> None:
+    content = GOOD + f"# comment\n302 Q0 FBIS3-2 2 {score} tag\n" + GOOD.replace("FBIS3-1", "FBIS3-3")
+    assert complaint(read_run, content) == f"run:3: score '{score}' {PLACE}. {advice}"
+
+
+@pytest.mark.parametrize(
+    ("label", "advice"),
+    [
+        ("relevant", "It is no number."),
+        ("nan", "A label is a number; drop the row if it was not judged."),
+        ("inf", "A label is finite."),
+        ("1,5", "Write a decimal point: 1.5."),
+    ],
+)
+def test_a_label_that_is_none(label: str, advice: str) -> None:
+    content = f"1 0 d1 1\n\n1 0 d2 {label}\n"
+    assert complaint(read_qrels, content) == f"run:3: label '{label}' for query '1', document 'd2'. {advice}"
+
+
+def test_a_wrong_number_of_columns() -> None:
+    columns = "(query Q0 document rank score tag)"
+    assert complaint(read_run, GOOD + "302 Q0 FBIS3-2 2 9.0\n") == (
+        f"run:2: 5 columns instead of 6 {columns}: '302 Q0 FBIS3-2 2 9.0'"
+    )
+    # Five and seven columns are twelve, but no two rows.
+    assert complaint(read_run, GOOD + "a b c 1 2\nt a b c 1 2 t\n") == (
+        f"run:2: 5 columns instead of 6 {columns}: 'a b c 1 2'\n"
+        f"run:3: 7 columns instead of 6 {columns}: 't a b c 1 2 t'"
+    )
+    assert complaint(read_run, "1 2 3 4 5\n") == (
+        f"run:1: 5 columns, which no run has: '1 2 3 4 5'. Expected {SIX} or 'query document rank'."
+    )
+    assert complaint(read_qrels, "#\n\nword\n") == (
+        "run:3: 1 column, which no qrels has: 'word'. "
+        "Expected 'query iteration document label' or 'query document label'."
+    )
+
+
+def test_an_empty_cell_between_tabs() -> None:
+    assert complaint(read_qrels, "q\td\t1\nq\t\t1\n") == (
+        "run:2: 2 columns instead of 3 (query document label): 'q\\t\\t1'"
+    )
+
+
+def test_ten_problems_at_once() -> None:
+    problems = complaint(read_run, GOOD + "".join(f"1 Q0 d{i} 1 nan t\n" for i in range(30))).splitlines()
+    assert len(problems) == 11
+    assert [problem.split(": ")[0] for problem in problems[:10]] == [f"run:{line}" for line in range(2, 12)]
+    assert problems[10] == "Reading stopped after 10 problems."
+    Path("run").write_text(GOOD + "1 Q0 d 1 nan t\n1 Q0 d 1 x t\n")
+    with pytest.raises(InputError) as error:
+        read_run("run")
+    assert len(error.value.problems) == 2
+
+
+def test_a_document_twice() -> None:
+    content = "1 Q0 a 1 3 t\n# comment\n2 Q0 a 1 3 t\n\n1 Q0 b 2 2 t\n1 Q0 a 3 1 t\n"
+    assert (
+        complaint(read_run, content)
+        == "run:6: document 'a' stands twice in the run for query '1'. Keep one of the rows."
+    )
+    assert complaint(read_qrels, "q 0 a 1\nq 0 a 1\n") == (
+        "run:2: document 'a' stands twice in the qrels for query 'q'. Keep one of the rows."
+    )
+
+
+@pytest.mark.parametrize("rank", ["0", "-1", "1.5", "0.25", "inf"])
+def test_three_columns_of_a_run_end_in_a_rank(rank: str) -> None:
+    assert complaint(read_run, f"q\ta\t1\nq\tb\t{rank}\n") == (
+        f"run:2: rank '{rank}' for query 'q', document 'b'. The third of three columns is a rank, counted from 1. "
+        "For scores, write the six columns of TREC."
+    )
+
+
+def test_arguments_swapped() -> None:
+    swapped = "are the two arguments swapped?"
+    assert complaint(read_run, "q 0 d 1\n") == f"run:1: looks like qrels (4 columns), not a run: {swapped}"
+    assert (
+        complaint(read_run, "q 0 d 1\n", format="trec") == f"run:1: looks like qrels (4 columns), not a run: {swapped}"
+    )
+    assert complaint(read_qrels, "#\n" + GOOD) == f"run:2: looks like a run (6 columns), not qrels: {swapped}"
+    assert complaint(read_run, "query-id\tcorpus-id\tscore\nq\td\t1\n") == (
+        f"run:1: looks like qrels (BEIR's header), not a run: {swapped}"
+    )
+    assert complaint(read_run, GOOD, format="beir") == f"Format 'beir' holds qrels, not a run: {swapped}"
+    assert complaint(read_qrels, GOOD, format="mteb") == f"Format 'mteb' holds a run, not qrels: {swapped}"
+    predictions = json.dumps({"query_id": "q", "query": "", "results": []})
+    assert complaint(read_qrels, predictions) == (
+        f"run: looks like a run (sentence-transformers), not qrels: {swapped}"
+    )
+    with pytest.raises(InputError, match="are qrels, where a run"):
+        as_run(Qrels.from_dict({"q": {"d": 1}}))
+    with pytest.raises(InputError, match="is a run, where qrels"):
+        as_qrels(as_run({"q": {"d": 1}}))
+    with pytest.raises(InputError, match="is a run, where qrels"):
+        as_qrels(Run.from_dict({"q": {"d": 1}}))
+
+
+def test_ids_that_are_not_utf8() -> None:
+    content = GOOD.encode() + b"\n1 Q0 caf\xe9 1 2 t\n\xff Q0 d 1 2 t\n"
+    assert complaint(read_run, content) == ("run:4: the query id b'\\xff' is not UTF-8. Convert the file with iconv.")
+    content = GOOD.encode() + b"\n1 Q0 caf\xe9 1 2 t\n1 Q0 d 1 2 t\n"
+    assert complaint(read_run, content) == (
+        "run:3: the document id b'caf\\xe9' is not UTF-8. Convert the file with iconv."
+    )
+
+
+def test_files_that_are_no_text() -> None:
+    what = "Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz."
+    assert complaint(read_run, bytes(range(256)) * 9) == f"run: is a binary file. {what}"
+    assert complaint(read_run, GOOD.encode("utf-16")) == "run: is UTF-16 text. Convert it: iconv -f UTF-16 -t UTF-8"
+    late = (GOOD * 20_000).encode() + b"1 Q0 \0 1 2 t\n"
+    assert complaint(read_run, late) == "run:20001: a NUL byte. Is this a text file?"
+
+
+@pytest.mark.parametrize("read", [read_run, read_qrels])
+def test_files_with_no_rows(read: Reader) -> None:
+    assert complaint(read, "").startswith("run: is empty. Expected 'query ")
+    assert complaint(read, "# only\n\n").startswith("run: holds no rows. Expected 'query ")
+    assert complaint(read, "{}") == "run: holds no rows."
+    assert complaint(read, "", format="json") == "run: is empty. Expected {query: {document: number}}."
+    assert complaint(read, gzip.compress(b"")).startswith("run: is empty.")
+
+
+def test_formats_that_do_not_exist() -> None:
+    names = "trec, msmarco, beir, json, mteb, sentence-transformers, parquet"
+    assert complaint(read_run, GOOD, format="xml") == (
+        f"Unknown format 'xml'. Use one of {names}, or none to have it recognised."
+    )
+    assert complaint(read_run, GOOD, format="trec:x") == (
+        "Format 'trec:x': only 'mteb' takes a part, as in 'mteb:default/test'."
+    )
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+
+def test_files_that_cannot_be_opened() -> None:
+    Path("folder").mkdir()
+    for path, message in {
+        "none.trec": "none.trec: there is no such file.",
+        "folder": "folder: is a folder. Give a file in it.",
+        GOOD + GOOD: "'302 Q0 FBIS3-1 1 9.5 tag\\n302 Q0 FBIS3-1'… is text, not a path. "
+        "Write it to a file, or give a dictionary.",
+    }.items():
+        with pytest.raises(InputError) as error:
+            as_run(path)
+        assert str(error.value) == message
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything may be read")
+def test_files_that_may_not_be_read() -> None:
+    Path("secret").touch(mode=0)
+    with pytest.raises(InputError, match=r"^secret: may not be read \(permission denied\)\.$"):
+        read_run("secret")
+
+
+@pytest.mark.parametrize(
+    ("method", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("bzip2", bz2.compress),
+        ("xz", lzma.compress),
+        ("zstd", zstandard.ZstdCompressor(write_checksum=True).compress),
+    ],
+)
+def test_damaged_compression(method: str, pack: Callable[[bytes], bytes]) -> None:
+    packed = pack("".join(f"q Q0 d{i} {i} {-i * i} t\n" for i in range(2000)).encode())
+    again = "Copy or make the file again."
+    for size in (len(packed) - 3, len(packed) // 2, 10):
+        assert complaint(read_run, packed[:size]) == f"run: the {method} data stops before its end. {again}"
+    broken = bytearray(packed)
+    for place in range(len(packed) // 2, len(packed) // 2 + 40):
+        broken[place] ^= 0xFF
+    message = complaint(read_run, bytes(broken))
+    assert message.startswith(f"run: the {method} data is corrupt (")
+    assert message.endswith(again)
+    assert complaint(read_run, packed + b"garbage after the end").startswith(f"run: the {method} data is corrupt (")
+
+
+def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    Path("run").write_bytes(zstandard.ZstdCompressor().compress(GOOD.encode()))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtraError, match=r"Reading \.zst needs an extra: pip install 'tiewise\[zstd\]'"):
+        read_run("run")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"Parquet needs an extra: pip install 'tiewise\[arrow\]'"):
+        read_run("run", format="parquet") if False else write_run({"q": {"d": 1.0}}, "run.parquet")
+    assert not Path("run.parquet").exists()
+
+
+# -- JSON and Parquet ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"q": {"d": 1},\n "r": {"d" 2}}', "run:2:12: is not JSON: Expecting ':' delimiter."),
+        ('{"q": {"d": 1}', "run:1:15: is not JSON: Expecting ',' delimiter."),
+        ('{"q": {"d": 1, "d": 2}}', "run: the key 'd' stands twice in one JSON object. Keep one of them."),
+        ('{"q": {"d": 1}, "q": {}}', "run: the key 'q' stands twice in one JSON object. Keep one of them."),
+        ('{"q": {"d": 1}}\n{"r": {}}', "run:2: a second JSON value. Expected one object, {query: {document: number}}."),
+        ("[1, 2]", "run: holds a JSON list. Expected {query: {document: number}}."),
+        ('{"q": ["d"]}', "run: The run holds a list for query 'q'. Give {query: {document: score}}."),
+        ('{"q": {"d": null}}', "run: query 'q', document 'd': score None is no number."),
+        ('{"q": {"d": "high"}}', "run: query 'q', document 'd': score 'high' is no number."),
+        ('{"q": {"d": NaN}}', "run: score 'nan' for query 'q', document 'd'. "
+         "NaN has no rank; drop the row or score it -inf."),
+        ('{"q": {"d": 1e400}}', "run: the number 1e400 is too large for float64; scale the numbers."),
+        ('{"a": {"test": {"q": {"d": 1}}}}', "run: 'a' is nested too deep. Expected {query: {document: number}}; "
+         "MTEB's files: format='mteb'."),
+        ("[" * 100_000, "run: is nested too deep. Expected {query: {document: number}}."),
+        (b'{"q": {\n"\xe9": 1}}', "run:2: is not UTF-8. Convert the file with iconv."),
+        ('{"mteb_model_meta": {}}', "run: holds no predictions. "
+         "Expected {subset: {split: {query: {document: number}}}}."),
+    ],
+)  # fmt: skip
+def test_json_that_cannot_be_used(content: str | bytes, message: str) -> None:
+    assert complaint(read_run, content) == message
+
+
+def test_an_unknown_part_of_mteb_predictions() -> None:
+    content = json.dumps({"mteb_model_meta": {}, "default": {"test": {"q": {"d": 1}}}})
+    assert complaint(read_run, content, format="mteb:default/dev") == (
+        "run: has no part 'default/dev', but default/test. Pick one, such as format='mteb:default/test'."
+    )
+
+
+def test_sentence_transformers_lines_that_cannot_be_used() -> None:
+    def line(query: str, *docs: str) -> str:
+        return json.dumps({"query_id": query, "results": [{"corpus_id": doc, "score": 1.0} for doc in docs]})
+
+    content = "\n".join([line("q", "a", "b"), "", line("r", "a", "a"), line("q", "a"), '{"query_id": "s"}'])
+    assert complaint(read_run, content).splitlines() == [
+        "run:3: a document stands twice in the run for query 'r'. Keep one.",
+        "run:4: query 'q' stands twice in the run. Keep one of the lines.",
+        'run:5: expected {"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}.',
+    ]
+
+
+def test_parquet_that_cannot_be_used() -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"query_id": ["q"], "doc_id": ["d"], "relevance": [1]}), "table")
+    data = Path("table").read_bytes()
+    assert complaint(read_run, data).startswith("run: The run has no column 'score' (or ")
+    assert complaint(read_run, data).endswith("It has: query_id, doc_id, relevance.")
+    assert complaint(read_qrels, data[:-9]).startswith("run: is not readable as Parquet (")
+    assert complaint(read_qrels, "q 0 d 1\n", format="parquet").startswith("run: is not readable as Parquet (")
+
+
+# -- objects and writing ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("thing", [5, None, b"run.trec", [1, 2], object()])
+def test_objects_that_hold_no_run(thing: Any) -> None:
+    with pytest.raises(
+        InputError, match="cannot be read as a run. Give a path, {query: {document: score}}, a data frame"
+    ):
+        as_run(thing)
+
+
+@pytest.mark.parametrize(
+    ("run", "named"),
+    [
+        ({"q": {"a b": 1.0}}, "document id 'a b' cannot"),
+        ({"q": {"": 1.0}}, "document id '' cannot"),
+        ({"q\t1": {"d": 1.0}}, "query id 'q\\t1' cannot"),
+        ({"#1": {"d": 1.0}}, "query id '#1' cannot"),
+        ({"q": {"a\n": 1.0, "b\r": 1.0, "c": 1.0}}, "document ids 'a\\n', 'b\\r' cannot"),
+        ({"q": {"\ud800": 1.0}}, "document id '\\ud800' cannot"),
+    ],
+)
+def test_ids_that_cannot_be_written(run: dict[str, dict[str, float]], named: str) -> None:
+    for write in (write_run, write_qrels):
+        with pytest.raises(InputError) as error:
+            write(run, "out.trec")
+        assert str(error.value).startswith(f"The {named} be written in TREC columns")
+    assert not list(Path().iterdir())
+    write_run(run, "out.json")
+    assert read_run("out.json").to_dict() == run
+
+
+def test_writing_where_it_cannot_be() -> None:
+    Path("folder").mkdir()
+    for path, message in {
+        "none/run": "none/run: cannot be written (No such file or directory).",
+        "folder": "folder: cannot be written (Is a directory).",
+    }.items():
+        with pytest.raises(InputError) as error:
+            write_run({"q": {"d": 1.0}}, path)
+        assert str(error.value) == message
+    with pytest.raises(InputError, match=r"^Cannot write format 'xml'. Use one of trec, json, parquet\.$"):
+        write_run({"q": {"d": 1.0}}, "run", format="xml")
+    with pytest.raises(InputError, match="The tag 'my run' is empty or holds blanks"):
+        write_run({"q": {"d": 1.0}}, "run", tag="my run")

@@ -1,0 +1,81 @@
+"""The package as a whole: what importing it loads, which way imports run, and what it calls its parts."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import tiewise as tw
+
+SOURCE = Path(tw.__file__).parent
+
+#: From the bottom up: a module may import only modules that stand on lines above its own.
+LAYERS = [
+    {"errors", "_version", "example"},
+    {"columns"},
+    {"data"},
+    {"io", "ties", "estimate"},
+    {"engine", "registry"},  # a measure and the arithmetic on it know each other's types
+    {"catalogue"},
+    {"profiles"},
+    {"evaluation"},
+    {"reporting", "gate", "adapters"},
+    {"cli"},
+    {"__main__"},
+]
+
+
+def imported(path: Path) -> set[str]:
+    """The rooms of tiewise that a module imports, types and doctests apart."""
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tiewise":
+            parts = node.module.split(".")[1:]
+            rooms |= {parts[0]} if parts else {alias.name for alias in node.names}
+        if isinstance(node, ast.Import):
+            rooms |= {n.name.split(".")[1] for n in node.names if n.name.startswith("tiewise.")}
+    return rooms
+
+
+def test_imports_run_downward_only():
+    level = {room: place for place, layer in enumerate(LAYERS) for room in layer}
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        assert room in level, f"{room} has no place among the layers"
+        for other in imported(path) - {room, "__version__"}:
+            assert level[other] <= level[room], f"{path.name} imports {other}, which stands above it"
+            assert other not in LAYERS[level[room]] or level[room] in (3, 4), f"{room} and {other} are neighbours"
+
+
+def test_import_loads_numpy_and_nothing_heavier():
+    code = "import sys, numpy; before = set(sys.modules); import tiewise; print(*sorted(set(sys.modules) - before))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    third_party = {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) - {"tiewise", "numpy"}
+    assert not third_party, third_party
+    for heavy in ("importlib.metadata", "asyncio", "multiprocessing", "unittest", "http", "email"):
+        assert heavy not in loaded, heavy
+
+
+def test_no_module_is_called_like_a_public_name():
+    """`import tiewise.x` would put the module in the place of the function."""
+    modules = {module.name for module in pkgutil.iter_modules([str(SOURCE)])}
+    assert not modules & set(tw.__all__)
+
+
+def test_public_names_are_documented_and_there():
+    for name in tw.__all__:
+        value = getattr(tw, name)
+        if name != "__version__":
+            assert inspect.getdoc(value if inspect.isfunction(value) or inspect.isclass(value) else type(value)), name
+
+
+def test_errors_have_one_base():
+    assert issubclass(tw.InputError, tw.TiewiseError)
+    assert issubclass(tw.MeasureError, tw.TiewiseError)
+    assert issubclass(tw.MissingExtraError, tw.TiewiseError)
