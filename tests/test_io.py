@@ -9,6 +9,7 @@ import json
 import lzma
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,7 +236,7 @@ def test_two_ids_with_one_hash_stay_apart(tmp_path: Path) -> None:
 
 # -- compression --------------------------------------------------------------------------------------------
 
-PACK = {
+PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
@@ -323,6 +324,16 @@ def test_parquet_run(tmp_path: Path, names: tuple[str, str, str], coded: bool) -
     assert run.to_dict() == TABLE
     assert run.source is not None
     assert run.source.format == "parquet"
+
+
+def test_parquet_keeps_the_rank_column_if_it_is_one(tmp_path: Path) -> None:
+    path = saved(tmp_path, "q Q0 a 2 5.0 t\nq Q0 b 1 5.0 t\n")
+    write_run(read_run(path), tmp_path / "run.parquet")
+    run = read_run(tmp_path / "run.parquet")
+    assert run.rank is not None
+    assert run.rank.tolist() == [2, 1]
+    assert run.rank.dtype == np.int64
+    assert as_run(pandas.DataFrame(COLUMNS | {"rank": [1, 2.5, 1]})).rank is None
 
 
 def test_parquet_qrels(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def positions(index: Mapping[str, int], ids: Iterable[str]) -> Codes:
 def descending(values: Floats, offsets: Codes) -> bool:
     """Whether each segment of `values` never rises."""
     rises = np.flatnonzero(values[1:] > values[:-1]) + 1
-    return bool(np.isin(rises, offsets).all()) if len(rises) else True
+    return len(rises) <= len(offsets) and bool(np.isin(rises, offsets).all())
 
 
 def sorted_lists(values: Floats, offsets: Codes) -> Floats:
@@ -177,7 +177,7 @@ def check_number(value: object, where: str, what: str) -> None:
     """Raise if a value is no number, or an integer that float64 cannot hold."""
     if isinstance(value, str) or not hasattr(value, "__float__"):
         raise InputError(f"{where}: {what} {value!r} is no number.")
-    if isinstance(value, (int, np.integer)) and int(float(value)) != int(value):
+    if isinstance(value, (int, np.integer)) and (abs(int(value)) >= 2**1023 or int(float(value)) != int(value)):
         raise InputError(
             f"{where}: {what} {value} is an integer without an exact float64 (beyond 2**53), so distinct "
             f"{what}s would tie. Scale them."

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -198,7 +198,8 @@ class Table(Lists):
         query = _pick(cls, columns, QUERY_NAMES)
         doc = _pick(cls, columns, DOC_NAMES)
         value = _pick(cls, columns, cls.value_names)
-        extra = {"rank": numbers(columns["rank"](), "rank")} if cls is Run and "rank" in columns else {}
+        rank = numbers(columns["rank"](), "rank") if cls is Run and "rank" in columns else np.array([np.nan])
+        extra = {"rank": rank.astype(np.int64)} if (rank == np.round(rank)).all() else {}  # kept if all are integers
         return cls.from_columns(columns[query](), columns[doc](), columns[value](), **extra)
 
     @classmethod
@@ -234,6 +235,16 @@ class Table(Lists):
     def ids(self, rows: NDArray[Any]) -> list[str]:
         """The document ids of some rows."""
         return [self.docs[code] for code in self.doc[rows].tolist()]
+
+    def _codes_of(self, other: Table) -> Codes:
+        """The code that each document of another table has here, −1 if none; only the smaller of the two is indexed."""
+        if len(self.docs) < len(other.docs):
+            return positions(self.doc_index, other.docs)
+        place = np.fromiter(map(other.doc_index.get, self.docs, repeat(-1)), np.int64, len(self.docs))
+        known = np.flatnonzero(place >= 0)
+        code = np.full(len(other.docs), -1)
+        code[place[known]] = known
+        return code
 
     def __iter__(self) -> Iterator[tuple[str, str, float]]:
         for place, query in enumerate(self.queries):
@@ -306,8 +317,7 @@ class Run(Table):
 
         `places` holds the position in this run of each query of `qrels`, −1 if missing.
         """
-        code = np.fromiter((self.doc_index.get(doc, -1) for doc in qrels.docs), np.int64, len(qrels.docs))
-        place, wanted = places[qrels.query], code[qrels.doc]
+        place, wanted = places[qrels.query], self._codes_of(qrels)[qrels.doc]
         rows = np.full(len(qrels), -1)
         judged = np.flatnonzero((place >= 0) & (wanted >= 0))
         if len(judged):

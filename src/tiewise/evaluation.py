@@ -143,6 +143,18 @@ class _Inputs:
         assert have is not None
         return have
 
+    @cached_property
+    def continued(self) -> tuple[engine.Urns, list[engine.Urns]]:
+        """The lists as they could go on if they were cut inside their last tie group.
+
+        It does worst if that group goes on without end; best if relevant documents that were not retrieved are in it,
+        as many of the best ones as help: those of the highest label, of the two highest, and so on.
+        """
+        ties = self.ties
+        joining = (ties.size == 0) & ties.open_ended[ties.qrels.query] & (ties.qrels.label > 0)
+        labels = np.unique(ties.qrels.label[joining])[::-1]
+        return engine.Urns(ties.without_last_group()), [engine.Urns(ties.with_joined(label)) for label in labels]
+
     def count(self, rules: Iterable[Rule]) -> None:
         """Count for all the orders that some rules need, each reading of the scores once."""
         if self.run is None:
@@ -169,7 +181,7 @@ def _measured(measure: Measure, inputs: _Inputs, rule: Rule | None, complete: bo
     if rule is not None:
         found.oblivious = inputs.in_order(measure, rule)
     if not complete:
-        found.cut = _cut(measure, urns, found.expected)
+        found.cut = _cut(measure, inputs, found.expected)
     return found
 
 
@@ -179,21 +191,14 @@ def _looked_into(measure: Measure, urns: engine.Urns) -> NDArray[np.bool_]:
     return ties.open_ended & (measure.depth(urns) > ties.length - ties.floor_size)
 
 
-def _cut(measure: Measure, urns: engine.Urns, expected: Floats) -> tuple[Floats, Floats] | None:
-    """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been.
-
-    Lowest if that group went on without end; highest if the relevant documents that were not retrieved are in it, as
-    many of the best ones as help.
-    """
-    looked = _looked_into(measure, urns)
+def _cut(measure: Measure, inputs: _Inputs, expected: Floats) -> tuple[Floats, Floats] | None:
+    """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been."""
+    looked = _looked_into(measure, inputs.urns("float64"))
     if not looked.any() or not measure.takes_depth or measure.total:
         return None
-    ties = urns.ties
-    lower = engine.expected(measure, engine.Urns(ties.without_last_group()))[0]
-    upper = expected
-    joining = (ties.size == 0) & looked[ties.qrels.query] & (ties.qrels.label > 0)
-    for label in np.unique(ties.qrels.label[joining])[::-1]:
-        upper = np.maximum(upper, engine.expected(measure, engine.Urns(ties.with_joined(label)))[0])
+    longest, joined = inputs.continued
+    lower = engine.expected(measure, longest)[0]
+    upper = np.maximum.reduce([expected, *(engine.expected(measure, urns)[0] for urns in joined)])
     return np.where(looked, np.minimum(lower, expected), expected), np.where(looked, upper, expected)
 
 

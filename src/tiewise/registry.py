@@ -302,7 +302,7 @@ def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
         return [names]
     if not isinstance(names, str):
         return list(dict.fromkeys(one for name in names for one in parse_all(name)))
-    words = _words(names)
+    words = split_names(names)
     if not words:
         raise MeasureError("An empty measure name. `tiewise measures` lists them.")
     return list(dict.fromkeys(one for word in words for one in _parse_word(word)))
@@ -311,7 +311,7 @@ def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
 # -- spelling -------------------------------------------------------------------------------------------------
 
 
-def _words(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Measure names in a text; the cutoffs of trec_eval's ``ndcg_cut.5,10`` stay with their name."""
     text = re.sub(r"\s*@\s*", "@", re.sub(r"\s+\(", "(", text))
     word = r"[^\s,()]+(?:\([^()]*\))?[^\s,()]*"

@@ -20,7 +20,7 @@ from tiewise.columns import Codes, Floats, positions
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError
 
-__all__ = ["ORDERS", "TieGroups", "judged_scores", "notation", "tie_groups"]
+__all__ = ["ORDERS", "TieGroups", "judged_scores", "notation", "randomly_broken", "tie_groups"]
 
 #: The orders in which a tool may list tied documents.
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
@@ -252,6 +252,24 @@ def notation(text: str) -> TieGroups:
     return tie_groups(Qrels.from_dict({"q": judged}), run, ("given", "docid-desc", "docid-asc"))
 
 
+def randomly_broken(run: Run, seed: int) -> Run:
+    """The run with its ties broken strictly at random: down each list scores are n … 2, 1 and ranks 1, 2 … n.
+
+    Documents that were not tied keep their order. Scores are whole numbers, so that a reader of float32 ties none of
+    them again (up to 2**24 documents a list). Equal seeds give equal runs, in every version of NumPy.
+
+    >>> run = Run.from_dict({"q": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.9}})
+    >>> randomly_broken(run, seed=1).to_dict()
+    {'q': {'d': 4.0, 'c': 3.0, 'a': 2.0, 'b': 1.0}}
+    """
+    chance = np.random.PCG64(seed).random_raw(len(run))
+    rows = np.lexsort((chance, -run.value, run.query))  # queries stay in place, so offsets hold
+    lengths = np.diff(run.offsets)
+    rank = np.arange(len(run)) - np.repeat(run.offsets[:-1], lengths) + 1
+    score = (np.repeat(lengths, lengths) - rank + 1).astype(np.float64)
+    return replace(run, doc=run.doc[rows], value=score, rank=rank, source=None)
+
+
 # -- counting -------------------------------------------------------------------------------------------------
 
 
@@ -288,6 +306,11 @@ def _count(run: Run | MappedRun, probes: _Probes, least: int) -> tuple[Codes, Co
     segments, bounds = probes.place[heads], np.append(heads, len(probes.place))
     lengths = run.offsets[segments + 1] - run.offsets[segments]
     rows = _ranges(run.offsets[segments], lengths)
+    if len(segments) == len(probes.place):  # one probe a list: compare all rows with it at once
+        value, probe = run.value[rows], np.repeat(probes.value, lengths)
+        above, equal = _totals(value > probe, lengths), _totals(value == probe, lengths)
+        tied = np.flatnonzero((value == probe) & np.repeat(equal >= least, lengths))
+        return above, equal, (rows[tied], np.searchsorted(np.cumsum(lengths), tied, side="right"))
     segment = np.repeat(np.arange(len(segments)), lengths)
     above, equal, at = count_above(run.value[rows], segment, probes.value, bounds)
     tied = np.flatnonzero((at >= 0) & (equal[at] >= least)) if len(equal) else np.zeros(0, dtype=np.int64)
@@ -335,6 +358,13 @@ def _ranges(starts: Codes, lengths: Codes) -> Codes:
     ends = np.cumsum(lengths)
     flat: Codes = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
     return flat
+
+
+def _totals(flags: NDArray[np.bool_], lengths: Codes) -> Codes:
+    """How many flags of each stretch are set; stretches may be empty."""
+    heads = np.cumsum(lengths) - lengths
+    total: Codes = np.add.reduceat(np.append(flags, False), heads, dtype=np.int64)
+    return np.where(lengths > 0, total, 0)
 
 
 def _floor(run: Run | MappedRun, places: Codes, length: Codes) -> tuple[Floats, Codes]:

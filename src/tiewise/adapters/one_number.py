@@ -1,8 +1,8 @@
 """One number for each query, where Tiewise has an estimate: what the drop-ins return, and how they come by it.
 
-The packages that the drop-ins stand in for return one number for a measure and a query. Which one is chosen by `value`:
-``"oblivious"``, the number that the package itself would give, under its own order of tied documents; or a statistic over
-all orders: ``"expected"``, ``"minimum"``, ``"maximum"``, ``"std"``, or ``"bias"`` (oblivious − expected).
+The packages that the drop-ins stand in for return one number for a measure and a query. Which one, `value` says:
+``"oblivious"``, the number that the package itself would give, under its own order of tied documents; or a statistic
+over all orders: ``"expected"``, ``"minimum"``, ``"maximum"``, ``"std"``, or ``"bias"`` (oblivious − expected).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tiewise import engine
 from tiewise.columns import Floats, positions
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError, MeasureError
-from tiewise.registry import Measure
 from tiewise.profiles import Rule
+from tiewise.registry import Measure
 from tiewise.ties import TieGroups, judged_scores, tie_groups
 
 __all__ = ["VALUES", "Counted", "Wanted", "check_value"]
@@ -54,8 +54,8 @@ class Wanted:
         """Raise if a statistic is not known; `name` is how the user called the measure."""
         if value not in self.offers:
             raise MeasureError(
-                f"{name} has no exact value={value!r}, only {' and '.join(map(repr, self.offers))}. "
-                "Leave it out, or ask for it by itself."
+                f"{name}: no exact value={value!r} is known. Leave it out, or ask for it with value="
+                f"{' or '.join(map(repr, self.offers))}."
             )
 
 

@@ -6,7 +6,6 @@ those of every other measure do. Where no exact expectation is known, `offers` s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +19,9 @@ from tiewise.registry import param
 
 __all__ = [
     "BinG",
+    "ElevenPointAP",
+    "IPrec",
     "InfAP",
-    "Interpolated",
     "NumNonrelRet",
     "NumQ",
     "NumRelRet",
@@ -116,7 +116,6 @@ class SetAP(Fixed):
         return per(self.found(q) ** 2, q.length * q.relevant(self))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class SetF(Fixed):
     """The weighted harmonic mean of SetP and SetR, (x + 1)·P·R / (x·P + R): trec_eval's parameter x is β².
 
@@ -159,7 +158,6 @@ class RelativeP(Binary):
         return np.minimum(q.ranks(self.cutoff), q.relevant(self))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class RprecMult(Binary):
     """Precision at the rank that is a multiple of the number of relevant documents, ⌊multiple · N+ + 0.9⌋.
 
@@ -204,16 +202,30 @@ class BinG(Binary):
 # -- without an exact expectation -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Interpolated(Binary):
-    """The highest precision at or below the rank where a share of the relevant documents is found, mean over shares.
-
-    The best order of ties is that of every measure here, relevant documents first; an expectation is not known.
-    """
+class Unexpected(Binary):
+    """Measures of which only the value in an order is known, not the expectation over all orders."""
 
     takes_cutoff = False
-    offers: ClassVar[tuple[str, ...]] = ("oblivious", "minimum", "maximum")
-    shares: tuple[float, ...] = tuple(i / 10 for i in range(11))
+    offers: ClassVar[tuple[str, ...]] = ("oblivious",)
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        """Not known."""
+        raise MeasureError(f"The expectation of {self.name} over the orders of ties is not known.")
+
+
+class IPrec(Unexpected):
+    """Interpolated precision: the highest at or below the rank where a share of the relevant documents is found.
+
+    It is highest with the relevant documents of a tie first, and lowest with them last.
+    """
+
+    offers = ("oblivious", "minimum", "maximum")
+    recall: float = param(0.0, above=-1, shown=True)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The shares over which to take the mean."""
+        return (self.recall,)
 
     def terms(self, order: Order) -> Floats:
         """The value of a query, all of it at its first judged document."""
@@ -231,20 +243,21 @@ class Interpolated(Binary):
         terms[first] = total[order.query[first]] / len(self.shares)
         return terms
 
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
-        """Not known."""
-        raise MeasureError(f"The expectation of {self.name} over the orders of ties is not known.")
+
+class ElevenPointAP(IPrec):
+    """The mean of the interpolated precision at the eleven shares 0, 0.1, … 1 (trec_eval's 11pt_avg)."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """All eleven."""
+        return tuple(i / 10 for i in range(11))
 
 
-class InfAP(Binary):
+class InfAP(Unexpected):
     """Average precision, its precisions inferred from the judged documents above (Yilmaz & Aslam, 2006).
 
-    A document with a negative label was in the pool and was not judged. Neither the expectation nor the best order of
-    ties is known.
+    A document with a negative label was in the pool and was not judged. The best order of ties is not known either.
     """
-
-    takes_cutoff = False
-    offers: ClassVar[tuple[str, ...]] = ("oblivious",)
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         """All relevant documents."""
@@ -256,9 +269,6 @@ class InfAP(Binary):
         relevant = order.count_before(gain > 0)
         other = order.count_before((gain == 0) & (order.label >= 0))
         pooled = relevant + other + order.count_before(order.label < 0)
-        inferred = pooled / order.rank * (relevant + tiny) / (relevant + other + 2 * tiny)
-        return gain * (1.0 / order.rank + inferred)
-
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
-        """Not known."""
-        raise MeasureError(f"The expectation of {self.name} over the orders of ties is not known.")
+        above = np.maximum(order.rank - 1, 1)
+        share = (order.rank - 1) / order.rank * (pooled / above)  # the factors of trec_eval, to the last bit
+        return gain * (1.0 / order.rank + share * ((relevant + tiny) / (relevant + other + 2 * tiny)))

@@ -121,15 +121,13 @@ class _Reader:
         lines: Sequence[int] = range(self.lines + 1, self.lines + 1 + len(breaks))
         self.lines += len(breaks)
         cut = _Cut.of(block, self.layout)
-        numbers = None if cut is None else _plain_numbers(cut.cells(self.layout.number), self.layout)
-        if numbers is None:
+        if cut is None or (numbers := _plain_numbers(cut.cells(self.layout.number), self.layout)) is None:
             lines, block = self._clean(block, lines)
             if not lines:
                 return
             cut = _Cut.of(block, self.layout)
             assert cut is not None, "what is left is plain"
             numbers = cut.cells(self.layout.number).astype(np.float64)
-        assert cut is not None
         self._keep(cut, numbers, lines)
 
     def _keep(self, cut: _Cut, numbers: Floats, lines: Sequence[int]) -> None:
@@ -143,8 +141,10 @@ class _Reader:
         self.docs.append(doc if doc.itemsize <= WIDEST else doc.tolist())
         self.numbers.append(numbers)
         if "rank" in self.layout.columns and self.ranks is not None:
-            rank = _integers(cut.cells("rank"))
-            self.ranks = None if rank is None else [*self.ranks, rank]
+            try:
+                self.ranks.append(cut.cells("rank").astype(np.int64))
+            except (ValueError, OverflowError):
+                self.ranks = None
         if "tag" in self.layout.columns and len(self.tags) < 2:
             tag = cut.cells("tag")
             self.tags |= {tag[0], tag[np.argmax(tag != tag[0])]}
@@ -259,13 +259,6 @@ def _plain_numbers(cells: Cells, layout: Layout) -> Floats | None:
     return numbers if plain.all() and not underscore else None
 
 
-def _integers(cells: Cells) -> Codes | None:
-    try:
-        return cells.astype(np.int64)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _problem(line: bytes, cells: list[bytes], layout: Layout) -> str | None:
     """What is wrong with a line, if anything is."""
     if b"\0" in line:
@@ -283,7 +276,7 @@ def _problem(line: bytes, cells: list[bytes], layout: Layout) -> str | None:
 
 def _number_advice(text: str, layout: Layout) -> str | None:
     """What to do about a number that is none, or None if it is all right."""
-    if re.fullmatch(r"[-+]?\d+,\d*", text):
+    if re.fullmatch(r"[-+]?\d+,\d+", text):
         return f"Write a decimal point: {text.replace(',', '.')}"
     if re.fullmatch(r"[-+]?0[xX][0-9a-fA-F.pP+-]+", text):
         return "Write it as a decimal number"

@@ -12,7 +12,7 @@ from tiewise.errors import InputError
 from tiewise.io.documents import read_document
 from tiewise.io.lines import blocks, parse_lines
 from tiewise.io.parquet import ParquetFrame
-from tiewise.io.recognise import FORMATS, check_format, family, layout_of
+from tiewise.io.recognise import FORMATS, check_format, family, layout_of, swapped
 from tiewise.io.streams import PathLike, Stream, opened
 
 __all__ = ["as_qrels", "as_run", "read_qrels", "read_run"]
@@ -80,8 +80,7 @@ def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
     if isinstance(given, cls):
         return given
     if isinstance(given, (Table, MappedRun)):
-        other = Run.noun if isinstance(given, MappedRun) else given.noun
-        raise InputError(f"Given: {other}, where {cls.noun} should be: are the two arguments swapped?")
+        raise InputError(f"Given: {swapped(cls)}")
     if isinstance(given, (str, os.PathLike)):
         return _read(cls, given, format)
     if isinstance(given, Mapping):
@@ -93,10 +92,10 @@ def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
             return cls.from_rows(given)
         except TypeError:  # its items are no rows
             pass
-    number = cls.value_names[0]
+    kind, number = type(given).__name__, cls.value_names[0]
     raise InputError(
-        f"A {type(given).__name__} cannot be read as {cls.noun}. Give a path, {{query: {{document: {number}}}}}, "
-        f"a data frame, or rows of (query, document, {number})."
+        f"An object of type {kind} holds no {cls.noun}. Give a path, {{query: {{document: {number}}}}}, a data frame, "
+        f"or rows of (query, document, {number})."
     )
 
 
@@ -109,7 +108,7 @@ def _read(cls: type[AnyTable], path: PathLike, format: str | None) -> AnyTable:
         elif kind == "documents":
             found, rows = read_document(stream.read(), wanted, part, stream.name)
             if cls is Qrels and found != "json":
-                raise InputError(f"{stream.name}: looks like a run ({found}), not qrels: are the arguments swapped?")
+                raise InputError(f"{stream.name}: looks like {swapped(cls, found)}")
             table = _named(stream.name, cls.from_dict, rows)
         else:
             found, table = "parquet", _named(stream.name, cls.from_frame, ParquetFrame(stream.read(), stream.name))

@@ -11,7 +11,7 @@ from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels, Run, Table
 from tiewise.errors import InputError
 from tiewise.io.lines import Layout
 
-__all__ = ["FORMATS", "check_format", "family", "layout_of"]
+__all__ = ["FORMATS", "check_format", "family", "layout_of", "swapped"]
 
 # The formats by family: each is read by the module of that name.
 FORMATS = {
@@ -35,7 +35,6 @@ LAYOUTS: dict[type[Table], tuple[Layout, ...]] = {
     # MS MARCO's judgments come in TREC's four columns and in three.
     Qrels: (TREC_QRELS, MSMARCO_QRELS, replace(TREC_QRELS, format="msmarco"), BEIR_QRELS),
 }
-SWAPPED = {(Run, 4): "qrels (4 columns), not a run", (Qrels, 6): "a run (6 columns), not qrels"}
 
 
 def check_format(cls: type[Table], format: str | None) -> tuple[str | None, str]:
@@ -47,11 +46,15 @@ def check_format(cls: type[Table], format: str | None) -> tuple[str | None, str]
         raise InputError(f"Unknown format {format!r}. Use one of {', '.join(FORMATS)}, or none to have it recognised.")
     if part and name != "mteb":
         raise InputError(f"Format {format!r}: only 'mteb' takes a part, as in 'mteb:default/test'.")
-    runs_only, qrels_only = ("mteb", "sentence-transformers"), ("beir",)
-    if name in (runs_only if cls is Qrels else qrels_only):
-        other = "runs" if cls is Qrels else "qrels"
-        raise InputError(f"Format {name!r} holds {other}, not {cls.noun}. Are the two arguments swapped?")
+    if name in ("mteb", "sentence-transformers") if cls is Qrels else name == "beir":
+        raise InputError(f"Format {name!r} holds {swapped(cls)}")
     return name, part
+
+
+def swapped(cls: type[Table], sign: str = "") -> str:
+    """The end of a message about a run where judgments should be, or the reverse."""
+    found, wanted = ("qrels", "a run") if cls is Run else ("a run", "qrels")
+    return f"{found}{sign and f' ({sign})'}, not {wanted}: are the two arguments swapped?"
 
 
 def family(head: bytes, name: str) -> str:
@@ -93,15 +96,15 @@ def _layout(cls: type[Table], line: bytes, format: str | None, place: str) -> tu
     tsv = format in ("msmarco", "beir") or header or len(words) not in (4, 6)
     width = 3 if tsv and line.count(b"\t") == 2 else len(words)
     if header and cls is Run and format is None:
-        raise InputError(f"{place}: looks like qrels (BEIR's header), not a run: are the two arguments swapped?")
+        raise InputError(f"{place}: looks like {swapped(cls, 'BEIR header')}")
     wanted = "beir" if header and format is None else format
     named = [layout for layout in LAYOUTS[cls] if wanted in (None, layout.format)]
     fitting = [layout for layout in named if width == len(layout.columns)]
-    if not fitting and (cls, width) in SWAPPED:
-        raise InputError(f"{place}: looks like {SWAPPED[cls, width]}: are the two arguments swapped?")
+    if not fitting and width == (4 if cls is Run else 6):
+        raise InputError(f"{place}: looks like {swapped(cls, f'{width} columns')}")
     if not fitting and format is None:
         found, shown = f"{width} column{'s' * (width != 1)}", line[:60].decode(errors="replace")
-        raise InputError(f"{place}: {found}, which no {cls.noun} has: {shown!r}. Expected {_expected(cls)}.")
+        raise InputError(f"{place}: {found}, which fits no {cls.noun}: {shown!r}. Expected {_expected(cls)}.")
     layout = (fitting or named)[0]
     return replace(layout, tabs=len(layout.columns) == 3 and b"\t" in line), header
 

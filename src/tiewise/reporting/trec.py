@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from tiewise.errors import InputError
 from tiewise.estimate import Estimate
@@ -42,12 +41,11 @@ def trec_name(measure: Measure, level: float = 1) -> str:
     if measure.stem not in _NAMES:
         return measure.name
     usual = measures()[measure.stem]
-    plain = replace(measure, cutoff=None)
-    if hasattr(plain, "rel"):
+    if "rel" in usual.params:
         usual = usual(rel=level)
     whole, cut = _NAMES[measure.stem]
     name = whole if measure.cutoff is None else cut.format(measure.cutoff)
-    return name if name and plain == usual else measure.name
+    return name if name and measure.uncut == usual else measure.name
 
 
 def render(reports: Sequence[Named], view: View) -> str:

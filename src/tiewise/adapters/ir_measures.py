@@ -1,0 +1,394 @@
+"""A drop-in for ir_measures, and a provider that brings Tiewise into ir_measures and PyTerrier.
+
+    import tiewise.adapters.ir_measures as ir_measures
+
+`calc_aggregate`, `iter_calc`, `calc` and `evaluator` take ir_measures' measures, ours, or names, and return what
+ir_measures (0.4) returns, under the keys that they were given. Numbers are the same too: most measures read scores as
+float32 and list tied documents by descending id, ``RR@k`` and ``Judged`` as float64 by ascending id.
+``value="expected"`` returns the expectation over all orders of the ties instead. All other names of ir_measures are
+passed on, where it is installed; where it is not, the measures here are ours. What differs:
+
+- ``ERR@k`` and ``nDCG(dcg="exp-log2")@k`` are not rounded to 5 decimals and need no perl, and ids need not be numbers;
+- labels may be fractions, and a document that stands twice in a list is an error;
+- ``NumRel(rel=2)``, ``RBP(rel=1)``, ``ERR``, ``RR(judged_only=True)@k`` and ``nDCG(dcg="exp-log2")`` need no extra;
+- ``IPrec`` of an empty list is 0, not nan.
+
+The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``), and PyTerrier, ask its default pipeline:
+``TiewiseProvider().install()`` puts us in front there, for the measures that we have.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from tiewise import catalogue as c
+from tiewise.adapters import trec_measures as t
+from tiewise.adapters.one_number import Counted, Wanted, check_value
+from tiewise.columns import Floats, positions
+from tiewise.data import Qrels, Run
+from tiewise.errors import MeasureError, TiewiseError
+from tiewise.io import as_qrels, as_run, read_qrels, read_run
+from tiewise.profiles import Rule, rule_for
+from tiewise.registry import Measure, measures, parse, parse_all
+
+__all__ = [
+    "CalcResults",
+    "Evaluator",
+    "Metric",
+    "Qrel",
+    "ScoredDoc",
+    "TiewiseProvider",
+    "calc",
+    "calc_aggregate",
+    "evaluator",
+    "iter_calc",
+    "parse_measure",
+    "parse_trec_measure",
+]
+
+
+def _installed() -> Any:
+    try:
+        return import_module("ir_measures")
+    except ImportError:
+        return None
+
+
+_theirs: Any = _installed()
+
+Qrel: Any = getattr(_theirs, "Qrel", None) or namedtuple(
+    "Qrel", ("query_id", "doc_id", "relevance", "iteration"), defaults=("0",)
+)
+ScoredDoc: Any = getattr(_theirs, "ScoredDoc", None) or namedtuple("ScoredDoc", ("query_id", "doc_id", "score"))
+Metric: Any = getattr(_theirs, "Metric", None) or namedtuple("Metric", ("query_id", "measure", "value"))
+CalcResults: Any = getattr(_theirs, "CalcResults", None) or namedtuple("CalcResults", ("aggregated", "per_query"))
+
+
+# -- evaluation -----------------------------------------------------------------------------------------------
+
+
+def calc_aggregate(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "oblivious") -> dict[Any, float]:
+    """``{measure: number}``: the mean over the judged queries, those that the run lacks at 0; counts are added up.
+
+    >>> qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 1}}
+    >>> run = {"q1": {"d1": 0.5, "d2": 0.5}}
+    >>> calc_aggregate(["RR@10", "AP"], qrels, run)  # one puts d1 first, the other d2
+    {'RR@10': 0.5, 'AP': 0.25}
+    >>> calc_aggregate(["RR@10", "AP"], qrels, run, value="expected")
+    {'RR@10': 0.375, 'AP': 0.375}
+    """
+    return Evaluator(measures, qrels, value=value).calc_aggregate(run)
+
+
+def iter_calc(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "oblivious") -> Iterator[Any]:
+    """A `Metric` ``(query_id, measure, value)`` for every measure and judged query, those of the run first.
+
+    >>> [tuple(metric) for metric in iter_calc(["RR"], {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q2": {"d1": 0.5}})]
+    [('q2', 'RR', 1.0), ('q1', 'RR', 0.0)]
+    """
+    return Evaluator(measures, qrels, value=value).iter_calc(run)
+
+
+def calc(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "oblivious") -> Any:
+    """`CalcResults`: what `calc_aggregate` and `iter_calc` return, as `aggregated` and `per_query`."""
+    return Evaluator(measures, qrels, value=value).calc(run)
+
+
+def evaluator(measures: Iterable[Any], qrels: Any, *, value: str = "oblivious") -> Evaluator:
+    """An `Evaluator` of these measures against these judgments, for many runs."""
+    return Evaluator(measures, qrels, value=value)
+
+
+class Evaluator:
+    """Evaluates runs against one set of judgments.
+
+    Judgments and runs are ``{query: {document: number}}``, data frames or iterables of named tuples with ir_measures'
+    columns (``query_id, doc_id, relevance`` and ``score``), or whatever else `tiewise.evaluate` takes.
+    """
+
+    def __init__(self, measures: Iterable[Any], qrels: Any, *, value: str = "oblivious"):
+        self.value = check_value(value)
+        self._wanted = {given: _wanted(given) for given in measures}
+        for given, one in self._wanted.items():
+            one.check(given, value)
+        self._qrels = as_qrels(_rows(qrels, "relevance"))
+        self.measures = list(self._wanted)
+        self.qrel_qids = set(self._qrels.queries)
+
+    def iter_calc(self, run: Any) -> Iterator[Any]:
+        """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
+        columns = _Columns(self._qrels, _rows(run, "score"), self._wanted, self.value)
+        rows = zip(*(columns[given].tolist() for given in self.measures), strict=True)
+        for query, row in zip(columns.queries, rows, strict=False):
+            for given, number in zip(self.measures, row, strict=True):
+                yield Metric(query, given, number)
+        for given in sorted(self.measures, key=str):
+            for query in sorted(self.qrel_qids.difference(columns.queries)):
+                yield Metric(query, given, 0.0)
+
+    def calc_aggregate(self, run: Any) -> dict[Any, float]:
+        """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
+        columns = _Columns(self._qrels, _rows(run, "score"), self._wanted, self.value)
+        return {given: self._aggregate(given, columns[given]) for given in self.measures}
+
+    def calc(self, run: Any) -> Any:
+        """`CalcResults` with both."""
+        metrics = list(self.iter_calc(run))
+        numbers: dict[Any, list[float]] = {given: [] for given in self.measures}
+        for metric in metrics:
+            numbers[metric.measure].append(metric.value)
+        aggregated = {given: self._aggregate(given, np.array(found)) for given, found in numbers.items()}
+        return CalcResults(aggregated, metrics)
+
+    def _aggregate(self, given: Any, numbers: Floats) -> float:
+        if self.value == "std":  # queries are independent: their variances add up
+            total = float(np.sqrt(np.sum(numbers**2)))
+        else:  # one after another, as ir_measures adds
+            total = float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
+        queries = len(self._qrels.queries)
+        if self._wanted[given].measure.total:
+            return total
+        return total / queries if queries else float("nan")
+
+
+class _Columns:
+    """The numbers of all measures for the judged queries that the run has, in the run's order."""
+
+    def __init__(self, qrels: Qrels, run: Any, wanted: Mapping[Any, Wanted], value: str):
+        run = as_run(run)
+        self._wanted, self._counted = wanted, Counted(qrels, run, wanted.values(), value)
+        places = positions(qrels.query_index, run.queries)
+        judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
+        self._places = places[judged[places]]
+        self.queries = [qrels.queries[place] for place in self._places.tolist()]
+
+    def __getitem__(self, given: Any) -> Floats:
+        numbers: Floats = self._counted.column(self._wanted[given])[self._places]
+        return numbers
+
+
+def _rows(given: Any, number: str) -> Any:
+    """Named tuples as rows, by the names of their fields; anything else as it is."""
+    known = isinstance(given, (str, Mapping, Run, Qrels)) or hasattr(given, "columns")
+    if known or not isinstance(given, Iterable):
+        return given
+    rows = list(given)
+    return list(map(attrgetter("query_id", "doc_id", number), rows)) if rows and hasattr(rows[0], "_fields") else rows
+
+
+# -- measures -------------------------------------------------------------------------------------------------
+
+
+def _cut(measure: Measure) -> Callable[..., Measure]:
+    """A measure by its parameters, the cutoff among them."""
+    return lambda cutoff=None, **params: measure(**params) @ cutoff
+
+
+def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> Measure:
+    known = {"log2": "linear", "exp-log2": "exp"}
+    if dcg not in known:
+        raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
+    return c.nDCG(gains=gains or known[dcg]) @ cutoff
+
+
+def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> Measure:
+    if rel is None:
+        raise MeasureError("RBP without rel is graded, on a scale it does not name. Give RBP(rel=1), or tiewise.RBP.")
+    return c.RBP(rel=rel, p=p) @ cutoff
+
+
+def _set_p(relative: bool = False, rel: int = 1) -> Measure:
+    return t.SetRelP(rel=rel) if relative else c.SetP(rel=rel)
+
+
+def _num_ret(rel: int | None = None) -> Measure:
+    return c.NumRet if rel is None else t.NumRelRet(rel=rel)
+
+
+#: ir_measures' names: what makes our measure of their parameters.
+_NAMES: dict[str, Callable[..., Measure]] = {
+    "nDCG": _ndcg,
+    "AP": _cut(c.AP),
+    "RR": _cut(c.RR),
+    "P": _cut(c.P),
+    "R": _cut(c.R),
+    "Success": _cut(c.Success),
+    "Rprec": c.Rprec,
+    "Bpref": c.Bpref,
+    "RBP": _rbp,
+    "ERR": _cut(c.ERR(max=4)),
+    "Judged": _cut(c.Judged(norm="cap")),
+    "SetP": _set_p,
+    "SetRelP": lambda rel=1: t.SetRelP(rel=rel),
+    "SetR": c.SetR,
+    "SetF": lambda rel=1, beta=1.0: t.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
+    "SetAP": t.SetAP(),
+    "NumRet": _num_ret,
+    "NumRelRet": lambda: t.NumRelRet(),
+    "NumRel": c.NumRel,
+    "NumQ": lambda: t.NumQ(),
+    "IPrec": t.IPrec(),
+    "infAP": t.InfAP(),
+}
+_ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
+_ALIASES |= {"RPrec": "Rprec", "BPref": "Bpref"}
+
+#: RBP comes from cwl_eval, which keeps the order of the run.
+_RULES = {"RBP": Rule("given", missing="zero")}
+
+
+def _wanted(given: Any) -> Wanted:
+    """What a measure means here, whoever's it is."""
+    if isinstance(given, Measure):
+        return Wanted(given, rule_for("ir_measures", given))
+    if isinstance(given, str):
+        return _of_name(given)
+    if _theirs is not None and isinstance(given, _theirs.Measure):
+        try:
+            given.validate_params()
+        except AssertionError as error:
+            raise MeasureError(f"{given}: {str(error).split('=<object')[0]}.") from None
+        if given.NAME not in _NAMES:
+            raise MeasureError(f"Tiewise does not have {given}. Leave it to ir_measures.calc_aggregate.")
+        return _translated(given.NAME, given.params)
+    raise MeasureError(f"{given!r} is a {type(given).__name__}, no measure. Give a name such as 'nDCG@10'.")
+
+
+def _of_name(text: str) -> Wanted:
+    """A name as ir_measures reads it, or, where it knows none such, as Tiewise does.
+
+    >>> _of_name("Judged@10").measure, _of_name("F1@10").measure
+    (Judged(norm="cap")@10, F1@10)
+    """
+    found = _read(text)
+    if found is None or (found[0] == "RBP" and "rel" not in found[1]):
+        return _wanted(parse(text))
+    return _translated(*found)
+
+
+def _read(text: str) -> tuple[str, dict[str, Any]] | None:
+    """The name and the parameters of ``Name(key=value)@cutoff``; None if the name is not one of ir_measures'."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        params: dict[str, Any] = {}
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            params["cutoff"] = ast.literal_eval(node.right)
+            node = node.left
+        if isinstance(node, ast.Call) and not node.args:
+            params |= {str(one.arg): ast.literal_eval(one.value) for one in node.keywords}
+            node = node.func
+    except (SyntaxError, ValueError):
+        return None
+    name = _ALIASES.get(node.id, node.id) if isinstance(node, ast.Name) else ""
+    if name == "IPrec" and "cutoff" in params:
+        params["recall"] = params.pop("cutoff")
+    return (name, params) if name in _NAMES else None
+
+
+def _translated(name: str, params: Mapping[str, Any]) -> Wanted:
+    """A measure of ir_measures from its name and parameters."""
+    left = dict(params)
+    judged_only = bool(left.pop("judged_only", False))
+    labels = left.pop("gains") if isinstance(left.get("gains"), Mapping) else {}
+    try:
+        measure = _NAMES[name](**left)
+    except TypeError:
+        raise MeasureError(f"{name} does not take all of these parameters: {', '.join(left)}.") from None
+    return Wanted(measure, _RULES.get(name) or rule_for("ir_measures", measure), judged_only, tuple(labels.items()))
+
+
+def parse_measure(measure: Any) -> Any:
+    """The measure of a name: ir_measures' where it is installed, else ours."""
+    if _theirs is not None:
+        return _theirs.parse_measure(measure)
+    wanted = _wanted(measure)
+    if wanted.judged_only or wanted.labels:
+        raise MeasureError(f"{measure}: a measure of ours does not hold judged_only or gains. Give the name itself.")
+    return wanted.measure
+
+
+def parse_trec_measure(measure: str) -> list[Any]:
+    """The measures of trec_eval's names, such as ``ndcg_cut.5,10``: ir_measures' where it is installed, else ours."""
+    return list(parse_all(measure)) if _theirs is None else list(_theirs.parse_trec_measure(measure))
+
+
+#: What stands in for names of ir_measures where it is not installed, beside the catalogue.
+_OURS: dict[str, Any] = {
+    "Judged": c.Judged(norm="cap"),
+    "SetRelP": t.SetRelP(),
+    "SetF": t.SetF(),
+    "SetAP": t.SetAP(),
+    "NumRelRet": t.NumRelRet(),
+    "NumQ": t.NumQ(),
+    "IPrec": t.IPrec(),
+    "infAP": t.InfAP(),
+    "Measure": Measure,
+    "read_trec_qrels": read_qrels,
+    "read_trec_run": read_run,
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Every other name of ir_measures; without it, the measures that we have."""
+    if _theirs is not None and not name.startswith("__"):
+        return getattr(_theirs, name)
+    plain = _ALIASES.get(name, name)
+    if plain in _OURS or plain in _NAMES:
+        return _OURS[plain] if plain in _OURS else measures()[plain]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# -- the provider ---------------------------------------------------------------------------------------------
+
+_Provider: Any = object if _theirs is None else _theirs.providers.Provider
+
+
+class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known when ir_measures is
+    """Tiewise as a provider of ir_measures: once installed, ir_measures and PyTerrier compute with it what it has.
+
+    >>> import ir_measures
+    >>> qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.5, "b": 0.5}}
+    >>> provider = TiewiseProvider(value="expected").install()
+    >>> ir_measures.calc_aggregate([ir_measures.RR], qrels, run)
+    {RR: 0.75}
+    >>> provider.uninstall()
+    >>> ir_measures.calc_aggregate([ir_measures.RR], qrels, run)
+    {RR: 0.5}
+    """
+
+    NAME = "tiewise"
+
+    def __init__(self, value: str = "oblivious"):
+        if _theirs is None:
+            raise TiewiseError("TiewiseProvider serves ir_measures, which is not installed: pip install ir_measures")
+        super().__init__()
+        self.value = check_value(value)
+
+    def supports(self, measure: Any) -> bool:
+        """Whether we have a measure with its parameters; the others are left to other providers."""
+        try:
+            return self.value in _wanted(measure).offers
+        except MeasureError:
+            return False
+
+    def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Evaluator:
+        return Evaluator(measures, qrels, value=self.value)
+
+    def install(self) -> TiewiseProvider:
+        """Stand first in ir_measures' default pipeline, instead of any other of this class."""
+        self.uninstall()
+        _theirs.DefaultPipeline.providers.insert(0, self)
+        return self
+
+    @staticmethod
+    def uninstall() -> None:
+        """Leave the default pipeline."""
+        pipeline = _theirs.DefaultPipeline
+        pipeline.providers = [one for one in pipeline.providers if not isinstance(one, TiewiseProvider)]

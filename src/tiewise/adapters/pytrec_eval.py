@@ -1,0 +1,367 @@
+"""A drop-in for pytrec_eval: change the import line, keep the rest.
+
+    import tiewise.adapters.pytrec_eval as pytrec_eval
+
+Names, expansion, shapes and numbers are pytrec_eval's (0.5, trec_eval 9.0.8): scores are read as float32 and tied
+documents stand by descending id. ``RelevanceEvaluator(…, value="expected")`` returns the expectation over all orders of
+the ties instead, with scores as float64, as `tiewise.evaluate` does. What differs:
+
+- labels may be fractions, scores any number that NumPy knows, `relevance_level` any number above 0;
+- a name that pytrec_eval dies of (``P_0``, ``ndcg_10``) or misreads (``P_5x``) is an error; a number that it ignores
+  (``recip_rank_10``) is ignored with a warning; a query that has only negative labels scores 0;
+- ``iprec_at_recall`` and ``11pt_avg`` of an empty list are 0 where pytrec_eval has nan;
+- ``G``, ``Rndcg``, ``ndcg_rel`` and ``relstring`` are not here: asked for by name they are an error, and a nickname
+  (``all_trec``) leaves them out with one warning. `supported_measures` lists what there is.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from tiewise import catalogue as c
+from tiewise._version import __version__
+from tiewise.adapters import trec_measures as t
+from tiewise.adapters.one_number import Counted, Wanted, check_value
+from tiewise.columns import Floats, positions
+from tiewise.data import Qrels, Run, Table
+from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
+from tiewise.io import as_qrels, as_run
+from tiewise.io.lines import Layout, blocks, parse_lines
+from tiewise.profiles import TOOLS
+from tiewise.registry import Measure
+
+__all__ = [
+    "RelevanceEvaluator",
+    "__version__",
+    "compute_aggregated_measure",
+    "parse_qrel",
+    "parse_run",
+    "supported_measures",
+    "supported_nicknames",
+]
+
+CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+
+
+def _logarithm(value: Floats) -> Floats:
+    """What trec_eval averages for a geometric mean."""
+    logarithm: Floats = np.log(np.maximum(value, 0.00001))
+    return logarithm
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A name of trec_eval: the measure for a relevance level and a parameter, and how its keys are spelled."""
+
+    make: Callable[[float, Any], Measure]
+    defaults: tuple[float, ...] = ()
+    key: str = ""  # "{name}_{parameter}"; empty: the name is the key
+    parameter: str = ""  # "rank", "share" or "weight"; empty: it takes none
+    final: Callable[[Floats], Floats] | None = None
+
+
+def _at(measure: Measure, defaults: tuple[int, ...] = CUTS) -> _Name:
+    """A measure with a cutoff."""
+    graded = isinstance(measure, type(c.nDCG))  # the relevance level has no effect on it
+
+    def make(level: float, rank: int) -> Measure:
+        return (measure if graded else measure(rel=level)) @ rank
+
+    return _Name(make, defaults, "{}_{}", "rank")
+
+
+def _level(measure: Measure, final: Callable[[Floats], Floats] | None = None) -> _Name:
+    """A measure of the whole list that depends on the relevance level."""
+    return _Name(lambda level, _: measure(rel=level), final=final)
+
+
+def _plain(measure: Measure) -> _Name:
+    """A measure that does not."""
+    return _Name(lambda _level, _: measure)
+
+
+#: Every name of trec_eval in its order, None where we do not have it.
+_NAMES: dict[str, _Name | None] = {
+    "runid": _plain(t.RunId()),
+    "num_q": _plain(t.NumQ()),
+    "num_ret": _plain(c.NumRet),
+    "num_rel": _level(c.NumRel),
+    "num_rel_ret": _level(t.NumRelRet()),
+    "map": _level(c.AP),
+    "gm_map": _level(c.AP, _logarithm),
+    "Rprec": _level(c.Rprec),
+    "bpref": _level(c.Bpref),
+    "recip_rank": _level(c.RR),
+    "iprec_at_recall": _Name(
+        lambda level, share: t.IPrec(rel=level, recall=share),
+        tuple(i / 10 for i in range(11)),
+        "{}_{:.2f}",
+        "share",
+    ),
+    "P": _at(c.P),
+    "relstring": None,
+    "recall": _at(c.R),
+    "infAP": _level(t.InfAP()),
+    "gm_bpref": _level(c.Bpref, _logarithm),
+    "Rprec_mult": _Name(
+        lambda level, share: t.RprecMult(rel=level, multiple=share),
+        tuple(i / 5 for i in range(1, 11)),
+        "{}_{:.2f}",
+        "share",
+    ),
+    "utility": _level(t.Utility()),
+    "11pt_avg": _level(t.ElevenPointAP()),
+    "binG": _level(t.BinG()),
+    "G": None,
+    "ndcg": _plain(c.nDCG),
+    "ndcg_rel": None,
+    "Rndcg": None,
+    "ndcg_cut": _at(c.nDCG),
+    "map_cut": _at(c.AP),
+    "relative_P": _at(t.RelativeP()),
+    "success": _at(c.Success, (1, 5, 10)),
+    "set_P": _level(c.SetP),
+    "set_relative_P": _level(t.SetRelP()),
+    "set_recall": _level(c.SetR),
+    "set_map": _level(t.SetAP()),
+    "set_F": _Name(lambda level, x: t.SetF(rel=level, x=x), (1.0,), parameter="weight"),
+    "num_nonrel_judged_ret": _level(t.NumNonrelRet()),
+}
+
+_OFFICIAL = "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
+_SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_relative_P set_recall set_map set_F"
+_NICKNAMES = {"official": _OFFICIAL.split(), "set": _SET.split(), "all_trec": list(_NAMES)}
+
+#: The names that can be asked for, without their parameters.
+supported_measures: set[str] = {name for name, known in _NAMES.items() if known}
+
+#: The names that stand for several, and for which of those that are supported.
+supported_nicknames: dict[str, set[str]] = {
+    nickname: supported_measures.intersection(names) for nickname, names in _NICKNAMES.items()
+}
+
+
+class RelevanceEvaluator:
+    """Evaluates runs against one set of judgments, as pytrec_eval's class of this name does.
+
+    `query_relevance` is ``{query: {document: label}}``, or whatever else `tiewise.evaluate` takes; `measures` are
+    trec_eval's names: ``map``, ``ndcg_cut`` (nine cutoffs), ``ndcg_cut_10``, ``ndcg_cut.5,10``, or a nickname such as
+    ``official``.
+    `value` is what comes back: ``"oblivious"``, the number that pytrec_eval gives, or ``"expected"``, ``"minimum"``,
+    ``"maximum"``, ``"std"`` over all orders of tied documents, or ``"bias"`` (oblivious − expected).
+
+    >>> qrel = {"q1": {"d1": 1, "d2": 0}}
+    >>> run = {"q1": {"d1": 0.5, "d2": 0.5}}
+    >>> RelevanceEvaluator(qrel, {"map", "recip_rank"}).evaluate(run)
+    {'q1': {'map': 0.5, 'recip_rank': 0.5}}
+    >>> RelevanceEvaluator(qrel, {"map", "recip_rank"}, value="expected").evaluate(run)
+    {'q1': {'map': 0.75, 'recip_rank': 0.75}}
+    """
+
+    def __init__(
+        self,
+        query_relevance: Any,
+        measures: Iterable[str],
+        relevance_level: float = 1,
+        judged_docs_only_flag: bool = False,
+        *,
+        value: str = "oblivious",
+    ):
+        self.value = check_value(value)
+        self._qrels = _judged(query_relevance)
+        self._wanted = _expanded(measures, _checked(relevance_level), bool(judged_docs_only_flag), self.value)
+
+    def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
+        """``{query: {name: number}}`` of a run ``{query: {document: score}}`` (or any other that Tiewise reads).
+
+        Queries come in the order of the run, without those that were not judged; judged ones that it does not have are
+        left out too. Names come in trec_eval's order.
+        """
+        run = as_run(scores)
+        counted = Counted(self._qrels, run, self._wanted.values(), self.value)
+        places = positions(self._qrels.query_index, run.queries)
+        judged = places[places >= 0]
+        queries = [self._qrels.queries[place] for place in judged.tolist()]
+        if not self._wanted:
+            return {query: {} for query in queries}
+        rows = zip(*(counted.column(one)[judged].tolist() for one in self._wanted.values()), strict=True)
+        names = tuple(self._wanted)
+        return {query: dict(zip(names, row, strict=True)) for query, row in zip(queries, rows, strict=True)}
+
+
+def compute_aggregated_measure(measure: str, values: list[float]) -> float:
+    """One number for all queries: the sum of a count, the geometric mean for ``gm_…``, else the mean.
+
+    >>> compute_aggregated_measure("map", [0.5, 1.0]), compute_aggregated_measure("num_ret", [2, 3])
+    (0.75, 5.0)
+    """
+    if measure.startswith("num_"):
+        return float(np.sum(values))
+    if measure.startswith("gm_"):
+        return float(np.exp(np.sum(values) / len(values)))
+    return float(np.mean(values))
+
+
+def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
+    """``{query: {document: score}}`` from the lines of a TREC run: query, Q0, document, rank, score, tag.
+
+    >>> parse_run(["q1 Q0 d1 1 0.5 bm25", "q1 Q0 d2 2 0.25 bm25"])["q1"]
+    {'d1': 0.5, 'd2': 0.25}
+    """
+    return _parsed(Run, f_run, ("query", "Q0", "document", "rank", "score", "tag"))
+
+
+def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """``{query: {document: label}}`` from the lines of TREC qrels: query, iteration, document, label.
+
+    Labels are integers; a fraction stays one.
+
+    >>> parse_qrel(["q1 0 d1 2", "q1 0 d2 0.5"])["q1"]
+    {'d1': 2, 'd2': 0.5}
+    """
+    parsed = _parsed(Qrels, f_qrel, ("query", "iteration", "document", "label"))
+    return _default(
+        (query, {doc: int(label) if label.is_integer() else label for doc, label in labels.items()})
+        for query, labels in parsed.items()
+    )
+
+
+# -- names ----------------------------------------------------------------------------------------------------
+
+
+def _expanded(measures: Iterable[str], level: float, judged_only: bool, value: str) -> dict[str, Wanted]:
+    """What was asked for, by key and in trec_eval's order."""
+    if isinstance(measures, str):
+        raise MeasureError(f"measures={measures!r}: give the names in a set or a list, such as {{{measures!r}}}.")
+    named: dict[str, set[str]] = {}  # by name, the parameters asked for
+    explicit: set[str] = set()
+    for asked in measures:
+        if asked in _NICKNAMES:
+            for name in _NICKNAMES[asked]:
+                named.setdefault(name, set())
+        else:
+            name, parameters = _split(asked)
+            named.setdefault(name, set()).update(parameters)
+            explicit.add(name)
+    rule = TOOLS["pytrec_eval"].usual
+    wanted: dict[str, Wanted] = {}
+    skipped = []
+    for name, known in _NAMES.items():
+        if name not in named:
+            continue
+        if known is None:
+            skipped.append(name)
+            continue
+        for key, parameter in _keys(name, known, named[name]):
+            one = Wanted(known.make(level, parameter), rule, judged_only, final=known.final)
+            if name in explicit:
+                one.check(name, value)
+            if value in one.offers:
+                wanted[key] = one
+            elif name not in skipped:
+                skipped.append(name)
+    if skipped:
+        lack = "Tiewise does not have them" if value == "oblivious" else f"no exact value={value!r} of them is known"
+        warnings.warn(f"Left out, since {lack}: {', '.join(skipped)}.", TiewiseWarning, stacklevel=3)
+    return wanted
+
+
+def _split(asked: str) -> tuple[str, list[str]]:
+    """A name and its parameters, or an error: ``ndcg_cut.5,10`` is ``("ndcg_cut", ["5", "10"])``."""
+    found = re.fullmatch(r"(.+?)[._](\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)", asked)
+    name, parameters = (asked, []) if asked in _NAMES or not found else (found[1], found[2].split(","))
+    if name not in _NAMES:
+        raise MeasureError(f"unsupported measure {asked}: trec_eval has none of that name. Known: {_listing()}.")
+    known = _NAMES[name]
+    if known is None:
+        raise MeasureError(f"unsupported measure {asked}: Tiewise does not have {name}. Keep pytrec_eval for it.")
+    if parameters and not known.parameter:
+        if name in ("ndcg", "utility", "11pt_avg"):  # pytrec_eval aborts, returns 0, takes other points
+            raise MeasureError(f"{asked}: {name} takes no parameter." + " Write ndcg_cut_10." * (name == "ndcg"))
+        warnings.warn(f"{asked} is {name}: trec_eval ignores the number.", TiewiseWarning, stacklevel=4)
+        parameters = []
+    return name, parameters
+
+
+def _listing() -> str:
+    return ", ".join(name for name, known in _NAMES.items() if known)
+
+
+def _keys(name: str, known: _Name, parameters: set[str]) -> Iterator[tuple[str, Any]]:
+    """The keys of a name, each with its parameter, ascending."""
+    if known.parameter == "rank":
+        for text in parameters:
+            if not text.isdecimal() or int(text) < 1:
+                raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
+    if known.parameter == "weight" and len(parameters) > 1:
+        raise MeasureError(f"{name} takes one parameter, not {listed(sorted(parameters))}: it has one key.")
+    kind = int if known.parameter == "rank" else float
+    values = sorted(map(kind, parameters)) or list(known.defaults)
+    if known.key:
+        yield from ((known.key.format(name, one), one) for one in values)
+    else:
+        yield name, values[0] if values else None
+
+
+# -- tables ---------------------------------------------------------------------------------------------------
+
+
+def _checked(level: Any) -> float:
+    """A relevance level above 0: trec_eval reads a negative one as four billion."""
+    if not isinstance(level, Real) or not 0 < float(level) < np.inf:
+        raise InputError(f"relevance_level={level!r}: give the lowest label that is relevant, a number above 0.")
+    return float(level)
+
+
+def _judged(query_relevance: Any) -> Qrels:
+    """Judgments without the queries that have none."""
+    if isinstance(query_relevance, Mapping):
+        query_relevance = {query: docs for query, docs in query_relevance.items() if docs or docs is None}
+    return as_qrels(query_relevance)
+
+
+def _parsed(cls: type[Table], lines: Any, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """``{query: {document: number}}`` from an open file, or from lines."""
+    name = str(getattr(lines, "name", cls.noun))
+    parts = list(blocks(_chunks(lines)))
+    if not any(part.strip() for part in parts):
+        return _default(())
+    found = parse_lines(parts, Layout("trec", columns, cls.nan_advice), name)
+    table = cls.from_codes(
+        found.query,
+        found.queries,
+        found.doc,
+        found.docs,
+        found.number,
+        where=lambda row: f"{name}:{found.line(row)}",
+    )
+    docs, values, offsets = table.ids(np.arange(len(table))), table.value.tolist(), table.offsets.tolist()
+    return _default(
+        (query, dict(zip(docs[low:high], values[low:high], strict=True)))
+        for query, low, high in zip(table.queries, offsets, offsets[1:], strict=False)
+    )
+
+
+def _chunks(lines: Any) -> Iterator[bytes]:
+    """The bytes of an open file, or of lines that may lack their line breaks."""
+    if hasattr(lines, "read"):
+        while chunk := lines.read(1 << 22):
+            yield chunk.encode() if isinstance(chunk, str) else chunk
+    else:
+        for line in lines:
+            yield (line.encode() if isinstance(line, str) else line).rstrip(b"\n") + b"\n"
+
+
+def _default(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """A table as pytrec_eval's parsers return it: a query that is not there has an empty list."""
+    table: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    table.update(rows)
+    return table

@@ -1,0 +1,59 @@
+"""Reports in words: the line that reads a table, and text that is safe to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tiewise.evaluation import Report
+from tiewise.reporting.numerals import decimal, share, signed, visible
+from tiewise.reporting.view import Named, View
+from tiewise.ties import ORDERS
+
+__all__ = ["notes", "reading", "safe"]
+
+
+def reading(report: Report, view: View) -> str:
+    """One sentence on a report: how tied its run is, and what that does to the numbers."""
+    known = report.provenance
+    if known.rows is None or known.tied_share is None:
+        return ""
+    if not known.tied_rows:
+        return f"None of {known.rows:,} rows are tied: no order of ties can change these numbers."
+    tied = f"{share(known.tied_share)} of {known.rows:,} rows are tied"
+    moved = next((measure for measure in report if visible(report[measure], view.places)), None)
+    if moved is None:
+        widest = max((report[measure].range or 0.0 for measure in report), default=0.0)
+        return f"{tied}, but their order changes none of these numbers{f' by more than {widest:.1g}' * bool(widest)}."
+    estimate = report[moved]
+    low, high = (decimal(value or 0.0, view.places) for value in (estimate.minimum, estimate.maximum))
+    std = "" if estimate.std is None else f" (std {_small(estimate.std, view.places)})"
+    return f"{tied}: their order alone moves {moved} between {low} and {high}{std}{_one_order(report, moved, view)}."
+
+
+def _one_order(report: Report, measure: object, view: View) -> str:
+    estimate, name = report[str(measure)], report.provenance.options["oblivious"]
+    if estimate.oblivious is None or estimate.bias is None:
+        return ""
+    order = f"the order '{name}'" if name in ORDERS else f"the order of {name}"
+    return f"; {order} gives {decimal(estimate.oblivious, view.places)} ({signed(estimate.bias, view.places)})"
+
+
+def _small(value: float, digits: int) -> str:
+    text = decimal(value, digits)
+    return f"below {decimal(10**-digits, digits)}" if value and not float(text) else text
+
+
+def notes(reports: Sequence[Named], view: View) -> list[str]:
+    """What a reader should know of each run, under its name where there are several."""
+    several = len(reports) > 1
+    own = [f"{name}: {note}" if several else note for name, report in reports for note in report.notes]
+    return [*view.notes, *own]
+
+
+def safe(text: str) -> str:
+    """Text with control characters (and what turns the direction of writing) shown as escapes, not obeyed.
+
+    >>> safe("q\\x1b[31m1"), safe("naïve 文")
+    ('q\\\\x1b[31m1', 'naïve 文')
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
