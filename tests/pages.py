@@ -1,7 +1,8 @@
 """A Markdown page as something to run: its console examples, the files it shows, its links and its headings.
 
 A console example is a line that begins with ``$ `` in a fenced block marked ``console``; what follows is its output, in
-which ``...`` stands for anything. ``$ cat FILE`` shows a file that the examples of the page use: its output *is* the file.
+which ``...`` stands for anything. ``$ cat FILE`` shows a file that the examples of the page use: its output *is* that
+file.
 """
 
 from __future__ import annotations

@@ -6,28 +6,8 @@ from __future__ import annotations
 import random
 from itertools import permutations, product
 
-NAMES = [
-    "a",
-    "a1",
-    "Z",
-    "9",
-    "10",
-    "é",
-    "ß",
-    "日本",
-    "ー",
-    "z",
-    "doc",
-    "Doc",
-    "d-1",
-    "d_1",
-    "0",
-    "𝄞",
-    "q",
-    "w",
-    "e",
-    "r",
-]
+NAMES = ["a", "a1", "Z", "9", "10", "é", "ß", "日本", "ー", "z", "doc", "Doc", "d-1", "d_1", "0", "𝄞"]
+NAMES += ["q", "w", "e", "r"]
 
 Table = dict[str, dict[str, float]]
 

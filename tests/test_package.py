@@ -22,6 +22,8 @@ LAYERS = [
     {"engine", "registry"},  # a measure and the arithmetic on it know each other's types
     {"catalogue"},
     {"profiles"},
+    {"readings"},
+    {"report"},
     {"evaluation"},
     {"reporting", "gate", "adapters"},
     {"cli"},

@@ -31,9 +31,10 @@ from tiewise.catalogue import (
 from tiewise.data import Qrels, Run
 from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
 from tiewise.estimate import Estimate, Estimates
-from tiewise.evaluation import Provenance, Report, evaluate
+from tiewise.evaluation import evaluate
 from tiewise.io import read_qrels, read_run, write_qrels, write_run
 from tiewise.registry import Measure, measure, measures, param, parse, parse_all
+from tiewise.report import Provenance, Report
 from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 __all__ = [

@@ -64,7 +64,7 @@ def _status(args: Sequence[str]) -> int:
 
 def _refuse(error: Any) -> int:
     command = error.ctx.command_path if error.ctx else "tiewise"
-    message = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split()).replace("Value error, ", "")
     _complain(f"{message}{'' if message.endswith(('.', '?')) else '.'} Try '{command} --help'.")
     return BAD_INPUT
 

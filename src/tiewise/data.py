@@ -238,7 +238,7 @@ class Table(Lists):
 
     def _codes_of(self, other: Table) -> Codes:
         """The code that each document of another table has here, −1 if none; only the smaller of the two is indexed."""
-        if len(self.docs) < len(other.docs):
+        if "doc_index" in vars(self) or len(self.docs) < len(other.docs):
             return positions(self.doc_index, other.docs)
         place = np.fromiter(map(other.doc_index.get, self.docs, repeat(-1)), np.int64, len(self.docs))
         known = np.flatnonzero(place >= 0)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from tiewise.errors import InputError
 from tiewise.estimate import Estimate
-from tiewise.evaluation import Report
 from tiewise.registry import Measure, parse
+from tiewise.report import Report
 
 __all__ = ["STATISTICS", "Gate", "Term"]
 

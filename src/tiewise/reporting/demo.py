@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 
 from tiewise.data import Qrels, Run
-from tiewise.evaluation import Report, ToolValue, evaluate
+from tiewise.evaluation import evaluate
 from tiewise.io import read_qrels, read_run
 from tiewise.profiles import TOOLS
 from tiewise.registry import parse
+from tiewise.report import Report, ToolValue
 from tiewise.reporting.grid import Cell, Grid, Line, grid_of, tool_grid
 from tiewise.reporting.numerals import decimal, share
 from tiewise.reporting.table import Drawing

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tiewise.estimate import Estimate
-from tiewise.evaluation import Report, ToolValue
 from tiewise.profiles import TOOLS
 from tiewise.registry import Measure
+from tiewise.report import Report, ToolValue
 from tiewise.reporting.numerals import NONE, interval, number, share, signed, visible
 from tiewise.reporting.view import Extra, Named, View
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tiewise.errors import InputError
 from tiewise.estimate import Estimate
-from tiewise.evaluation import Report
 from tiewise.registry import Measure, measures
+from tiewise.report import Report
 from tiewise.reporting.view import Named, View
 
 __all__ = ["render", "trec_name"]

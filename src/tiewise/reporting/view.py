@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal, NamedTuple, get_args
 
-from tiewise.evaluation import Report
+from tiewise.report import Report
 
 __all__ = ["EXTRAS", "FORMATS", "VALUES", "Extra", "Format", "Named", "Value", "View", "render"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tiewise.evaluation import Report
+from tiewise.report import Report
 from tiewise.reporting.numerals import decimal, share, signed, visible
 from tiewise.reporting.view import Named, View
 from tiewise.ties import ORDERS

@@ -1,0 +1,345 @@
+"""Write what the documentation takes from the code: whole pages, parts of pages, and pictures.
+
+    python scripts/make_docs.py            write what has changed
+    python scripts/make_docs.py --check    say what has changed and fail; nothing is written
+
+`docs/measures.md` comes from the registry and `docs/cli.md` from the commands. In pages written by hand, what stands
+between ``<!-- made: NAME -->`` and ``<!-- end -->`` is replaced. The tests fail if a page differs from what this gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import make_figures
+
+import tiewise as tw
+from tiewise import catalogue, profiles
+from tiewise.cli import app
+from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
+
+ROOT = Path(__file__).parent.parent
+MADE = "<!-- This page is made by scripts/make_docs.py: do not edit it by hand. -->"
+PART = re.compile(r"(<!-- made: ([\w-]+) -->\n\n?).*?(<!-- end -->)", re.DOTALL)
+
+
+def documents() -> dict[Path, str]:
+    """Every file that is made, wholly or in part, with the text it should have."""
+    made = {ROOT / "docs/measures.md": measures_page(), ROOT / "docs/cli.md": cli_page()}
+    made |= {ROOT / "docs/img" / name: picture for name, picture in make_figures.figures().items()}
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        if path not in made and PART.search(text := path.read_text(encoding="utf-8")):
+            made[path] = PART.sub(
+                lambda found: found[1].rstrip("\n") + "\n\n" + PARTS[found[2]]() + "\n" + found[3], text
+            )
+    return made
+
+
+# -- measures -------------------------------------------------------------------------------------------------
+
+MEASURES_HEAD = """# Measures
+
+A measure is a value. `P(rel=2)@10` is Python, a word on the command line, a key of the report and the title of a
+column; call it to set parameters, `@` a cutoff. Each comes back as an
+[estimate](tutorial.md#what-an-estimate-holds) over all orders of the tied documents. The examples use
+[ranking notation](tutorial.md#ranking-notation): digits are labels, `-` is unjudged, brackets tie, and what follows `|`
+was judged but not retrieved.
+
+```python
+>>> from tiewise import *
+>>> P(rel=2) @ 10 == parse("P(rel=2)@10")
+True
+```
+
+Definitions that all of them share:
+
+* A document is relevant if its label is at least `rel` (1 unless said otherwise). Labels may be fractions. N₊ counts
+  the relevant documents among all judged ones, retrieved or not.
+* Unjudged documents count as label 0. Negative labels have gain 0 and are not relevant; Bpref passes them over.
+* Without a cutoff the whole list counts. A cutoff beyond the list's end is allowed: P@k still divides by k.
+* Where a divisor is 0 (no relevant document, say) the value is 0; `no_relevant="skip"` leaves such queries out.
+
+How expectation and spread follow from the definitions is in [theory](theory.md).
+"""
+
+SPELLINGS_HEAD = """## Spellings
+
+Names of other tools are understood wherever a measure is named, and upper and lower case are one. `hits` is a count,
+`hit_rate` and `Success` an indicator. Where a tool means something else by a name, [tools](tools.md) says so.
+"""
+
+#: Spellings of other tools, to show what becomes of them.
+SPELLINGS = {
+    "trec_eval": "ndcg_cut.5,10 ndcg_cut_10 P.10 P_10 recall.100 map map_cut.10 recip_rank success.5 Rprec bpref "
+    "set_P set_recall num_ret num_rel num_rel_ret rbp.p=0.8",
+    "ir_measures": "NDCG@10 MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10",
+    "ranx": "ndcg@10 ndcg_burges@10 mrr@10 map@100 map@100-l2 rbp.95 hit_rate@10 r-precision f1@10 hits@10",
+    "MTEB, BEIR": "NDCG@10 ndcg_at_10 mrr_at_10 map_at_100 recall_at_100 precision_at_10 hit_rate_at_10",
+}
+
+
+def measures_page() -> str:
+    """The page of all measures, from their own documentation."""
+    known = {name: one for name, one in tw.measures().items() if type(one).__module__ == catalogue.__name__}
+    index = [(f"[{name}](#{name.lower()}){'@k' * one.takes_cutoff}", one.summary) for name, one in known.items()]
+    spelled = [
+        (tool, f"`{word}`", code(tw.parse_all(word))) for tool, words in SPELLINGS.items() for word in words.split()
+    ]
+    return "\n".join(
+        [
+            MADE,
+            MEASURES_HEAD,
+            table(("measure", "what it is"), index),
+            *(measure_section(one) for one in known.values()),
+            SPELLINGS_HEAD,
+            table(("tool", "written", "read as"), spelled),
+        ]
+    )
+
+
+def measure_section(one: tw.Measure) -> str:
+    """What there is to say about one measure."""
+    prose, _, example = (inspect.getdoc(type(one)) or "").partition(">>> ")
+    parts = [f"## {one.stem}\n", prose.strip() + "\n", f"```python\n>>> {example.strip()}\n```\n"]
+    if one.params:
+        rows = [(f"`{name}`", f"`{spelled(one.default)}`", allowed(one)) for name, one in one.params.items()]
+        parts.append(table(("parameter", "default", "may be"), rows))
+    facts = ["With or without a cutoff." if one.takes_cutoff else "Takes no cutoff."]
+    if one.total:
+        facts.append("Added up over queries, not averaged.")
+    if one.aliases:
+        facts.append("Also " + ", ".join(f"`{alias.replace(':', '` with `')}`" for alias in one.aliases) + ".")
+    return "\n".join([*parts, " ".join(facts) + "\n"])
+
+
+def spelled(value: object) -> str:
+    """A default as it is written in a measure's name."""
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}"
+
+
+def allowed(param: Any) -> str:
+    """What a parameter may be, in words."""
+    if param.choices:
+        return ", ".join(f'`"{choice}"`' for choice in param.choices)
+    bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
+    bounds += [f"below {param.below:g}"] * (not math.isinf(param.below))
+    return " ".join(["a number", " and ".join(bounds)]).strip()
+
+
+# -- command line ---------------------------------------------------------------------------------------------
+
+CLI_HEAD = """# Command line
+
+Every command, argument and option; `-h` or `--help` shows them too. The [tutorial](tutorial.md) has them at work,
+and [formats](formats.md) says what is read and what is written.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 2 | bad input or usage: one paragraph on standard error says what was found, where, and what to do |
+| 3 | a `--fail-if` gate closed |
+"""
+
+
+FEW = 6  # options of a command that need no headings
+
+
+def cli_page() -> str:
+    """The page of all commands, from the commands themselves."""
+    group: Any = typer.main.get_command(app)
+    parts = [MADE, CLI_HEAD, command_section("tiewise", group)]
+    parts += [command_section(f"tiewise {name}", command) for name, command in group.commands.items()]
+    return "\n".join(parts)
+
+
+def command_section(name: str, command: Any) -> str:
+    """Usage, help, arguments, options and examples of one command."""
+    shown = [param for param in command.params if not getattr(param, "hidden", False)]
+    arguments = [param for param in shown if param.param_type_name == "argument"]
+    options = [param for param in shown if param.param_type_name == "option"]
+    usage = [argument_usage(param) for param in arguments] if arguments else ["COMMAND"] * hasattr(command, "commands")
+    parts = [f"## {name}\n", "```text", " ".join([name, "[OPTIONS]", *usage]), "```\n", plain(command.help) + "\n"]
+    if hasattr(command, "commands"):
+        parts.append(
+            table(("command", ""), [(f"[`{one}`](#tiewise-{one})", brief(c)) for one, c in command.commands.items()])
+        )
+    if arguments:
+        parts.append(table(("argument", ""), [(f"`{argument_name(param)}`", cell(param.help)) for param in arguments]))
+    panels: dict[str | None, list[Any]] = {}
+    for param in options:
+        panels.setdefault(param.rich_help_panel if len(options) > FEW else None, []).append(param)
+    for panel, chosen in panels.items():
+        parts += [f"**{panel}**\n"] * bool(panel)
+        parts.append(table(("option", ""), [(option_name(param), option_help(param)) for param in chosen]))
+    if command.epilog and "tiewise" in command.epilog:
+        lines = re.findall(r"tiewise .+", command.epilog)
+        parts.append("\n".join(["Examples:\n", "```sh", *lines, "```\n"]))
+    return "\n".join(parts)
+
+
+def brief(command: Any) -> str:
+    return cell(plain(command.help).split("\n\n")[0])
+
+
+def plain(text: str | None) -> str:
+    """Help as Markdown: options are code."""
+    return re.sub(r"(?<![\w`'-])(--?[a-z][\w-]*)(?![`\w])", r"`\1`", inspect.cleandoc(text or ""))
+
+
+def argument_name(param: Any) -> str:
+    return str(param.metavar or param.name).strip(".").upper()
+
+
+def argument_usage(param: Any) -> str:
+    name = argument_name(param) + ("..." if param.nargs != 1 else "")
+    return name if param.required else f"[{name}]"
+
+
+def option_name(param: Any) -> str:
+    """The spellings of an option and what follows it."""
+    metavar = param.metavar or "|".join(choices(param)) or ("" if param.is_flag else param.name.upper())
+    spellings = ", ".join(f"`{name}`" for name in (*param.opts, *param.secondary_opts))
+    return cell(f"{spellings} `{metavar}`" if metavar else spellings)
+
+
+def option_help(param: Any) -> str:
+    """What an option does, and its default."""
+    default = param.show_default if isinstance(param.show_default, str) else param.default
+    shown = default is not None and not param.is_flag and not callable(default)
+    return cell(plain(param.help) + (f" Default: {plain(str(default))}." if shown else ""))
+
+
+def choices(param: Any) -> tuple[str, ...]:
+    """The words that an option may be, wherever this version of typer keeps them."""
+    descriptor = getattr(param, "type_descriptor", None)
+    found = get_args(descriptor.annotation) if descriptor else getattr(param.type, "choices", ())
+    return tuple(found) if all(isinstance(one, str) for one in found) else ()
+
+
+# -- parts of pages -------------------------------------------------------------------------------------------
+
+#: The tools of the README's table; the others behave as one of these, or cannot be reproduced.
+SHOWN_TOOLS = ("trec_eval", "pytrec_eval", "ir_measures", "beir", "mteb", "sentence-transformers", "trm")
+#: The measures by which the tools' rules are shown.
+SHOWN_MEASURES = "nDCG@10 AP AP@100 RR RR@10 P@10 R@100 Success@10 Judged@10 ERR@20 nDCG(gains='exp')@10"
+ORDERS = {"docid-desc": "id ↓", "docid-asc": "id ↑", "given": "input", None: "?"}
+
+
+def constant_scorer() -> str:
+    """What the tools print for a run in which all of 20 documents have the same score and one is relevant."""
+    docs = [f"d{place:02d}" for place in range(20)]
+    run = {"q": dict.fromkeys(docs, 1.0)}
+    reports = [tw.evaluate({"q": {doc: 1}}, run, ["RR@10", "nDCG@10"], complete=True) for doc in (docs[0], docs[-1])]
+    printed = [{(row.tool, row.measure): row.value for row in report.oblivious_by_tool()} for report in reports]
+    columns = [(values, name) for values in printed for name in ("RR@10", "nDCG@10")]
+    rows = [
+        (tool, *(decimal(values[tool, m]) if (tool, m) in values else "–" for values, m in columns))
+        for tool in SHOWN_TOOLS
+    ]
+    means = [reports[0][name] for name in ("RR@10", "nDCG@10")] * 2
+    ours = [f"**{decimal(e.expected)}** [{decimal(e.minimum)}, {decimal(e.maximum)}]" for e in means]
+    heads = ("", "smallest id: RR@10", "nDCG@10", "largest id: RR@10", "nDCG@10")
+    return table(heads, [*rows, ("**tiewise**", *ours)])
+
+
+def tool_rules() -> str:
+    """The order and the score type of each tool, measure by measure."""
+    shown = tw.parse_all(SHOWN_MEASURES)
+    rows = [
+        (f"`{tool.name}`", tool.version, *(rule_cell(tool.rule(one)) for one in shown))
+        for tool in profiles.TOOLS.values()
+    ]
+    return table(("tool", "version", *(f"`{one}`" for one in shown)), rows)
+
+
+def rule_cell(rule: profiles.Rule | None) -> str:
+    if rule is None:
+        return ""
+    return ORDERS[rule.order] + (" f32" if rule.dtype == "float32" else "")
+
+
+def tool_definitions() -> str:
+    """What each tool does with missing queries, and where it computes something else under the same name."""
+    shown = tw.parse_all(SHOWN_MEASURES)
+    rows = []
+    for tool in profiles.TOOLS.values():
+        rules = {one: rule for one in shown if (rule := tool.rule(one)) is not None}
+        own = [f"`{one}` is `{rule.measure}`" for one, rule in rules.items() if rule.measure not in (None, one)]
+        if any(rule.retrieved_only for rule in rules.values()):
+            own.append("relevant documents that were not retrieved are unknown to it")
+        if any(rule.skips_no_relevant for rule in rules.values()):
+            own.append("queries without a relevant document are left out")
+        reasons = dict.fromkeys(rule.why for rule in rules.values() if rule.why)
+        own += [f"{why} ({code(one for one, rule in rules.items() if rule.why == why)})" for why in reasons]
+        rows.append((f"`{tool.name}`", missing_words(rules), "; ".join(own)))
+    return table(("tool", "judged queries that the run lacks", "differs by definition, or cannot be reproduced"), rows)
+
+
+def missing_words(rules: dict[tw.Measure, profiles.Rule]) -> str:
+    words = {"zero": "count as 0", "skip": "are left out"}
+    known = {one: rule.missing for one, rule in rules.items() if rule.order is not None}
+    kinds = dict.fromkeys(known.values())
+    if len(kinds) < 2:
+        return words[next(iter(kinds))] if kinds else ""
+    return "; ".join(f"{words[kind]} ({code(one for one in known if known[one] == kind)})" for kind in kinds)
+
+
+def decimal(value: float | None) -> str:
+    """A number as the tables print it: three digits, no nought before the point."""
+    if value is None:
+        return "?"
+    return f"{value:.3f}".removeprefix("0").rstrip("0").rstrip(".") or "0"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "constant-scorer": constant_scorer,
+    "tool-rules": tool_rules,
+    "tool-definitions": tool_definitions,
+    "columns": lambda: table(("column", "holds"), [(f"`{name}`", what) for name, what in COLUMNS.items()]),
+    "tool-columns": lambda: table(("column", "holds"), [(f"`{name}`", what) for name, what in TOOL_COLUMNS.items()]),
+}
+
+
+def code(items: Iterable[object]) -> str:
+    """Some names, each as code."""
+    return ", ".join(f"`{item}`" for item in items)
+
+
+def cell(text: str | None) -> str:
+    """A text in one cell of a table."""
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    """Write the files, or check them."""
+    parser = argparse.ArgumentParser(description="Write what the documentation takes from the code.")
+    parser.add_argument("--check", action="store_true", help="fail if a file is not up to date; write nothing")
+    check = parser.parse_args().check
+    stale = [p for p, text in documents().items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    for path in stale:
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(documents()[path], encoding="utf-8")
+        print(f"{'out of date' if check else 'written'}: {path.relative_to(ROOT)}")
+    sys.exit(bool(stale) and check)
+
+
+if __name__ == "__main__":
+    main()

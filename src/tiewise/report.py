@@ -1,0 +1,256 @@
+"""`Report`: the estimates of an evaluation, what they were made from, what to know about them, and the ways out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tiewise._version import __version__
+from tiewise.columns import data_frame, need
+from tiewise.data import MappedRun, Qrels, Run
+from tiewise.errors import InputError
+from tiewise.estimate import Estimate, Estimates
+from tiewise.profiles import TOOLS, Tool
+from tiewise.readings import Readings
+from tiewise.registry import Measure, parse
+
+__all__ = ["Provenance", "Report", "ToolTable", "ToolValue"]
+
+#: From here on, an order is so far from random that it must know the labels.
+KNOWING = 4.0
+
+_FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """From what a report was made, and how much of it was there."""
+
+    version: str
+    qrels: dict[str, str] | None  #: path, sha256 and format of the file
+    run: dict[str, str] | None
+    options: dict[str, Any]
+    judged_queries: int
+    retrieved_queries: int  #: judged queries that the run has
+    missing_queries: int  #: judged queries that it does not have
+    unjudged_queries: int  #: queries of the run that were not judged
+    queries_without_relevant: int  #: no judged document with a label of 1 or more
+    rows: int | None
+    tied_rows: int | None  #: rows that share their score with another row of their query
+    tied_share: float | None
+    new_ties: int | None  #: tied rows that `score_dtype` made
+    cut_lists: int  #: lists that end with two or more tied documents, so may have been cut there
+
+
+class Report:
+    """The estimates of all measures: ``report["nDCG@10"]`` is the mean, `per_query` has each query."""
+
+    def __init__(self, estimates: Mapping[Measure, Estimates], readings: Readings, options: dict[str, Any]):
+        self._estimates, self._readings, self._options = dict(estimates), readings, options
+        self._means = {measure: found.mean() for measure, found in self._estimates.items()}
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures, in the order in which they were asked for."""
+        return tuple(self._estimates)
+
+    def __getitem__(self, measure: str | Measure) -> Estimate:
+        return self._means[self._known(measure)]
+
+    def __iter__(self) -> Iterator[Measure]:
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        return len(self._estimates)
+
+    def __contains__(self, measure: object) -> bool:
+        return isinstance(measure, (str, Measure)) and parse(measure) in self._estimates
+
+    def per_query(self, measure: str | Measure) -> Estimates:
+        """``{query id: Estimate}`` of a measure; its columns are at hand as arrays."""
+        return self._estimates[self._known(measure)]
+
+    def _known(self, measure: str | Measure) -> Measure:
+        wanted = parse(measure)
+        if wanted not in self._estimates:
+            raise InputError(f"{wanted} was not measured. The report has {', '.join(map(str, self.measures))}.")
+        return wanted
+
+    def __repr__(self) -> str:
+        return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
+
+    # -- what stands behind it --------------------------------------------------------------------------------
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Files, options, and how many queries and rows were there, missing, or tied."""
+        inputs, ties = self._readings, self._readings.ties
+        present = int(np.count_nonzero(ties.present))
+        relevant = np.bincount(inputs.qrels.query, inputs.qrels.label >= 1, minlength=len(ties.present))
+        run, before = inputs.run, inputs.unprojected
+        return Provenance(
+            version=__version__,
+            qrels=_source(inputs.qrels),
+            run=_source(inputs.run),
+            options=self._options,
+            judged_queries=len(ties.present),
+            retrieved_queries=present,
+            missing_queries=len(ties.present) - present,
+            unjudged_queries=ties.unjudged_queries,
+            queries_without_relevant=int(np.count_nonzero(relevant == 0)),
+            rows=None if run is None else len(run),
+            tied_rows=None if run is None else run.tied_rows,
+            tied_share=None if run is None else run.tied_share,
+            new_ties=run.tied_rows - before.tied_rows if run is not before and run and before else None,
+            cut_lists=0 if self._options["complete"] else int(np.count_nonzero(ties.open_ended & ties.present)),
+        )
+
+    @cached_property
+    def cut_lists(self) -> int:
+        """How many lists may have been cut inside a tie group into which one of the measures looks."""
+        if self._options["complete"]:
+            return 0
+        looked = [self._readings.looked_into(measure) for measure in self.measures]
+        return int(np.count_nonzero(np.logical_or.reduce(looked))) if looked else 0
+
+    @property
+    def cut_note(self) -> str:
+        """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
+        wide = [(m, e) for m, e in self._means.items() if e.cut and e.cut[1] - e.cut[0] > 5e-5]
+        bounds = "; ".join(f"E of {m} within [{e.cut[0]:.4f}, {e.cut[1]:.4f}]" for m, e in wide if e.cut)
+        lists = f"{self.cut_lists:,} of {self.provenance.retrieved_queries:,} lists end with tied documents"
+        return (
+            f"{lists} and may have been cut inside a tie group{': ' + bounds if bounds else ''}. "
+            "Say complete=True (--complete) if nothing was cut."
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: cut lists, missing queries, an order that knows the labels, what is not exact."""
+        from_, notes = self.provenance, []
+        if self.cut_lists:
+            notes.append(self.cut_note)
+        if from_.missing_queries:
+            how = {"zero": "count as 0", "skip": "are left out", "error": ""}[self._options["missing"]]
+            notes.append(f"{from_.missing_queries:,} judged queries are missing from the run and {how}.")
+        if from_.unjudged_queries:
+            notes.append(f"{from_.unjudged_queries:,} queries of the run are not judged and are left out.")
+        if from_.queries_without_relevant:
+            how = {"zero": "count as they are", "skip": "are left out"}[self._options["no_relevant"]]
+            notes.append(f"{from_.queries_without_relevant:,} queries have no relevant document and {how}.")
+        if from_.new_ties:
+            notes.append(f"Read as {self._options['score_dtype']}, {from_.new_ties:,} more rows are tied.")
+        for measure, mean in self._means.items():
+            if mean.z is not None and abs(mean.z) > KNOWING:
+                notes.append(
+                    f"{measure}: the order of '{self._options['oblivious']}' is {mean.z:+.1f} standard deviations from "
+                    f"a random one. It knows the labels: {'' if mean.z > 0 else 'non-'}relevant documents stand first "
+                    "among equals, by the way they were listed or by their ids."
+                )
+            if mean.std is None and mean.expected is not None:
+                notes.append(f"{measure}: the standard deviation is left out; its tie groups are too large for it.")
+        return tuple(notes)
+
+    def oblivious_by_tool(self) -> ToolTable:
+        """What each known tool would have printed for this run, and its bias against the expectation."""
+        if self._readings.run is None:
+            raise InputError("Tie groups do not hold the scores that other tools would read. Evaluate the run itself.")
+        values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
+        return ToolTable(tuple(value for value in values if value is not None))
+
+    def _printed(self, tool: Tool, measure: Measure) -> ToolValue | None:
+        rule = tool.rule(measure)
+        if rule is None:
+            return None
+        mean, inputs = self._means[measure].expected, self._readings
+        own = rule.measure or measure
+        per_query = inputs.in_order(own, rule)
+        kept = np.ones(len(inputs.qrels.queries), dtype=bool)
+        if rule.missing == "skip":
+            kept &= inputs.ties.present
+        if rule.skips_no_relevant:
+            kept &= inputs.urns("float64").relevant(own) > 0
+        if per_query is None or mean is None or not kept.any():
+            return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
+        printed = float(per_query[kept].sum() if measure.total else per_query[kept].mean())
+        note = f"computes {own}" if own != measure else rule.why
+        return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
+
+    # -- doors out --------------------------------------------------------------------------------------------
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
+        out: dict[str, Any] = {
+            "provenance": asdict(self.provenance),
+            "notes": list(self.notes),
+            "measures": {measure.name: mean.to_dict() for measure, mean in self._means.items()},
+        }
+        if per_query:
+            out["queries"] = {
+                measure.name: {query: estimate.to_dict() for query, estimate in found.items()}
+                for measure, found in self._estimates.items()
+            }
+        return out
+
+    def to_json(self, *, per_query: bool = False, indent: int | None = 2) -> str:
+        """`to_dict` as JSON; what does not apply is null."""
+        return json.dumps(self.to_dict(per_query=per_query), indent=indent, ensure_ascii=False)
+
+    def rows(self, *, per_query: bool = False) -> Iterator[tuple[str, str, Estimate]]:
+        """``(measure, query, estimate)``; the query of a mean is ``"all"``."""
+        for measure, found in self._estimates.items():
+            if per_query:
+                yield from ((measure.name, query, estimate) for query, estimate in found.items())
+            yield measure.name, "all", self._means[measure]
+
+    def to_columns(self, *, per_query: bool = False) -> dict[str, list[Any]]:
+        """The rows as columns: measure, query, and one for each statistic."""
+        rows = list(self.rows(per_query=per_query))
+        columns: dict[str, list[Any]] = {"measure": [row[0] for row in rows], "query": [row[1] for row in rows]}
+        for name in _FIELDS:
+            columns[name] = [getattr(estimate, name) for _, _, estimate in rows]
+        return columns
+
+    def to_frame(self, *, per_query: bool = False) -> Any:
+        """The rows as a pandas data frame (polars where pandas is missing)."""
+        return data_frame(self.to_columns(per_query=per_query))
+
+    def to_arrow(self, *, per_query: bool = False) -> Any:
+        """The rows as an Arrow table."""
+        return need("pyarrow", "An Arrow table", "arrow").table(self.to_columns(per_query=per_query))
+
+
+@dataclass(frozen=True)
+class ToolValue:
+    """What one tool would print for one measure; None, with the reason in `note`, if that cannot be known."""
+
+    tool: str
+    version: str
+    measure: str
+    value: float | None
+    bias: float | None
+    note: str
+
+
+class ToolTable(tuple[ToolValue, ...]):
+    """What the known tools would print, one row for each tool and measure."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        lines = [f"{'measure':<12} {'tool':<32} {'prints':>8} {'bias':>8}"]
+        for row in self:
+            value = "-" if row.value is None else f"{row.value:.4f}"
+            bias = "-" if row.bias is None else f"{row.bias:+.4f}"
+            lines.append(f"{row.measure:<12} {row.tool:<32} {value:>8} {bias:>8}  {row.note}".rstrip())
+        return "\n".join(lines)
+
+
+def _source(table: Run | MappedRun | Qrels | None) -> dict[str, str] | None:
+    source = getattr(table, "source", None)
+    return None if source is None else asdict(source)
