@@ -10,6 +10,7 @@ import lzma
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,8 +203,7 @@ def test_any_layout_of_blanks_is_read_alike(lines: list[Line], data: st.DataObje
 def test_tab_separated_rows_are_read_alike(rows: list[tuple[str, str, int]], end: str) -> None:
     rows = [(f"q {query}", f"{doc} d", rank) for query, doc, rank in rows]
     raw = "".join(f"{query}\t{doc}\t{rank}{end}" for query, doc, rank in rows).encode()
-    layout = type(MSMARCO_RUN)(**{**vars(MSMARCO_RUN), "tabs": True})
-    found = parse_lines([raw], layout, "run")
+    found = parse_lines([raw], replace(MSMARCO_RUN, tabs=True), "run")
     coded = zip(found.query.tolist(), found.doc.tolist(), found.number.tolist(), strict=True)
     assert [(found.queries[query], found.docs[doc], rank) for query, doc, rank in coded] == rows
 

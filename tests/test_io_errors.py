@@ -55,6 +55,7 @@ PLACE = "for query '302', document 'FBIS3-2'"
         ("١٢", "Write digits only."),
         ("1e400", "It is too large for float64; scale the numbers."),
         ("-1e999", "It is too large for float64; scale the numbers."),
+        ("np.float64(0.5)", "Write 0.5 alone."),
         ("high", "It is no number."),
         ("1.5f", "It is no number."),
         ("--1", "It is no number."),

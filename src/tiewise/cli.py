@@ -13,12 +13,14 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from tiewise._command import QuickCommand, QuickGroup
 from tiewise._version import __version__
 from tiewise.errors import CutWarning, InputError, TiewiseError, TiewiseWarning
 
@@ -33,6 +35,7 @@ BAD_INPUT, GATE_CLOSED, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141  # the last tw
 
 app = typer.Typer(
     name="tiewise",
+    cls=QuickGroup,
     help="How far can a retrieval score be trusted? Exact, tie-aware evaluation of ranked runs.",
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if gate closed.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -64,7 +67,7 @@ def _status(args: Sequence[str]) -> int:
 
 def _refuse(error: Any) -> int:
     command = error.ctx.command_path if error.ctx else "tiewise"
-    message = " ".join(error.format_message().split()).replace("Value error, ", "")
+    message = " ".join(error.format_message().split())
     _complain(f"{message}{'' if message.endswith(('.', '?')) else '.'} Try '{command} --help'.")
     return BAD_INPUT
 
@@ -73,7 +76,13 @@ def _complain(message: str) -> None:
     from tiewise.reporting.words import safe
 
     for line in message.split("\n"):
-        print(f"tiewise: {safe(line)}", file=sys.stderr)
+        _say(f"tiewise: {safe(line)}")
+
+
+def _say(line: str) -> None:
+    """Write a line to standard error, unless nobody reads it."""
+    with suppress(BrokenPipeError):
+        print(line, file=sys.stderr, flush=True)
 
 
 # -- options --------------------------------------------------------------------------------------------------
@@ -308,12 +317,13 @@ def _tiewise(
 
 
 @app.command(
+    cls=QuickCommand,
     epilog="Examples\n\n"
     "  tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10\n\n"
     "  tiewise evaluate qrels.txt bm25.trec dense.trec.gz --wide\n\n"
     "  tiewise evaluate -q -c -M 1000 -m ndcg_cut.10,100 --format trec qrels.txt run.trec\n\n"
     "  tiewise evaluate qrels.txt run.json --tools --oblivious sentence-transformers\n\n"
-    "  tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01' || echo too many ties"
+    "  tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01' || echo too many ties",
 )
 def evaluate(
     qrels: QrelsFile,
@@ -379,7 +389,7 @@ def evaluate(
     _judge(gates, reports)
 
 
-@app.command("break", epilog="Example: tiewise break run.trec --seed 7 -o strict.trec.gz")
+@app.command("break", cls=QuickCommand, epilog="Example: tiewise break run.trec --seed 7 -o strict.trec.gz")
 def break_ties(run: RunFile, seed: Seed = 0, input_format: InputFormat = None, output: Output = None) -> None:
     """Write a run whose ties are broken strictly at random, for tools that need one.
 
@@ -394,10 +404,10 @@ def break_ties(run: RunFile, seed: Seed = 0, input_format: InputFormat = None, o
     given = read_run(run, format=input_format)
     with _Pipe():
         write_run(randomly_broken(given, seed), "-" if output is None else output)
-    print(f"note: {share(given.tied_share)} of {len(given):,} rows were tied; seed {seed}.", file=sys.stderr)
+    _say(f"note: {share(given.tied_share)} of {len(given):,} rows were tied; seed {seed}.")
 
 
-@app.command("measures")
+@app.command("measures", cls=QuickCommand)
 def list_measures(
     name: Annotated[
         str | None, typer.Argument(help="A measure, to see its documentation.", autocompletion=_complete_measure)
@@ -425,7 +435,7 @@ def list_measures(
         _write(listing.page(parse(name)), None)
 
 
-@app.command()
+@app.command(cls=QuickCommand)
 def demo() -> None:
     """One screen on why ties matter: a scorer that knows nothing, and a real model in bfloat16."""
     from tiewise.reporting.demo import demo as screen
@@ -598,7 +608,7 @@ def _explain(reports: Sequence[Named], view: View) -> None:
 
     if view.format not in ("table", "markdown"):
         for note in notes(reports, view):
-            print(f"note: {safe(note)}", file=sys.stderr)
+            _say(f"note: {safe(note)}")
 
 
 def _judge(gates: Sequence[Gate], reports: Sequence[Named]) -> None:

@@ -9,6 +9,8 @@ float32 and list tied documents by descending id, ``RR@k`` and ``Judged`` as flo
 passed on, where it is installed; where it is not, the measures here are ours. What differs:
 
 - ``ERR@k`` and ``nDCG(dcg="exp-log2")@k`` are not rounded to 5 decimals and need no perl, and ids need not be numbers;
+- a number does not depend on what else is asked for (in one call, ir_measures 0.4.3 may count ``NumRet`` on the lists
+  of a ``judged_only`` measure, or compute ``nDCG`` with the gains of another nDCG, as Python's hash seed has it);
 - labels may be fractions, and a document that stands twice in a list is an error;
 - ``NumRel(rel=2)``, ``RBP(rel=1)``, ``ERR``, ``RR(judged_only=True)@k`` and ``nDCG(dcg="exp-log2")`` need no extra;
 - ``IPrec`` of an empty list is 0, not nan.
@@ -29,6 +31,8 @@ from typing import Any
 import numpy as np
 
 from tiewise import catalogue as c
+from tiewise import registry
+from tiewise._version import __version__
 from tiewise.adapters import trec_measures as t
 from tiewise.adapters.one_number import Counted, Wanted, check_value
 from tiewise.columns import Floats, positions
@@ -36,7 +40,6 @@ from tiewise.data import Qrels, Run
 from tiewise.errors import MeasureError, TiewiseError
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.profiles import Rule, rule_for
-from tiewise.registry import Measure, measures, parse, parse_all
 
 __all__ = [
     "CalcResults",
@@ -45,6 +48,7 @@ __all__ = [
     "Qrel",
     "ScoredDoc",
     "TiewiseProvider",
+    "__version__",
     "calc",
     "calc_aggregate",
     "evaluator",
@@ -186,34 +190,34 @@ def _rows(given: Any, number: str) -> Any:
 # -- measures -------------------------------------------------------------------------------------------------
 
 
-def _cut(measure: Measure) -> Callable[..., Measure]:
+def _cut(measure: registry.Measure) -> Callable[..., registry.Measure]:
     """A measure by its parameters, the cutoff among them."""
     return lambda cutoff=None, **params: measure(**params) @ cutoff
 
 
-def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> Measure:
+def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> registry.Measure:
     known = {"log2": "linear", "exp-log2": "exp"}
     if dcg not in known:
         raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
     return c.nDCG(gains=gains or known[dcg]) @ cutoff
 
 
-def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> Measure:
+def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> registry.Measure:
     if rel is None:
         raise MeasureError("RBP without rel is graded, on a scale it does not name. Give RBP(rel=1), or tiewise.RBP.")
     return c.RBP(rel=rel, p=p) @ cutoff
 
 
-def _set_p(relative: bool = False, rel: int = 1) -> Measure:
+def _set_p(relative: bool = False, rel: int = 1) -> registry.Measure:
     return t.SetRelP(rel=rel) if relative else c.SetP(rel=rel)
 
 
-def _num_ret(rel: int | None = None) -> Measure:
+def _num_ret(rel: int | None = None) -> registry.Measure:
     return c.NumRet if rel is None else t.NumRelRet(rel=rel)
 
 
 #: ir_measures' names: what makes our measure of their parameters.
-_NAMES: dict[str, Callable[..., Measure]] = {
+_NAMES: dict[str, Callable[..., registry.Measure]] = {
     "nDCG": _ndcg,
     "AP": _cut(c.AP),
     "RR": _cut(c.RR),
@@ -246,7 +250,7 @@ _RULES = {"RBP": Rule("given", missing="zero")}
 
 def _wanted(given: Any) -> Wanted:
     """What a measure means here, whoever's it is."""
-    if isinstance(given, Measure):
+    if isinstance(given, registry.Measure):
         return Wanted(given, rule_for("ir_measures", given))
     if isinstance(given, str):
         return _of_name(given)
@@ -269,7 +273,7 @@ def _of_name(text: str) -> Wanted:
     """
     found = _read(text)
     if found is None or (found[0] == "RBP" and "rel" not in found[1]):
-        return _wanted(parse(text))
+        return _wanted(registry.parse(text))
     return _translated(*found)
 
 
@@ -316,7 +320,7 @@ def parse_measure(measure: Any) -> Any:
 
 def parse_trec_measure(measure: str) -> list[Any]:
     """The measures of trec_eval's names, such as ``ndcg_cut.5,10``: ir_measures' where it is installed, else ours."""
-    return list(parse_all(measure)) if _theirs is None else list(_theirs.parse_trec_measure(measure))
+    return list(registry.parse_all(measure)) if _theirs is None else list(_theirs.parse_trec_measure(measure))
 
 
 #: What stands in for names of ir_measures where it is not installed, beside the catalogue.
@@ -329,7 +333,7 @@ _OURS: dict[str, Any] = {
     "NumQ": t.NumQ(),
     "IPrec": t.IPrec(),
     "infAP": t.InfAP(),
-    "Measure": Measure,
+    "Measure": registry.Measure,
     "read_trec_qrels": read_qrels,
     "read_trec_run": read_run,
 }
@@ -341,8 +345,11 @@ def __getattr__(name: str) -> Any:
         return getattr(_theirs, name)
     plain = _ALIASES.get(name, name)
     if plain in _OURS or plain in _NAMES:
-        return _OURS[plain] if plain in _OURS else measures()[plain]
+        return _OURS[plain] if plain in _OURS else registry.measures()[plain]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ += sorted({*_NAMES, *_ALIASES, *_OURS, *getattr(_theirs, "__all__", ())}.difference(__all__))
 
 
 # -- the provider ---------------------------------------------------------------------------------------------

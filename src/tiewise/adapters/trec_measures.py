@@ -192,7 +192,7 @@ class BinG(Binary):
 
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
         """Less for each document above that is not relevant."""
-        return 1.0 / np.log2(rank + 1 - seen)
+        return 1.0 / np.log2(2 + np.maximum(rank - 1 - seen, 0))
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         """All relevant documents."""

@@ -1,18 +1,20 @@
 """Lines become columns: the narrow room between a text file's bytes and arrays.
 
 A block of whole lines is cut with NumPy: where the blanks are says where every column begins and ends, so a column
-is gathered as cells of one width and no token becomes a Python object. A block in which something is odd (comments,
-blank lines, a wrong number of columns, a number that is none) goes line by line first, which drops what may be
-dropped, notes every problem with its line, and leaves a block that is plain.
+is gathered as cells of one width and no token becomes a Python object. If that does not work, comments and blank
+lines are dropped; if it still does not, the block is checked line by line, which notes every problem with its line and
+leaves rows that are plain.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, count
 from operator import itemgetter
 from typing import NamedTuple
@@ -28,7 +30,7 @@ __all__ = ["Columns", "Layout", "blocks", "parse_lines"]
 Cells = NDArray[np.bytes_]  # (n_rows,): one column of a block, each cell as wide as the widest
 
 MOST_PROBLEMS = 10
-WIDEST = 64  # bytes: longer ids are kept one by one, since cells would all be as wide as the longest
+WIDEST = 128  # bytes: longer ids are kept one by one, since cells would all be as wide as the longest
 SLICE = 1 << 14  # ids that are turned into text at a time
 SKEW = 16  # a block is halved until its cells take at most this many times its own bytes
 
@@ -42,7 +44,7 @@ class Layout:
     nan_advice: str
     tabs: bool = False  # columns end at tabs only, so that ids may hold spaces
 
-    @property
+    @cached_property
     def number(self) -> str:
         """The column that holds the number: the rank only where there is nothing better."""
         return next(name for name in ("score", "label", "rank") if name in self.columns)
@@ -50,6 +52,10 @@ class Layout:
     def split(self, line: bytes) -> list[bytes]:
         """The columns of one line."""
         return [cell for cell in re.split(rb"[\t\r]", line) if cell] if self.tabs else line.split()
+
+    def is_row(self, line: bytes) -> bool:
+        """Whether a line is neither blank nor a comment."""
+        return bool(line.strip()) and not line.lstrip(b"\t\r" if self.tabs else None).startswith(b"#")
 
 
 class Columns(NamedTuple):
@@ -120,17 +126,28 @@ class _Reader:
             return
         lines: Sequence[int] = range(self.lines + 1, self.lines + 1 + len(breaks))
         self.lines += len(breaks)
-        cut = _Cut.of(block, self.layout)
-        if cut is None or (numbers := _plain_numbers(cut.cells(self.layout.number), self.layout)) is None:
-            lines, block = self._clean(block, lines)
-            if not lines:
-                return
-            cut = _Cut.of(block, self.layout)
-            assert cut is not None, "what is left is plain"
-            numbers = cut.cells(self.layout.number).astype(np.float64)
-        self._keep(cut, numbers, lines)
+        if self._keep(block, lines):
+            return
+        rows = dict(zip(lines, block.split(b"\n"), strict=False))
+        rows = {number: line for number, line in rows.items() if self.layout.is_row(line)}
+        if self._keep(_joined(rows.values()), list(rows)):
+            return
+        problems = {number: _problem(line, self.layout) for number, line in rows.items()}
+        for number, problem in problems.items():
+            if problem:
+                self._note(number, problem)
+                del rows[number]
+        done = self._keep(_joined(rows.values()), list(rows), checked=True)
+        assert done, "rows without problems are plain"
 
-    def _keep(self, cut: _Cut, numbers: Floats, lines: Sequence[int]) -> None:
+    def _keep(self, block: bytes, lines: Sequence[int], checked: bool = False) -> bool:
+        """Keep the rows of a block and say so, or keep none if one is not plain. `checked`: the numbers are."""
+        if not lines:
+            return True
+        cut = _Cut.of(block, self.layout)
+        numbers = None if cut is None else _numbers(cut.cells(self.layout.number), self.layout, checked)
+        if cut is None or numbers is None:
+            return False
         self.spans.append((self.rows, lines))
         self.rows += len(lines)
         query = cut.cells("query")
@@ -148,21 +165,7 @@ class _Reader:
         if "tag" in self.layout.columns and len(self.tags) < 2:
             tag = cut.cells("tag")
             self.tags |= {tag[0], tag[np.argmax(tag != tag[0])]}
-
-    def _clean(self, block: bytes, lines: Sequence[int]) -> tuple[list[int], bytes]:
-        """The lines of a block that are rows; comments and blank lines go, and problems are noted."""
-        kept: list[int] = []
-        rows: list[bytes] = []
-        for number, line in zip(lines, block.split(b"\n"), strict=False):
-            cells = self.layout.split(line)
-            if not line.strip() or cells[0].startswith(b"#"):
-                continue
-            if problem := _problem(line, cells, self.layout):
-                self._note(number, problem)
-            else:
-                kept.append(number)
-                rows.append(b"\t".join(cells) + b"\n")
-        return kept, b"".join(rows)
+        return True
 
     def _note(self, line: int, problem: str) -> None:
         self.problems.append(f"{self.name}:{line}: {problem}")
@@ -246,21 +249,31 @@ class _Cut(NamedTuple):
         return grid.view(f"S{grid.shape[1]}")[:, 0]
 
 
-def _plain_numbers(cells: Cells, layout: Layout) -> Floats | None:
+def _numbers(cells: Cells, layout: Layout, checked: bool) -> Floats | None:
     """The numbers of a column, or None if one of them is none or needs a closer look."""
     try:
         numbers = cells.astype(np.float64)
     except ValueError:
         return None
-    plain = np.isfinite(numbers)
-    if layout.number == "rank":
-        plain &= (numbers >= 1) & (numbers == np.floor(numbers))
-    underscore = (cells[:, None].view(np.uint8) == ord("_")).any()  # float() takes 1_000
-    return numbers if plain.all() and not underscore else None
+    if checked:
+        return numbers
+    plain = not (cells[:, None].view(np.uint8) == ord("_")).any()  # float() takes 1_000
+    if layout.number == "score":  # may be infinite if it says so; 1e400 does not
+        plain &= all(b"inf" in cell.lower() for cell in cells[~np.isfinite(numbers)].tolist())
+    elif layout.number == "label":
+        plain &= bool(np.isfinite(numbers).all())
+    else:
+        plain &= bool(((numbers >= 1) & (numbers < 2**53) & (numbers == np.floor(numbers))).all())
+    return numbers if plain else None
 
 
-def _problem(line: bytes, cells: list[bytes], layout: Layout) -> str | None:
+def _joined(lines: Iterable[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _problem(line: bytes, layout: Layout) -> str | None:
     """What is wrong with a line, if anything is."""
+    cells = layout.split(line)
     if b"\0" in line:
         return "a NUL byte. Is this a text file?"
     if len(cells) != len(layout.columns):
@@ -268,33 +281,35 @@ def _problem(line: bytes, cells: list[bytes], layout: Layout) -> str | None:
         shown = shown if len(shown) <= 60 else shown[:60] + "…"
         found = f"{len(cells)} column{'s' * (len(cells) != 1)}"
         return f"{found} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {shown!r}"
+    advice = _advice(cells[layout.columns.index(layout.number)].decode(errors="replace"), layout)
+    if advice is None:
+        return None
     text = dict(zip(layout.columns, (cell.decode(errors="replace") for cell in cells), strict=True))
-    advice = _number_advice(text[layout.number], layout)
-    place = f"for query '{text['query']}', document '{text['document']}'"
-    return advice and f"{layout.number} '{text[layout.number]}' {place}. {advice}."
+    return (
+        f"{layout.number} '{text[layout.number]}' for query '{text['query']}', document '{text['document']}'. {advice}."
+    )
 
 
-def _number_advice(text: str, layout: Layout) -> str | None:
+def _advice(text: str, layout: Layout) -> str | None:
     """What to do about a number that is none, or None if it is all right."""
-    if re.fullmatch(r"[-+]?\d+,\d+", text):
-        return f"Write a decimal point: {text.replace(',', '.')}"
-    if re.fullmatch(r"[-+]?0[xX][0-9a-fA-F.pP+-]+", text):
-        return "Write it as a decimal number"
     try:
         number = float(text)
     except ValueError:
-        return "It is no number"
-    if not text.isascii() or "_" in text:
+        if re.fullmatch(r"[-+]?\d+,\d+", text):
+            return f"Write a decimal point: {text.replace(',', '.')}"
+        if re.fullmatch(r"[-+]?0[xX][0-9a-fA-F.pP+-]+", text):
+            return "Write it as a decimal number"
+        wrapped = re.fullmatch(r"[\w.]+\((.+)\)", text)  # np.float64(0.5), the repr of NumPy 2
+        return f"Write {wrapped[1]} alone" if wrapped else "It is no number"
+    if "_" in text or not text.isascii():
         return "Write digits only"
-    if np.isnan(number):
-        return layout.nan_advice
     if layout.number == "rank" and not (number >= 1 and number.is_integer()):
         return "The third of three columns is a rank, counted from 1. For scores, write the six columns of TREC"
-    if np.isinf(number) and "inf" not in text.lower():
+    if math.isnan(number):
+        return layout.nan_advice
+    if math.isinf(number) and "inf" not in text.lower():
         return "It is too large for float64; scale the numbers"
-    if np.isinf(number) and layout.number == "label":
-        return "A label is finite"
-    return None
+    return "A label is finite" if math.isinf(number) and layout.number == "label" else None
 
 
 def _encode(parts: Sequence[Cells | list[bytes]]) -> tuple[Codes, Cells | list[bytes]]:

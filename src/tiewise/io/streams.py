@@ -10,11 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from hashlib import sha256
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from secrets import token_hex
 from typing import IO, Any
 
 from tiewise.columns import need
@@ -35,6 +33,8 @@ class Stream:
 
     def __init__(self, name: str, file: IO[bytes]):
         self.name = name
+        from hashlib import sha256  # here, since few who import the package read a file
+
         self._hash = sha256()
         raw = self._raw(file)
         first = next(raw, b"")
@@ -128,7 +128,7 @@ def save(path: PathLike, chunks: Iterable[bytes]) -> None:
         if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
             _fill(target, "wb", path, chunks)
             return
-        part = target.with_name(f".{target.name}.{token_hex(4)}.part")
+        part = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
         try:
             _fill(part, "xb", path, chunks)
             part.replace(target)

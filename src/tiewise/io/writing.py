@@ -85,9 +85,11 @@ def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
     if not tag or re.search(f"[{BLANK}]", tag):
         raise InputError(f"The tag {tag!r} is empty or holds blanks, which the last column of TREC cannot.")
     for query, rows in _lists(run):
-        order = np.argsort(-run.value[rows] if run.rank is None else run.rank[rows], kind="stable")  # ties as given
-        rows = rows[order]
-        ranks = range(1, len(rows) + 1) if run.rank is None else run.rank[rows].tolist()
+        if run.rank is None:
+            rows = rows[np.argsort(-run.value[rows], kind="stable")]  # ties as given
+            ranks = range(1, len(rows) + 1)
+        else:  # both orders are kept: that of the rows and that of the ranks
+            ranks = run.rank[rows].tolist()
         cells = zip(run.ids(rows), ranks, run.value[rows].tolist(), strict=True)
         yield "".join(f"{query} Q0 {doc} {rank} {score!r} {tag}\n" for doc, rank, score in cells).encode()
 

@@ -60,7 +60,7 @@ def visible(estimate: Estimate, digits: int) -> bool:
 def interval(low: float, high: float, digits: int) -> str:
     """A range in brackets.
 
-    >>> interval(0.3587, 0.3675, 3)
+    >>> interval(0.3587, 0.3676, 3)
     '[.359, .368]'
     """
     return f"[{decimal(low, digits)}, {decimal(high, digits)}]"

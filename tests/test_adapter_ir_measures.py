@@ -1,0 +1,458 @@
+"""The drop-in for ir_measures and the provider, against ir_measures itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import tiewise as tw
+import tiewise.adapters.ir_measures as ours
+from peers import draw
+
+theirs = pytest.importorskip("ir_measures")
+from ir_measures import (  # noqa: E402
+    AP,
+    ERR,
+    RR,
+    Bpref,
+    IPrec,
+    Judged,
+    NumQ,
+    NumRel,
+    NumRelRet,
+    NumRet,
+    P,
+    R,
+    Rprec,
+    SetAP,
+    SetF,
+    SetP,
+    SetR,
+    SetRelP,
+    Success,
+    infAP,
+    nDCG,
+)
+
+SHARED = [
+    nDCG,
+    nDCG @ 3,
+    nDCG @ 10,
+    nDCG(gains={1: 3, 2: 1}) @ 5,
+    nDCG(judged_only=True) @ 4,
+    nDCG(judged_only=True, gains={0: 1, -1: 2}),
+    AP,
+    AP @ 5,
+    AP(rel=2),
+    AP(rel=3, judged_only=True) @ 3,
+    RR,
+    RR(rel=2),
+    RR @ 3,
+    RR(rel=3) @ 10,
+    P @ 1,
+    P(rel=2) @ 5,
+    P(rel=3, judged_only=True) @ 5,
+    R @ 3,
+    R(rel=2) @ 10,
+    R(judged_only=True) @ 3,
+    Success @ 1,
+    Success(rel=2, judged_only=True) @ 3,
+    Rprec,
+    Rprec(rel=2),
+    Rprec(judged_only=True),
+    Bpref,
+    Bpref(rel=2),
+    SetP,
+    SetP(relative=True, rel=2),
+    SetRelP,
+    SetR,
+    SetR(rel=2),
+    SetF,
+    SetF(beta=2.0, rel=2),
+    SetF(beta=0.5),
+    SetAP,
+    SetAP(rel=2, judged_only=True),
+    NumRet,
+    NumRelRet,
+    NumRet(rel=2),
+    NumRel,
+    NumQ,
+    IPrec @ 0.3,
+    IPrec(rel=2) @ 0.0,
+    infAP,
+    infAP(rel=2),
+    Judged,
+    Judged @ 3,
+    Judged @ 10,
+]
+
+
+def table(metrics):
+    metrics = list(metrics)
+    found = {(metric.query_id, metric.measure): metric.value for metric in metrics}
+    assert len(found) == len(metrics)
+    return found
+
+
+def alone(measures, qrels, run):
+    """What ir_measures makes of each measure in a call of its own.
+
+    In one call, ir_measures 0.4.3 may count NumRet on the lists of a judged_only measure, and compute nDCG with the
+    gains of another nDCG, as the hash seed has it.
+    """
+    found = [theirs.calc([measure], qrels, run) for measure in measures]
+    metrics = [metric for one in found for metric in one.per_query]
+    return theirs.CalcResults({m: a for one in found for m, a in one.aggregated.items()}, metrics)
+
+
+def assert_close(found, expected):
+    assert found.keys() == expected.keys()
+    for key, number in expected.items():
+        measure = key[1] if isinstance(key, tuple) else key
+        if measure.NAME == "nDCG":  # gain · (1 / log2) for gain / log2
+            assert found[key] == pytest.approx(number, rel=1e-14, abs=1e-15), key
+        else:
+            assert found[key] == number, key
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_same_numbers(seed):
+    qrels, run = draw(seed)
+    expected = alone(SHARED, qrels, run)
+    found = ours.calc(SHARED, qrels, run)
+    assert_close(table(found.per_query), table(expected.per_query))
+    assert_close(found.aggregated, expected.aggregated)
+    assert ours.calc_aggregate(SHARED, qrels, run) == found.aggregated
+    assert list(ours.iter_calc(SHARED, qrels, run)) == found.per_query
+    assert type(found) is theirs.CalcResults
+    assert type(found.per_query[0]) is theirs.Metric
+
+
+@pytest.mark.skipif(not shutil.which("perl"), reason="ir_measures asks perl for these")
+@pytest.mark.parametrize("seed", range(4))
+def test_gdeval_to_its_five_decimals(seed):
+    qrels, run = draw(seed)
+    number = {query: str(place) for place, query in enumerate(sorted(qrels.keys() | run.keys()))}
+    qrels = {number[query]: docs for query, docs in qrels.items()}  # gdeval knows no other ids
+    run = {number[query]: docs for query, docs in run.items()}
+    measures = [ERR @ 3, ERR @ 20, nDCG(dcg="exp-log2") @ 5, nDCG(dcg="exp-log2") @ 20]
+    expected = table(theirs.iter_calc(measures, qrels, run))
+    found = table(ours.iter_calc(measures, qrels, run))
+    assert found == pytest.approx(expected, abs=5.001e-6)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("cwl"), reason="ir_measures asks cwl_eval for it")
+@pytest.mark.parametrize("seed", range(4))
+def test_rbp_of_cwl_eval(seed):
+    qrels, run = draw(seed, negative=False)
+    measures = [theirs.RBP(rel=1), theirs.RBP(rel=2, p=0.5)]
+    expected = table(theirs.iter_calc(measures, qrels, run))
+    assert table(ours.iter_calc(measures, qrels, run)) == pytest.approx(expected, abs=1e-14)
+
+
+QRELS = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}, "q3": {"x": 1}}
+RUN = {"q2": {"b": 0.5, "a": 0.5}, "q1": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.1}, "q4": {"a": 1.0}}
+
+
+def test_the_order_of_metrics():
+    found = [(metric.query_id, metric.measure) for metric in ours.iter_calc([RR, AP], QRELS, RUN)]
+    assert found == [("q2", RR), ("q2", AP), ("q1", RR), ("q1", AP), ("q3", AP), ("q3", RR)]
+
+
+def test_measures_are_theirs_ours_or_names_and_keys_what_was_given():
+    measures = [nDCG @ 10, tw.nDCG @ 10, "nDCG@10", "ndcg_cut_10", RR @ 10, "RR@10", "MRR@10", "F1@2", tw.AUC]
+    found = ours.calc_aggregate(measures, QRELS, RUN)
+    assert list(found) == measures
+    assert found[nDCG @ 10] == found[tw.nDCG @ 10] == found["nDCG@10"] == found["ndcg_cut_10"]
+    assert found[RR @ 10] == found["RR@10"] == found["MRR@10"]
+    assert found["F1@2"] == tw.evaluate(QRELS, RUN, "F1@2", oblivious="pytrec_eval", complete=True)["F1@2"].oblivious
+
+
+def test_a_name_means_what_ir_measures_means_by_it():
+    names = [
+        "Judged@10",
+        "NumRet(rel=2)",
+        "SetF(beta=2.0)",
+        "nDCG(dcg='exp-log2')@3",
+        "IPrec@0.5",
+        "SetRelP",
+        "NumRelRet",
+    ]
+    names += ["P(rel=2, judged_only=True)@3", "nDCG(gains={1: 5})", "Recall@2", "BPref", "NumQ", "infAP"]
+    objects = [theirs.parse_measure(name) for name in names]
+    found = ours.calc_aggregate([*names, *objects], QRELS, RUN)
+    for name, measure in zip(names, objects, strict=True):
+        assert found[name] == found[measure], name
+    assert ours.calc_aggregate(["Judged@10", tw.Judged @ 10], QRELS, {"q1": {"a": 1.0}}) == {
+        "Judged@10": 1 / 3,
+        tw.Judged @ 10: 1 / 30,
+    }
+
+
+def test_names_that_only_we_know():
+    names = ['AP(norm="cap")@2', "nDCG(gains='exp')@3", "ERR(max=5)@3", "RBP(p=0.5)", "P"]
+    found = ours.calc_aggregate(names, QRELS, RUN, value="expected")
+    report = tw.evaluate(QRELS, RUN, names, complete=True)
+    assert found == {name: report[name].expected for name in names}
+
+
+@pytest.mark.parametrize("value", ["expected", "minimum", "maximum", "std", "oblivious", "bias"])
+@pytest.mark.parametrize("seed", range(4))
+def test_values_are_those_of_evaluate(seed, value):
+    qrels, run = draw(seed)
+    pairs = {
+        nDCG @ 5: "nDCG@5",
+        nDCG(dcg="exp-log2") @ 5: 'nDCG(gains="exp")@5',
+        AP(rel=2): "AP(rel=2)",
+        RR: "RR",
+        RR @ 3: "RR@3",
+        P @ 3: "P@3",
+        R @ 3: "R@3",
+        Bpref: "Bpref",
+        Judged @ 3: 'Judged(norm="cap")@3',
+        ERR @ 5: "ERR(max=4)@5",
+    }
+    report = tw.evaluate(qrels, run, list(pairs.values()), oblivious="ir_measures", complete=True)
+    found = ours.calc(list(pairs), qrels, run, value=value)
+    rows = table(found.per_query)
+    for given, name in pairs.items():
+        assert found.aggregated[given] == pytest.approx(getattr(report[name], value), rel=1e-13, abs=1e-16)
+        for query, estimate in report.per_query(name).items():
+            assert rows[query, given] == getattr(estimate, value)
+    assert ours.calc_aggregate(list(pairs), qrels, run, value=value) == pytest.approx(found.aggregated, rel=1e-13)
+
+
+def test_counts_of_missing_queries():
+    measures = [NumRet, NumRelRet, NumRel, NumRel(rel=2), NumQ]
+    found = ours.calc_aggregate(measures, QRELS, RUN)
+    assert list(found.values()) == [6, 3, 3, 1, 2]
+    assert found[NumRel] == theirs.calc_aggregate([NumRel], QRELS, RUN)[NumRel]
+
+
+def test_nothing_in_common():
+    for qrels, run in [(QRELS, {}), (QRELS, {"other": {"a": 1.0}})]:
+        assert_close(ours.calc_aggregate(SHARED, qrels, run), alone(SHARED, qrels, run).aggregated)
+    assert math.isnan(ours.calc_aggregate([AP], {}, RUN)[AP])
+    assert ours.calc_aggregate([NumQ], {}, RUN)[NumQ] == 0
+    assert list(ours.iter_calc([AP], {}, RUN)) == []
+    assert ours.calc_aggregate([], QRELS, RUN) == {}
+
+
+def test_a_query_without_judgments_counts_as_missing():
+    qrels, run = QRELS | {"none": {}}, RUN | {"none": {"a": 1.0}}
+    measures = [measure for measure in SHARED if repr(measure) not in ("RR@3", "RR(rel=3)@10")]  # there it is left out
+    expected = alone(measures, qrels, run)
+    assert_close(ours.calc_aggregate(measures, qrels, run), expected.aggregated)
+    assert_close(table(ours.iter_calc(measures, qrels, run)), table(expected.per_query))
+
+
+# -- input ---------------------------------------------------------------------------------------------------------
+
+
+def inputs():
+    qrels = [(query, doc, label) for query, docs in QRELS.items() for doc, label in docs.items()]
+    run = [(query, doc, score) for query, docs in RUN.items() for doc, score in docs.items()]
+    their_qrels = [theirs.Qrel(query, doc, label) for query, doc, label in qrels]
+    yield "named tuples", their_qrels, [theirs.ScoredDoc(*row) for row in run]
+    yield "generators", iter(their_qrels), (theirs.ScoredDoc(*row) for row in run)
+    columns = {"query_id": [q for q, _, _ in qrels], "doc_id": [d for _, d, _ in qrels]}
+    frames = columns | {"relevance": [label for _, _, label in qrels], "iteration": ["0"] * len(qrels)}
+    scored = {"query_id": [q for q, _, _ in run], "query": ["text"] * len(run), "doc_id": [d for _, d, _ in run]}
+    scored |= {"score": [score for _, _, score in run], "rank": [0] * len(run)}
+    yield "pandas", pd.DataFrame(frames), pd.DataFrame(scored)
+    yield "polars", pl.DataFrame(frames), pl.DataFrame(scored)
+    yield "tiewise", tw.Qrels.from_dict(QRELS), tw.Run.from_dict(RUN)
+    yield "rows", qrels, run
+
+
+@pytest.mark.parametrize("kind", ["named tuples", "generators", "pandas", "polars", "tiewise", "rows"])
+def test_inputs(kind):
+    qrels, run = next((qrels, run) for name, qrels, run in inputs() if name == kind)
+    measures = [nDCG @ 3, RR @ 10, Judged, NumRet, theirs.RBP(rel=1)]
+    expected = ours.calc(measures, QRELS, RUN)
+    found = ours.calc(measures, qrels, run)
+    assert found.aggregated == expected.aggregated
+    assert table(found.per_query) == table(expected.per_query)
+
+
+def test_fields_are_found_by_name():
+    class Scored(tuple):
+        _fields = ("score", "doc_id", "query_id")
+        score, doc_id, query_id = (property(lambda self, i=i: self[i]) for i in range(3))
+
+    run = [Scored((0.5, "a", "q1")), Scored((0.7, "b", "q1"))]
+    assert ours.calc_aggregate([RR], {"q1": {"a": 1}}, run) == {RR: 0.5}
+
+
+def test_an_evaluator_serves_many_runs():
+    qrels = draw(1)[0]
+    measures = [nDCG @ 5, AP(rel=2), RR @ 3, Judged @ 5, Bpref]
+    evaluator, peer = ours.evaluator(measures, qrels), theirs.evaluator(measures, qrels)
+    for seed in (1, 2, 1):
+        run = draw(seed)[1]
+        assert_close(evaluator.calc_aggregate(run), peer.calc_aggregate(run))
+        assert_close(table(evaluator.iter_calc(run)), table(peer.iter_calc(run)))
+    assert evaluator.qrel_qids == peer.qrel_qids
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        (theirs.Compat, "does not have Compat"),
+        (theirs.alpha_nDCG @ 10, "does not have alpha_nDCG@10"),
+        (theirs.RBP, "RBP without rel is graded"),
+        (theirs.P, "invalid param cutoff"),
+        ("ndgc@10", "Did you mean 'nDCG@10'"),
+        ("nDCG(dcg='log3')@10", "dcg='log3' is not possible"),
+        ("NumQ(rel=1)", "NumQ does not take all of these parameters: rel"),
+        ("P(level=2)@10", "no parameter 'level'"),
+        (10, "10 is a int, no measure"),
+    ],
+)
+def test_measures_that_are_errors(measure, message):
+    with pytest.raises(tw.MeasureError, match=message):
+        ours.calc_aggregate([measure], QRELS, RUN)
+
+
+def test_statistics_that_are_not_known():
+    with pytest.raises(tw.MeasureError, match=r"infAP: no exact value='expected' is known"):
+        ours.calc_aggregate([infAP], QRELS, RUN, value="expected")
+    with pytest.raises(tw.InputError, match="Unknown value 'mean'"):
+        ours.evaluator([AP], QRELS, value="mean")
+    ours.calc_aggregate([IPrec @ 0.5], QRELS, RUN, value="maximum")
+
+
+def test_a_document_twice_is_an_error():
+    run = [theirs.ScoredDoc("q1", "a", 0.5), theirs.ScoredDoc("q1", "a", 0.7)]
+    with pytest.raises(tw.InputError, match="stands twice"):
+        ours.calc_aggregate([AP], QRELS, run)
+
+
+# -- the module in the place of ir_measures ------------------------------------------------------------------------
+
+
+def test_every_public_name_is_there():
+    replaced = {"Evaluator", "__version__", "calc", "calc_aggregate", "evaluator", "iter_calc"}
+    replaced |= {"parse_measure", "parse_trec_measure"}
+    for name in theirs.__all__:
+        assert (getattr(ours, name) is getattr(theirs, name)) == (name not in replaced), name
+    star: dict[str, object] = {}
+    exec("from tiewise.adapters.ir_measures import *", star)
+    assert set(theirs.__all__) <= set(star)
+    assert ours.nDCG is theirs.nDCG
+    assert ours.parse_measure("MAP@10") == theirs.AP @ 10
+    assert ours.parse_trec_measure("ndcg_cut.5,10") == [nDCG @ 5, nDCG @ 10]
+    assert ours.Qrel is theirs.Qrel
+    with pytest.raises(AttributeError):
+        _ = ours.nothing_of_this_name
+
+
+WITHOUT = """
+import json, sys
+sys.modules["ir_measures"] = None
+import tiewise as tw
+import tiewise.adapters.ir_measures as irm
+from tiewise.adapters.ir_measures import *
+assert nDCG is tw.nDCG and MAP is tw.AP
+qrels = [irm.Qrel("q1", "a", 1), irm.Qrel("q1", "b", 0), irm.Qrel("q2", "c", 2)]
+run = [irm.ScoredDoc("q1", "a", 0.5), irm.ScoredDoc("q1", "b", 0.5)]
+measures = [irm.nDCG @ 10, irm.MRR @ 10, irm.Judged @ 10, irm.NumRelRet, irm.SetF, irm.parse_measure("P(rel=2)@5")]
+measures += ["SetF(beta=2.0)", "nDCG(dcg='exp-log2', judged_only=True)@5", "RR"]
+measures += irm.parse_trec_measure("map_cut.5,10")
+found = irm.calc(measures, qrels, run)
+metric = found.per_query[0]
+assert metric._fields == ("query_id", "measure", "value") and metric.measure is measures[0]
+for text in ("TiewiseProvider()", "parse_measure('P(judged_only=True)@5')"):
+    try:
+        eval("irm." + text)
+    except tw.TiewiseError as error:
+        print(error, file=sys.stderr)
+    else:
+        raise SystemExit(text)
+try:
+    irm.alpha_nDCG
+except AttributeError:
+    pass
+print(json.dumps({str(measure): number for measure, number in found.aggregated.items()}))
+"""
+
+
+def test_without_ir_measures():
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "pip install ir_measures" in done.stderr
+    names = ["nDCG@10", "RR@10", "Judged@10", "NumRelRet", "SetF", "P(rel=2)@5", "SetF(beta=2.0)"]
+    names += ["nDCG(dcg='exp-log2', judged_only=True)@5", "RR", "AP@5", "AP@10"]
+    qrels, run = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}, {"q1": {"a": 0.5, "b": 0.5}}
+    assert list(json.loads(done.stdout).values()) == list(ours.calc_aggregate(names, qrels, run).values())
+
+
+# -- the provider --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def provider():
+    before = list(theirs.DefaultPipeline.providers)
+    yield ours.TiewiseProvider
+    ours.TiewiseProvider.uninstall()
+    assert theirs.DefaultPipeline.providers == before
+
+
+def test_the_provider_serves_ir_measures(provider):
+    qrels, run = draw(5)
+    every = [*SHARED, theirs.Compat]  # the last is left to another provider
+    expected = alone(every, qrels, run)
+    installed = provider().install()
+    assert theirs.DefaultPipeline.providers[0] is installed
+    found = theirs.calc(every, qrels, run)
+    assert_close(found.aggregated, expected.aggregated)
+    assert_close(table(found.per_query), table(expected.per_query))
+    rows = [theirs.Qrel(query, doc, label) for query, docs in qrels.items() for doc, label in docs.items()]
+    scored = (theirs.ScoredDoc(query, doc, score) for query, docs in run.items() for doc, score in docs.items())
+    assert_close(theirs.calc_aggregate(every, iter(rows), scored), expected.aggregated)
+
+
+def test_the_provider_gives_the_expectation(provider):
+    assert AP.calc_aggregate(QRELS, RUN) == theirs.calc_aggregate([AP], QRELS, RUN)[AP]
+    provider().install()
+    provider(value="expected").install()  # in the place of the other
+    assert [type(one) for one in theirs.DefaultPipeline.providers].count(provider) == 1
+    report = tw.evaluate(QRELS, RUN, ["AP", "RR@10"], complete=True)
+    assert theirs.calc_aggregate([AP, RR @ 10], QRELS, RUN) == {
+        AP: report["AP"].expected,
+        RR @ 10: report["RR@10"].expected,
+    }
+    assert AP.calc_aggregate(QRELS, RUN) == report["AP"].expected
+    assert ours.calc_aggregate([AP], QRELS, RUN) != {AP: report["AP"].expected}  # the drop-in has its own value
+
+
+def test_the_provider_claims_only_what_it_has(provider):
+    plain, expected = provider(), provider(value="expected")
+    assert all(plain.supports(measure) for measure in SHARED)
+    others = [theirs.Compat, theirs.Accuracy, theirs.RBP, theirs.alpha_nDCG, theirs.SDCG(max_rel=4) @ 5, theirs.P]
+    assert not any(plain.supports(measure) for measure in others)
+    assert not expected.supports(infAP)
+    assert not expected.supports(IPrec @ 0.1)
+    assert expected.supports(nDCG @ 10)
+
+
+def test_pyterrier_s_call(provider):
+    """PyTerrier gives frames with more columns than are needed, to the function that the module had when imported."""
+    calc = theirs.iter_calc
+    run = pd.DataFrame(
+        {"query_id": ["1", "1"], "doc_id": ["a", "b"], "score": [0.5, 0.5], "rank": [0, 1], "query": ["x", "x"]}
+    )
+    qrels = pd.DataFrame({"query_id": ["1"], "doc_id": ["a"], "relevance": [1]})
+    provider(value="expected").install()
+    assert table(calc([RR, RR @ 10], qrels, run)) == {("1", RR): 0.75, ("1", RR @ 10): 0.75}

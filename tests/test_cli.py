@@ -1,0 +1,519 @@
+"""The command line, run as the process that a user runs."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tiewise as tw
+from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
+
+EXAMPLE = Path(tw.__file__).parent / "example"
+
+QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 c 2\nq2 0 d 1\n"
+# RR is .875 [.75, 1], and .75 in the order of trec_eval, which lists b before a.
+TIED = "q1 Q0 a 1 0.5 tied\nq1 Q0 b 2 0.5 tied\nq1 Q0 x 3 0.1 tied\nq2 Q0 c 1 0.9 tied\nq2 Q0 y 2 0.8 tied\n"
+# RR is .75, whatever the order.
+STRICT = "q1 Q0 b 1 0.9 s\nq1 Q0 a 2 0.8 s\nq2 Q0 c 1 0.9 s\nq2 Q0 d 2 0.8 s\n"
+# Half of the queries; RR is 1.
+HALF = "q1 Q0 a 1 0.9 h\nq1 Q0 b 2 0.8 h\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    for name, text in (("qrels.txt", QRELS), ("tied.trec", TIED), ("strict.trec", STRICT), ("half.trec", HALF)):
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def tiewise(folder):
+    """Runs the command in the folder of the files; `.out`, `.err` and `.code` are what it left."""
+
+    def run(*args: str, code: int = 0, stdin: str = "", env: dict[str, str] | None = None) -> Result:
+        done = subprocess.run(
+            [sys.executable, "-m", "tiewise", *args],
+            cwd=folder,
+            input=stdin.encode(),
+            capture_output=True,
+            env={**os.environ, **(env or {})},
+            timeout=60,
+        )
+        result = Result(done.stdout.decode(), done.stderr.decode(), done.returncode)
+        assert result.code == code, result.err
+        assert "Traceback" not in result.err
+        return result
+
+    return run
+
+
+class Result:
+    def __init__(self, out: str, err: str, code: int):
+        self.out, self.err, self.code = out, err, code
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """The rows of TSV by column."""
+        return list(csv.DictReader(io.StringIO(self.out), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+# -- evaluate -------------------------------------------------------------------------------------------------
+
+
+def test_piped_it_prints_tsv_with_stable_columns(tiewise):
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR")
+    assert done.out.split("\n")[0].split("\t") == list(COLUMNS)
+    (row,) = done.rows
+    assert {name: value for name, value in row.items() if name != "std"} == {
+        "run": "tied",
+        "measure": "RR",
+        "query": "all",
+        "expected": "0.875",
+        "minimum": "0.75",
+        "maximum": "1.0",
+        "oblivious": "0.75",
+        "bias": "-0.125",
+        "range": "0.25",
+        "z": "-1.0",
+        "residual": "",
+        "cut_lower": "",
+        "cut_upper": "",
+    }
+    assert float(row["std"]) == pytest.approx(0.125)
+
+
+def test_the_columns_are_written_down():
+    assert (
+        " ".join(COLUMNS)
+        == "run measure query expected minimum maximum std oblivious bias range z residual cut_lower cut_upper"
+    )
+    assert " ".join(TOOL_COLUMNS) == "run measure tool version value bias note"
+
+
+def test_queries_and_no_means(tiewise):
+    both = tiewise("evaluate", "qrels.txt", "tied.trec", "-q", "-m", "RR").rows
+    assert [(row["query"], row["expected"]) for row in both] == [("q1", "0.75"), ("q2", "1.0"), ("all", "0.875")]
+    queries = tiewise("evaluate", "qrels.txt", "tied.trec", "-qn", "-m", "RR,AP").rows
+    assert [(row["measure"], row["query"]) for row in queries] == [
+        ("RR", "q1"),
+        ("RR", "q2"),
+        ("AP", "q1"),
+        ("AP", "q2"),
+    ]
+
+
+def test_measures_by_many_names(tiewise):
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "ndcg_cut.5,10 map", "-m", "P(rel=2)@5,R@100")
+    assert [row["measure"] for row in done.rows] == ["nDCG@5", "nDCG@10", "AP", "P(rel=2)@5", "R@100"]
+    assert [row["measure"] for row in tiewise("evaluate", "qrels.txt", "tied.trec").rows][0] == "nDCG@10"
+
+
+def test_level_is_for_measures_that_name_none(tiewise):
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "2", "-m", "RR P(rel=1)@1 nDCG@10 map@5-l1", "-q")
+    assert [row["measure"] for row in done.rows if row["query"] == "all"] == ["RR(rel=2)", "P@1", "nDCG@10", "AP@5"]
+    assert next(row["expected"] for row in done.rows if row["query"] == "q1") == "0.0"
+    trec = tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "2", "-m", "P.1 P(rel=1)@1", "--format", "trec")
+    assert [line.split("\t")[0].strip() for line in trec.out.splitlines()] == ["P_1", "P@1"]
+
+
+def test_missing_queries(tiewise):
+    def expected(*options: str) -> str:
+        return tiewise("evaluate", "qrels.txt", "half.trec", "-m", "RR", *options).rows[0]["expected"]
+
+    assert expected() == expected("-c") == "0.5"
+    assert expected("--missing", "skip") == "1.0"
+    assert "missing from the run: 'q2'" in tiewise("evaluate", "qrels.txt", "half.trec", "--missing=error", code=2).err
+    assert "Give one" in tiewise("evaluate", "qrels.txt", "half.trec", "-c", "--missing=skip", code=2).err
+
+
+def test_options_reach_the_evaluation(tiewise):
+    options = (
+        "-J -M 5 --no-relevant skip --score-dtype float16 --complete --oblivious given --input-format trec "
+        "--qrels-format trec"
+    )
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", *options.split(), "--format", "json", "-m", "RR")
+    (run,) = done.json["runs"]
+    assert run["provenance"]["options"] == {
+        "oblivious": "given",
+        "missing": "zero",
+        "no_relevant": "skip",
+        "score_dtype": "float16",
+        "depth": 5,
+        "judged_only": True,
+        "complete": True,
+    }
+    assert run["provenance"]["rows"] == 3  # x and y are not judged
+    assert run["measures"]["RR"]["oblivious"] == 1.0
+    none = tiewise("evaluate", "qrels.txt", "tied.trec", "--oblivious", "none", "-m", "RR").rows[0]
+    assert none["oblivious"] == none["bias"] == none["z"] == ""
+
+
+def test_standard_input_once(tiewise):
+    done = tiewise("evaluate", "qrels.txt", "-", "-m", "RR", stdin=TIED)
+    assert (done.rows[0]["run"], done.rows[0]["expected"]) == ("stdin", "0.875")
+    assert "can be read once" in tiewise("evaluate", "-", "-", code=2).err
+
+
+def test_notes_go_to_standard_error_in_words(tiewise, folder):
+    (folder / "cut.trec").write_text("q1 Q0 a 1 0.5 t\nq1 Q0 b 2 0.5 t\n")
+    done = tiewise("evaluate", "qrels.txt", "cut.trec", "-m", "RR")
+    notes = done.err.splitlines()
+    assert any("may have been cut inside a tie group" in note for note in notes)
+    assert any("1 judged queries are missing" in note for note in notes)
+    assert all(note.startswith("note: ") for note in notes)
+    assert not tiewise("evaluate", "qrels.txt", "strict.trec", "-m", "RR").err
+
+
+# -- formats --------------------------------------------------------------------------------------------------
+
+
+def test_machine_formats_hold_the_same_numbers(tiewise):
+    command = ("evaluate", "qrels.txt", "tied.trec", "strict.trec", "-q", "-m", "RR RBP(p=0.5)", "--format")
+    tsv = tiewise(*command, "tsv").rows
+    assert list(csv.DictReader(io.StringIO(tiewise(*command, "csv").out))) == tsv
+    lines = [json.loads(line) for line in tiewise(*command, "jsonl").out.splitlines()]
+    assert [{name: "" if value is None else str(value) for name, value in line.items()} for line in lines] == tsv
+    runs = tiewise(*command, "json").json["runs"]
+    assert [run["name"] for run in runs] == ["tied", "strict"]
+    assert runs[0]["measures"]["RR"]["expected"] == 0.875
+    assert runs[0]["queries"]["RR"]["q1"]["range"] == 0.5
+    assert runs[0]["provenance"]["run"]["path"] == "tied.trec"
+
+
+def test_digits(tiewise):
+    row = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "-p", "2").rows[0]
+    assert (row["expected"], row["range"]) == ("0.88", "0.25")
+
+
+def test_trec_lines(tiewise):
+    measures = "ndcg_cut_10 map map_cut.5 recip_rank P_5 recall_100 success_5 Rprec bpref set_P set_recall"
+    counts = "num_ret num_rel num_rel_ret"
+    done = tiewise("evaluate", "qrels.txt", "strict.trec", "--format", "trec", "-m", f"{measures} {counts} RBP(p=0.5)")
+    names = [line.split("\t")[0].strip() for line in done.out.splitlines()]
+    assert names == [*measures.replace(".", "_").split(), *counts.split(), "RBP(p=0.5)"]
+    assert "map                   \tall\t0.7500\n" in done.out
+    assert "num_rel_ret           \tall\t3\n" in done.out
+    queries = tiewise(
+        "evaluate", "qrels.txt", "tied.trec", "--format=trec", "-q", "-m", "RR AP", "--value", "oblivious"
+    )
+    assert queries.out.splitlines()[:2] == ["recip_rank            \tq1\t0.5000", "map                   \tq1\t0.5000"]
+    assert queries.out.splitlines()[-2] == "recip_rank            \tall\t0.7500"
+    refused = tiewise("evaluate", "qrels.txt", "tied.trec", "strict.trec", "--format=trec", code=2)
+    assert "one at a time" in refused.err and not refused.out
+
+
+def test_latex_and_markdown_mark_the_best(tiewise, folder):
+    (folder / "a_b|%.trec").write_text(STRICT)
+    runs = ("tied.trec", "a_b|%.trec", "-m", "RR")
+    latex = tiewise("evaluate", "qrels.txt", *runs, "--format", "latex").out
+    assert r"tied & 40.0\% & \textbf{.875} {\scriptsize {[}.750, 1.000]} \\" in latex
+    assert r"a\_b|\% & 0\% & .750 \\" in latex
+    assert latex.count(r"\toprule") == latex.count(r"\end{tabular}") == 1
+    markdown = tiewise("evaluate", "qrels.txt", *runs, "--format", "markdown").out
+    assert r"| tied | 40.0% | **.875**\* [.750, 1.000] |" in markdown
+    assert r"| a\_b\|% | 0% | .750 |" in markdown
+
+
+def test_tools_side_by_side(tiewise):
+    rows = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR@10", "--tools").rows
+    printed = {row["tool"]: row["value"] for row in rows}
+    assert (printed["ir_measures"], printed["trec_eval"], printed["ranx"]) == ("1.0", "0.75", "")
+    assert next(row["note"] for row in rows if row["tool"] == "ranx")
+    run = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR@10", "--tools", "--format", "json").json["runs"][0]
+    assert {row["tool"] for row in run["tools"]} == set(printed)
+
+
+def test_names_of_runs_are_unique(tiewise, folder):
+    (folder / "other").mkdir(exist_ok=True)
+    (folder / "other" / "tied.run.gz").write_bytes(gzip.compress(STRICT.encode()))
+    rows = tiewise("evaluate", "qrels.txt", "tied.trec", "other/tied.run.gz", "tied.trec", "-m", "RR").rows
+    assert [row["run"] for row in rows] == ["tied", "other/tied", "tied#2"]
+
+
+# -- files are written whole or not at all --------------------------------------------------------------------
+
+
+def test_output_by_suffix(tiewise, folder):
+    for name, start in (("out.json", "{"), ("out.md", "| measure"), ("out.tsv", "run\t"), ("out.csv", "run,")):
+        assert not tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "-o", name).out
+        assert (folder / name).read_text().startswith(start)
+    tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "-o", "out.jsonl.gz")
+    assert json.loads(gzip.decompress((folder / "out.jsonl.gz").read_bytes()))["expected"] == 0.875
+
+
+def test_output_is_whole_or_not_there(tiewise, folder):
+    target = folder / "kept.tsv"
+    target.write_text("as it was")
+    before = {path.name for path in folder.iterdir()}
+    tiewise("evaluate", "qrels.txt", "no-such-run", "-o", "kept.tsv", code=2)
+    tiewise("evaluate", "qrels.txt", "tied.trec", "-o", "new.tsv", "--columns", "nonsense", code=2)
+    tiewise("evaluate", "qrels.txt", "tied.trec", "-o", "no/such/folder.tsv", code=2)
+    assert target.read_text() == "as it was"
+    assert {path.name for path in folder.iterdir()} == before
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("evaluate qrels.txt nowhere.trec", "nowhere.trec: there is no such file"),
+        ("evaluate tied.trec qrels.txt", "looks like a run .* swapped"),
+        ("evaluate qrels.txt nan.trec", r"nan.trec:2: score 'nan' .* NaN has no rank"),
+        ("evaluate qrels.txt tied.trec -m NDGC@10", r"Unknown measure 'NDGC@10'. Did you mean 'nDCG@10'\?"),
+        ("evaluate qrels.txt tied.trec --oblivious treceval", "Unknown order or tool 'treceval'"),
+        ("evaluate qrels.txt tied.trec --columns nonsense", "Unknown column 'nonsense'. Use minimum"),
+        ("evaluate qrels.txt tied.trec --format xml", "'xml' is not one of .*table.* Try 'tiewise evaluate --help'"),
+        ("evaluate qrels.txt tied.trec --fromat tsv", "No such option: --fromat"),
+        ("evaluate qrels.txt tied.trec -M 0", "Invalid value for '--depth'"),
+        ("evaluate qrels.txt tied.trec -n", "Give -q too"),
+        ("evaluate qrels.txt", "Missing argument 'RUN"),
+        ("evaluate qrels.txt tied.trec --plugin nowhere.py", "The plugin nowhere.py: there is no such file"),
+        ("evaluate qrels.txt tied.trec --fail-if nDCG@10", "is no condition"),
+        ("measures NDGC", "Did you mean 'nDCG'"),
+        ("brake tied.trec", "No such command 'brake'"),
+    ],
+)
+def test_an_error_is_one_paragraph(tiewise, folder, command, message):
+    (folder / "nan.trec").write_text("q1 Q0 a 1 0.5 r\nq1 Q0 b 2 nan r\n")
+    done = tiewise(*command.split(), code=2)
+    assert re.search(message, done.err), done.err
+    assert not done.out
+    assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
+
+
+def test_no_command_shows_help(tiewise):
+    assert "evaluate" in tiewise(code=2).out
+
+
+def test_a_reader_that_stops_ends_it_quietly(folder):
+    command = [sys.executable, "-m", "tiewise", "break", str(EXAMPLE / "minilm-bf16.trec.gz")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.read(10)
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+        assert process.wait(30) == 141
+
+
+# -- gates and plugins ----------------------------------------------------------------------------------------
+
+
+def test_a_gate_closes(tiewise):
+    done = tiewise(
+        "evaluate", "qrels.txt", "strict.trec", "tied.trec", "-m", "AP", "--fail-if", "range(mrr)>.2", code=3
+    )
+    assert "the gate 'range(mrr)>.2' is closed by tied: range(RR) = 0.25" in done.err
+    assert "closed by strict" not in done.err
+    assert [row["measure"] for row in done.rows] == ["AP", "RR"] * 2  # printed all the same, with what the gate needs
+    tiewise("evaluate", "qrels.txt", "strict.trec", "--fail-if", "range(RR) > 0", "--fail-if", "std(AP) > 0")
+
+
+def test_a_measure_of_ones_own(tiewise, folder):
+    (folder / "mine.py").write_text(
+        "import numpy as np\n"
+        "from tiewise import Measure, measure, param\n"
+        "@measure\n"
+        "class Fade(Measure):\n"
+        '    """The sum of rank to the power of -slope over the relevant documents."""\n'
+        "    slope: float = param(0.5)\n"
+        "    def payoff(self, rank):\n"
+        "        return rank ** -self.slope\n"
+    )
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", "--plugin", "mine.py", "-m", "Fade(slope=1)@2")
+    assert (done.rows[0]["measure"], done.rows[0]["expected"]) == ("Fade(slope=1)@2", "0.875")
+    assert "slope=0.5" in tiewise("measures", "--plugin", "mine", "--format", "tsv").out
+    (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
+    broken = tiewise("evaluate", "qrels.txt", "tied.trec", "--plugin", "broken.py", code=2)
+    assert "line 2 of broken.py: ZeroDivisionError" in broken.err
+
+
+# -- break ----------------------------------------------------------------------------------------------------
+
+
+def test_break_is_strict_and_reproducible(tiewise, folder):
+    source = EXAMPLE / "minilm-bf16.trec.gz"
+    first = tiewise("break", str(source), "--seed", "7")
+    tiewise("break", str(source), "--seed", "7", "-o", "again.trec")
+    assert (folder / "again.trec").read_text() == first.out
+    tiewise("break", str(source), "--seed", "8", "-o", "other.trec.gz")
+    given, broken, other = (
+        tw.read_run(source),
+        tw.read_run(folder / "again.trec"),
+        tw.read_run(folder / "other.trec.gz"),
+    )
+    assert broken.tied_rows == 0 and broken.projected("float32").tied_rows == 0
+    assert broken.to_dict() != other.to_dict()
+    scores = given.to_dict()
+    for query, docs in broken.to_dict().items():
+        assert list(docs.values()) == list(range(len(docs), 0, -1))
+        before = [scores[query][doc] for doc in docs]
+        assert before == sorted(before, reverse=True) and set(docs) == set(scores[query])
+    assert broken.rank is not None and broken.rank[:3].tolist() == [1, 2, 3]
+    assert "49.4% of 10,147 rows were tied" in first.err
+
+
+# -- measures, demo, help -------------------------------------------------------------------------------------
+
+
+def test_measures_are_listed_and_shown(tiewise):
+    listed = {row["name"]: row for row in tiewise("measures").rows}
+    assert set(listed) == set(tw.measures())
+    assert listed["AP"]["parameters"] == 'rel=1, norm="all"|"cap"' and "map_cut" in listed["AP"]["aliases"]
+    page = tiewise("measures", "ndcg@10").out
+    assert "DCG over the DCG of the best list" in page and 'gains="linear"|"exp"' in page
+    entries = {entry["name"]: entry for entry in tiewise("measures", "--format", "json").json}
+    assert entries["RBP"]["parameters"]["p"] == {"default": 0.8}
+    assert tiewise("measures", "--format", "markdown").out.startswith("| name | cutoff |")
+
+
+def test_demo_fits_a_screen(tiewise):
+    lines = tiewise("demo").out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 100
+    words = "\n".join(lines)
+    assert re.search(r"^trec_eval +\.000 .* \.000", words, re.M)
+    assert re.search(r"^ir_measures +1\.000 .* \.000", words, re.M)
+    assert re.search(r"^sentence-transformers +1\.000 .* 1\.000", words, re.M)
+    assert re.search(r"^minilm-bf16 .* 49\.4% +\.387 \[\.383, \.391\]", words, re.M)
+    assert "tiewise evaluate QRELS RUN" in lines[-1]
+
+
+def test_help_has_examples(tiewise):
+    wide = {"COLUMNS": "120"}
+    text = tiewise("evaluate", "--help", env=wide).out
+    assert "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10" in text
+    assert "--fail-if" in text and "--install-completion" in tiewise("-h", env=wide).out
+
+
+def test_version(tiewise):
+    assert tiewise("--version").out == f"tiewise {tw.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("-m nD", ["nDCG"]),
+        ("--oblivious sent", ["sentence-transformers", "sentence-transformers-rerank"]),
+        ("--format j", ["json", "jsonl"]),
+    ],
+)
+def test_shell_completion(tiewise, words, completed):
+    env = {"_TIEWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"tiewise evaluate {words}", "COMP_CWORD": "3"}
+    program = Path(sys.executable).with_name("tiewise")
+    if not program.exists():
+        pytest.skip("tiewise is not installed as a program")
+    done = subprocess.run([program], env={**os.environ, **env}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == completed
+
+
+def test_a_small_command_loads_nothing_heavy(folder):
+    code = (
+        "import sys, tiewise.cli\n"
+        "sys.argv[1:] = ['evaluate', 'qrels.txt', 'tied.trec']\n"
+        "try: tiewise.cli.main()\n"
+        "finally: print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    assert not {"rich", "pydantic", "scipy", "pandas", "pyarrow"} & set(done.stderr.split())
+
+
+# -- on a terminal --------------------------------------------------------------------------------------------
+
+pty = pytest.importorskip("pty", reason="pseudo-terminals are a matter of POSIX")
+
+
+@pytest.fixture
+def terminal(folder):
+    """Runs the command on a terminal of some width; what a person would see, with or without the colours."""
+
+    def run(*args: str, columns: int = 100, colour: bool = False, env: dict[str, str] | None = None) -> str:
+        main, other = pty.openpty()
+        settings = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color", **(env or {})}
+        settings.pop("NO_COLOR", None) if not env else None
+        process = subprocess.Popen([sys.executable, "-m", "tiewise", *args], cwd=folder, stdout=other, env=settings)
+        os.close(other)
+        seen = b""
+        try:
+            while part := os.read(main, 65536):
+                seen += part
+        except OSError:  # Linux reports the end so
+            pass
+        os.close(main)
+        assert process.wait(30) == 0
+        text = seen.decode().replace("\r\n", "\n")
+        return text if colour else re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+    return run
+
+
+def test_the_table_reads_simply(terminal):
+    text = terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR R@1 NumRet")
+    assert text.startswith("tied · 2 queries\n")
+    assert re.search(r"^RR +\.875 \[\.750, 1\.000\]$", text, re.M)
+    assert re.search(r"^NumRet +5$", text, re.M)
+    assert (
+        "40.0% of 5 rows are tied: their order alone moves RR between .750 and 1.000 (std .125); the order of "
+        "trec_eval gives .750 (-.125)." in " ".join(text.split())
+    )
+    untied = terminal("evaluate", "qrels.txt", "strict.trec", "-m", "RR")
+    assert re.search(r"^RR +\.750$", untied, re.M) and "None of 4 rows are tied" in untied
+
+
+def test_more_columns_on_request(terminal):
+    text = terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "--wide")
+    assert re.search(r"^measure +expected \[lowest, highest\] +std +oblivious \(trec_eval\) +bias +z *$", text, re.M)
+    assert re.search(r"^RR +\.875 \[\.750, 1\.000\] +\.125 +\.750 +-\.125 +-1\.0$", text, re.M)
+    assert "What each tool prints" in terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR@10", "--tools")
+
+
+def test_several_runs_are_marked(terminal, folder):
+    (folder / "near.trec").write_text("q1 Q0 b 1 0.9 s\nq1 Q0 a 2 0.8 s\nq2 Q0 c 1 0.9 s\nq2 Q0 d 2 0.9 s\n")
+    (folder / "low.trec").write_text("q1 Q0 b 1 0.9 s\nq1 Q0 a 2 0.8 s\nq2 Q0 y 1 0.9 s\nq2 Q0 d 2 0.8 s\n")
+    text = terminal("evaluate", "qrels.txt", "tied.trec", "near.trec", "low.trec", "-m", "nDCG@10")
+    assert re.search(r"^run +tied +nDCG@10 *$", text, re.M)
+    assert re.search(r"^tied +40\.0% +\.\d{3}[*≈] \[", text, re.M)
+    assert re.search(r"^near +50\.0% +\.\d{3}[*≈] \[", text, re.M)
+    assert re.search(r"^low +0% +\.\d{3} *$", text, re.M)
+    assert "≈ the order of ties alone can put it above *" in text
+
+
+def test_colour_unless_it_is_unwanted(terminal):
+    assert "\x1b[" in terminal("evaluate", "qrels.txt", "tied.trec", "strict.trec", "-m", "RR", colour=True)
+    plain = terminal(
+        "evaluate", "qrels.txt", "tied.trec", "strict.trec", "-m", "RR", colour=True, env={"NO_COLOR": "1"}
+    )
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", plain)
+
+
+def test_hostile_names_stay_text(terminal, folder):
+    ids = ["plain", "[bold]x[/bold]", "[/]", "文書", "a|b", "\x1b[31mred", ":smile:"]
+    (folder / "hostile.qrels").write_text("".join(f"{name} 0 d 1\n" for name in ids))
+    (folder / "[red]run[/].trec").write_text("".join(f"{name} Q0 d 1 1.0 t\n{name} Q0 e 2 1.0 t\n" for name in ids))
+    text = terminal("evaluate", "hostile.qrels", "[red]run[/].trec", "-q", "-m", "RR", colour=True)
+    for name in ids:
+        assert name.replace("\x1b", "\\x1b") in text
+    assert "\x1b[31m" not in text and "[red]run[/]" in text
+
+
+def test_numbers_are_never_cut(terminal):
+    runs = ("tied.trec", "strict.trec", "-m", "RR AP nDCG@10 P@10 RBP(p=0.5)")
+    text = terminal("evaluate", "qrels.txt", *runs, columns=40)
+    assert max(map(len, text.splitlines())) <= 40
+    assert "…" not in text and text.count("[.750, 1.000]") == 2
+    for measure in ("RR", "AP", "nDCG@10", "P@10", "RBP(p=0.5)"):
+        assert measure in text

@@ -1,0 +1,118 @@
+"""The documentation: every console example runs and prints what its page shows, what is generated is up to date, every
+public name and option is mentioned, and links lead somewhere. Python examples are doctests, which pytest collects."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import tiewise as tw
+from pages import Page
+from tiewise.cli import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
+CONSOLE = [path for path in PAGES if any(example.runs for example in Page(path).examples)]
+
+
+@pytest.mark.parametrize("path", CONSOLE, ids=[str(path.relative_to(ROOT)) for path in CONSOLE])
+def test_console_examples_print_what_the_page_shows(path, tmp_path):
+    pytest.importorskip("pty", reason="a terminal to print to")
+    page = Page(path)
+    page.write_files(tmp_path)
+    for file in (ROOT / "src/tiewise/example").iterdir():
+        if file.suffix in (".txt", ".gz"):
+            shutil.copy(file, tmp_path)
+    checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    status = 0
+    for place, example in enumerate(page.examples):
+        if example.command == "echo $?":
+            assert example.output.strip() == str(status), f"{path.name}: after {page.examples[place - 1].command}"
+        elif example.runs:
+            shown, status = on_terminal(example.command, tmp_path)
+            following = page.examples[place + 1].command if place + 1 < len(page.examples) else ""
+            assert status == 0 or following == "echo $?", f"{path.name}: $ {example.command}\nexit code {status}\n{shown}"
+            wanted = doctest.Example("", example.output)
+            assert checker.check_output(wanted.want, shown, flags), (
+                f"{path.name}: $ {example.command}\n{checker.output_difference(wanted, shown, flags)}\nGot:\n{shown}"
+            )
+
+
+def on_terminal(command: str, folder: Path) -> tuple[str, int]:
+    """What a command shows on a terminal of 100 columns, without its colours, and its exit status."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "COLUMNS": "100", "TERM": "xterm", "PYTHONWARNINGS": "ignore"}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": theirs, "stderr": theirs}
+    process = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, **streams)
+    os.close(theirs)
+    shown = b""
+    while chunk := read(ours):
+        shown += chunk
+    os.close(ours)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
+    return text, process.wait()
+
+
+def read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # whoever wrote to it has gone
+        return b""
+
+
+def test_generated_pages_are_up_to_date():
+    made = runpy.run_path(str(ROOT / "scripts/make_docs.py"))["documents"]()
+    stale = [str(path.relative_to(ROOT)) for path, text in made.items() if path.read_text(encoding="utf-8") != text]
+    assert not stale, f"{', '.join(stale)}: run `make docs`"
+
+
+def test_every_public_name_is_mentioned():
+    code = " ".join(re.findall(r"`[^`\n]+`", everything())) + " ".join(re.findall(r"^(?:>>>|\.\.\.) .+$", everything(), re.M))
+    missing = [name for name in tw.__all__ if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", code)]
+    assert not missing, f"the documentation does not mention {', '.join(missing)}"
+
+
+def test_every_command_and_option_is_mentioned():
+    group = typer.main.get_command(app)
+    by_hand = "\n".join(Page(path).text for path in PAGES if path.name != "cli.md")
+    assert not [name for name in group.commands if f"tiewise {name}" not in by_hand]
+    options = {option for command in (group, *group.commands.values()) for one in command.params for option in one.opts}
+    missing = [one for one in options if one.startswith("-") and not re.search(rf"(?<![\w-]){one}(?![\w-])", everything())]
+    assert not missing, f"the documentation does not mention {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=NAMES)
+def test_links_lead_somewhere(path):
+    for link in Page(path).links:
+        target, _, anchor = link.partition("#")
+        there = (path.parent / target).resolve() if target else path
+        assert there.exists(), f"{path.name} links to {link}"
+        assert not anchor or anchor in Page(there).anchors, f"{path.name} links to {link}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=NAMES)
+def test_every_page_can_be_reached(path):
+    reached, left = set(), [ROOT / "README.md"]
+    while left:
+        page = left.pop()
+        if page not in reached and page.suffix == ".md":
+            reached.add(page)
+            left += [(page.parent / link.partition("#")[0]).resolve() for link in Page(page).links if link[0] != "#"]
+    assert path in reached, f"no link leads from the README to {path.name}"
+
+
+def everything() -> str:
+    return "\n".join(Page(path).text for path in PAGES)
