@@ -459,10 +459,11 @@ def test_qrels_are_read_back(tmp_path: Path, format: str) -> None:
     assert qrels.source.format == format
 
 
-def test_trec_rows_keep_the_rank_column_of_the_run(tmp_path: Path) -> None:
-    path = saved(tmp_path, "q Q0 a 2 5.0 t\nq Q0 b 1 5.0 t\nq Q0 c 9 7.0 t\n")
+def test_trec_rows_keep_their_order_and_their_ranks(tmp_path: Path) -> None:
+    text = "q Q0 a 2 5.0 t\nq Q0 b 1 5.0 t\nq Q0 c 9 7.0 t\n"
+    path = saved(tmp_path, text)
     write_run(read_run(path), path)
-    assert path.read_text() == "q Q0 b 1 5.0 t\nq Q0 a 2 5.0 t\nq Q0 c 9 7.0 t\n"
+    assert path.read_text() == text
 
 
 def test_labels_are_written_as_trec_eval_wants_them(tmp_path: Path) -> None:
