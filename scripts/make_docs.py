@@ -232,7 +232,7 @@ def choices(param: Any) -> tuple[str, ...]:
 #: The tools of the README's table; the others behave as one of these, or cannot be reproduced.
 SHOWN_TOOLS = ("trec_eval", "pytrec_eval", "ir_measures", "beir", "mteb", "sentence-transformers")
 #: The measures by which the tools' rules are shown.
-SHOWN_MEASURES = "nDCG@10 AP AP@100 RR RR@10 P@10 R@100 Success@10 Judged@10 ERR@20 nDCG(gains='exp')@10"
+SHOWN_MEASURES = "nDCG@10 AP AP@100 RR RR@10 P@10 R@100 Success@10 Judged@10 ERR@20"
 ORDERS = {"docid-desc": "id ↓", "docid-asc": "id ↑", "given": "input", None: "?"}
 
 
@@ -281,7 +281,9 @@ def tool_definitions() -> str:
         if any(rule.skips_no_relevant for rule in rules.values()):
             own.append("queries without a relevant document are left out")
         reasons = dict.fromkeys(rule.why for rule in rules.values() if rule.why)
-        own += [f"{why} ({code(one for one, rule in rules.items() if rule.why == why)})" for why in reasons]
+        for why in reasons:
+            meant = [one for one, rule in rules.items() if rule.why == why]
+            own.append(why if len(meant) == len(rules) else f"{why} ({code(meant)})")
         rows.append((f"`{tool.name}`", missing_words(rules), "; ".join(own)))
     return table(("tool", "judged queries that the run lacks", "differs by definition, or cannot be reproduced"), rows)
 

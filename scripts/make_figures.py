@@ -100,7 +100,7 @@ def two_winners() -> str:
     """
     near = Axis([0.358, 0.360, 0.362, 0.364, 0.366, 0.368], 222, 3)
     far = Axis([0.0, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30], 352, 2)
-    orders = {"file order": 0.3598, "rank column": 0.3636, "trec_eval": 0.3657}
+    orders = {"file order": 0.3598, "by rank": 0.3636, "trec_eval": 0.3657}
     first = Spread("MU03rob01", "97.5 % of rows tied", 0.3587, 0.3629, 0.3675, orders)
     third = Spread(
         "rutcor03100", "100 % of rows tied", 0.0742, 0.1345, 0.2693, {"file order": 0.1213, "trec_eval": 0.1531}

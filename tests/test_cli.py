@@ -414,11 +414,7 @@ def test_version(tiewise):
 )
 def test_shell_completion(tiewise, words, completed):
     env = {"_TIEWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"tiewise evaluate {words}", "COMP_CWORD": "3"}
-    program = Path(sys.executable).with_name("tiewise")
-    if not program.exists():
-        pytest.skip("tiewise is not installed as a program")
-    done = subprocess.run([program], env={**os.environ, **env}, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == completed
+    assert tiewise(env=env).out.split() == completed
 
 
 def test_a_small_command_loads_nothing_heavy(folder):
@@ -443,8 +439,8 @@ def terminal(folder):
 
     def run(*args: str, columns: int = 100, colour: bool = False, env: dict[str, str] | None = None) -> str:
         main, other = pty.openpty()
-        settings = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color", **(env or {})}
-        settings.pop("NO_COLOR", None) if not env else None
+        plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        settings = {**plain, "COLUMNS": str(columns), "TERM": "xterm-256color", **(env or {})}
         process = subprocess.Popen([sys.executable, "-m", "tiewise", *args], cwd=folder, stdout=other, env=settings)
         os.close(other)
         seen = b""

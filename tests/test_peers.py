@@ -14,7 +14,8 @@ from tiewise import engine
 pytrec_eval = pytest.importorskip("pytrec_eval")
 
 SHARED = {
-    "nDCG": "ndcg", "nDCG@5": "ndcg_cut_5", "nDCG@10": "ndcg_cut_10", "AP": "map", "AP@5": "map_cut_5", "RR": "recip_rank",
+    "nDCG": "ndcg", "nDCG@5": "ndcg_cut_5", "nDCG@10": "ndcg_cut_10", "AP": "map", "AP@5": "map_cut_5",
+    "RR": "recip_rank",
     "P@5": "P_5", "P@30": "P_30", "R@10": "recall_10", "Success@5": "success_5", "Rprec": "Rprec", "Bpref": "bpref",
     "SetP": "set_P", "SetR": "set_recall", "NumRet": "num_ret", "NumRel": "num_rel", "Hits": "num_rel_ret",
 }  # fmt: skip

@@ -59,7 +59,7 @@ class _Hits(Binary):
     Hits@2 1.0000
     """
 
-    aliases = ("num_rel_ret", "hits_at")
+    aliases = ("num_rel_ret",)
 
 
 Hits = measure(_Hits)

@@ -1,8 +1,8 @@
 """The command line: ``tiewise evaluate``, ``break``, ``measures`` and ``demo``.
 
-A command reads its options, calls the library, and writes what `tiewise.reporting` made of the result. It imports what
-it needs when it runs, so that a small command starts quickly; rich is loaded only to draw for people. Exit codes: 0
-done, 2 bad input or usage, 3 a gate closed.
+A command reads its options, calls the library, and writes what `tiewise.reporting` made of the result. So that a small
+command starts quickly, rich is loaded only to draw for people. Exit codes: 0 done, 2 bad input or usage, 3 a gate
+closed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,25 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
+from tiewise import evaluation
 from tiewise._command import QuickCommand, QuickGroup
 from tiewise._version import __version__
 from tiewise.errors import CutWarning, InputError, TiewiseError, TiewiseWarning
-
-if TYPE_CHECKING:
-    from tiewise.gate import Gate
-    from tiewise.registry import Measure
-    from tiewise.reporting import Named, View
+from tiewise.gate import Gate
+from tiewise.io import read_qrels, read_run, write_run
+from tiewise.io.recognise import FORMATS
+from tiewise.io.streams import save
+from tiewise.profiles import TOOLS
+from tiewise.registry import Measure, measures, parse, parse_all, split_names
+from tiewise.reporting import Format, ListFormat, Named, Value, View, render
+from tiewise.reporting.numerals import share
+from tiewise.reporting.view import EXTRAS
+from tiewise.reporting.words import notes, safe
+from tiewise.ties import ORDERS, randomly_broken
 
 __all__ = ["app", "main"]
 
@@ -73,8 +80,6 @@ def _refuse(error: Any) -> int:
 
 
 def _complain(message: str) -> None:
-    from tiewise.reporting.words import safe
-
     for line in message.split("\n"):
         _say(f"tiewise: {safe(line)}")
 
@@ -89,27 +94,18 @@ def _say(line: str) -> None:
 
 
 def _complete_measure() -> list[tuple[str, str]]:
-    from tiewise.registry import measures
-
     return [(name, measure.summary) for name, measure in measures().items()]
 
 
 def _complete_order() -> list[str]:
-    from tiewise.profiles import TOOLS
-    from tiewise.ties import ORDERS
-
     return [*TOOLS, *ORDERS, "none"]
 
 
 def _complete_input_format() -> list[str]:
-    from tiewise.io.recognise import FORMATS
-
     return list(FORMATS)
 
 
 def _complete_columns() -> list[str]:
-    from tiewise.reporting.view import EXTRAS
-
     return list(EXTRAS)
 
 
@@ -238,7 +234,7 @@ NoSummary = Annotated[
     bool, typer.Option("--no-summary", "-n", help="Leave out the means over queries.", rich_help_panel=_OUTPUT)
 ]
 OutputFormat = Annotated[
-    Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "trec"] | None,
+    Format | None,
     typer.Option(
         "--format",
         help="How to print. JSON is one object, with the list 'runs'.",
@@ -262,7 +258,7 @@ Wide = Annotated[
     ),
 ]
 ShownValue = Annotated[
-    Literal["expected", "oblivious", "minimum", "maximum"] | None,
+    Value | None,
     typer.Option(
         help="One number a cell in table, markdown, latex and trec.",
         show_default="expected; with its range where there is room",
@@ -356,14 +352,13 @@ def evaluate(
 
     A number alone is the same in every order of ties; .363 [.359, .367] adds the lowest and the highest there can be.
     """
-    from tiewise import reporting
-
+    output = None if output == Path("-") else output
     if no_summary and not per_query:
         raise InputError("-n leaves out the means, so that nothing is left without -q. Give -q too.")
     if count_missing and missing not in (None, "zero"):
         raise InputError(f"-c is --missing zero, and --missing {missing} was given too. Give one of them.")
     chosen, gates = _asked(measure, fail_if or (), level, plugin or ())
-    view = reporting.View(
+    view = View(
         format=format or _usual_format(output),
         per_query=per_query,
         summary=not no_summary,
@@ -384,7 +379,7 @@ def evaluate(
     }
     reports, warned = _evaluated(qrels, runs, chosen, options, formats=(qrels_format, input_format))
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
-    _write(reporting.render(reports, view), output)
+    _write(render(reports, view), output)
     _explain(reports, view)
     _judge(gates, reports)
 
@@ -397,10 +392,6 @@ def break_ties(run: RunFile, seed: Seed = 0, input_format: InputFormat = None, o
 
     One seed gives one order out of many: a tool then measures that order, not the run.
     """
-    from tiewise.io import read_run, write_run
-    from tiewise.reporting.numerals import share
-    from tiewise.ties import randomly_broken
-
     given = read_run(run, format=input_format)
     with _Pipe():
         write_run(randomly_broken(given, seed), "-" if output is None else output)
@@ -413,7 +404,7 @@ def list_measures(
         str | None, typer.Argument(help="A measure, to see its documentation.", autocompletion=_complete_measure)
     ] = None,
     format: Annotated[
-        Literal["table", "tsv", "json", "markdown"] | None,
+        ListFormat | None,
         typer.Option(help="How to print.", show_default="table on a terminal, else tsv"),
     ] = None,
     plugin: Plugins = None,
@@ -421,7 +412,6 @@ def list_measures(
     """List the measures, with their parameters, their defaults and their other names; or show one."""
     import json
 
-    from tiewise.registry import parse
     from tiewise.reporting import listing
 
     _load(plugin or ())
@@ -457,12 +447,8 @@ def _asked(
     names: Sequence[str] | None, conditions: Sequence[str], level: float, plugins: Sequence[str]
 ) -> tuple[list[Measure], list[Gate]]:
     """The measures that were asked for, those of the gates behind them, and the gates."""
-    from tiewise.evaluation import DEFAULT_MEASURES
-    from tiewise.gate import Gate
-    from tiewise.registry import parse
-
     _load(plugins)
-    chosen = [one for text in names or DEFAULT_MEASURES for one in _at_level(text, level)]
+    chosen = [one for text in names or evaluation.DEFAULT_MEASURES for one in _at_level(text, level)]
 
     def named(text: str) -> Measure:
         found = _at_level(text, level)
@@ -474,8 +460,6 @@ def _asked(
 
 def _at_level(text: str, level: float) -> list[Measure]:
     """The measures of a text, at a relevance level where they have one and do not name it."""
-    from tiewise.registry import parse_all, split_names
-
     found = []
     for word in split_names(text) or [text]:
         said = re.search(r"\brel\s*=|-l\d+$", word)
@@ -485,8 +469,6 @@ def _at_level(text: str, level: float) -> list[Measure]:
 
 def _extras(names: Sequence[str], wide: bool, reports: Sequence[Named]) -> tuple[Any, ...]:
     """The columns that were asked for by name, then those of --wide that apply to some measure."""
-    from tiewise.reporting.view import EXTRAS
-
     asked = [name for text in names for name in re.split(r"[\s,]+", text) if name]
     for name in asked:
         if name not in EXTRAS:
@@ -509,10 +491,6 @@ def _evaluated(
     formats: tuple[str | None, str | None],
 ) -> tuple[list[Named], tuple[str, ...]]:
     """The report of each run under its name, and warnings in words."""
-    from tiewise.evaluation import evaluate
-    from tiewise.io import read_qrels, read_run
-    from tiewise.reporting import Named
-
     if [*map(str, [qrels, *runs])].count("-") > 1:
         raise InputError("Standard input (-) can be read once. Give files for the others.")
     qrels_format, run_format = formats if formats[1] != "beir" else ("beir", None)  # BEIR's format is one of judgments
@@ -521,7 +499,7 @@ def _evaluated(
         warnings.simplefilter("ignore", CutWarning)  # a note of the report says it
         judged = read_qrels(qrels, format=qrels_format)
         reports = [
-            Named(name, evaluate(judged, read_run(path, format=run_format), chosen, **options))
+            Named(name, evaluation.evaluate(judged, read_run(path, format=run_format), chosen, **options))
             for name, path in zip(_names(runs), runs, strict=True)
         ]
     return reports, tuple(str(one.message) for one in caught if issubclass(one.category, TiewiseWarning))
@@ -579,9 +557,7 @@ def _screen(output: Path | None) -> dict[str, Any]:
 
 def _write(text: str, output: Path | None) -> None:
     """Write to a file, whole or not at all, or to standard output."""
-    if output is not None and str(output) != "-":
-        from tiewise.io.streams import save
-
+    if output is not None:
         save(output, [text.encode(errors="backslashreplace")])
         return
     encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
@@ -604,8 +580,6 @@ class _Pipe:
 
 def _explain(reports: Sequence[Named], view: View) -> None:
     """Notes to standard error, where the format has no place for them."""
-    from tiewise.reporting.words import notes, safe
-
     if view.format not in ("table", "markdown"):
         for note in notes(reports, view):
             _say(f"note: {safe(note)}")

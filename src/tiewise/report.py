@@ -123,7 +123,8 @@ class Report:
         """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
         wide = [(m, e) for m, e in self._means.items() if e.cut and e.cut[1] - e.cut[0] > 5e-5]
         bounds = "; ".join(f"E of {m} within [{e.cut[0]:.4f}, {e.cut[1]:.4f}]" for m, e in wide if e.cut)
-        lists = f"{self.cut_lists:,} of {self.provenance.retrieved_queries:,} lists end with tied documents"
+        ends = "lists ends" if self.cut_lists == 1 else "lists end"
+        lists = f"{self.cut_lists:,} of {self.provenance.retrieved_queries:,} {ends} with tied documents"
         return (
             f"{lists} and may have been cut inside a tie group{': ' + bounds if bounds else ''}. "
             "Say complete=True (--complete) if nothing was cut."
@@ -136,24 +137,32 @@ class Report:
         if self.cut_lists:
             notes.append(self.cut_note)
         if from_.missing_queries:
-            how = {"zero": "count as 0", "skip": "are left out", "error": ""}[self._options["missing"]]
-            notes.append(f"{from_.missing_queries:,} judged queries are missing from the run and {how}.")
+            how = "left out" if self._options["missing"] == "skip" else "counted as 0"
+            notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")
         if from_.unjudged_queries:
-            notes.append(f"{from_.unjudged_queries:,} queries of the run are not judged and are left out.")
+            notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
         if from_.queries_without_relevant:
-            how = {"zero": "count as they are", "skip": "are left out"}[self._options["no_relevant"]]
-            notes.append(f"{from_.queries_without_relevant:,} queries have no relevant document and {how}.")
+            how = "left out" if self._options["no_relevant"] == "skip" else "counted with the rest"
+            notes.append(f"{_queries(from_.queries_without_relevant)} without a relevant document and {how}.")
         if from_.new_ties:
             notes.append(f"Read as {self._options['score_dtype']}, {from_.new_ties:,} more rows are tied.")
-        for measure, mean in self._means.items():
-            if mean.z is not None and abs(mean.z) > KNOWING:
+        knowing = {m: e.z for m, e in self._means.items() if e.z is not None and abs(e.z) > KNOWING}
+        for first, found in (
+            ("relevant", {m: z for m, z in knowing.items() if z > 0}),
+            ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
+        ):
+            if found:
+                far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
                 notes.append(
-                    f"{measure}: the order of '{self._options['oblivious']}' is {mean.z:+.1f} standard deviations from "
-                    f"a random one. It knows the labels: {'' if mean.z > 0 else 'non-'}relevant documents stand first "
-                    "among equals, by the way they were listed or by their ids."
+                    f"The order of '{self._options['oblivious']}' lies many standard deviations from a random one "
+                    f"({far}). It knows the labels: {first} documents stand first among equals, by the way they were "
+                    "listed or by their ids."
                 )
-            if mean.std is None and mean.expected is not None:
-                notes.append(f"{measure}: the standard deviation is left out; its tie groups are too large for it.")
+        inexact = [str(m) for m, e in self._means.items() if e.std is None and e.expected is not None]
+        if inexact:
+            notes.append(
+                f"The standard deviation of {', '.join(inexact)} is left out: tie groups are too large for it."
+            )
         return tuple(notes)
 
     def oblivious_by_tool(self) -> ToolTable:
@@ -249,6 +258,12 @@ class ToolTable(tuple[ToolValue, ...]):
             bias = "-" if row.bias is None else f"{row.bias:+.4f}"
             lines.append(f"{row.measure:<12} {row.tool:<32} {value:>8} {bias:>8}  {row.note}".rstrip())
         return "\n".join(lines)
+
+
+def _queries(number: int, kind: str = "") -> str:
+    """So many queries are …"""
+    noun = f"{kind} {'query' if number == 1 else 'queries'}".strip()
+    return f"{number:,} {noun} {'is' if number == 1 else 'are'}"
 
 
 def _source(table: Run | MappedRun | Qrels | None) -> dict[str, str] | None:

@@ -4,6 +4,6 @@
 is a small module of its own and is imported only when it is asked for.
 """
 
-from tiewise.reporting.view import FORMATS, Format, Named, View, render
+from tiewise.reporting.view import Format, ListFormat, Named, Value, View, render
 
-__all__ = ["FORMATS", "Format", "Named", "View", "render"]
+__all__ = ["Format", "ListFormat", "Named", "Value", "View", "render"]

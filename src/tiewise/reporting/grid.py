@@ -70,23 +70,22 @@ def grid_of(reports: Sequence[Named], view: View) -> Grid:
 
 
 def _by_measure(reports: Sequence[Named], view: View) -> Grid:
-    several = len(reports) > 1
     lines = tuple(
         Line(
-            (*([name] if several else []), *([query] if view.per_query else []), measure.name),
-            tuple(
-                _cell(estimate, measure, view) if head is None else _extra(estimate, measure, head, view)
-                for head in columns
-            ),
+            (*_names(reports, view, name, query), measure.name),
+            (_cell(estimate, measure, view), *(_extra(estimate, measure, column, view) for column in view.columns)),
         )
-        for columns in [(None, *view.columns)]
         for name, report in reports
-        for query, found in _queries(report, view)
+        for query, _, found in _queries(report, view)
         for measure, estimate in found.items()
     )
-    names = (*(["run"] if several else []), *(["query"] if view.per_query else []), "measure")
-    main = view.value or "expected [lowest, highest]"
-    return Grid(names, (main, *(_head(column, reports) for column in view.columns)), lines)
+    heads = (view.value or "expected [lowest, highest]", *(_head(column, reports) for column in view.columns))
+    return Grid((*_names(reports, view, "run", "query"), "measure"), heads, lines)
+
+
+def _names(reports: Sequence[Named], view: View, run: str, query: str) -> tuple[str, ...]:
+    """What a line is called by: its run if there are several, its query if each is shown."""
+    return (*([run] if len(reports) > 1 else []), *([query] if view.per_query else []))
 
 
 def _head(column: Extra, reports: Sequence[Named]) -> str:
@@ -110,26 +109,20 @@ def _extra(estimate: Estimate, measure: Measure, column: Extra, view: View) -> C
 
 
 def _by_run(reports: Sequence[Named], view: View) -> Grid:
-    several, measures = len(reports) > 1, reports[0].report.measures
+    measures = reports[0].report.measures
     marks = {measure: _marks([report[measure] for _, report in reports], measure, view) for measure in measures}
-    lines = [
-        Line(
-            (*([name] if several else []), *([query] if view.per_query else [])),
-            (
-                *([Cell(_tied(report))] if several and not view.per_query else []),
-                *(
-                    _cell(found.get(measure), measure, view, marks[measure][place] if query == "all" else "")
-                    for measure in measures
-                ),
-            ),
-            summary=view.per_query and query == "all",
-        )
-        for place, (name, report) in enumerate(reports)
-        for query, found in _queries(report, view)
-    ]
-    names = (*(["run"] if several else []), *(["query"] if view.per_query else []))
-    heads = (*(["tied"] if several and not view.per_query else []), *map(str, measures))
-    return Grid(names, heads, tuple(lines), _legend(lines, view))
+    with_share = len(reports) > 1 and not view.per_query
+    lines = []
+    for place, (name, report) in enumerate(reports):
+        for query, mean, found in _queries(report, view):
+            cells = [
+                _cell(found.get(measure), measure, view, marks[measure][place] if mean else "") for measure in measures
+            ]
+            share_first = [Cell(_tied(report))] if with_share else []
+            names = _names(reports, view, name, query)
+            lines.append(Line(names, (*share_first, *cells), summary=view.per_query and mean))
+    heads = (*(["tied"] if with_share else []), *map(str, measures))
+    return Grid(_names(reports, view, "run", "query"), heads, tuple(lines), _legend(lines, view))
 
 
 def _tied(report: Report) -> str:
@@ -137,14 +130,14 @@ def _tied(report: Report) -> str:
     return NONE if tied is None else share(tied)
 
 
-def _queries(report: Report, view: View) -> Iterator[tuple[str, dict[Measure, Estimate]]]:
-    """Each query, then the mean over them as ``all``, with the estimates that it has."""
+def _queries(report: Report, view: View) -> Iterator[tuple[str, bool, dict[Measure, Estimate]]]:
+    """Each query, then the mean over them as ``all``; whether it is the mean; and the estimates that it has."""
     columns = {measure: report.per_query(measure) for measure in report}
     if view.per_query:
         for query in dict.fromkeys(query for column in columns.values() for query in column):
-            yield query, {measure: column[query] for measure, column in columns.items() if query in column}
+            yield query, False, {measure: column[query] for measure, column in columns.items() if query in column}
     if view.summary:
-        yield "all", {measure: report[measure] for measure in report}
+        yield "all", True, {measure: report[measure] for measure in report}
 
 
 def _cell(estimate: Estimate | None, measure: Measure, view: View, mark: str = "") -> Cell:

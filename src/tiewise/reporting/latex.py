@@ -41,8 +41,8 @@ def _lines(grid: Grid) -> Iterator[str]:
     yield r"\toprule"
     yield _row([*map(_escaped, grid.names), *map(_escaped, grid.heads)])
     yield r"\midrule"
-    for line in grid.lines:
-        if line.summary and line is not grid.lines[0]:
+    for before, line in zip((None, *grid.lines), grid.lines, strict=False):
+        if before and (before.summary or line.summary):
             yield r"\midrule"
         yield _row([*map(_escaped, line.names), *map(_cell, line.cells)])
     yield r"\bottomrule"

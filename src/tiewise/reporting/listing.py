@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import Any, Literal
+from typing import Any
 
 from tiewise.registry import Measure, measures
 from tiewise.reporting.delimited import delimited
+from tiewise.reporting.view import ListFormat
 
-__all__ = ["COLUMNS", "ListFormat", "entry", "listing", "page"]
-
-ListFormat = Literal["table", "tsv", "json", "markdown"]
+__all__ = ["COLUMNS", "entry", "listing", "page"]
 
 #: The columns of the list as TSV.
 COLUMNS = ("name", "cutoff", "parameters", "aliases", "summary")

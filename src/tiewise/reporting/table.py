@@ -134,9 +134,9 @@ def _table(grid: Grid) -> Table:
         table.add_column(Text(head), no_wrap=True)
     columns = [_aligned([line.cells[place] for line in grid.lines]) for place in range(len(grid.heads))]
     for line, *cells in zip(grid.lines, *columns, strict=True):
-        if line.summary and line is not grid.lines[0]:
+        if line.summary:  # a rule before it, and one after it
             table.add_section()
-        table.add_row(*chain((Text(safe(name)) for name in line.names), map(_styled, cells)))
+        table.add_row(*chain((Text(safe(name)) for name in line.names), map(_styled, cells)), end_section=line.summary)
     return table
 
 

@@ -9,14 +9,13 @@ from typing import Literal, NamedTuple, get_args
 
 from tiewise.report import Report
 
-__all__ = ["EXTRAS", "FORMATS", "VALUES", "Extra", "Format", "Named", "Value", "View", "render"]
+__all__ = ["EXTRAS", "Extra", "Format", "ListFormat", "Named", "Value", "View", "render"]
 
 Format = Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "trec"]
+ListFormat = Literal["table", "tsv", "json", "markdown"]
 Value = Literal["expected", "oblivious", "minimum", "maximum"]
 Extra = Literal["minimum", "maximum", "range", "std", "oblivious", "bias", "z", "residual", "cut"]
 
-FORMATS: tuple[Format, ...] = get_args(Format)
-VALUES: tuple[Value, ...] = get_args(Value)
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
 
 # Every format's module; each has a function render(reports, view).
