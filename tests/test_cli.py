@@ -173,7 +173,7 @@ def test_notes_go_to_standard_error_in_words(tiewise, folder):
     done = tiewise("evaluate", "qrels.txt", "cut.trec", "-m", "RR")
     notes = done.err.splitlines()
     assert any("may have been cut inside a tie group" in note for note in notes)
-    assert any("1 judged queries are missing" in note for note in notes)
+    assert any("1 judged query is missing" in note for note in notes)
     assert all(note.startswith("note: ") for note in notes)
     assert not tiewise("evaluate", "qrels.txt", "strict.trec", "-m", "RR").err
 

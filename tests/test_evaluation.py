@@ -284,8 +284,8 @@ def test_an_order_that_knows_the_labels_is_pointed_out():
     shuffled = {q: dict.fromkeys(rng.sample(list(docs), 10), 0.5) for q, docs in qrels.items()}
     knowing = evaluate(qrels, positives_first, "nDCG@5", oblivious="given")
     assert knowing["nDCG@5"].z > 4
-    assert any("knows the labels" in note for note in knowing.notes)
-    assert not any("knows" in note for note in evaluate(qrels, shuffled, "nDCG@5", oblivious="given").notes)
+    assert any("not blind to the labels" in note for note in knowing.notes)
+    assert not any("blind" in note for note in evaluate(qrels, shuffled, "nDCG@5", oblivious="given").notes)
 
 
 # -- the report ----------------------------------------------------------------------------------------------------
@@ -398,6 +398,41 @@ def test_a_penalty_sorts_below_the_unjudged():
         assert found.expected == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     finally:
         registry._registry.pop("Penalty")
+
+
+def test_a_measure_whose_best_order_is_another_must_say_so():
+    @tw.measure
+    class Late(tw.Measure):
+        """Relevant documents count from rank 3 on."""
+
+        def payoff(self, rank):
+            return (rank >= 3).astype(float)
+
+    @tw.measure
+    class Later(type(Late)):
+        """The same, with its best order said."""
+
+        def key(self, label):
+            return -label
+
+    try:
+        case = {"q": {"a": 0, "b": 1}}, {"q": {"a": 2.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 1.0}}
+        with pytest.raises(MeasureError, match=r"Late is not best when labels descend.*key\(label\)"):
+            evaluate(*case, "Late")
+        found = evaluate(*case, "Later")["Later"]
+        assert (found.expected, found.minimum, found.maximum) == (0.75, 0.0, 1.0)
+    finally:
+        registry._registry.pop("Late")
+        registry._registry.pop("Later")
+
+
+def test_a_condensed_list_was_not_cut_where_the_whole_list_goes_on():
+    qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 3.0, "b": 3.0, "x": 1.0}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tw.evaluate(qrels, run, "RR", judged_only=True)["RR"].cut is None
+    with pytest.warns(CutWarning):
+        tw.evaluate(qrels, {"q": {"x": 4.0, "a": 3.0, "b": 3.0}}, "RR", judged_only=True)
 
 
 def test_measures_travel():

@@ -298,7 +298,7 @@ class _Success(_First):
     Success@2 0.8333 [0.0000, 1.0000]
     """
 
-    aliases = ("hit_rate", "hitrate", "accuracy", "top_k_accuracy")
+    aliases = ("hit_rate", "hitrate", "top_k_accuracy")
 
     def worth(self, rank: Floats) -> Floats:
         return np.ones_like(rank)

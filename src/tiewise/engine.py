@@ -1,12 +1,12 @@
 """All arithmetic on tie groups, over all queries at once.
 
 A ranking with ties is a row of urns that empty in order. What was drawn before an urn is a fixed number, so groups
-are independent, and expectation and variance are sums over groups. For a group of m documents after s others, with
-R_g relevant in it and n relevant above it,
+are independent, and expectation and variance are sums over groups. For a group of n documents after c others, with
+r relevant in it and R relevant above it,
 
     M   = Σ_r gain(label_r) · payoff(r, seen_{r−1}) / divisor                                            (1)
-    E   = Σ_g Σ_{j=1..m} ḡ_g · E[payoff(s+j, n+H)] / divisor,  H ~ Hypergeometric(m−1, R_g−1, j−1)       (2)
-    Var = Σ_g SS(payoff) · SS(gain) / (m−1) / divisor²,        if payoff ignores `seen`                  (3)
+    E   = Σ_g Σ_{j=1..n} ḡ_g · E[payoff(c+j, R+H)] / divisor,  H ~ Hypergeometric(n−1, r−1, j−1)         (2)
+    Var = Σ_g SS(payoff) · SS(gain) / (n−1) / divisor²,        if payoff ignores `seen`                  (3)
     minimum, maximum, oblivious = (1) on labels sorted ascending, descending, or as given in each group  (4)
 
 Only groups that hold documents of different gain need (2) and (3). They are worked through as dense blocks, groups
@@ -259,6 +259,7 @@ def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> 
     _check_depth(measure, urns)
     minimum, maximum = value(measure, urns, urns.worst(measure)), value(measure, urns, urns.best(measure))
     mean, variance = expected(measure, urns)
+    _check_order(measure, mean, minimum, maximum)
     fixed = minimum == maximum  # then no order matters, and every statistic is the same number
     mean = np.where(fixed, minimum, np.clip(mean, minimum, maximum))
     variance = np.where(fixed, 0.0, variance)
@@ -363,6 +364,16 @@ def _mixed(urns: Urns, gain: Floats) -> NDArray[np.bool_]:
     unjudged = urns.group_size > urns.held
     mixed: NDArray[np.bool_] = np.where(unjudged, np.minimum(low, 0) != np.maximum(high, 0), low != high)
     return mixed
+
+
+def _check_order(measure: Measure, mean: Floats, minimum: Floats, maximum: Floats) -> None:
+    """The two sorted orders are the extremes of top-heavy measures; another one must say how to sort for it."""
+    slack = 1e-9 * (1 + np.abs(mean))
+    if ((minimum > maximum) | (mean < minimum - slack) | (mean > maximum + slack)).any():
+        raise MeasureError(
+            f"{measure.name} is not best when labels descend within a tie group, nor worst when they ascend. Give it a "
+            "method key(label): by what to sort for its best order, unjudged documents at 0."
+        )
 
 
 def _check_depth(measure: Measure, urns: Urns) -> None:

@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def z(self) -> float | None:
-        """bias / std: far beyond ±4, the order knows the labels."""
+        """bias / std: beyond ±4, the order is not blind to the labels."""
         return self.bias / self.std if self.bias is not None and self.std else None
 
     @property

@@ -146,12 +146,14 @@ def _sentence_transformers(measure: Measure) -> Rule | None:
 def _trm(measure: Measure) -> Rule | None:
     if measure.cutoff is None or not _is(measure, c.nDCG, c.RR, c.AP, c.P, c.R, c.F1, c.Hits):
         return None
+    if _is(measure, c.P, c.F1):
+        return Rule(None, why="beyond a list's end it divides by the list's length, but not the expectation")
     return Rule("given", measure=_binary(measure), retrieved_only=True)
 
 
-def _unknown(why: str) -> tuple[Rule, Callable[[Measure], Rule | None]]:
+def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule | None]]:
     rule = Rule(None, why=why)
-    return rule, lambda measure: rule if measure.cutoff is not None else None
+    return rule, lambda measure: rule if _is(measure, *names) else None
 
 
 TOOLS: dict[str, Tool] = {
@@ -169,10 +171,24 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "sentence-transformers-rerank",
             "6.2",
-            *_unknown("MRR follows an unstable sort, MAP groups ties, nDCG averages over them"),
+            *_unknown("MRR follows an unstable sort, MAP groups ties, nDCG averages over them", c.RR, c.AP, c.nDCG),
         ),
         Tool("trm", "0.1", Rule("given"), _trm),
-        Tool("ranx", "0.3", *_unknown("it follows an unstable sort from 16 documents on, and the kind of input")),
-        Tool("torchmetrics", "1.9", *_unknown("torch does not say how topk orders ties; nDCG averages over them")),
+        Tool(
+            "ranx",
+            "0.3",
+            *_unknown(
+                "it follows an unstable sort from 16 documents on, and the kind of input",
+                *(c.nDCG, c.DCG, c.AP, c.RR, c.P, c.R, c.F1, c.Hits, c.Success, c.Rprec, c.Bpref),
+            ),
+        ),
+        Tool(
+            "torchmetrics",
+            "1.9",
+            *_unknown(
+                "torch does not say how topk orders ties; nDCG averages over them",
+                *(c.nDCG, c.AP, c.RR, c.P, c.R, c.Success, c.Rprec, c.AUC),
+            ),
+        ),
     )
 }

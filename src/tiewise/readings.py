@@ -32,6 +32,7 @@ class Readings:
         self.depth, self.dtype = depth, score_dtype
         self.run: Run | MappedRun | None = None
         self.unprojected: Run | MappedRun | None = None
+        self._whole: Run | MappedRun | None = None  # the run from which unjudged documents were taken
         self._urns: dict[str, engine.Urns] = {}
         if isinstance(run, TieGroups):
             if score_dtype or judged_only:
@@ -43,10 +44,12 @@ class Readings:
         self.run = as_run(run)
         _check_common(self.qrels, self.run)
         if judged_only:
+            self._whole = self.run
             self.run = (self.run.to_run() if isinstance(self.run, MappedRun) else self.run).judged_only(self.qrels)
         self.unprojected = self.run
         if score_dtype:
             self.run = self.run.projected(score_dtype)
+            self._whole = self._whole and self._whole.projected(score_dtype)
 
     @property
     def ties(self) -> TieGroups:
@@ -62,6 +65,8 @@ class Readings:
             known = set(have.ties.before) if have else set()
             ties = tie_groups(self.qrels, run, sorted(wanted | known))
             _check_found(self.qrels, run, ties)
+            if self._whole is not None:
+                ties = ties.condensed_from(tie_groups(self.qrels, self._whole, ()))
             self._urns[dtype] = have = engine.Urns(ties.to_depth(self.depth))
         assert have is not None
         return have

@@ -21,7 +21,7 @@ from tiewise.registry import Measure, parse
 
 __all__ = ["Provenance", "Report", "ToolTable", "ToolValue"]
 
-#: From here on, an order is so far from random that it must know the labels.
+#: From here on, an order is so far from random that it cannot be blind to the labels.
 KNOWING = 4.0
 
 _FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
@@ -132,7 +132,7 @@ class Report:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: cut lists, missing queries, an order that knows the labels, what is not exact."""
+        """What a reader should know: lists that may be cut, queries left out, an order that is not blind to the labels."""
         from_, notes = self.provenance, []
         if self.cut_lists:
             notes.append(self.cut_note)
@@ -155,8 +155,8 @@ class Report:
                 far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
                 notes.append(
                     f"The order of '{self._options['oblivious']}' lies many standard deviations from a random one "
-                    f"({far}). It knows the labels: {first} documents stand first among equals, by the way they were "
-                    "listed or by their ids."
+                    f"({far}). It is not blind to the labels: {first} documents stand first among equals, because "
+                    "candidates were listed so, or because ids go with their sources."
                 )
         inexact = [str(m) for m, e in self._means.items() if e.std is None and e.expected is not None]
         if inexact:

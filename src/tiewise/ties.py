@@ -83,6 +83,10 @@ class TieGroups:
         """Whether a list ends with tied documents, so that it may have been cut among more of them, (n_queries,)."""
         return self.floor_size > 1
 
+    def condensed_from(self, whole: TieGroups) -> TieGroups:
+        """These lists, made of `whole` by leaving documents out, are open-ended only where they end as those do."""
+        return replace(self, floor_size=np.where(self.floor == whole.floor, self.floor_size, 1))
+
     def without_last_group(self) -> TieGroups:
         """The lists as they would be expected if their last tie group were unboundedly large: its judged documents
         are found at none of the ranks shown."""

@@ -34,7 +34,7 @@ from tiewise.columns import Floats, positions
 from tiewise.data import Qrels, Run, Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
 from tiewise.io import as_qrels, as_run
-from tiewise.io.lines import Layout, blocks, parse_lines
+from tiewise.io.lines import Layout, parse_lines
 from tiewise.profiles import TOOLS
 from tiewise.registry import Measure
 
@@ -227,11 +227,10 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, Any]]:
     >>> parse_qrel(["q1 0 d1 2", "q1 0 d2 0.5"])["q1"]
     {'d1': 2, 'd2': 0.5}
     """
-    parsed = _parsed(Qrels, f_qrel, ("query", "iteration", "document", "label"))
-    return _default(
-        (query, {doc: int(label) if label.is_integer() else label for doc, label in labels.items()})
-        for query, labels in parsed.items()
-    )
+    table = _parsed(Qrels, f_qrel, ("query", "iteration", "document", "label"))
+    for labels in table.values():
+        labels.update((doc, int(label)) for doc, label in labels.items() if label.is_integer())
+    return table
 
 
 # -- names ----------------------------------------------------------------------------------------------------
@@ -328,40 +327,29 @@ def _judged(query_relevance: Any) -> Qrels:
     return as_qrels(query_relevance)
 
 
-def _parsed(cls: type[Table], lines: Any, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """``{query: {document: number}}`` from an open file, or from lines."""
+def _parsed(cls: type[Table], lines: Iterable[str | bytes], columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """``{query: {document: number}}`` from an open file or from lines, read one by one; as theirs, a defaultdict."""
     name = str(getattr(lines, "name", cls.noun))
-    parts = list(blocks(_chunks(lines)))
-    if not any(part.strip() for part in parts):
-        return _default(())
-    found = parse_lines(parts, Layout("trec", columns, cls.nan_advice), name)
-    table = cls.from_codes(
-        found.query,
-        found.queries,
-        found.doc,
-        found.docs,
-        found.number,
-        where=lambda row: f"{name}:{found.line(row)}",
-    )
-    docs, values, offsets = table.ids(np.arange(len(table))), table.value.tolist(), table.offsets.tolist()
-    return _default(
-        (query, dict(zip(docs[low:high], values[low:high], strict=True)))
-        for query, low, high in zip(table.queries, offsets, offsets[1:], strict=False)
-    )
-
-
-def _chunks(lines: Any) -> Iterator[bytes]:
-    """The bytes of an open file, or of lines that may lack their line breaks."""
-    if hasattr(lines, "read"):
-        while chunk := lines.read(1 << 22):
-            yield chunk.encode() if isinstance(chunk, str) else chunk
-    else:
-        for line in lines:
-            yield (line.encode() if isinstance(line, str) else line).rstrip(b"\n") + b"\n"
-
-
-def _default(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """A table as pytrec_eval's parsers return it: a query that is not there has an empty list."""
+    layout = Layout("trec", columns, cls.nan_advice)
+    width, at = len(columns), columns.index(layout.number)
     table: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    table.update(rows)
+    for number, given in enumerate(lines, 1):
+        line = given.decode() if isinstance(given, bytes) else given
+        cells = line.split()
+        if not cells or cells[0].startswith("#"):
+            continue
+        try:
+            value = float(cells[at])
+            plain = len(cells) == width and value - value == 0 and "_" not in cells[at]
+        except (ValueError, IndexError):
+            plain = False
+        if not plain:  # the reader of files knows what is wrong with it, if it is not just infinite
+            value = float(parse_lines([b"\n" * (number - 1) + line.encode() + b"\n"], layout, name).number[0])
+        docs = table[cells[0]]
+        if cells[2] in docs:
+            raise InputError(
+                f"{name}:{number}: document '{cells[2]}' stands twice in the {cls.noun} for query '{cells[0]}'. "
+                "Keep one of the rows."
+            )
+        docs[cells[2]] = value
     return table
