@@ -358,9 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.use_deterministic_algorithms(True)
     transformers.utils.logging.disable_progress_bar()
     collection = build_collection(MODULES, QUERIES)
-    runs = {
-        name: run_lines(collection, scores, name) for name, scores in score_three_ways(collection).items()
-    }
+    runs = {name: run_lines(collection, scores, name) for name, scores in score_three_ways(collection).items()}
 
     output.mkdir(parents=True, exist_ok=True)
     for name, lines in runs.items():

@@ -132,7 +132,7 @@ class Report:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: lists that may be cut, queries left out, an order that is not blind to the labels."""
+        """What a reader should know: lists that may be cut, queries left out, an order not blind to the labels."""
         from_, notes = self.provenance, []
         if self.cut_lists:
             notes.append(self.cut_note)
