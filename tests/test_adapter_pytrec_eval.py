@@ -341,8 +341,9 @@ def test_parsing(of):
 def test_parsing_files(tmp_path):
     path = tmp_path / "run.trec"
     path.write_text(TREC_RUN)
-    with path.open() as text, path.open("rb") as binary:
-        assert ours.parse_run(text) == ours.parse_run(binary) == theirs.parse_run(TREC_RUN.splitlines())
+    with path.open() as text:
+        assert ours.parse_run(text) == theirs.parse_run(TREC_RUN.splitlines())
+    assert ours.parse_run(["# a comment", "", "q Q0 d 1 2 t", "# of six words 1 x"]) == {"q": {"d": 2.0}}
     path.write_text("")
     with path.open() as text:
         assert ours.parse_run(text) == {}
@@ -356,6 +357,7 @@ def test_parsing_files(tmp_path):
         (["q1 Q0 d1 1 0.5 t", "", "q1 Q0 d2 2 t"], "run:3: 5 columns instead of 6"),
         (["q1 Q0 d1 1 nan t"], "run:1: score 'nan' for query 'q1'"),
         (["q1 Q0 d1 1 0,5 t"], "run:1: .*decimal point"),
+        (["q1 Q0 d1 1 1_000 t"], "run:1: .*digits"),
     ],
 )
 def test_lines_that_are_errors(lines, message):

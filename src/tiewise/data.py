@@ -336,10 +336,10 @@ class Run(Table):
         return score, rows
 
     def judged_only(self, qrels: Qrels) -> Run:
-        """The run without its unjudged documents (a condensed list)."""
+        """The run without its unjudged documents (a condensed list); negative labels count as unjudged, as in trec_eval."""
         places = positions(self.query_index, qrels.queries)
         _, rows = self.find(qrels, places)
-        return self.where(np.sort(rows[rows >= 0]))
+        return self.where(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
 
     def to_frame(self) -> Any:
         """A data frame with the columns query_id, doc_id, score."""

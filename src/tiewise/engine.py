@@ -319,7 +319,7 @@ def _seen_expectation(measure: Measure, urn: Urn) -> Floats:
     total = np.zeros_like(urn.start)
     for j in range(urn.slot.shape[1]):
         payoff = measure.payoff(np.broadcast_to(urn.rank[:, j : j + 1], chance.shape), urn.seen + h)
-        total += np.where(urn.within[:, j : j + 1], _sum(chance * payoff), 0.0)
+        total += np.where(urn.within[:, j : j + 1], _sum(chance * np.where(chance > 0, payoff, 0.0)), 0.0)
         left = np.maximum(others - j, 1)  # one more of the others is drawn
         miss = np.clip((others - hits - (j - h)) / left, 0.0, 1.0)
         hit = np.clip((hits - h) / left, 0.0, 1.0)

@@ -327,29 +327,30 @@ def _judged(query_relevance: Any) -> Qrels:
     return as_qrels(query_relevance)
 
 
-def _parsed(cls: type[Table], lines: Iterable[str | bytes], columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """``{query: {document: number}}`` from an open file or from lines, read one by one; as theirs, a defaultdict."""
+def _parsed(cls: type[Table], lines: Iterable[str], columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """``{query: {document: number}}`` from an open file or from lines; as theirs, a defaultdict."""
     name = str(getattr(lines, "name", cls.noun))
     layout = Layout("trec", columns, cls.nan_advice)
     width, at = len(columns), columns.index(layout.number)
     table: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    for number, given in enumerate(lines, 1):
-        line = given.decode() if isinstance(given, bytes) else given
+    for number, line in enumerate(lines, 1):
         cells = line.split()
-        if not cells or cells[0].startswith("#"):
-            continue
         try:
-            value = float(cells[at])
-            plain = len(cells) == width and value - value == 0 and "_" not in cells[at]
+            query, doc, text = cells[0], cells[2], cells[at]
+            value = float(text)
+            plain = len(cells) == width and value == value and query[0] != "#" and "_" not in text
         except (ValueError, IndexError):
             plain = False
-        if not plain:  # the reader of files knows what is wrong with it, if it is not just infinite
-            value = float(parse_lines([b"\n" * (number - 1) + line.encode() + b"\n"], layout, name).number[0])
-        docs = table[cells[0]]
-        if cells[2] in docs:
+        if not plain:
+            if not cells or cells[0].startswith("#"):
+                continue
+            # The reader of files says what is wrong; empty lines before it, so that this one keeps its number.
+            parse_lines([b"\n" * (number - 1) + " ".join(cells).encode() + b"\n"], layout, name)
+        docs = table[query]
+        if doc in docs:
             raise InputError(
-                f"{name}:{number}: document '{cells[2]}' stands twice in the {cls.noun} for query '{cells[0]}'. "
+                f"{name}:{number}: document '{doc}' stands twice in the {cls.noun} for query '{query}'. "
                 "Keep one of the rows."
             )
-        docs[cells[2]] = value
+        docs[doc] = value
     return table
