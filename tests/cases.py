@@ -75,6 +75,7 @@ VARIANTS: dict[str, list[dict[str, object]]] = {
     "SetP": [{"rel": 2}],
     "SetR": [{"rel": 2}],
     "NumRel": [{"rel": 2}],
+    "NumRelRet": [{"rel": 2}],
 }
 
 #: Every registered measure of the catalogue, with its parameters as the oracle takes them.

@@ -201,7 +201,11 @@ def num_rel(ranked, unretrieved, k, *, rel=1):
     return float(count_relevant([*ranked, *unretrieved], rel))
 
 
-# Rprec, Bpref, AUC, SetP, SetR, NumRet and NumRel have no cutoff and ignore k.
+def num_rel_ret(ranked, unretrieved, k, *, rel=1):
+    return float(count_relevant(ranked, rel))
+
+
+# Rprec, Bpref, AUC, SetP, SetR, NumRet, NumRel and NumRelRet have no cutoff and ignore k.
 MEASURES: dict[str, Callable[..., float]] = {
     "nDCG": ndcg,
     "DCG": dcg,
@@ -225,6 +229,7 @@ MEASURES: dict[str, Callable[..., float]] = {
     "SetR": set_recall,
     "NumRet": num_ret,
     "NumRel": num_rel,
+    "NumRelRet": num_rel_ret,
 }
 
 

@@ -450,7 +450,7 @@ def extensions(ranked: Ranking, others: Ranking, n: int, fresh: str) -> Iterator
     Fresh items occur nowhere else, so one (named by its rank) stands for all; so does it for an item of `others`
     that this ranking never shows.
 
-    >>> list(extensions(["a"], ["b"], 3, "x"))  # doctest: +NORMALIZE_WHITESPACE
+    >>> list(extensions(["a"], ["b"], 3, "x"))
     [['a', 'b', ('x', 3)],
      ['a', ('x', 2), 'b'],
      ['a', ('x', 2), ('x', 3)]]

@@ -95,6 +95,9 @@ def test_rows_of_a_query_that_lie_apart_are_brought_together():
     assert run.queries == ("b", "a")
     assert list(run) == [("b", "1", 4), ("b", "3", 2), ("a", "2", 3), ("a", "4", 1)]
     assert run.rank.tolist() == [1, 3, 2, 4]
+    assert Run.from_columns(["b", "a", "b"], ["1", "2", "3"], [4, 3, 2], rank=[1, 2, 3]).rank.tolist() == [1, 3, 2]
+    with pytest.raises(InputError, match="1 ranks for 2 rows"):
+        Run.from_columns(["b", "a"], ["1", "2"], [4, 3], rank=[1])
 
 
 @settings(max_examples=100, deadline=None)
@@ -102,6 +105,40 @@ def test_rows_of_a_query_that_lie_apart_are_brought_together():
 def test_codes_stand_for_their_ids(values):
     codes, names = encode(np.array(values, dtype=np.int64), "document")
     assert [names[code] for code in codes] == [str(value) for value in values]
+
+
+def test_codes_of_small_integer_types():
+    codes, names = encode(np.array([-100, 100, -100], dtype=np.int8), "document")
+    assert [names[code] for code in codes] == ["-100", "100", "-100"]
+    codes, names = encode(np.array([2**64 - 1, 0], dtype=np.uint64), "document")
+    assert [names[code] for code in codes] == [str(2**64 - 1), "0"]
+
+
+def test_ids_of_mixed_types_are_one_id():
+    assert tw.evaluate({"q": {"2": 1}}, {"q": {"1": 1.0, 2: 2.0}}, "RR", complete=True)["RR"].expected == 1.0
+
+
+def test_a_projection_of_a_projection():
+    table = {"q": {"a": 0.5001, "b": 0.5002, "c": 0.1}}
+    qrels = Qrels.from_dict({"q": {"a": 1}})
+    for run in (MappedRun(table), Run.from_dict(table)):
+        assert run.tied_rows == 0
+        twice = run.projected("bfloat16").projected("float32")
+        assert twice.tied_rows == 2
+        assert tw.tie_groups(qrels, twice).size.tolist() == [2]
+    for given in (table, Run.from_dict(table)):
+        report = tw.evaluate(
+            {"q": {"a": 1}}, given, "RR", score_dtype="bfloat16", oblivious="pytrec_eval", complete=True
+        )
+        assert report["RR"].oblivious == 0.5
+
+
+def test_tables_are_frozen():
+    scores = np.array([1.0, 2.0])
+    run = Run.from_columns(["q", "q"], ["a", "b"], scores)
+    with pytest.raises(ValueError, match="read-only"):
+        run.score[0] = 5
+    scores[0] = 7  # what is the user's stays the user's
 
 
 def test_an_empty_list_is_a_query_all_the_same():
@@ -121,6 +158,8 @@ def test_an_empty_list_is_a_query_all_the_same():
         ({"q": ["d"]}, "holds a list for query 'q'"),
         ({1: {"d": 1.0}, "1": {"d": 1.0}}, "same id as text"),
         ({"q": {1: 1.0, "1": 2.0}}, "document '1' stands twice"),
+        ({"q": {"1": 1.0, 1: 2.0}}, "document '1' stands twice"),
+        ({"q": {"d": np.array([1.0, 2.0]), "e": 1.0}}, "is no number"),
     ],
 )
 def test_bad_numbers_in_a_dict(table, message):

@@ -47,6 +47,34 @@ def test_the_mean_over_queries():
         assert mean.std == pytest.approx(math.sqrt(math.fsum(e.std**2 for e in single)) / n, abs=1e-13)
 
 
+def test_many_queries_at_once_are_each_of_them_alone():
+    """Tie groups of one document to thousands, worked through in blocks of like size, against one query at a time."""
+    rng = np.random.default_rng(5)
+    qrels, run = {}, {}
+    for i in range(60):
+        n = int(rng.choice([1, 2, 5, 17, 40, 120, 900]))
+        kinds = int(rng.integers(1, 12))
+        docs = [f"d{j}" for j in range(n)]
+        run[f"q{i}"] = dict(zip(docs, (rng.integers(0, kinds, n) / 7).tolist(), strict=True))
+        judged = rng.choice(docs, size=int(rng.integers(1, n + 1)), replace=False)
+        qrels[f"q{i}"] = {d: float(rng.choice([0, 0, 1, 2, 0.5, -1, 3])) for d in judged} | {"x": 1.0}
+    measures = [m @ k for m in ALL for k in ((7, 100) if m.takes_cutoff else (None,))]
+    together = evaluate(qrels, run, measures, oblivious="given")
+    for query in qrels:
+        alone = evaluate({query: qrels[query]}, {query: run[query]}, measures, oblivious="given")
+        for measure in measures:
+            a, b = together.per_query(measure)[query], alone.per_query(measure)[query]
+            for field in ("expected", "minimum", "maximum", "std", "oblivious", "residual"):
+                one, other = getattr(a, field), getattr(b, field)
+                assert one == other or one == pytest.approx(other, rel=1e-12, abs=1e-14), (measure, field)
+
+
+def test_the_spread_of_labels_that_are_nearly_equal():
+    for low, high in ((0.95, 0.9500001), (1000.0, 1000.001), (1e9, 1e9 + 1)):
+        found = evaluate({"q": {"a": low, "b": high}}, {"q": {"a": 1.0, "b": 1.0}}, "DCG@1")["DCG@1"]
+        assert found.std == pytest.approx((high - low) / 2, rel=1e-9)
+
+
 @pytest.mark.parametrize(("oblivious", "order"), [("trec_eval", "desc"), ("docid-asc", "asc"), ("given", "given")])
 def test_the_oblivious_value_is_that_of_the_sorted_list(oblivious, order):
     qrels, run = random_case(1)
@@ -106,6 +134,31 @@ def test_nothing_in_common_shows_ids_of_both():
         evaluate({}, {"q": {"d": 1.0}}, "RR")
     with pytest.raises(InputError, match="run is empty"):
         evaluate({"q": {"d": 1}}, {}, "RR")
+
+
+def test_most_queries_without_a_judged_document_are_pointed_out():
+    qrels = {f"q{i}": {"a": 1} for i in range(5)}
+    run = {f"q{i}": {"a" if i == 0 else "A": 1.0} for i in range(5)}
+    assert any(
+        "In 4 of 5 queries no judged document was retrieved" in note for note in evaluate(qrels, run, "RR").notes
+    )
+    with pytest.raises(InputError, match="no document in common"):
+        evaluate(qrels, {f"q{i}": {"A": 1.0} for i in range(5)}, "RR", judged_only=True)
+
+
+def test_queries_without_a_relevant_document_are_counted_for_each_measure():
+    qrels, run = {"q": {"a": 0.5}, "p": {"a": 1}}, {"q": {"a": 1.0}, "p": {"a": 1.0}}
+    report = evaluate(qrels, run, ["nDCG@5", "P@5", "Judged@5"], no_relevant="skip")
+    assert [len(report.per_query(m)) for m in report.measures] == [2, 1, 1]
+    assert "1 query is without a relevant document for P@5, Judged@5 and left out." in report.notes
+
+
+def test_a_dictionary_that_changes_after_it_was_evaluated():
+    run = {"q": {"a": 1.0, "b": 1.0}}
+    report = evaluate({"q": {"a": 1}}, run, "RR")
+    run["q"]["c"] = 5.0
+    with pytest.raises(InputError, match="changed after it was evaluated"):
+        report.oblivious_by_tool()
 
 
 def test_one_query_whose_relevant_document_was_not_found_is_no_mistake():
@@ -277,6 +330,16 @@ def test_a_float32_reader_makes_ties_of_its_own():
     assert (theirs.expected, theirs.oblivious) == (1.0, 0.5)  # outside [minimum, maximum]: another reading
 
 
+def test_ties_of_a_float32_reader_do_not_accuse_the_order():
+    """Untied in float64 but for one pair: what float32 does to the rest is no order that knows the labels."""
+    qrels = {f"q{i}": {"a": 1} for i in range(30)}
+    run = {f"q{i}": {"b": 1.0, "a": 1.0 + 1e-12, "c": 0.5, "d": 0.5} for i in range(30)}
+    report = evaluate(qrels, run, "RR", oblivious="pytrec_eval")
+    assert report["RR"].bias == -0.5  # beyond [minimum, maximum] of the scores as they are
+    assert report["RR"].z is None  # there is no spread to compare it with
+    assert report._z(tw.RR) == pytest.approx(-math.sqrt(30))  # of the scores as float32, half of all orders do this
+
+
 def test_an_order_that_knows_the_labels_is_pointed_out():
     rng = random.Random(3)
     qrels = {f"q{i}": {f"d{j}": int(j < 3) for j in range(10)} for i in range(40)}
@@ -336,6 +399,12 @@ def test_tie_groups_can_be_evaluated_without_their_run():
     assert from_run["AP"] == from_ties["AP"]
     assert from_ties.provenance.rows is None
     assert evaluate(None, ties, "AP", oblivious="pytrec_eval")["AP"].oblivious is None
+    assert evaluate(None, ties.to_depth(1), "SetR")["SetR"].expected < evaluate(None, ties, "SetR")["SetR"].expected
+    with pytest.raises(InputError, match="other qrels"):
+        evaluate({"q0": {"d00": 1}}, ties, "AP")
+    with pytest.raises(InputError, match="one shard"):
+        part = tw.tie_groups(tw.Qrels.from_dict(qrels), tw.Run.from_dict(run), scores=ties.score)
+        evaluate(None, part, "AP")
     with pytest.raises(InputError, match="Tie groups hold counts"):
         evaluate(None, ties, "AP", score_dtype="float32")
     with pytest.raises(InputError, match="Evaluate the run itself"):
@@ -440,6 +509,19 @@ def test_measures_travel():
         assert pickle.loads(pickle.dumps(measure)) == measure
 
 
+def test_trec_evals_names_without_a_cutoff_take_its_nine():
+    assert [str(m) for m in tw.parse_all("ndcg_cut")][:3] == ["nDCG@5", "nDCG@10", "nDCG@15"]
+    assert len(tw.parse_all("map_cut")) == 9
+
+
+def test_a_measure_of_ours_is_not_replaced():
+    with pytest.raises(MeasureError, match="'AP' is a measure of Tiewise"):
+        tw.measure(type("AP", (tw.Measure,), {}))
+    with pytest.raises(MeasureError, match=r"inherit from tiewise.Measure"):
+        tw.measure(type("Bad", (), {}))
+    assert str(tw.RBP(p=np.float64(0.7))) == "RBP(p=0.7)"
+
+
 def test_labels_beyond_the_scale_are_an_error():
     for name in ("ERR", "nERR", 'RBP(gains="graded", max=2)'):
         with pytest.raises(MeasureError, match="a label of 5 exceeds max="):
@@ -453,6 +535,12 @@ def test_labels_beyond_the_scale_are_an_error():
         ("nDCG@0", "whole number from 1"),
         ("nDCG@-1", "whole number|Unknown"),
         ("nDCG@1.5", "whole number"),
+        ("nDCG@10@5", "one whole number"),
+        ("P@0x10", "whole number"),
+        ("nDCG@99999999999999999999", "whole number"),
+        ("rbp.p=", "no value for p"),
+        ("ERR(max=2000)", "below 1000"),
+        ("P(rel={[1]:2})", "number or a quoted word"),
         ("Rprec@10", "takes no cutoff"),
         ("P(relevance=2)", "no parameter 'relevance'; it takes rel"),
         ("P(2)@5", "parameters have names"),
@@ -482,7 +570,8 @@ def test_names_that_are_no_measure(name, message):
         ("bpref", "Bpref"), ("rbp.p=0.9", "RBP(p=0.9)"), ("rbp.95", "RBP(p=0.95)"), ("RBP", "RBP(p=0.8)"),
         ("err@20", "ERR(max=4)@20"), ("f1@5", "F1@5"), ("F(beta=2)@5", "F(beta=2)@5"), ("set_P", "SetP"),
         ("num_ret", "NumRet"), ("ndcg_burges@5", 'nDCG(gains="exp")@5'), ("P(rel=2.0)@5", "P(rel=2)@5"),
-        ("  nDCG @ 10 ", "nDCG@10"),
+        ("  nDCG @ 10 ", "nDCG@10"), ("nDCG(dcg='exp-log2')@10", 'nDCG(gains="exp")@10'), ("NumRelRet", "NumRelRet"),
+        ("num_rel_ret", "NumRelRet"), ("dcg_burges@5", 'DCG(gains="exp")@5'),
     ],
 )  # fmt: skip
 def test_other_tools_spellings(spelling, canonical):

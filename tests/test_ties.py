@@ -121,10 +121,16 @@ def test_shards_that_cannot_be_merged():
     ranked = with_ranks(left, {"q": {"a": 1}})
     with pytest.raises(InputError, match="one ranking"):
         TieGroups.from_shards(qrels, [ranked], ["rank"])
-    with pytest.raises(InputError, match="no rank column"):
+    with pytest.raises(InputError, match="no rank column of whole numbers"):
         tie_groups(qrels, left, ["rank"])
     with pytest.raises(InputError, match="Unknown tie-break order"):
         tie_groups(qrels, left, ["random"])
+    with pytest.raises(InputError, match="no shards"):
+        TieGroups.from_shards(qrels, [])
+    with pytest.raises(InputError, match="different tie-break orders"):
+        scores = judged_scores(qrels, left)
+        TieGroups.merge([tie_groups(qrels, left, orders, scores=scores) for orders in (["given"], ["docid-asc"])])
+    assert_equal(TieGroups.from_shards(qrels, [{"q": {"a": 1.0}}, right]), TieGroups.from_shards(qrels, [left, right]))
     assert judged_scores(qrels, left).tolist()[0] == 1.0
 
 

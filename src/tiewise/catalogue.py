@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Floats
-from tiewise.engine import Order, Urn, Urns, per
+from tiewise.engine import BLOCK, Order, Urn, Urns, per, row_sum
 from tiewise.errors import MeasureError
 from tiewise.registry import Measure, measure, param
 
@@ -31,6 +31,7 @@ __all__ = [
     "Hits",
     "Judged",
     "NumRel",
+    "NumRelRet",
     "NumRet",
     "P",
     "R",
@@ -53,13 +54,11 @@ class Binary(Measure):
 
 
 class _Hits(Binary):
-    """The number of relevant documents in the first k.
+    """The number of relevant documents in the first k, averaged over queries (NumRelRet adds them up).
 
     >>> Hits.of("(10)1", k=2)
     Hits@2 1.0000
     """
-
-    aliases = ("num_rel_ret",)
 
 
 Hits = measure(_Hits)
@@ -125,7 +124,7 @@ class _F(_Balanced):
     F(beta=2)@1 0.2778 [0.0000, 0.5556]
     """
 
-    beta: float = param(1.0, above=0, shown=True)
+    beta: float = param(1.0, above=0, below=1e100, shown=True)
 
 
 F = measure(_F)
@@ -227,6 +226,21 @@ class _NumRel(Binary):
 NumRel = measure(_NumRel)
 
 
+class _NumRelRet(Binary):
+    """The number of relevant documents retrieved, added up over queries.
+
+    >>> NumRelRet.of("(10)1|1")
+    NumRelRet 2.0000
+    """
+
+    takes_cutoff = False
+    total = True
+    aliases = ("num_rel_ret",)
+
+
+NumRelRet = measure(_NumRelRet)
+
+
 class _Judged(Measure):
     """The share of judged documents among the first k ranks (`norm="cap"`: among those of them that the list has).
 
@@ -238,6 +252,9 @@ class _Judged(Measure):
 
     def gain(self, label: Floats) -> Floats:
         return np.ones_like(label)
+
+    def relevant(self, label: Floats) -> NDArray[np.bool_]:
+        return label >= 1
 
     def key(self, label: Floats) -> Floats:
         return np.ones_like(label)  # a negative label is a judgment too
@@ -321,7 +338,7 @@ class _AP(Binary):
     """
 
     norm: str = param("all", choices=("all", "cap"))
-    aliases = ("map", "map_cut", "average_precision", "avg_precision")
+    aliases = ("map", "average_precision", "avg_precision")
 
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
         return (1.0 + seen) / rank
@@ -334,7 +351,7 @@ class _AP(Binary):
         n, r, i = urn.size, urn.relevant, urn.slot
         a = np.where(urn.within, 1.0 / urn.rank, 0.0)
         beta = (r - 1) / np.maximum(n - 1, 1)  # 0 if the document is alone (Yang et al., Eq. 23, is 0/0 there)
-        mean = r / n * _sum(a * (urn.seen + 1 + beta * i))
+        mean = r / n * row_sum(a * (urn.seen + 1 + beta * i))
         # Taking one constant off all n weights leaves the variance as it is, and less cancels.
         a = np.where(urn.inside == n, np.where(urn.within, a - 1.0 / (urn.start + n), 0.0), a)
         return mean, _ap_variance(a, urn)
@@ -354,12 +371,12 @@ def _ap_variance(a: Floats, urn: Urn) -> Floats:
     after = np.cumsum(a[:, ::-1], axis=1)[:, ::-1] - a
     b = np.where(urn.within, i * a + after, 0.0)
     linear = np.where(urn.within, (urn.seen + 1) * a + (r - 1) / np.maximum(n - 2, 1) * b * (n > 2), 0.0)
-    mean = _sum(linear) / n
-    first = _sum(np.where(urn.within, linear - mean, 0.0) ** 2) + beyond * mean**2
-    total = _sum(i * a) / np.maximum(n - 1, 1)
+    mean = row_sum(linear) / n
+    first = row_sum(np.where(urn.within, linear - mean, 0.0) ** 2) + beyond * mean**2
+    total = row_sum(i * a) / np.maximum(n - 1, 1)
     alpha = np.where(urn.within, b - total, 0.0) / np.maximum(n - 2, 1)
-    squares = _sum(alpha**2) + beyond * (total / np.maximum(n - 2, 1)) ** 2
-    rest = _sum(i * a**2) - (n - 2) * squares - total**2
+    squares = row_sum(alpha**2) + beyond * (total / np.maximum(n - 2, 1)) ** 2
+    rest = row_sum(i * a**2) - (n - 2) * squares - total**2
     pairs = r * (r - 1) * (n - r) * (n - r - 1) / np.maximum(n * (n - 1) * (n - 2) * (n - 3), 1)
     variance = r * (n - r) / np.maximum(n * (n - 1), 1) * first + pairs * rest
     return np.maximum(variance, 0.0)
@@ -390,6 +407,8 @@ class _DCG(_Discounted):
     DCG@2 1.6309 [1.2619, 2.0000]
     """
 
+    aliases = ("dcg_burges:gains='exp'",)
+
 
 DCG = measure(_DCG)
 
@@ -403,7 +422,7 @@ class _nDCG(_Discounted):
     nDCG 0.8100 [0.6697, 0.9502]
     """
 
-    aliases = ("ndcg_cut", "ndcg_burges:gains='exp'")
+    aliases = ("ndcg_burges:gains='exp'",)
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         return _ideal(self, q)
@@ -432,6 +451,9 @@ class _RBP(Binary):
             return np.ones_like(label)
         return _up_to(self.max, label, self) / self.max
 
+    def key(self, label: Floats) -> Floats:
+        return np.ones_like(label) if self.gains == "judged" else label
+
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
         return (1 - self.p) * self.p ** (rank - 1)
 
@@ -448,7 +470,7 @@ RBP = measure(_RBP)
 class _Cascade(Measure):
     """A reader goes down the list and stops at a document with probability gain = (2^label − 1) / 2^max."""
 
-    max: float = param(4, above=0, shown=True)
+    max: float = param(4, above=0, below=1000, shown=True)
 
     def gain(self, label: Floats) -> Floats:
         return _exponential(_up_to(self.max, label, self)) / 2.0**self.max
@@ -464,15 +486,15 @@ class _Cascade(Measure):
         s = urn.slot
         items = urn.size - urn.relevant  # those without a gain are in already: m = 1 for s ≤ items
         m, d = np.where(s <= items, 1.0, 0.0), np.zeros_like(urn.rank)
-        for gain in np.sort(urn.gains, axis=1)[:, ::-1].T[:, :, None]:
-            added, theta = gain > 0, 1 - gain
+        for gain in urn.gains.T[:, :, None]:
+            added, theta = gain != 0, 1 - gain
             m_before, d_before = np.zeros_like(m), np.zeros_like(d)
             m_before[:, 1:], d_before[:, 1:] = m[:, :-1], d[:, :-1]
             total = items + 1
             d = np.where(added, (np.maximum(items - s, 0) * d + s * theta * d_before + gain * m) / total, d)
             m = np.where(added, (np.maximum(total - s, 0) * m + s * theta * m_before) / total, m)
             items = items + added
-        mean = reach * _sum(np.where(urn.within, d / urn.rank, 0.0))
+        mean = reach * row_sum(np.where(urn.within, d / urn.rank, 0.0))
         return mean, reach**2 * _cascade_variance(urn)
 
 
@@ -501,52 +523,72 @@ class _nERR(_Cascade):
 nERR = measure(_nERR)
 
 
-#: Above this cost of a tie group (relevant documents × slots²) the variance of a cascade is left out.
+#: Above this cost in one query (relevant documents × slots², over its tie groups) the variance is left out.
 CASCADE_COST = 2e7
 
 
 def _cascade_variance(urn: Urn) -> Floats:
     """The variance of Σ_s (D_s − D_{s+1}) / rank_s, where D_s = Π(1 − gain) over the first s documents of a group."""
     variance = np.full_like(urn.start, np.nan)
-    for g in np.flatnonzero((urn.relevant * urn.inside**2)[:, 0] <= CASCADE_COST):
-        t = int(urn.inside[g, 0])
-        gains = urn.gains[g][urn.gains[g] > 0]
-        covariance = _cascade_covariance(gains, urn.size[g, 0] - len(gains), t)
-        a = 1.0 / urn.rank[g, :t]
-        b = np.append(a, 0.0) - np.append(0.0, a)  # summed by parts, the statistic is Σ b_s·D_s
-        variance[g] = max(float((np.outer(b, b) * covariance).sum()), 0.0)
-    return variance
+    able = np.flatnonzero(urn.effort[:, 0] <= CASCADE_COST)
+    a = np.where(urn.within, 1.0 / urn.rank, 0.0)
+    none = np.zeros((len(a), 1))
+    b = np.hstack([a, none]) - np.hstack([none, a])  # summed by parts, the statistic is Σ b_s·D_s
+    blanks = (urn.size - urn.relevant)[:, 0]
+    step = max(BLOCK // b.shape[1] ** 2, 1)
+    for some in (able[low : low + step] for low in range(0, len(able), step)):
+        covariance = _cascade_covariance(urn.gains[some], blanks[some], urn.inside[some, 0])
+        t = covariance.shape[1]
+        weight = b[some][:, :t]
+        variance[some, 0] = np.einsum("gs,gsu,gu->g", weight, covariance, weight)
+    return np.maximum(variance, 0.0)
 
 
-def _cascade_covariance(gains: Floats, blanks: float, t: int) -> Floats:
-    """Cov(D_s, D_u) for s, u = 0..t in a group of documents with these gains and `blanks` without one.
+def _cascade_covariance(gains: Floats, blanks: Floats, inside: Floats) -> Floats:
+    """Cov(D_s, D_u) for s, u = 0..t in groups of documents with these gains and `blanks` without one.
 
     For s ≤ u, D_s is a product over a random set A of s documents, D_u over A and a set B of v = u − s others.
     Documents are added one by one; each falls into A, into B, or into neither. What is followed is 1 − D, so that small
     gains do not drown in 1: `dd`, `cd`, `dc` and `cc` are the means of D_s·D_u, (1−D_s)·D_u, D_s·(1−D_u) and
-    (1−D_s)·(1−D_u).
+    (1−D_s)·(1−D_u) (theory.md, Eqs. 12 and 13).
     """
-    s, v = np.arange(t + 1.0)[:, None], np.arange(t + 1.0)[None, :]
-    dd = np.where(s + v <= blanks, 1.0, 0.0)
+    t = int(inside.max())
+    s, v = np.arange(t + 1.0)[None, :, None], np.arange(t + 1.0)[None, None, :]
+    items = blanks[:, None, None].copy()
+    dd = np.where(s + v <= items, 1.0, 0.0)
     cd, dc, cc = np.zeros_like(dd), np.zeros_like(dd), np.zeros_like(dd)
 
     def into_a(mean: Floats) -> Floats:
-        return np.vstack([np.zeros((1, t + 1)), mean[:-1]])
+        moved = np.zeros_like(mean)
+        moved[:, 1:] = mean[:, :-1]
+        return moved
 
     def into_b(mean: Floats) -> Floats:
-        return np.hstack([np.zeros((t + 1, 1)), mean[:, :-1]])
+        moved = np.zeros_like(mean)
+        moved[:, :, 1:] = mean[:, :, :-1]
+        return moved
 
-    for items, gain in enumerate(gains, start=int(blanks)):
-        keep, a, b = np.maximum(items + 1 - s - v, 0) / (items + 1), s / (items + 1), v / (items + 1)
-        theta = 1 - gain
-        cc = keep * cc + b * into_b(cc + gain * cd) + a * into_a(cc + gain * (cd + dc) + gain**2 * dd)
-        cd = keep * cd + theta * (b * into_b(cd) + a * into_a(cd + gain * dd))
-        dc = keep * dc + b * into_b(dc + gain * dd) + theta * a * into_a(dc + gain * dd)
-        dd = keep * dd + theta * (b * into_b(dd) + theta * a * into_a(dd))
-    lost = dc[0]  # the mean of 1 − D_u
+    for column in gains.T:
+        added = column != 0
+        if not added.all():  # the groups that are full are done
+            live = np.flatnonzero(added)
+            if not len(live):
+                break
+        else:
+            live = np.arange(len(added))
+        gain = column[live][:, None, None]
+        more, theta = items[live] + 1, 1 - gain
+        keep, a, b = np.maximum(more - s - v, 0) / more, s / more, v / more
+        d2, c1, c2, c0 = dd[live], cd[live], dc[live], cc[live]
+        cc[live] = keep * c0 + b * into_b(c0 + gain * c1) + a * into_a(c0 + gain * (c1 + c2) + gain**2 * d2)
+        cd[live] = keep * c1 + theta * (b * into_b(c1) + a * into_a(c1 + gain * d2))
+        dc[live] = keep * c2 + b * into_b(c2 + gain * d2) + theta * a * into_a(c2 + gain * d2)
+        dd[live] = keep * d2 + theta * (b * into_b(d2) + theta * a * into_a(d2))
+        items[live] = more
+    lost = dc[:, 0]  # the mean of 1 − D_u
     i, j = np.triu_indices(t + 1)
-    covariance = np.zeros((t + 1, t + 1))
-    covariance[i, j] = covariance[j, i] = cc[i, j - i] - lost[i] * lost[j]
+    covariance = np.zeros_like(dd)
+    covariance[:, i, j] = covariance[:, j, i] = cc[:, i, j - i] - lost[:, i] * lost[:, j]
     return covariance
 
 
@@ -591,8 +633,8 @@ class _Bpref(Binary):
         there = h <= b
         wide = np.broadcast_to(relevant, there.shape), np.broadcast_to(other, there.shape)
         f = np.where(there, self._preference(urn.above(flags) + h, *wide), 0.0)
-        mean = _sum(f) / (b + 1)
-        squares = _sum(np.where(there, f - mean, 0.0) ** 2)
+        mean = row_sum(f) / (b + 1)
+        squares = row_sum(np.where(there, f - mean, 0.0) ** 2)
         return r * mean, r * squares / (b + 1) * (1 + (r - 1) / (b + 2))
 
 
@@ -633,13 +675,10 @@ AUC = measure(_AUC)
 # -- parts ----------------------------------------------------------------------------------------------------
 
 
-def _sum(values: Floats) -> Floats:
-    total: Floats = values.sum(axis=1, keepdims=True)
-    return total
-
-
 def _exponential(label: Floats) -> Floats:
     """2^label − 1, precise for small fractional labels too."""
+    if label.size and label.max() > 1000:
+        raise MeasureError(f"A label of {label.max():g} is too large for a gain of 2^label − 1. Use linear gains.")
     return np.where(label == np.floor(label), 2.0**label - 1, np.expm1(label * np.log(2.0)))
 
 

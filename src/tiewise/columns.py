@@ -5,11 +5,13 @@ What enters Tiewise from memory passes here once and is checked here.
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,14 @@ from tiewise.errors import InputError, MissingExtraError
 __all__ = [
     "Codes",
     "Floats",
-    "check_number",
     "data_frame",
     "descending",
     "encode",
     "frame_columns",
+    "frozen",
     "identifier",
     "need",
+    "number_problem",
     "numbers",
     "positions",
     "project",
@@ -44,7 +47,10 @@ def identifier(value: object, what: str) -> str:
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         return str(int(value))
     if isinstance(value, bytes):
-        return value.decode()
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise InputError(f"The {what} id {value!r} is not UTF-8.") from None
     raise InputError(f"The {what} id {value!r} is a {type(value).__name__}. Ids are text or integers.")
 
 
@@ -57,6 +63,7 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     values = _host(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
+        values = values.astype(np.int64) if high < 2**63 else values
         if high - low > 8 * len(values) + 1024:
             distinct, codes = np.unique(values, return_inverse=True)
             return codes, [str(value) for value in distinct.tolist()]
@@ -81,8 +88,10 @@ def numbers(values: Any, what: str) -> Floats:
             f"An integer {what} beyond 2**53 has no exact float64, so distinct {what}s would tie. Scale them."
         )
     if array.dtype.kind in "OUSM":
-        for row, value in enumerate(array.tolist()):
-            check_number(value, f"row {row}", what)
+        problems = (number_problem(value, f"row {row}", what) for row, value in enumerate(array.tolist()))
+        found = list(islice(filter(None, problems), 10))
+        if found:
+            raise InputError(*found)
     return array.astype(np.float64)
 
 
@@ -101,10 +110,11 @@ def project(values: Floats, dtype: str) -> Floats:
         finite = np.isfinite(values)
         rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)
         return np.where(finite, rounded, bits).astype(np.uint32).view(np.float32).astype(np.float64)
-    if dtype.startswith("decimal:") and dtype[8:].isdigit():
-        return np.round(values, int(dtype[8:]))
+    decimals = re.fullmatch(r"decimal:([0-9]|1[0-5])", str(dtype))
+    if decimals:
+        return np.round(values, int(decimals[1]))
     raise InputError(
-        f"Unknown score_dtype {dtype!r}. Use 'float32', 'float16', 'bfloat16' or 'decimal:n' (n decimals)."
+        f"Unknown score_dtype {dtype!r}. Use 'float32', 'float16', 'bfloat16' or 'decimal:n' (n decimals, at most 15)."
     )
 
 
@@ -173,12 +183,24 @@ def _host(values: Any) -> Any:
     return values
 
 
-def check_number(value: object, where: str, what: str) -> None:
-    """Raise if a value is no number, or an integer that float64 cannot hold."""
-    if isinstance(value, str) or not hasattr(value, "__float__"):
-        raise InputError(f"{where}: {what} {value!r} is no number.")
-    if isinstance(value, (int, np.integer)) and (abs(int(value)) >= 2**1023 or int(float(value)) != int(value)):
-        raise InputError(
-            f"{where}: {what} {value} is an integer without an exact float64 (beyond 2**53), so distinct "
-            f"{what}s would tie. Scale them."
+def number_problem(value: object, where: str, what: str) -> str | None:
+    """What is wrong with a value that should be a number, if anything is."""
+    try:
+        number = float("text" if isinstance(value, (str, bytes)) else value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return f"{where}: {what} {value!r} is no number."
+    except OverflowError:
+        number = math.inf
+    if isinstance(value, (int, np.integer)) and (math.isinf(number) or int(number) != int(value)):
+        return (
+            f"{where}: {what} {value} is an integer without an exact float64 (beyond 2**53), so distinct {what}s would "
+            "tie. Scale them."
         )
+    return None
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, seen so that it cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

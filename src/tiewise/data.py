@@ -7,13 +7,11 @@ tie is and how it is broken is decided in `tiewise.ties` alone.
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,12 +20,13 @@ from numpy.typing import NDArray
 from tiewise.columns import (
     Codes,
     Floats,
-    check_number,
     data_frame,
     descending,
     encode,
     frame_columns,
+    frozen,
     identifier,
+    number_problem,
     numbers,
     positions,
     project,
@@ -135,6 +134,11 @@ class Table(Lists):
         document can stand twice in a query, so that this need not be checked.
         """
         query, doc = np.asarray(query, dtype=np.int64), np.asarray(doc)
+        for name, column in columns.items():
+            if name == "rank" and column is not None:
+                columns[name] = np.asarray(column)
+                if columns[name].shape != query.shape:
+                    raise InputError(f"{len(columns[name])} ranks for {len(query)} rows. Give one for every row.")
         value = np.asarray(value, dtype=np.float64)
 
         def row_of(row: int) -> Row:
@@ -212,6 +216,11 @@ class Table(Lists):
         return cls.from_columns(list(queries), list(docs), list(values))
 
     # -- doors out ----------------------------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        for name, column in vars(self).items():
+            if isinstance(column, np.ndarray):  # frozen: a view that cannot be written through
+                object.__setattr__(self, name, frozen(column))
 
     def __repr__(self) -> str:
         queries, rows = len(self.queries), len(self)
@@ -336,7 +345,7 @@ class Run(Table):
         return score, rows
 
     def judged_only(self, qrels: Qrels) -> Run:
-        """The run without its unjudged documents (a condensed list); negative labels count as unjudged, as in trec_eval."""
+        """The run without its unjudged documents (a condensed list), nor those of a negative label, as trec_eval -J."""
         places = positions(self.query_index, qrels.queries)
         _, rows = self.find(qrels, places)
         return self.where(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
@@ -380,7 +389,7 @@ class MappedRun(Lists):
     def __init__(self, table: Mapping[str, Mapping[str, float]]):
         _check_mapping(Run, table)
         self._table = table
-        self._dtype: str | None = None
+        self._dtypes: tuple[str, ...] = ()
         self.queries = tuple(table)
         lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
         self.offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -390,8 +399,8 @@ class MappedRun(Lists):
     @staticmethod
     def serves(table: Mapping[Any, Any]) -> bool:
         """Whether the ids of a mapping are text already, so that they can be looked up as they are."""
-        return all(type(query) is str for query in table) and all(
-            type(next(iter(docs), "")) is str for docs in table.values() if isinstance(docs, Mapping)
+        return set(map(type, table)) <= {str} and all(
+            set(map(type, docs)) <= {str} for docs in table.values() if isinstance(docs, Mapping)
         )
 
     def _row(self, row: int) -> Row:
@@ -407,14 +416,24 @@ class MappedRun(Lists):
             get = self._table.get(query, nothing).get
             low, high = offsets[i], offsets[i + 1]
             score[low:high] = [get(doc, np.nan) for doc in docs[low:high]]
-        return score if self._dtype is None else project(score, self._dtype), None
+        for dtype in self._dtypes:
+            score = project(score, dtype)
+        return score, None
 
     def projected(self, dtype: str) -> MappedRun:
         """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
-        run = copy(self)
-        vars(run).pop("descending", None)
-        run._dtype, run.value = dtype, project(self.value, dtype)
+        run = MappedRun.__new__(MappedRun)
+        run._table, run.queries, run.offsets = self._table, self.queries, self.offsets
+        run._dtypes, run.value = (*self._dtypes, dtype), project(self.value, dtype)
         return run
+
+    def check_unchanged(self) -> None:
+        """Raise if the user's dictionary is no longer the one that was read first."""
+        now = MappedRun(self._table)
+        for dtype in self._dtypes:
+            now = now.projected(dtype)
+        if now.queries != self.queries or not np.array_equal(now.value, self.value):
+            raise InputError("The run's dictionary was changed after it was evaluated. Evaluate it again.")
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
         """The document ids of some rows."""
@@ -431,7 +450,9 @@ class MappedRun(Lists):
     def to_run(self) -> Run:
         """The same run with coded ids."""
         run = Run.from_dict(self._table)
-        return run if self._dtype is None else run.projected(self._dtype)
+        for dtype in self._dtypes:
+            run = run.projected(dtype)
+        return run
 
 
 def _pick(cls: type[Table], columns: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -459,13 +480,23 @@ def _mapped_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -
         for docs in table.values():
             values.extend(docs.values())
     except (TypeError, ValueError, OverflowError):
-        values = array("d", [math.inf])
+        _check_each(cls, table)
+        raise
     column = np.frombuffer(values) if values else np.zeros(0)
     if (np.abs(column) >= 2**53).any():  # one of them may be an integer that float64 cannot hold
-        for query, docs in table.items():
-            for doc, value in docs.items():
-                check_number(value, f"query {query!r}, document {doc!r}", cls.value_names[0])
+        _check_each(cls, table)
     return column
+
+
+def _check_each(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> None:
+    problems = (
+        number_problem(value, f"query {query!r}, document {doc!r}", cls.value_names[0])
+        for query, docs in table.items()
+        for doc, value in docs.items()
+    )
+    found = list(islice(filter(None, problems), 10))
+    if found:
+        raise InputError(*found)
 
 
 def _check_numbers(

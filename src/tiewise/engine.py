@@ -30,7 +30,7 @@ from tiewise.ties import TieGroups
 if TYPE_CHECKING:
     from tiewise.registry import Measure
 
-__all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "value"]
+__all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "per", "row_sum", "value"]
 
 #: How many numbers a block of tie groups may hold.
 BLOCK = 1 << 20
@@ -177,17 +177,22 @@ class Urns:
 
     def blocks(self, gain: Floats, groups: Codes, inside: Codes) -> Iterator[Urn]:
         """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
-        order = np.argsort(inside, kind="stable")
-        groups, inside = groups[order], inside[order]
-        counts = {"relevant": self.in_group(gain != 0), "gain": self.in_group(gain), "square": self.in_group(gain**2)}
-        counts["seen"] = self.above_group(counts["relevant"])
-        low = 0
-        while low < len(groups):
-            width = max(int(inside[low]), 16) * 2
-            high = low + int(np.searchsorted(inside[low : low + max(BLOCK // width, 1)], width, side="right"))
-            high = max(high, low + 1)
-            yield Urn(self, groups[low:high], inside[low:high], gain, counts)
-            low = high
+        total, relevant = self.in_group(gain), self.in_group(gain != 0)
+        mean = total / self.group_size
+        unjudged = self.group_size - self.held
+        squares = self.in_group((gain - mean[self.group]) ** 2) + unjudged * mean**2
+        effort = sums(self.group_query[groups], relevant[groups] * inside.astype(np.float64) ** 2, self.n_queries)
+        counts = {
+            "relevant": relevant,
+            "seen": self.above_group(relevant),
+            "gain": total,
+            "squares": squares,
+            "effort": effort[self.group_query],
+        }
+        # Slots and gains are the two ways in which a block can be wide.
+        wide = np.maximum(inside, relevant[groups].astype(np.int64))
+        for some in _alike(wide):
+            yield Urn(self, groups[some], inside[some], gain, counts)
 
 
 class Urn:
@@ -201,9 +206,8 @@ class Urn:
         self.relevant = self._column(counts["relevant"])  #: documents in it with a gain
         self.seen = self._column(counts["seen"])  #: documents above it with a gain
         self.gain = self._column(counts["gain"])  #: sum of gains
-        mean = self.gain / self.size
-        #: the sum of squared deviations of the gains, unjudged documents at 0
-        self.gain_ss = np.maximum(self._column(counts["square"]) - self.gain * mean, 0.0)
+        self.gain_ss = self._column(counts["squares"])  #: squared deviations of the gains, unjudged documents at 0
+        self.effort = self._column(counts["effort"])  #: relevant × inside², over all groups of the query
         self.slot = np.arange(int(inside.max()), dtype=np.float64)[None, :]  #: 0, 1, … inside the group
         self.rank = self.start + 1 + self.slot
         self.within = self.slot < self.inside  #: whether a slot exists and lies within the cutoff
@@ -238,11 +242,14 @@ class Urn:
 
     @cached_property
     def gains(self) -> Floats:
-        """The gains in each group, padded with zeros, (n_groups, most judged in a group)."""
-        held = self.urns.held[self.groups]
-        rows = self.urns.first[self.groups][:, None] + np.arange(held.max())
-        there = np.arange(held.max()) < held[:, None]
-        gains: Floats = np.where(there, self._gain[np.where(there, rows, 0)], 0.0)
+        """The gains in each group, zeros at the end, (n_groups, most documents with a gain in a group)."""
+        place = np.full(len(self.urns.first), -1)
+        place[self.groups] = np.arange(len(self.groups))
+        rows = np.flatnonzero((place[self.urns.group] >= 0) & (self._gain != 0))  # by group
+        owner = place[self.urns.group[rows]]
+        first = _at_head(owner, np.arange(len(rows)))
+        gains = np.zeros((len(self.groups), int(self.relevant.max())))
+        gains[owner, np.arange(len(rows)) - first] = self._gain[rows]
         return gains
 
 
@@ -305,9 +312,9 @@ def moments(measure: Measure, urn: Urn) -> tuple[Floats, Floats]:
     if measure.uses_seen:
         return _seen_expectation(measure, urn), np.full_like(urn.start, np.nan)
     weight = np.where(urn.within, measure.payoff(urn.rank, urn.rank), 0.0)
-    total = _sum(weight)
+    total = row_sum(weight)
     mean = total / urn.size
-    squares = _sum(np.where(urn.within, weight - mean, 0.0) ** 2) + (urn.size - urn.inside) * mean**2
+    squares = row_sum(np.where(urn.within, weight - mean, 0.0) ** 2) + (urn.size - urn.inside) * mean**2
     return urn.gain / urn.size * total, squares * urn.gain_ss / np.maximum(urn.size - 1, 1)
 
 
@@ -319,7 +326,7 @@ def _seen_expectation(measure: Measure, urn: Urn) -> Floats:
     total = np.zeros_like(urn.start)
     for j in range(urn.slot.shape[1]):
         payoff = measure.payoff(np.broadcast_to(urn.rank[:, j : j + 1], chance.shape), urn.seen + h)
-        total += np.where(urn.within[:, j : j + 1], _sum(chance * np.where(chance > 0, payoff, 0.0)), 0.0)
+        total += np.where(urn.within[:, j : j + 1], row_sum(chance * np.where(chance > 0, payoff, 0.0)), 0.0)
         left = np.maximum(others - j, 1)  # one more of the others is drawn
         miss = np.clip((others - hits - (j - h)) / left, 0.0, 1.0)
         hit = np.clip((hits - h) / left, 0.0, 1.0)
@@ -387,7 +394,8 @@ def _check_depth(measure: Measure, urns: Urns) -> None:
         )
 
 
-def _sum(values: Floats) -> Floats:
+def row_sum(values: Floats) -> Floats:
+    """The sum of each row of a block, as a column."""
     total: Floats = values.sum(axis=1, keepdims=True)
     return total
 
@@ -406,14 +414,22 @@ def _at_head(segment: Codes, values: NDArray[Any]) -> NDArray[Any]:
 def _padded(lengths: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:
     """Segments of a flat array as matrices of row numbers, with a mask; segments of like length together."""
     starts = np.cumsum(lengths) - lengths
-    order = np.argsort(lengths, kind="stable")
-    low = int(np.searchsorted(lengths[order], 1))
+    held = np.flatnonzero(lengths)
+    for some in _alike(lengths[held]):
+        segments = held[some]
+        column = np.arange(int(lengths[segments].max()))
+        there = column < lengths[segments][:, None]
+        yield starts[segments][:, None] + np.where(there, column, 0), there
+
+
+def _alike(widths: Codes) -> Iterator[Codes]:
+    """Indices in blocks of like width: at most twice the narrowest, and at most BLOCK numbers in a block."""
+    order = np.argsort(widths, kind="stable")
+    ascending = widths[order]
+    low = 0
     while low < len(order):
-        width = max(int(lengths[order[low]]), 16) * 2
-        high = low + int(np.searchsorted(lengths[order[low : low + max(BLOCK // width, 1)]], width, side="right"))
+        width = max(int(ascending[low]), 16) * 2
+        high = low + int(np.searchsorted(ascending[low : low + max(BLOCK // width, 1)], width, side="right"))
         high = max(high, low + 1)
-        some = order[low:high]
-        column = np.arange(int(lengths[some].max()))
-        held = column < lengths[some][:, None]
-        yield np.where(held, starts[some][:, None] + column, starts[some][:, None]), held
+        yield order[low:high]
         low = high

@@ -43,7 +43,8 @@ def evaluate(
     `Run`; a run may also be `TieGroups`.
 
     - `oblivious`: the order whose value stands beside the expectation: the name of a tool, or ``"given"``,
-      ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none.
+      ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none. A tool that does not have
+      a measure lends its usual order.
     - `missing`: judged queries that the run does not have score 0 (``"zero"``), are left out (``"skip"``), or are an
       ``"error"``. `no_relevant`: the same for queries without a relevant document.
     - `score_dtype`: read scores as ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"decimal:3"`` first.
@@ -62,8 +63,10 @@ def evaluate(
     chosen = parse_all(measures)
     if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
         raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
-    if depth is not None and depth < 1:
-        raise InputError(f"depth is a number of ranks from 1 on, not {depth}.")
+    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
+        raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
+    if not isinstance(oblivious, (str, type(None))) or not isinstance(score_dtype, (str, type(None))):
+        raise InputError("oblivious and score_dtype are names, or None.")
     options = {
         "oblivious": oblivious,
         "missing": missing,
@@ -103,14 +106,17 @@ def _measured(measure: Measure, readings: Readings, rule: Rule | None, complete:
 
 
 def _cut(measure: Measure, readings: Readings, expected: Floats) -> tuple[Floats, Floats] | None:
-    """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been."""
+    """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been.
+
+    Worst if that group goes on without end; best if the judged documents that were not retrieved are in it, as many of
+    the best ones as help. Exact for measures that are linear in the gain, or know only one.
+    """
     looked = readings.looked_into(measure)
-    if not looked.any() or not measure.takes_depth or measure.total:
+    if not looked.any():
         return None
-    longest, joined = readings.continued
-    lower = engine.expected(measure, longest)[0]
-    upper = np.maximum.reduce([expected, *(engine.expected(measure, urns)[0] for urns in joined)])
-    return np.where(looked, np.minimum(lower, expected), expected), np.where(looked, upper, expected)
+    lower = np.minimum(engine.expected(measure, readings.endless)[0], expected)
+    upper = np.maximum(engine.expected(measure, readings.joined(measure))[0], expected)
+    return np.where(looked, lower, expected), np.where(looked, upper, expected)
 
 
 def _kept(measure: Measure, readings: Readings, missing: str, no_relevant: str) -> NDArray[np.bool_]:
@@ -118,5 +124,5 @@ def _kept(measure: Measure, readings: Readings, missing: str, no_relevant: str) 
     if missing == "skip":
         kept &= readings.ties.present
     if no_relevant == "skip":
-        kept &= readings.urns("float64").relevant(measure) > 0
+        kept &= readings.has_relevant(measure)
     return kept

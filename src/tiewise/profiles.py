@@ -85,7 +85,7 @@ def _in_trec_eval(measure: Measure) -> bool:
         return measure.cutoff is None
     if _is(measure, c.P, c.R, c.Success):
         return measure.cutoff is not None
-    return _is(measure, c.Rprec, c.Bpref, c.SetP, c.SetR, c.NumRet, c.NumRel)
+    return _is(measure, c.Rprec, c.Bpref, c.SetP, c.SetR, c.NumRet, c.NumRel, c.NumRelRet)
 
 
 def _trec_eval(measure: Measure) -> Rule | None:
@@ -148,7 +148,12 @@ def _trm(measure: Measure) -> Rule | None:
         return None
     if _is(measure, c.P, c.F1):
         return Rule(None, why="beyond a list's end it divides by the list's length, but not the expectation")
-    return Rule("given", measure=_binary(measure), retrieved_only=True)
+    return Rule(
+        "given",
+        measure=_binary(measure),
+        retrieved_only=True,
+        why="relevant documents that were not retrieved are unknown to it",
+    )
 
 
 def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule | None]]:

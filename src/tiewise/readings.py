@@ -37,8 +37,12 @@ class Readings:
         if isinstance(run, TieGroups):
             if score_dtype or judged_only:
                 raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
+            if run.owned is not None:
+                raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
+            if qrels is not None and tuple(as_qrels(qrels)) != tuple(run.qrels):
+                raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
             self.qrels = run.qrels
-            self._urns["float64"] = engine.Urns(run.to_depth(depth))
+            self._urns["float64"] = engine.Urns(run if depth is None else run.to_depth(depth))
             return
         self.qrels = as_qrels(qrels)
         self.run = as_run(run)
@@ -47,7 +51,7 @@ class Readings:
             self._whole = self.run
             self.run = (self.run.to_run() if isinstance(self.run, MappedRun) else self.run).judged_only(self.qrels)
         self.unprojected = self.run
-        if score_dtype:
+        if score_dtype is not None:
             self.run = self.run.projected(score_dtype)
             self._whole = self._whole and self._whole.projected(score_dtype)
 
@@ -61,27 +65,29 @@ class Readings:
         have = self._urns.get(dtype)
         wanted = set(orders)
         if self.run is not None and (have is None or not wanted <= set(have.ties.before)):
+            if self._urns and isinstance(self.run, MappedRun):
+                self.run.check_unchanged()  # the dictionary is the user's
             run = self.run if dtype == "float64" else self.run.projected(dtype)
             known = set(have.ties.before) if have else set()
             ties = tie_groups(self.qrels, run, sorted(wanted | known))
-            _check_found(self.qrels, run, ties)
-            if self._whole is not None:
-                ties = ties.condensed_from(tie_groups(self.qrels, self._whole, ()))
+            if self._whole is None:
+                _check_found(self.qrels, run, ties)
+            else:
+                whole = tie_groups(self.qrels, self._whole, ())
+                _check_found(self.qrels, self._whole, whole)
+                ties = ties.condensed_from(whole)
             self._urns[dtype] = have = engine.Urns(ties.to_depth(self.depth))
         assert have is not None
         return have
 
     @cached_property
-    def continued(self) -> tuple[engine.Urns, list[engine.Urns]]:
-        """The lists as they could go on if they were cut inside their last tie group.
+    def endless(self) -> engine.Urns:
+        """The lists as they would be if the last tie group of those that may have been cut went on without end."""
+        return engine.Urns(self.ties.without_last_group())
 
-        It does worst if that group goes on without end; best if relevant documents that were not retrieved are in it,
-        as many of the best ones as help: those of the highest label, of the two highest, and so on.
-        """
-        ties = self.ties
-        joining = (ties.size == 0) & ties.open_ended[ties.qrels.query] & (ties.qrels.label > 0)
-        labels = np.unique(ties.qrels.label[joining])[::-1]
-        return engine.Urns(ties.without_last_group()), [engine.Urns(ties.with_joined(label)) for label in labels]
+    def joined(self, measure: Measure) -> engine.Urns:
+        """The lists with the judged documents in their last tie group that were not retrieved, if they help."""
+        return engine.Urns(self.ties.with_joined(measure.gain(self.qrels.label)))
 
     def count(self, rules: Iterable[Rule]) -> None:
         """Count for all the orders that some rules need, each reading of the scores once."""
@@ -91,9 +97,15 @@ class Readings:
         for dtype in {rule.dtype for rule in rules} - {"float64"}:
             self.urns(dtype, {rule.order for rule in rules if rule.dtype == dtype and rule.order})
 
+    def has_relevant(self, measure: Measure) -> NDArray[np.bool_]:
+        """Whether a query has a relevant document for a measure, retrieved or not, (n_queries,)."""
+        return self.urns("float64").judged(measure.relevant(self.qrels.label)) > 0
+
     def looked_into(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may have been cut there, (n_queries,)."""
         urns, ties = self.urns("float64"), self.ties
+        if measure.total or not measure.takes_depth:
+            return np.zeros(len(ties.length), dtype=bool)
         return ties.open_ended & (measure.depth(urns) > ties.length - ties.floor_size)
 
     def in_order(self, measure: Measure, rule: Rule) -> Floats | None:

@@ -101,6 +101,10 @@ class Measure:
         relevant: Floats = ((label >= getattr(self, "rel", 1)) & (label >= 0)).astype(np.float64)
         return relevant
 
+    def relevant(self, label: Floats) -> NDArray[np.bool_]:
+        """Which documents are relevant, for queries that have none. Here: those with a gain."""
+        return self.gain(label) > 0
+
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
         """What a gain counts at a rank when `seen` documents with a gain stand above it. Here: 1."""
         return np.ones_like(rank)
@@ -149,7 +153,7 @@ class Measure:
         if cutoff is not None:
             if not self.takes_cutoff:
                 raise MeasureError(f"{self.stem} takes no cutoff: it looks at the whole list.")
-            if not isinstance(cutoff, (int, np.integer)) or isinstance(cutoff, bool) or cutoff < 1:
+            if not isinstance(cutoff, (int, np.integer)) or isinstance(cutoff, bool) or not 1 <= cutoff <= 2**53:
                 raise MeasureError(f"A cutoff is a whole number from 1 on, not {cutoff!r}.")
             cutoff = int(cutoff)
         for name, value in params.items():
@@ -157,7 +161,8 @@ class Measure:
                 takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
-        vars(self).update(params, cutoff=cutoff)
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
+        vars(self).update(plain, cutoff=cutoff)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"A measure does not change. Make another one: {self.stem}({name}=…)")
@@ -252,6 +257,11 @@ def measure(cls: type[M]) -> M:
     True
     >>> _ = _registry.pop("Fade")
     """
+    if not (isinstance(cls, type) and issubclass(cls, Measure)):
+        raise MeasureError(f"{getattr(cls, '__name__', cls)} is no measure: let it inherit from tiewise.Measure.")
+    known = _registry.get(cls.__name__.lstrip("_"))
+    if known is not None and type(known).__module__ == "tiewise.catalogue":
+        raise MeasureError(f"'{known}' is a measure of Tiewise. Call yours something else.")
     plain: Any = cls.payoff
     asked = inspect.signature(plain).parameters
     cls.uses_seen = "seen" in asked and plain is not Measure.payoff
@@ -301,11 +311,21 @@ def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     if isinstance(names, Measure):
         return [names]
     if not isinstance(names, str):
-        return list(dict.fromkeys(one for name in names for one in parse_all(name)))
+        if not isinstance(names, Iterable) or isinstance(names, bytes):
+            raise MeasureError(f"{names!r} is no measure. Give names such as 'nDCG@10', or measures.")
+        found = list(dict.fromkeys(one for name in names for one in parse_all(name)))
+        if not found:
+            raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
+        return found
     words = split_names(names)
     if not words:
         raise MeasureError("An empty measure name. `tiewise measures` lists them.")
     return list(dict.fromkeys(one for word in words for one in _parse_word(word)))
+
+
+#: trec_eval's measures that are nothing without a cutoff, and the cutoffs that it takes where none is given.
+TREC_CUTS = {"ndcg_cut": "nDCG", "map_cut": "AP"}
+TREC_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
 
 # -- spelling -------------------------------------------------------------------------------------------------
@@ -333,6 +353,11 @@ def _parse_word(word: str) -> list[Measure]:
         return [one(rel=int(level[2])) for one in _parse_word(level[1])]
     if plain.lower() in _aliases:
         return [_resolve(plain, word)]
+    if plain.lower() in TREC_CUTS:
+        return [_resolve(TREC_CUTS[plain.lower()], word) @ cutoff for cutoff in TREC_CUTOFFS]
+    at = re.search(r"@([^()]*)$", plain)
+    if at and not (at[1].isascii() and at[1].isdecimal()):
+        raise MeasureError(f"'{word}': a cutoff is one whole number from 1 on, as in nDCG@10.")
     try:
         return [_from_ast(ast.parse(plain, mode="eval").body, word)]
     except SyntaxError:
@@ -350,7 +375,10 @@ def _from_ast(node: ast.expr, word: str) -> Measure:
         case ast.BinOp(left=left, op=ast.MatMult()):
             raise MeasureError(f"'{word}': a cutoff is a whole number from 1 on.")
         case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
-            return _resolve(name, word)(**{str(one.arg): _literal(one.value, word) for one in keywords})
+            given = {str(one.arg): _literal(one.value, word) for one in keywords}
+            if given.get("dcg") in ("log2", "exp-log2"):  # ir_measures
+                given["gains"] = {"log2": "linear", "exp-log2": "exp"}[given.pop("dcg")]
+            return _resolve(name, word)(**given)
         case ast.Call(func=ast.Name(id=name)):
             raise MeasureError(f"'{word}': parameters have names, as in P(rel=2).")
         case ast.Name(id=name):
@@ -368,8 +396,10 @@ def _resolve(name: str, word: str) -> Measure:
         canonical, _, params = known.partition(":")
         found = _registry[canonical]
         return _with_argument(found, params, word) if params else found
+    if name.lower() in TREC_CUTS:  # with its cutoff after a dot
+        return _resolve(TREC_CUTS[name.lower()], word)
     cut = re.fullmatch(r"(.+?)(?:_at)?_(\d+)", name)  # MTEB: ndcg_at_10; trec_eval prints ndcg_cut_10
-    if cut and cut[1].lower() in _aliases:
+    if cut and cut[1].lower() in (_aliases | TREC_CUTS):
         return _resolve(cut[1], word) @ int(cut[2])
     raise _unknown(word)
 
@@ -377,7 +407,10 @@ def _resolve(name: str, word: str) -> Measure:
 def _with_argument(found: Measure, text: str, word: str) -> Measure:
     name, equals, value = text.partition("=")
     if equals:
-        return found(**{name: _literal(ast.parse(value, mode="eval").body, word)})
+        try:
+            return found(**{name: _literal(ast.parse(value, mode="eval").body, word)})
+        except SyntaxError:
+            raise MeasureError(f"'{word}': '{value}' is no value for {name}.") from None
     if not text.isdecimal():
         raise MeasureError(f"'{word}': '{text}' is neither a cutoff nor a parameter.")
     if "p" in found.params:
@@ -388,14 +421,14 @@ def _with_argument(found: Measure, text: str, word: str) -> Measure:
 def _literal(node: ast.expr, word: str) -> Any:
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, MemoryError, RecursionError):
         raise MeasureError(f"'{word}': a parameter is a number or a quoted word.") from None
 
 
 def _unknown(word: str) -> MeasureError:
     stem, at, tail = word.partition("@")
     names = {alias: alias for alias in _aliases} | {name.lower(): name for name in _registry}
-    close = difflib.get_close_matches(stem.lower(), names, 1, 0.5)
+    close = difflib.get_close_matches(stem.lower(), names, 1, 0.6) if len(stem) > 1 else []
     hint = f" Did you mean '{names[close[0]]}{at}{tail}'?" if close else ""
     return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from tiewise import engine
 from tiewise._version import __version__
 from tiewise.columns import data_frame, need
 from tiewise.data import MappedRun, Qrels, Run
-from tiewise.errors import InputError
+from tiewise.errors import InputError, MeasureError
 from tiewise.estimate import Estimate, Estimates
-from tiewise.profiles import TOOLS, Tool
+from tiewise.profiles import TOOLS, Tool, rule_for
 from tiewise.readings import Readings
 from tiewise.registry import Measure, parse
 
@@ -39,7 +40,7 @@ class Provenance:
     retrieved_queries: int  #: judged queries that the run has
     missing_queries: int  #: judged queries that it does not have
     unjudged_queries: int  #: queries of the run that were not judged
-    queries_without_relevant: int  #: no judged document with a label of 1 or more
+    queries_without_relevant: int  #: for one of the measures, at the most
     rows: int | None
     tied_rows: int | None  #: rows that share their score with another row of their query
     tied_share: float | None
@@ -69,7 +70,10 @@ class Report:
         return len(self._estimates)
 
     def __contains__(self, measure: object) -> bool:
-        return isinstance(measure, (str, Measure)) and parse(measure) in self._estimates
+        try:
+            return isinstance(measure, (str, Measure)) and parse(measure) in self._estimates
+        except MeasureError:
+            return False
 
     def per_query(self, measure: str | Measure) -> Estimates:
         """``{query id: Estimate}`` of a measure; its columns are at hand as arrays."""
@@ -91,7 +95,6 @@ class Report:
         """Files, options, and how many queries and rows were there, missing, or tied."""
         inputs, ties = self._readings, self._readings.ties
         present = int(np.count_nonzero(ties.present))
-        relevant = np.bincount(inputs.qrels.query, inputs.qrels.label >= 1, minlength=len(ties.present))
         run, before = inputs.run, inputs.unprojected
         return Provenance(
             version=__version__,
@@ -101,8 +104,8 @@ class Report:
             judged_queries=len(ties.present),
             retrieved_queries=present,
             missing_queries=len(ties.present) - present,
-            unjudged_queries=ties.unjudged_queries,
-            queries_without_relevant=int(np.count_nonzero(relevant == 0)),
+            unjudged_queries=len(ties.unjudged),
+            queries_without_relevant=max(self._without_relevant.values(), default=0),
             rows=None if run is None else len(run),
             tied_rows=None if run is None else run.tied_rows,
             tied_share=None if run is None else run.tied_share,
@@ -141,12 +144,20 @@ class Report:
             notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")
         if from_.unjudged_queries:
             notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
-        if from_.queries_without_relevant:
+        for number in sorted(set(self._without_relevant.values()) - {0}):
+            some = [str(m) for m, n in self._without_relevant.items() if n == number]
+            whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
             how = "left out" if self._options["no_relevant"] == "skip" else "counted with the rest"
-            notes.append(f"{_queries(from_.queries_without_relevant)} without a relevant document and {how}.")
+            notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
+        if self._unfound > max(1, from_.retrieved_queries / 2):
+            notes.append(
+                f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved. "
+                "Do the ids of run and qrels match?"
+            )
         if from_.new_ties:
             notes.append(f"Read as {self._options['score_dtype']}, {from_.new_ties:,} more rows are tied.")
-        knowing = {m: e.z for m, e in self._means.items() if e.z is not None and abs(e.z) > KNOWING}
+        far_off = {m: self._z(m) for m in self.measures}
+        knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > KNOWING}
         for first, found in (
             ("relevant", {m: z for m, z in knowing.items() if z > 0}),
             ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
@@ -164,6 +175,29 @@ class Report:
                 f"The standard deviation of {', '.join(inexact)} is left out: tie groups are too large for it."
             )
         return tuple(notes)
+
+    @cached_property
+    def _without_relevant(self) -> dict[Measure, int]:
+        """For how many queries a measure has no relevant document."""
+        return {m: int(np.count_nonzero(~self._readings.has_relevant(m))) for m in self.measures}
+
+    @property
+    def _unfound(self) -> int:
+        """In how many lists there is no judged document."""
+        ties = self._readings.ties
+        found = np.bincount(ties.qrels.query, weights=ties.size > 0, minlength=len(ties.present))
+        return int(np.count_nonzero(ties.present & (found == 0)))
+
+    def _z(self, measure: Measure) -> float | None:
+        """How far an order lies from a random one, of the scores as that order's tool reads them."""
+        order, mean = self._options["oblivious"], self._means[measure]
+        if order is None or mean.oblivious is None:
+            return None
+        dtype = rule_for(order, measure).dtype
+        if dtype == "float64":
+            return mean.z
+        read = engine.estimates(measure, self._readings.urns(dtype)).mean()
+        return None if not read.std or read.expected is None else (mean.oblivious - read.expected) / read.std
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
@@ -187,7 +221,7 @@ class Report:
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
         printed = float(per_query[kept].sum() if measure.total else per_query[kept].mean())
-        note = f"computes {own}" if own != measure else rule.why
+        note = "; ".join(filter(None, [f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
 
     # -- doors out --------------------------------------------------------------------------------------------
@@ -223,15 +257,22 @@ class Report:
         columns: dict[str, list[Any]] = {"measure": [row[0] for row in rows], "query": [row[1] for row in rows]}
         for name in _FIELDS:
             columns[name] = [getattr(estimate, name) for _, _, estimate in rows]
+        for place, name in enumerate(("cut_lower", "cut_upper")):
+            columns[name] = [estimate.cut and estimate.cut[place] for _, _, estimate in rows]
         return columns
 
     def to_frame(self, *, per_query: bool = False) -> Any:
         """The rows as a pandas data frame (polars where pandas is missing)."""
-        return data_frame(self.to_columns(per_query=per_query))
+        columns = self.to_columns(per_query=per_query)
+        texts = {"measure", "query"}  # what does not apply is NaN there, as it is in data frames
+        return data_frame({n: c if n in texts else np.array(c, dtype=np.float64) for n, c in columns.items()})
 
     def to_arrow(self, *, per_query: bool = False) -> Any:
         """The rows as an Arrow table."""
-        return need("pyarrow", "An Arrow table", "arrow").table(self.to_columns(per_query=per_query))
+        arrow = need("pyarrow", "An Arrow table", "arrow")
+        columns = self.to_columns(per_query=per_query)
+        kinds = {n: arrow.string() if n in ("measure", "query") else arrow.float64() for n in columns}
+        return arrow.table({n: arrow.array(c, kinds[n]) for n, c in columns.items()})
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class TieGroups:
     floor_size: Codes  # (n_queries,): documents with that score, the list's last tie group
     before: Mapping[str, Codes] = field(default_factory=dict)  # by order, (n_judged,): tied documents ahead of it
     owned: NDArray[np.bool_] | None = None  # (n_judged,): retrieved in this shard; None: this is the whole
-    unjudged_queries: int = 0  # queries of the run that the qrels do not have
+    unjudged: frozenset[str] = frozenset()  # queries of the run that the qrels do not have
     depth: int | None = None  # only ranks up to here count
 
     def __repr__(self) -> str:
@@ -90,16 +90,28 @@ class TieGroups:
     def without_last_group(self) -> TieGroups:
         """The lists as they would be expected if their last tie group were unboundedly large: its judged documents
         are found at none of the ranks shown."""
-        last = self._in_last_group & self.open_ended[self.qrels.query]
-        return replace(self, size=np.where(last, 0, self.size))
+        return replace(self, size=np.where(self._in_last_group, 0, self.size))
 
-    def with_joined(self, label: float) -> TieGroups:
-        """The lists as if judged documents of at least this label that were not retrieved stood in the last tie
-        group, of which as many ranks are shown as before."""
-        query = self.qrels.query
-        joins = (self.size == 0) & (self.qrels.label >= label) & self.open_ended[query]
+    def with_joined(self, gain: Floats) -> TieGroups:
+        """The lists as if judged documents that were not retrieved stood in the last tie group, those that raise the
+        mean of its gains; as many ranks of it are shown as before.
+
+        `gain` is what each judged document is worth. In descending order, one joins if it is worth more than the mean
+        of the group that the earlier ones made.
+        """
+        query, last = self.qrels.query, self._in_last_group
+        waiting = np.flatnonzero((self.size == 0) & self.open_ended[query])
+        waiting = waiting[np.lexsort((-gain[waiting], query[waiting]))]
+        held = np.bincount(query[last], weights=gain[last], minlength=len(self.length))
+        heads = np.flatnonzero(np.diff(query[waiting], prepend=-1))
+        place = np.arange(len(waiting)) - np.repeat(heads, np.diff(np.append(heads, len(waiting))))
+        so_far = np.cumsum(gain[waiting]) - gain[waiting]
+        so_far -= np.repeat(so_far[heads], np.diff(np.append(heads, len(waiting))))
+        mean = (held[query[waiting]] + so_far) / (self.floor_size[query[waiting]] + place)
+        joins = np.zeros(len(query), dtype=bool)
+        joins[waiting[gain[waiting] > mean]] = True
         joined = np.bincount(query[joins], minlength=len(self.length))
-        last = joins | self._in_last_group
+        last = joins | last
         return replace(
             self,
             start=np.where(joins, (self.length - self.floor_size)[query], self.start),
@@ -108,7 +120,8 @@ class TieGroups:
 
     @property
     def _in_last_group(self) -> NDArray[np.bool_]:
-        return (self.size > 0) & (self.score == self.floor[self.qrels.query])
+        query = self.qrels.query
+        return (self.size > 0) & (self.score == self.floor[query]) & self.open_ended[query]
 
     # -- shards -----------------------------------------------------------------------------------------------
 
@@ -119,11 +132,15 @@ class TieGroups:
         Every shard must have counted for the judged scores of all shards: see `from_shards`, which does it.
         Tied documents are `given` in the order of the shards.
         """
+        if not shards:
+            raise InputError("There are no shards to merge.")
         first = shards[0]
         owned = np.stack([_owned(shard) for shard in shards])
         for shard in shards:
             if shard.qrels is not first.qrels and tuple(shard.qrels) != tuple(first.qrels):
                 raise InputError("Shards with different qrels cannot be merged. Use the same qrels for all.")
+            if set(shard.before) != set(first.before):
+                raise InputError("Shards counted for different tie-break orders cannot be merged.")
             if not np.array_equal(shard.score, first.score, equal_nan=True):
                 raise InputError(
                     "Shards that counted for different scores cannot be merged. Gather judged_scores() of all "
@@ -148,11 +165,13 @@ class TieGroups:
             floor_size=_total(at_floor),
             before=_merged_orders(shards, owned),
             owned=None,
-            unjudged_queries=max(shard.unjudged_queries for shard in shards),
+            unjudged=frozenset().union(*(shard.unjudged for shard in shards)),
         )
 
     @staticmethod
-    def from_shards(qrels: Qrels, shards: Sequence[Run], orders: Sequence[str] = ("docid-desc",)) -> TieGroups:
+    def from_shards(
+        qrels: Qrels, shards: Sequence[Run | Mapping[Any, Any]], orders: Sequence[str] = ("docid-desc",)
+    ) -> TieGroups:
         """The tie groups of a run that is cut into shards of disjoint documents.
 
         >>> qrels = Qrels.from_dict({"q": {"a": 1, "c": 1}})
@@ -162,8 +181,11 @@ class TieGroups:
         >>> whole.start, whole.size
         (array([1, 2]), array([1, 2]))
         """
-        scores = np.fmax.reduce([judged_scores(qrels, shard) for shard in shards])
-        return TieGroups.merge([tie_groups(qrels, shard, orders, scores=scores) for shard in shards])
+        if not shards:
+            raise InputError("There are no shards to count.")
+        runs = [Run.from_dict(shard) if isinstance(shard, Mapping) else shard for shard in shards]
+        scores = np.fmax.reduce([judged_scores(qrels, run) for run in runs])
+        return TieGroups.merge([tie_groups(qrels, run, orders, scores=scores) for run in runs])
 
 
 def judged_scores(qrels: Qrels, run: Run | MappedRun) -> Floats:
@@ -194,7 +216,7 @@ def tie_groups(
     if isinstance(run, MappedRun) and {"given", "rank"} & set(orders):
         run = run.to_run()
     if "rank" in orders and run.rank is None:
-        raise InputError("The run has no rank column, so its ties cannot be listed by rank. Use oblivious='given'.")
+        raise InputError("The run has no rank column of whole numbers to list its ties by. Use the order 'given'.")
     places = positions(run.query_index, qrels.queries)
     own, rows = run.find(qrels, places)
     owned = ~np.isnan(own)
@@ -220,7 +242,7 @@ def tie_groups(
         floor_size=floor_size,
         before=counted,
         owned=None if scores is None else owned,
-        unjudged_queries=len(run.queries) - int(np.count_nonzero(present)),
+        unjudged=frozenset(run.query_index.keys() - qrels.query_index.keys()),
     )
 
 
