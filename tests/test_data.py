@@ -126,10 +126,8 @@ def test_a_projection_of_a_projection():
         twice = run.projected("bfloat16").projected("float32")
         assert twice.tied_rows == 2
         assert tw.tie_groups(qrels, twice).size.tolist() == [2]
-    for given in (table, Run.from_dict(table)):
-        report = tw.evaluate(
-            {"q": {"a": 1}}, given, "RR", score_dtype="bfloat16", oblivious="pytrec_eval", complete=True
-        )
+    for form in (table, Run.from_dict(table)):
+        report = tw.evaluate(qrels, form, "RR", score_dtype="bfloat16", oblivious="pytrec_eval", complete=True)
         assert report["RR"].oblivious == 0.5
 
 

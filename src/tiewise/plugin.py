@@ -17,13 +17,14 @@ __all__ = ["load"]
 def load(name: str) -> ModuleType:
     """Import a Python file, or a module by its dotted name (the current folder is searched too)."""
     path = Path(name)
+    is_file = path.suffix == ".py"
+    if is_file and not path.is_file():
+        raise InputError(f"The plugin {name}: there is no such file.")
     try:
-        return _from_file(path) if path.suffix == ".py" else _from_name(name)
-    except FileNotFoundError:
-        raise InputError(f"The plugin {name}: there is no such file.") from None
-    except ModuleNotFoundError as error:
-        raise InputError(f"The plugin {name}: {error}. Give a file that ends in .py, or a module.") from None
-    except Exception as error:  # a plugin can raise anything; the user wants to know where
+        return _from_file(path) if is_file else _from_name(name)
+    except (Exception, SystemExit) as error:  # a plugin can raise anything; the user wants to know where
+        if isinstance(error, ModuleNotFoundError) and not is_file and f"{name}.".startswith(f"{error.name}."):
+            raise InputError(f"The plugin {name}: {error}. Give a file that ends in .py, or a module.") from None
         raise InputError(f"The plugin {name}: {_place(error)}{type(error).__name__}: {error}") from None
 
 
@@ -43,6 +44,6 @@ def _from_name(name: str) -> ModuleType:
     return import_module(name)
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     return f"line {frames[-1].lineno} of {Path(frames[-1].filename).name}: " if len(frames) > 2 else ""

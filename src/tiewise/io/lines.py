@@ -158,10 +158,8 @@ class _Reader:
         self.docs.append(doc if doc.itemsize <= WIDEST else doc.tolist())
         self.numbers.append(numbers)
         if "rank" in self.layout.columns and self.ranks is not None:
-            try:
-                self.ranks.append(cut.cells("rank").astype(np.int64))
-            except (ValueError, OverflowError):
-                self.ranks = None
+            ranks = _integers(cut.cells("rank"))
+            self.ranks = None if ranks is None else [*self.ranks, ranks]
         if "tag" in self.layout.columns and len(self.tags) < 2:
             tag = cut.cells("tag")
             self.tags |= {tag[0], tag[np.argmax(tag != tag[0])]}
@@ -257,7 +255,7 @@ def _numbers(cells: Cells, layout: Layout, checked: bool) -> Floats | None:
         return None
     if checked:
         return numbers
-    plain = not (cells[:, None].view(np.uint8) == ord("_")).any()  # float() takes 1_000
+    plain = not _underscored(cells)
     if layout.number == "score":  # may be infinite if it says so; 1e400 does not
         plain &= all(b"inf" in cell.lower() for cell in cells[~np.isfinite(numbers)].tolist())
     elif layout.number == "label":
@@ -265,6 +263,19 @@ def _numbers(cells: Cells, layout: Layout, checked: bool) -> Floats | None:
     else:
         plain &= bool(((numbers >= 1) & (numbers < 2**53) & (numbers == np.floor(numbers))).all())
     return numbers if plain else None
+
+
+def _integers(cells: Cells) -> Codes | None:
+    """The integers of a column, or None if one of them is none."""
+    try:
+        return None if _underscored(cells) else cells.astype(np.int64)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _underscored(cells: Cells) -> bool:
+    """Whether a cell holds an underscore: Python takes 1_000 for a number, nobody else does."""
+    return bool((cells[:, None].view(np.uint8) == ord("_")).any())
 
 
 def _joined(lines: Iterable[bytes]) -> bytes:

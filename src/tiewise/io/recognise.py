@@ -24,6 +24,8 @@ FORMATS = {
     "parquet": "parquet",
 }
 BOM = b"\xef\xbb\xbf"
+# How JSON begins, or what was meant to be JSON; an id of a TREC file may begin with a bracket too.
+JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|-?[\d.]+\s*[,\]]\s*(?!\S+\s+\S)|$))""")
 
 TREC_RUN = Layout("trec", ("query", "Q0", "document", "rank", "score", "tag"), Run.nan_advice)
 MSMARCO_RUN = Layout("msmarco", ("query", "document", "rank"), Run.nan_advice)
@@ -54,7 +56,7 @@ def check_format(cls: type[Table], format: str | None) -> tuple[str | None, str]
 def swapped(cls: type[Table], sign: str = "") -> str:
     """The end of a message about a run where judgments should be, or the reverse."""
     found, wanted = ("qrels", "a run") if cls is Run else ("a run", "qrels")
-    return f"{found}{sign and f' ({sign})'}, not {wanted}: are the two arguments swapped?"
+    return f"{found}{sign and f' ({sign})'}, not {wanted}. Where both are given, qrels come first."
 
 
 def family(head: bytes, name: str) -> str:
@@ -65,7 +67,7 @@ def family(head: bytes, name: str) -> str:
         raise InputError(f"{name}: is UTF-16 text. Convert it: iconv -f UTF-16 -t UTF-8")
     if b"\0" in head:
         raise InputError(f"{name}: is a binary file. Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz.")
-    return "documents" if head.removeprefix(BOM).lstrip()[:1] in (b"{", b"[") else "lines"
+    return "documents" if JSON.match(head.removeprefix(BOM)) else "lines"
 
 
 def layout_of(
@@ -102,6 +104,8 @@ def _layout(cls: type[Table], line: bytes, format: str | None, place: str) -> tu
     fitting = [layout for layout in named if width == len(layout.columns)]
     if not fitting and width == (4 if cls is Run else 6):
         raise InputError(f"{place}: looks like {swapped(cls, f'{width} columns')}")
+    if not fitting and len(words) < 3 and line.count(b",") > 1:
+        raise InputError(f"{place}: the columns are separated by commas. Use blanks or tabs: tr , '\\t' < FILE")
     if not fitting and format is None:
         found, shown = f"{width} column{'s' * (width != 1)}", line[:60].decode(errors="replace")
         raise InputError(f"{place}: {found}, which fits no {cls.noun}: {shown!r}. Expected {_expected(cls)}.")

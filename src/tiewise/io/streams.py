@@ -6,9 +6,10 @@ Compression is recognised from a file's first bytes when reading and chosen by t
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -18,13 +19,15 @@ from typing import IO, Any
 from tiewise.columns import need
 from tiewise.errors import InputError
 
-__all__ = ["PathLike", "Stream", "opened", "save"]
+__all__ = ["COMPRESSED", "PathLike", "Stream", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 18
+COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes that compress
 
 # How a compressed file begins, the module that knows it, and what it is called.
 MAGIC = {b"\x1f\x8b": "zlib", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
+OPEN_FILES = {"/dev/stdout": 1, "/dev/stderr": 2}
 METHODS = {"zlib": "gzip", "bz2": "bzip2", "lzma": "xz", "zstandard": "zstd"}
 
 
@@ -116,32 +119,50 @@ def opened(path: PathLike) -> Iterator[Stream]:
 
 
 def save(path: PathLike, chunks: Iterable[bytes]) -> None:
-    """Write chunks to a file that appears whole or not at all, or to standard output for ``-``."""
+    """Write chunks to a file that appears whole or not at all; to standard output for ``-``.
+
+    What is no regular file (a pipe, a device, /dev/stdout) is written to where it stands. A `BrokenPipeError` is left
+    to the caller: it is no fault of the path.
+    """
     path = os.fspath(path)
-    if path == "-":
-        for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
-        return
-    target = Path(os.path.realpath(path))  # a link stays a link
     try:
-        if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
-            _fill(target, "wb", path, chunks)
-            return
-        part = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
-        try:
-            _fill(part, "xb", path, chunks)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        with _standing(path) or _appearing(path) as file, _compressor(path, file) as out:
+            for chunk in chunks:
+                out.write(chunk)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from None
+        name = "standard output" if path == "-" else path
+        raise InputError(f"{name}: cannot be written ({error.strerror or error}).") from None
 
 
-def _fill(target: Path, mode: str, path: str, chunks: Iterable[bytes]) -> None:
-    with target.open(mode) as file, _compressor(path, file) as out:
-        for chunk in chunks:
-            out.write(chunk)
+def _standing(path: str) -> AbstractContextManager[IO[bytes]] | None:
+    """What a path stands for if that cannot be replaced: a file that is open already, a pipe or a device."""
+    if path == "-":
+        return _flushed(sys.stdout.buffer)
+    number = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d+)", path)
+    if number or path in OPEN_FILES:  # not opened anew: that would begin at its start
+        return os.fdopen(os.dup(int(number[1]) if number else OPEN_FILES[path]), "wb")
+    return Path(path).open("wb") if Path(path).exists() and not Path(path).is_file() else None
+
+
+@contextmanager
+def _flushed(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    yield file
+    file.flush()
+
+
+@contextmanager
+def _appearing(path: str) -> Iterator[IO[bytes]]:
+    """A file that takes its place when it is whole."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    part = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Reports as text: a table for people, and TSV, CSV, JSON, LaTeX, Markdown and trec_eval's lines for other tools.
+"""Reports to read: a table for people, and TSV, CSV, JSON, Parquet, LaTeX, Markdown and trec_eval's lines for tools.
 
 `render` draws any number of reports, each under the name of its run, in the way that a `View` asks for. Each format
 is a small module of its own and is imported only when it is asked for.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tiewise.reporting.rows import TOOL_COLUMNS, records
+from tiewise.reporting.rows import TOOL_COLUMNS, records, rounded
 from tiewise.reporting.view import Named, View
 
 __all__ = ["render"]
@@ -20,7 +20,7 @@ def render(reports: Sequence[Named], view: View) -> str:
     """The reports as one JSON document, or their rows as JSON Lines."""
     if view.format == "jsonl":
         _, rows = records(reports, view)
-        return "".join(json.dumps(_rounded(row, view.digits), ensure_ascii=False) + "\n" for row in rows)
+        return "".join(json.dumps(rounded(row, view.digits), ensure_ascii=False) + "\n" for row in rows)
     document = {"runs": [_run(one, view) for one in reports]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -29,22 +29,11 @@ def _run(one: Named, view: View) -> dict[str, Any]:
     plain = one.report.to_dict(per_query=view.per_query)
     for part in ("measures", "queries"):
         if part in plain:
-            plain[part] = _rounded(plain[part], view.digits)
+            plain[part] = rounded(plain[part], view.digits)
     if not view.summary:
         del plain["measures"]
     if view.tools:
         keys = [name for name in TOOL_COLUMNS if name != "run"]
         table = [{name: getattr(row, name) for name in keys} for row in one.report.oblivious_by_tool()]
-        plain["tools"] = _rounded(table, view.digits)
+        plain["tools"] = rounded(table, view.digits)
     return {"name": one.name, **plain}
-
-
-def _rounded(value: Any, digits: int | None) -> Any:
-    """The same document with every float rounded; as it is without digits."""
-    if digits is None:
-        return value
-    if isinstance(value, float):
-        return round(value, digits)
-    if isinstance(value, dict):
-        return {key: _rounded(one, digits) for key, one in value.items()}
-    return [_rounded(one, digits) for one in value] if isinstance(value, list) else value

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tiewise.reporting.grid import BEST, Cell, Grid, grid_of, tool_grid
 from tiewise.reporting.view import Named, View
-from tiewise.reporting.words import notes, reading, safe
+from tiewise.reporting.words import notes, reading, safe, tools_title
 
 __all__ = ["render"]
 
@@ -18,7 +18,7 @@ def render(reports: Sequence[Named], view: View) -> str:
     if len(reports) == 1:
         parts.append(_escaped(f"{reports[0].name}: {reading(reports[0].report, view)}"))
     for name, report in reports if view.tools else ():
-        parts += [f"What each tool prints for {_escaped(name)}, and its bias:", _table(tool_grid(report, view))]
+        parts += [f"{_escaped(tools_title(name, report))}:", _table(tool_grid(report, view))]
     parts.append("\n".join(f"- {_escaped(note)}" for note in notes(reports, view)))
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -25,15 +25,12 @@ def decimal(value: float, digits: int) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """A difference with its sign; exactly none is a plain 0.
+    """A difference with its own sign, however small it is; exactly none is a plain 0.
 
-    >>> signed(0.0028, 3), signed(-0.0028, 3), signed(0.0, 3)
-    ('+.003', '-.003', '0')
+    >>> signed(0.0028, 3), signed(-0.0028, 3), signed(-0.00026, 3), signed(0.0, 3)
+    ('+.003', '-.003', '-.000', '0')
     """
-    if not value:
-        return "0"
-    text = decimal(value, digits)
-    return text if text.startswith("-") else f"+{text}"
+    return f"{'-' if value < 0 else '+'}{decimal(abs(value), digits)}" if value else "0"
 
 
 def number(value: float | None, digits: int, measure: Measure | None = None) -> str:

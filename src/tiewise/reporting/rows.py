@@ -8,10 +8,11 @@ from typing import Any
 from tiewise.estimate import Estimate
 from tiewise.reporting.view import Named, View
 
-__all__ = ["COLUMNS", "TOOL_COLUMNS", "records"]
+__all__ = ["COLUMNS", "TOOL_COLUMNS", "records", "rounded"]
 
-#: The columns of TSV and CSV and the keys of JSON Lines, in this order, with what they hold. They are stable: a later
-#: version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not apply.
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines, in this order, with what they hold. They are stable:
+#: a later version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not
+#: apply.
 COLUMNS = {
     "run": "the name of the run: its file's name without folder and suffix",
     "measure": "the measure in its canonical spelling",
@@ -29,7 +30,7 @@ COLUMNS = {
     "cut_upper": "the highest",
 }
 
-#: The columns of TSV and CSV and the keys of JSON Lines with ``--tools``.
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines with ``--tools``.
 TOOL_COLUMNS = {
     "run": "the name of the run",
     "measure": "the measure in its canonical spelling",
@@ -46,6 +47,17 @@ def records(reports: Sequence[Named], view: View) -> tuple[tuple[str, ...], Iter
     if view.tools:
         return tuple(TOOL_COLUMNS), _tool_records(reports)
     return tuple(COLUMNS), _estimate_records(reports, view)
+
+
+def rounded(value: Any, digits: int | None) -> Any:
+    """A number, or all numbers of a list or a dictionary, with so many digits behind the point; None leaves them."""
+    if digits is None:
+        return value
+    if isinstance(value, float):
+        return round(value, digits)
+    if isinstance(value, dict):
+        return {key: rounded(one, digits) for key, one in value.items()}
+    return [rounded(one, digits) for one in value] if isinstance(value, list) else value
 
 
 def _estimate_records(reports: Sequence[Named], view: View) -> Iterator[dict[str, Any]]:

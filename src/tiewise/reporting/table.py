@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tiewise.reporting.grid import BEST, OPEN, Cell, Grid, grid_of, tool_grid
 from tiewise.reporting.view import Named, View
-from tiewise.reporting.words import notes, reading, safe
+from tiewise.reporting.words import notes, reading, safe, tools_title
 
 __all__ = ["Drawing", "render"]
 
@@ -39,7 +39,7 @@ def render(reports: Sequence[Named], view: View) -> str:
         drawing.words(reading(reports[0].report, view))
     for name, report in reports if view.tools else ():
         drawing.gap()
-        drawing.words("What each tool prints" + (f" for {name}" if len(reports) > 1 else "") + ", and its bias", "bold")
+        drawing.words(tools_title(name if len(reports) > 1 else "", report), "bold")
         drawing.grid(tool_grid(report, view))
     for note in notes(reports, view):
         drawing.words(f"note: {note}", "dim")

@@ -9,14 +9,26 @@ from typing import Literal, NamedTuple, get_args
 
 from tiewise.report import Report
 
-__all__ = ["EXTRAS", "Extra", "Format", "ListFormat", "Named", "Value", "View", "render"]
+__all__ = ["EXTRAS", "SUFFIXES", "Extra", "Format", "ListFormat", "Named", "Value", "View", "render"]
 
-Format = Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "trec"]
+Format = Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "parquet", "trec"]
 ListFormat = Literal["table", "tsv", "json", "markdown"]
 Value = Literal["expected", "oblivious", "minimum", "maximum"]
 Extra = Literal["minimum", "maximum", "range", "std", "oblivious", "bias", "z", "residual", "cut"]
 
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
+
+#: The format that the suffix of a file asks for.
+SUFFIXES: dict[str, Format] = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".txt": "table",
+}
 
 # Every format's module; each has a function render(reports, view).
 _MODULES = {
@@ -27,6 +39,7 @@ _MODULES = {
     "jsonl": "documents",
     "latex": "latex",
     "markdown": "markdown",
+    "parquet": "columnar",
     "trec": "trec",
 }
 
@@ -60,8 +73,8 @@ class View:
         return 3 if self.digits is None else self.digits
 
 
-def render(reports: Sequence[Named], view: View) -> str:
-    """The text of some reports in the format of the view; it ends with a line break."""
+def render(reports: Sequence[Named], view: View) -> str | bytes:
+    """Some reports in the format of the view: text that ends with a line break, or bytes (Parquet)."""
     module = import_module(f"tiewise.reporting.{_MODULES[view.format]}")
-    text: str = module.render(reports, view)
-    return text
+    content: str | bytes = module.render(reports, view)
+    return content

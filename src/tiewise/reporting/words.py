@@ -9,7 +9,7 @@ from tiewise.reporting.numerals import decimal, share, signed, visible
 from tiewise.reporting.view import Named, View
 from tiewise.ties import ORDERS
 
-__all__ = ["notes", "reading", "safe"]
+__all__ = ["notes", "reading", "safe", "tools_title"]
 
 
 def reading(report: Report, view: View) -> str:
@@ -22,8 +22,8 @@ def reading(report: Report, view: View) -> str:
     tied = f"{share(known.tied_share)} of {known.rows:,} rows are tied"
     moved = next((measure for measure in report if visible(report[measure], view.places)), None)
     if moved is None:
-        widest = max((report[measure].range or 0.0 for measure in report), default=0.0)
-        return f"{tied}, but their order changes none of these numbers{f' by more than {widest:.1g}' * bool(widest)}."
+        unmoved = "of these numbers" if not any(report[measure].tied for measure in report) else "of the digits shown"
+        return f"{tied}, but their order changes none {unmoved}."
     estimate = report[moved]
     low, high = (decimal(value or 0.0, view.places) for value in (estimate.minimum, estimate.maximum))
     std = "" if estimate.std is None else f" (std {_small(estimate.std, view.places)})"
@@ -48,6 +48,13 @@ def notes(reports: Sequence[Named], view: View) -> list[str]:
     several = len(reports) > 1
     own = [f"{name}: {note}" if several else note for name, report in reports for note in report.notes]
     return [*view.notes, *own]
+
+
+def tools_title(name: str, report: Report) -> str:
+    """The heading of what the tools print; `name` is empty where there is only one run."""
+    changed = any(report.provenance.options[option] for option in ("score_dtype", "depth", "judged_only"))
+    run = f"{name or 'the run'} as read" if changed else name
+    return f"What each tool prints{f' for {run}' * bool(run)}, and its bias"
 
 
 def safe(text: str) -> str:
