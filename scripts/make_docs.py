@@ -202,7 +202,7 @@ def argument_name(param: Any) -> str:
 
 
 def argument_usage(param: Any) -> str:
-    name = argument_name(param) + ("..." if param.nargs != 1 else "")
+    name = argument_name(param) + (f" [{argument_name(param)}]..." if param.nargs != 1 else "")
     return name if param.required else f"[{name}]"
 
 

@@ -1,4 +1,4 @@
-"""The command line, run as the process that a user runs."""
+"""The command line: most of it in this process, and as processes where streams and exit codes are the point."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 import tiewise as tw
+from tiewise.cli import _status
 from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"
@@ -37,22 +40,32 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def tiewise(folder):
+def tiewise(folder, monkeypatch, capfdbinary):
     """Runs the command in the folder of the files; `.out`, `.err` and `.code` are what it left."""
 
-    def run(*args: str, code: int = 0, stdin: str = "", env: dict[str, str] | None = None) -> Result:
+    def run(*args: str, code: int = 0, stdin: str = "") -> Result:
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        status = _status(args)
+        out, err = capfdbinary.readouterr()
+        return Result(out.decode(), err.decode(), status).checked(code)
+
+    return run
+
+
+@pytest.fixture
+def process(folder):
+    """The same as `tiewise`, as the process that a user runs, with streams and settings of one's own."""
+
+    def run(*args: str, code: int = 0, env: dict[str, str] | None = None, **streams: Any) -> Result:
         done = subprocess.run(
             [sys.executable, "-m", "tiewise", *args],
             cwd=folder,
-            input=stdin.encode(),
-            capture_output=True,
             env={**os.environ, **(env or {})},
             timeout=60,
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
         )
-        result = Result(done.stdout.decode(), done.stderr.decode(), done.returncode)
-        assert result.code == code, result.err
-        assert "Traceback" not in result.err
-        return result
+        return Result((done.stdout or b"").decode(), (done.stderr or b"").decode(), done.returncode).checked(code)
 
     return run
 
@@ -60,6 +73,11 @@ def tiewise(folder):
 class Result:
     def __init__(self, out: str, err: str, code: int):
         self.out, self.err, self.code = out, err, code
+
+    def checked(self, code: int) -> Result:
+        assert self.code == code, self.err
+        assert "Traceback" not in self.err and "Exception" not in self.err
+        return self
 
     @property
     def rows(self) -> list[dict[str, str]]:
@@ -157,6 +175,8 @@ def test_options_reach_the_evaluation(tiewise):
         "complete": True,
     }
     assert run["provenance"]["rows"] == 3  # x and y are not judged
+    short = tiewise("evaluate", "qrels.txt", "tied.trec", "--score-dtype", "bf16", "--format", "json").json["runs"][0]
+    assert short["provenance"]["options"]["score_dtype"] == "bfloat16"
     assert run["measures"]["RR"]["oblivious"] == 1.0
     none = tiewise("evaluate", "qrels.txt", "tied.trec", "--oblivious", "none", "-m", "RR").rows[0]
     assert none["oblivious"] == none["bias"] == none["z"] == ""
@@ -176,6 +196,8 @@ def test_notes_go_to_standard_error_in_words(tiewise, folder):
     assert any("1 judged query is missing" in note for note in notes)
     assert all(note.startswith("note: ") for note in notes)
     assert not tiewise("evaluate", "qrels.txt", "strict.trec", "-m", "RR").err
+    assert not tiewise("evaluate", "qrels.txt", "cut.trec", "-m", "RR", "--quiet").err
+    assert not tiewise("break", "cut.trec", "--quiet").err
 
 
 # -- formats --------------------------------------------------------------------------------------------------
@@ -235,6 +257,8 @@ def test_tools_side_by_side(tiewise):
     assert next(row["note"] for row in rows if row["tool"] == "ranx")
     run = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR@10", "--tools", "--format", "json").json["runs"][0]
     assert {row["tool"] for row in run["tools"]} == set(printed)
+    markdown = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR@10", "--tools", "--format=markdown", "-M2").out
+    assert "What each tool prints for tied as read, and its bias:" in markdown
 
 
 def test_names_of_runs_are_unique(tiewise, folder):
@@ -242,17 +266,21 @@ def test_names_of_runs_are_unique(tiewise, folder):
     (folder / "other" / "tied.run.gz").write_bytes(gzip.compress(STRICT.encode()))
     rows = tiewise("evaluate", "qrels.txt", "tied.trec", "other/tied.run.gz", "tied.trec", "-m", "RR").rows
     assert [row["run"] for row in rows] == ["tied", "other/tied", "tied#2"]
+    rows = tiewise("evaluate", "qrels.txt", "tied.trec", "strict.trec", "--name", "A", "--name", "B", "-m", "RR").rows
+    assert [row["run"] for row in rows] == ["A", "B"]
 
 
 # -- files are written whole or not at all --------------------------------------------------------------------
 
 
 def test_output_by_suffix(tiewise, folder):
-    for name, start in (("out.json", "{"), ("out.md", "| measure"), ("out.tsv", "run\t"), ("out.csv", "run,")):
+    starts = {"json": "{", "md": "| measure", "tsv": "run\t", "csv": "run,", "txt": "tied ·", "tex": "%"}
+    for name, start in [*((f"out.{suffix}", start) for suffix, start in starts.items()), ("out", "run\t")]:
         assert not tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "-o", name).out
         assert (folder / name).read_text().startswith(start)
     tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "-o", "out.jsonl.gz")
     assert json.loads(gzip.decompress((folder / "out.jsonl.gz").read_bytes()))["expected"] == 0.875
+    assert tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "-o", "-").rows[0]["expected"] == "0.875"
 
 
 def test_output_is_whole_or_not_there(tiewise, folder):
@@ -266,6 +294,25 @@ def test_output_is_whole_or_not_there(tiewise, folder):
     assert {path.name for path in folder.iterdir()} == before
 
 
+def test_output_goes_where_it_stands(process, folder):
+    with (folder / "log").open("wb", buffering=0) as log:
+        log.write(b"before\n")
+        process("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "-o", "/dev/stdout", stdout=log)
+        log.write(b"after\n")
+    lines = (folder / "log").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["before", "run", "tied", "after"]
+
+
+def test_parquet_holds_the_rows(tiewise, folder):
+    command = ("evaluate", "qrels.txt", "tied.trec", "-m", "RR")
+    for more in (("-q",), ("--tools",)):
+        tiewise(*command, *more, "-o", "out.parquet")
+        table = pyarrow.parquet.read_table(folder / "out.parquet")
+        rows = [{name: "" if cell is None else str(cell) for name, cell in row.items()} for row in table.to_pylist()]
+        assert rows == tiewise(*command, *more).rows
+    assert str(table.schema.field("value").type) == "double"
+
+
 # -- bad input ------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +320,7 @@ def test_output_is_whole_or_not_there(tiewise, folder):
     ("command", "message"),
     [
         ("evaluate qrels.txt nowhere.trec", "nowhere.trec: there is no such file"),
-        ("evaluate tied.trec qrels.txt", "looks like a run .* swapped"),
+        ("evaluate tied.trec qrels.txt", "looks like a run .* qrels come first"),
         ("evaluate qrels.txt nan.trec", r"nan.trec:2: score 'nan' .* NaN has no rank"),
         ("evaluate qrels.txt tied.trec -m NDGC@10", r"Unknown measure 'NDGC@10'. Did you mean 'nDCG@10'\?"),
         ("evaluate qrels.txt tied.trec --oblivious treceval", "Unknown order or tool 'treceval'"),
@@ -282,6 +329,10 @@ def test_output_is_whole_or_not_there(tiewise, folder):
         ("evaluate qrels.txt tied.trec --fromat tsv", "No such option:? '?--fromat"),
         ("evaluate qrels.txt tied.trec -M 0", "Invalid value for '--depth'"),
         ("evaluate qrels.txt tied.trec -n", "Give -q too"),
+        ("evaluate qrels.txt tied.trec -q --tools", "In tsv, --tools has no rows for queries"),
+        ("evaluate qrels.txt tied.trec -o out.xlsx", r"out.xlsx: '.xlsx' says no format. End the name in .tsv, .csv"),
+        ("evaluate qrels.txt tied.trec --name a --name b", "Give it once for each"),
+        ("break qrels.txt", "looks like qrels .4 columns., not a run"),
         ("evaluate qrels.txt", "Missing argument 'RUN"),
         ("evaluate qrels.txt tied.trec --plugin nowhere.py", "The plugin nowhere.py: there is no such file"),
         ("evaluate qrels.txt tied.trec --fail-if nDCG@10", "is no condition"),
@@ -297,34 +348,60 @@ def test_an_error_is_one_paragraph(tiewise, folder, command, message):
     assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
 
 
-def test_no_command_shows_help(tiewise):
-    assert "evaluate" in tiewise(code=2).out
+def test_no_command_shows_help(process):
+    assert "evaluate" in process(code=2).out
 
 
-def test_a_reader_that_stops_ends_it_quietly(folder):
-    command = [sys.executable, "-m", "tiewise", "break", str(EXAMPLE / "minilm-bf16.trec.gz")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout and process.stderr
-        process.stdout.read(10)
-        process.stdout.close()
-        assert b"Traceback" not in process.stderr.read()
-        assert process.wait(30) == 141
+@pytest.mark.parametrize("command", ["evaluate qrels.txt nowhere.trec", "evaluate qrels.txt tied.trec --fromat tsv"])
+def test_errors_are_exit_codes(process, command):
+    done = process(*command.split(), code=2)
+    assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["evaluate qrels.txt tied.trec", "break tied.trec", "--version", "--help"])
+def test_a_full_disk_is_an_error(process, command):
+    with Path("/dev/full").open("wb") as full:
+        done = process(*command.split(), code=2, stdout=full)
+    assert re.fullmatch(r"tiewise: standard output: cannot be \w+ \(No space left on device\)\.\n", done.err)
+
+
+@pytest.mark.parametrize(
+    ("command", "closed", "message"),
+    [
+        ("evaluate qrels.txt -", "<&-", "stdin: cannot be read (Bad file descriptor)."),
+        ("evaluate qrels.txt tied.trec", ">&-", "standard output: cannot be written (Bad file descriptor)."),
+    ],
+)
+def test_a_closed_stream_is_an_error(folder, command, closed, message):
+    line = f"{sys.executable} -m tiewise {command} {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, f"tiewise: {message}\n")
+
+
+@pytest.mark.parametrize("command", [f"break {EXAMPLE / 'minilm-bf16.trec.gz'}", "--help", "--version"])
+def test_a_reader_that_stops_ends_it_quietly(process, command):
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        assert not process(*command.split(), code=141, stdout=write).err
+    finally:
+        os.close(write)
 
 
 # -- gates and plugins ----------------------------------------------------------------------------------------
 
 
-def test_a_gate_closes(tiewise):
-    done = tiewise(
+def test_a_gate_closes(process):
+    done = process(
         "evaluate", "qrels.txt", "strict.trec", "tied.trec", "-m", "AP", "--fail-if", "range(mrr)>.2", code=3
     )
     assert "the gate 'range(mrr)>.2' is closed by tied: range(RR) = 0.25" in done.err
     assert "closed by strict" not in done.err
     assert [row["measure"] for row in done.rows] == ["AP", "RR"] * 2  # printed all the same, with what the gate needs
-    tiewise("evaluate", "qrels.txt", "strict.trec", "--fail-if", "range(RR) > 0", "--fail-if", "std(AP) > 0")
+    process("evaluate", "qrels.txt", "strict.trec", "--fail-if", "range(RR) > 0", "--fail-if", "std(AP) > 0")
 
 
-def test_a_measure_of_ones_own(tiewise, folder):
+def test_a_measure_of_ones_own(process, folder):
     (folder / "mine.py").write_text(
         "import numpy as np\n"
         "from tiewise import Measure, measure, param\n"
@@ -335,12 +412,34 @@ def test_a_measure_of_ones_own(tiewise, folder):
         "    def payoff(self, rank):\n"
         "        return rank ** -self.slope\n"
     )
-    done = tiewise("evaluate", "qrels.txt", "tied.trec", "--plugin", "mine.py", "-m", "Fade(slope=1)@2")
+    done = process("evaluate", "qrels.txt", "tied.trec", "--plugin", "mine.py", "-m", "Fade(slope=1)@2")
     assert (done.rows[0]["measure"], done.rows[0]["expected"]) == ("Fade(slope=1)@2", "0.875")
-    assert "slope=0.5" in tiewise("measures", "--plugin", "mine", "--format", "tsv").out
-    (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
-    broken = tiewise("evaluate", "qrels.txt", "tied.trec", "--plugin", "broken.py", code=2)
-    assert "line 2 of broken.py: ZeroDivisionError" in broken.err
+    assert "slope=0.5" in process("measures", "--plugin", "mine", "--format", "tsv").out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\ny = x / 0\n", "line 2 of broken.py: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(0)\n", "line 2 of broken.py: SystemExit: 0"),
+        ("import nowhere_at_all\n", "line 1 of broken.py: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("open('no-such-data')\n", "line 1 of broken.py: FileNotFoundError: .*no-such-data"),
+    ],
+)
+@pytest.mark.parametrize("name", ["broken.py", "broken"])
+def test_a_broken_plugin_says_where(tiewise, folder, monkeypatch, text, message, name):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # texts of one size and one second would be taken for one
+    (folder / "broken.py").write_text(text)
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", "--plugin", name, "--fail-if", "range(RR) > 0", code=2)
+    assert re.search(f"The plugin {name}: {message}", done.err), done.err
+    assert "Give a file that ends in .py" not in done.err
+
+
+def test_a_plugin_that_is_not_there(tiewise, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    done = tiewise("measures", "--plugin", "nowhere_at_all.mine", code=2)
+    assert "No module named 'nowhere_at_all'. Give a file that ends in .py, or a module." in done.err
 
 
 # -- break ----------------------------------------------------------------------------------------------------
@@ -374,7 +473,7 @@ def test_break_is_strict_and_reproducible(tiewise, folder):
 def test_measures_are_listed_and_shown(tiewise):
     listed = {row["name"]: row for row in tiewise("measures").rows}
     assert set(listed) == set(tw.measures())
-    assert listed["AP"]["parameters"] == 'rel=1, norm="all"|"cap"' and "map_cut" in listed["AP"]["aliases"]
+    assert listed["AP"]["parameters"] == 'rel=1, norm="all"|"cap"' and "average_precision" in listed["AP"]["aliases"]
     page = tiewise("measures", "ndcg@10").out
     assert "DCG over the DCG of the best list" in page and 'gains="linear"|"exp"' in page
     entries = {entry["name"]: entry for entry in tiewise("measures", "--format", "json").json}
@@ -393,15 +492,17 @@ def test_demo_fits_a_screen(tiewise):
     assert "tiewise evaluate QRELS RUN" in lines[-1]
 
 
-def test_help_has_examples(tiewise):
+def test_help_has_examples(process):
     wide = {"COLUMNS": "120"}
-    text = tiewise("evaluate", "--help", env=wide).out
+    text = process("evaluate", "--help", env=wide).out
     assert "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10" in text
-    assert "--fail-if" in text and "--install-completion" in tiewise("-h", env=wide).out
+    assert "Usage: tiewise evaluate [OPTIONS] QRELS RUN [RUN]...\n" in re.sub(" +\n", "\n", text)
+    assert "<" not in text.replace("<zero|skip", "")  # no <bool>, no <list[Path]>
+    assert "--fail-if" in text and "--install-completion" in process("-h", env=wide).out
 
 
-def test_version(tiewise):
-    assert tiewise("--version").out == f"tiewise {tw.__version__}\n"
+def test_version(process):
+    assert process("--version").out == f"tiewise {tw.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -412,9 +513,9 @@ def test_version(tiewise):
         ("--format j", ["json", "jsonl"]),
     ],
 )
-def test_shell_completion(tiewise, words, completed):
+def test_shell_completion(process, words, completed):
     env = {"_TIEWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"tiewise evaluate {words}", "COMP_CWORD": "3"}
-    assert tiewise(env=env).out.split() == completed
+    assert process(env=env).out.split() == completed
 
 
 def test_a_small_command_loads_nothing_heavy(folder):

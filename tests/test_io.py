@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -86,7 +87,7 @@ def test_queries_may_lie_apart(tmp_path: Path) -> None:
     assert run.rank.tolist() == [1, 7, 1, 9]
 
 
-@pytest.mark.parametrize("rank", ["x", "1.5", "-", "99999999999999999999"])
+@pytest.mark.parametrize("rank", ["x", "1.5", "-", "1_0", "99999999999999999999"])
 def test_a_rank_column_that_is_none_is_dropped(tmp_path: Path, rank: str) -> None:
     assert read_run(saved(tmp_path, TREC.replace("2 0.25", f"{rank} 0.25"))).rank is None
 
@@ -493,6 +494,38 @@ def test_a_link_stays_a_link_and_permissions_are_the_usual(tmp_path: Path) -> No
 def test_a_device_is_not_replaced() -> None:
     write_run(TABLE, "/dev/null")
     assert Path("/dev/null").is_char_device()
+    with pytest.raises(InputError, match=r"^/dev/full: cannot be written \(No space left on device\)"):
+        write_run(TABLE, "/dev/full")
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(path := tmp_path / "pipe")
+    with subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as reader:
+        write_run(TABLE, path, tag="bm25")
+        assert reader.stdout is not None
+        assert reader.stdout.read().decode() == TREC.replace("-3", "-3.0")
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize("number", [None, 1])
+def test_an_open_file_is_written_to_where_it_stands(tmp_path: Path, number: int | None) -> None:
+    with (tmp_path / "log").open("w+b", buffering=0) as log:
+        log.write(b"before\n")
+        kept = os.dup(1)
+        os.dup2(log.fileno(), 1)
+        try:
+            write_run(TABLE, f"/dev/fd/{log.fileno()}" if number is None else "/dev/stdout", tag="bm25")
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+        log.write(b"after\n")
+    assert (tmp_path / "log").read_text() == "before\n" + TREC.replace("-3", "-3.0") + "after\n"
+
+
+@pytest.mark.parametrize("query", ["[1]", "{1}", "[x", "{q:1}"])
+def test_an_id_may_begin_with_a_bracket(tmp_path: Path, query: str) -> None:
+    assert read_run(saved(tmp_path, f"{query} Q0 d 1 0.5 t\n")).to_dict() == {query: {"d": 0.5}}
+    assert read_qrels(saved(tmp_path, f"{query} 0 d 1\n")).to_dict() == {query: {"d": 1.0}}
 
 
 def test_a_dash_is_standard_input_and_output() -> None:

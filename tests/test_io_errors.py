@@ -135,27 +135,35 @@ def test_three_columns_of_a_run_end_in_a_rank(rank: str) -> None:
     )
 
 
+@pytest.mark.parametrize("read", [read_run, read_qrels])
+@pytest.mark.parametrize("line", ["q1,Q0,d1,1,0.5,tag", "query-id,corpus-id,score", "q1, d1,1"])
+def test_commas_between_columns(read: Reader, line: str) -> None:
+    advice = "the columns are separated by commas. Use blanks or tabs: tr , '\\t' < FILE"
+    assert complaint(read, f"{line}\n") == f"run:1: {advice}"
+    assert complaint(read, f"{line}\n", format="trec") == f"run:1: {advice}"
+
+
 def test_arguments_swapped() -> None:
-    swapped = "are the two arguments swapped?"
-    assert complaint(read_run, "q 0 d 1\n") == f"run:1: looks like qrels (4 columns), not a run: {swapped}"
+    swapped = "Where both are given, qrels come first."
+    assert complaint(read_run, "q 0 d 1\n") == f"run:1: looks like qrels (4 columns), not a run. {swapped}"
     assert (
-        complaint(read_run, "q 0 d 1\n", format="trec") == f"run:1: looks like qrels (4 columns), not a run: {swapped}"
+        complaint(read_run, "q 0 d 1\n", format="trec") == f"run:1: looks like qrels (4 columns), not a run. {swapped}"
     )
-    assert complaint(read_qrels, "#\n" + GOOD) == f"run:2: looks like a run (6 columns), not qrels: {swapped}"
+    assert complaint(read_qrels, "#\n" + GOOD) == f"run:2: looks like a run (6 columns), not qrels. {swapped}"
     assert complaint(read_run, "query-id\tcorpus-id\tscore\nq\td\t1\n") == (
-        f"run:1: looks like qrels (BEIR header), not a run: {swapped}"
+        f"run:1: looks like qrels (BEIR header), not a run. {swapped}"
     )
-    assert complaint(read_run, GOOD, format="beir") == f"Format 'beir' holds qrels, not a run: {swapped}"
-    assert complaint(read_qrels, GOOD, format="mteb") == f"Format 'mteb' holds a run, not qrels: {swapped}"
+    assert complaint(read_run, GOOD, format="beir") == f"Format 'beir' holds qrels, not a run. {swapped}"
+    assert complaint(read_qrels, GOOD, format="mteb") == f"Format 'mteb' holds a run, not qrels. {swapped}"
     predictions = json.dumps({"query_id": "q", "query": "", "results": []})
     assert complaint(read_qrels, predictions) == (
-        f"run: looks like a run (sentence-transformers), not qrels: {swapped}"
+        f"run: looks like a run (sentence-transformers), not qrels. {swapped}"
     )
-    with pytest.raises(InputError, match=r"^Given: qrels, not a run: are the two"):
+    with pytest.raises(InputError, match=r"^Given: qrels, not a run\. Where both"):
         as_run(Qrels.from_dict({"q": {"d": 1}}))
-    with pytest.raises(InputError, match=r"^Given: a run, not qrels: are the two"):
+    with pytest.raises(InputError, match=r"^Given: a run, not qrels\. Where both"):
         as_qrels(as_run({"q": {"d": 1}}))
-    with pytest.raises(InputError, match=r"^Given: a run, not qrels: are the two"):
+    with pytest.raises(InputError, match=r"^Given: a run, not qrels\. Where both"):
         as_qrels(Run.from_dict({"q": {"d": 1}}))
 
 
@@ -268,6 +276,7 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         ('{"q": {"d": 1, "d": 2}}', "run: the key 'd' stands twice in one JSON object. Keep one of them."),
         ('{"q": {"d": 1}, "q": {}}', "run: the key 'q' stands twice in one JSON object. Keep one of them."),
         ('{"q": {"d": 1}}\n{"r": {}}', "run:2: a second JSON value. Expected one object, {query: {document: number}}."),
+        ("{'q': {'d': 1}}", "run:1:2: is not JSON: Expecting property name enclosed in double quotes."),
         ("[1, 2]", "run: holds a JSON list. Expected {query: {document: number}}."),
         ('{"q": ["d"]}', "run: The run holds a list for query 'q'. Give {query: {document: score}}."),
         ('{"q": {"d": null}}', "run: query 'q', document 'd': score None is no number."),

@@ -18,10 +18,12 @@ LAYERS = [
     {"errors", "_version", "example"},
     {"columns", "plugin", "_command"},
     {"data"},
-    {"io", "ties", "estimate"},
+    {"io", "ties", "estimate", "ranking"},
     {"engine", "registry"},  # a measure and the arithmetic on it know each other's types
     {"catalogue"},
     {"profiles"},
+    {"rankbiased"},
+    {"correlation"},
     {"readings"},
     {"report"},
     {"evaluation"},

@@ -29,11 +29,14 @@ from tiewise.catalogue import (
     nDCG,
     nERR,
 )
+from tiewise.correlation import tau, tau_ap
 from tiewise.data import Qrels, Run
 from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
-from tiewise.estimate import Estimate, Estimates
+from tiewise.estimate import Bounds, Estimate, Estimates
 from tiewise.evaluation import evaluate
 from tiewise.io import read_qrels, read_run, write_qrels, write_run
+from tiewise.rankbiased import phi_for_discount, phi_for_reverse_rba, rba, rbo, rbp, rbr, top_weight
+from tiewise.ranking import Ranking
 from tiewise.registry import Measure, measure, measures, param, parse, parse_all
 from tiewise.report import Provenance, Report
 from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
@@ -46,6 +49,7 @@ __all__ = [
     "F1",
     "RBP",
     "RR",
+    "Bounds",
     "Bpref",
     "CutWarning",
     "Estimate",
@@ -64,6 +68,7 @@ __all__ = [
     "Provenance",
     "Qrels",
     "R",
+    "Ranking",
     "Report",
     "Rprec",
     "Run",
@@ -84,9 +89,18 @@ __all__ = [
     "param",
     "parse",
     "parse_all",
+    "phi_for_discount",
+    "phi_for_reverse_rba",
+    "rba",
+    "rbo",
+    "rbp",
+    "rbr",
     "read_qrels",
     "read_run",
+    "tau",
+    "tau_ap",
     "tie_groups",
+    "top_weight",
     "write_qrels",
     "write_run",
 ]

@@ -22,7 +22,7 @@ class QuickCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, with conversions of our own."""
-        return [_quick(param) for param in super().get_params(ctx)]
+        return [_worded(_quick(param)) for param in super().get_params(ctx)]
 
 
 class QuickGroup(TyperGroup):
@@ -30,7 +30,19 @@ class QuickGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, with conversions of our own."""
-        return [_quick(param) for param in super().get_params(ctx)]
+        return [_worded(_quick(param)) for param in super().get_params(ctx)]
+
+
+def _worded(param: Any) -> Any:
+    """The parameter with help as a person would word it: no type for a flag or a file, no bounds, no braces."""
+    param._get_number_range_help_str = lambda: None
+    if getattr(param, "is_flag", False):
+        param.metavar = ""
+    elif param.param_type_name == "argument":
+        name = str(param.metavar) + (f" [{param.metavar}]..." if param.nargs != 1 else "")
+        param._usage_display_name = lambda: name if param.required else f"[{name}]"
+        param.display_type_rich = lambda ctx: None
+    return param
 
 
 def _quick(param: Any) -> Any:

@@ -1,8 +1,8 @@
 """The command line: ``tiewise evaluate``, ``break``, ``measures`` and ``demo``.
 
 A command reads its options, calls the library, and writes what `tiewise.reporting` made of the result. So that a small
-command starts quickly, rich is loaded only to draw for people. Exit codes: 0 done, 2 bad input or usage, 3 a gate
-closed.
+command starts quickly, rich is loaded only to draw for people. Exit codes: 0 done, 2 bad input or usage (or no room to
+write), 3 a gate closed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,17 +27,18 @@ from tiewise.errors import CutWarning, InputError, TiewiseError, TiewiseWarning
 from tiewise.gate import Gate
 from tiewise.io import read_qrels, read_run, write_run
 from tiewise.io.recognise import FORMATS
-from tiewise.io.streams import save
+from tiewise.io.streams import COMPRESSED, save
 from tiewise.profiles import TOOLS
 from tiewise.registry import Measure, measures, parse, parse_all, split_names
 from tiewise.reporting import Format, ListFormat, Named, Value, View, render
 from tiewise.reporting.numerals import share
-from tiewise.reporting.view import EXTRAS
+from tiewise.reporting.view import EXTRAS, SUFFIXES
 from tiewise.reporting.words import notes, safe
 from tiewise.ties import ORDERS, randomly_broken
 
 __all__ = ["app", "main"]
 
+SHORT_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 BAD_INPUT, GATE_CLOSED, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141  # the last two as a shell reports the signals
 
 app = typer.Typer(
@@ -53,7 +54,20 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line of this process and exit with its status."""
-    sys.exit(_status(sys.argv[1:]))
+    _stand_in()
+    status = _status(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:  # said already; what is left has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)
+
+
+def _stand_in() -> None:
+    """Take the places of streams that the caller closed, so that no file gets their numbers and their use fails."""
+    for name, flags, mode in (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
 def _status(args: Sequence[str]) -> int:
@@ -61,11 +75,21 @@ def _status(args: Sequence[str]) -> int:
     usage_error = cast("type[Exception]", typer.BadParameter.__base__)  # click's UsageError, wherever typer keeps it
     try:
         status = app(args=list(args), prog_name="tiewise", standalone_mode=False)
+        sys.stdout.flush()
     except usage_error as error:
         return _refuse(error)
     except TiewiseError as error:
         _complain(str(error))
         return BAD_INPUT
+    except BrokenPipeError:
+        return PIPE_CLOSED
+    except OSError as error:  # of help and version; all else writes with `save`
+        _complain(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error}).")
+        return BAD_INPUT
+    except SystemExit as left:
+        if left.code != 1:
+            raise
+        return PIPE_CLOSED  # so typer and rich leave when whoever reads has stopped (``| head``); nothing else does
     except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted")
         return INTERRUPTED
@@ -215,8 +239,8 @@ ScoreType = Annotated[
     typer.Option(
         "--score-dtype",
         metavar="TYPE",
-        help="Read scores as float32, float16, bfloat16 or decimal:N first, which may make ties.",
-        autocompletion=lambda: ["float32", "float16", "bfloat16", "decimal:"],
+        help="Read scores as float32, float16, bfloat16 (fp32, fp16, bf16) or decimal:N first, which may make ties.",
+        autocompletion=lambda: [*SHORT_TYPES.values(), "decimal:"],
         rich_help_panel=_TIES,
     ),
 ]
@@ -237,7 +261,8 @@ OutputFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="How to print. JSON is one object, with the list 'runs'.",
+        metavar="FORMAT",
+        help="table, tsv, csv, json (one object with the list 'runs'), jsonl, latex, markdown, parquet or trec.",
         show_default="table on a terminal, else tsv; with -o by the file's suffix",
         rich_help_panel=_OUTPUT,
     ),
@@ -260,7 +285,8 @@ Wide = Annotated[
 ShownValue = Annotated[
     Value | None,
     typer.Option(
-        help="One number a cell in table, markdown, latex and trec.",
+        metavar="NAME",
+        help="One number a cell in table, markdown, latex and trec: expected, oblivious, minimum or maximum.",
         show_default="expected; with its range where there is room",
         rich_help_panel=_OUTPUT,
     ),
@@ -274,7 +300,17 @@ Digits = Annotated[
         min=0,
         max=17,
         help="Digits behind the point.",
-        show_default="3 for people, 4 in trec, all in tsv, csv and json",
+        show_default="3 for people, 4 in trec, else all",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="What to call a run; once for each, in their order.",
+        show_default="the file's name",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -284,10 +320,11 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to a file, whole or not at all; .gz, .zst, .bz2 and .xz compress.",
+        help="Write to a file, whole or not at all; - is standard output; .gz, .zst, .bz2 and .xz compress.",
         rich_help_panel=_OUTPUT,
     ),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No notes on standard error.", rich_help_panel=_OUTPUT)]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Equal seeds break ties equally.")]
 
 
@@ -346,20 +383,29 @@ def evaluate(
     wide: Wide = False,
     value: ShownValue = None,
     digits: Digits = None,
+    name: Names = None,
     output: Output = None,
+    quiet: Quiet = False,
 ) -> None:
     """Measure runs against judgments, exactly over all orders of their tied documents.
 
-    A number alone is the same in every order of ties; .363 [.359, .367] adds the lowest and the highest there can be.
+    A number alone is, to the digits shown, the same in every order of ties; .363 [.359, .367] adds the lowest and the
+    highest there can be.
     """
     output = None if output == Path("-") else output
+    format = format or _usual_format(output)
     if no_summary and not per_query:
         raise InputError("-n leaves out the means, so that nothing is left without -q. Give -q too.")
     if count_missing and missing not in (None, "zero"):
         raise InputError(f"-c is --missing zero, and --missing {missing} was given too. Give one of them.")
+    if tools and per_query and format not in ("table", "markdown", "json"):
+        raise InputError(f"In {format}, --tools has no rows for queries. Leave -q out, or use --format json or table.")
+    if format == "parquet" and output is None and sys.stdout.isatty():
+        raise InputError("Parquet is not for a terminal. Write it to a file: -o FILE.parquet.")
+    named = dict(zip(_names(runs, name or ()), runs, strict=True))
     chosen, gates = _asked(measure, fail_if or (), level, plugin or ())
     view = View(
-        format=format or _usual_format(output),
+        format=format,
         per_query=per_query,
         summary=not no_summary,
         digits=digits,
@@ -372,20 +418,23 @@ def evaluate(
         "oblivious": None if oblivious == "none" else oblivious,
         "missing": missing or "zero",
         "no_relevant": no_relevant,
-        "score_dtype": score_dtype,
+        "score_dtype": SHORT_TYPES.get(score_dtype or "", score_dtype),
         "depth": depth,
         "judged_only": judged_only,
         "complete": complete,
     }
-    reports, warned = _evaluated(qrels, runs, chosen, options, formats=(qrels_format, input_format))
+    reports, warned = _evaluated(qrels, named, chosen, options, formats=(qrels_format, input_format))
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
     _write(render(reports, view), output)
-    _explain(reports, view)
+    if not quiet and view.format not in ("table", "markdown"):  # these two have a place for notes
+        _note(*notes(reports, view))
     _judge(gates, reports)
 
 
 @app.command("break", cls=QuickCommand, epilog="Example: tiewise break run.trec --seed 7 -o strict.trec.gz")
-def break_ties(run: RunFile, seed: Seed = 0, input_format: InputFormat = None, output: Output = None) -> None:
+def break_ties(
+    run: RunFile, seed: Seed = 0, input_format: InputFormat = None, output: Output = None, quiet: Quiet = False
+) -> None:
     """Write a run whose ties are broken strictly at random, for tools that need one.
 
     Documents that are not tied keep their order. Scores become n, n - 1 ... 1, so that no reader ties them again.
@@ -393,15 +442,16 @@ def break_ties(run: RunFile, seed: Seed = 0, input_format: InputFormat = None, o
     One seed gives one order out of many: a tool then measures that order, not the run.
     """
     given = read_run(run, format=input_format)
-    with _Pipe():
-        write_run(randomly_broken(given, seed), "-" if output is None else output)
-    _say(f"note: {share(given.tied_share)} of {len(given):,} rows were tied; seed {seed}.")
+    write_run(randomly_broken(given, seed), "-" if output is None else output)
+    if not quiet:
+        _note(f"{share(given.tied_share)} of {len(given):,} rows were tied; seed {seed}.")
 
 
 @app.command("measures", cls=QuickCommand)
 def list_measures(
     name: Annotated[
-        str | None, typer.Argument(help="A measure, to see its documentation.", autocompletion=_complete_measure)
+        str | None,
+        typer.Argument(metavar="NAME", help="A measure, to see its documentation.", autocompletion=_complete_measure),
     ] = None,
     format: Annotated[
         ListFormat | None,
@@ -485,13 +535,13 @@ def _extras(names: Sequence[str], wide: bool, reports: Sequence[Named]) -> tuple
 
 def _evaluated(
     qrels: Path,
-    runs: Sequence[Path],
+    runs: Mapping[str, Path],
     chosen: Sequence[Measure],
     options: dict[str, Any],
     formats: tuple[str | None, str | None],
 ) -> tuple[list[Named], tuple[str, ...]]:
     """The report of each run under its name, and warnings in words."""
-    if [*map(str, [qrels, *runs])].count("-") > 1:
+    if [*map(str, [qrels, *runs.values()])].count("-") > 1:
         raise InputError("Standard input (-) can be read once. Give files for the others.")
     qrels_format, run_format = formats if formats[1] != "beir" else ("beir", None)  # BEIR's format is one of judgments
     with warnings.catch_warnings(record=True) as caught:
@@ -500,7 +550,7 @@ def _evaluated(
         judged = read_qrels(qrels, format=qrels_format)
         reports = [
             Named(name, evaluation.evaluate(judged, read_run(path, format=run_format), chosen, **options))
-            for name, path in zip(_names(runs), runs, strict=True)
+            for name, path in runs.items()
         ]
     return reports, tuple(str(one.message) for one in caught if issubclass(one.category, TiewiseWarning))
 
@@ -508,12 +558,16 @@ def _evaluated(
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: that of its file, with as many folders before it as tell it from the others.
+def _names(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
+    """A name for each run: the given one, or that of its file, with as many folders as tell it from the others.
 
     >>> _names([Path("a/run.trec.gz"), Path("b/run.trec"), Path("b/bm25.trec"), Path("b/bm25.trec"), Path("-")])
     ['a/run', 'b/run', 'b/bm25', 'b/bm25#2', 'stdin']
     """
+    if given:
+        if len(given) != len(paths) or len(set(given)) < len(given):
+            raise InputError("--name takes a name of its own for each run. Give it once for each, in their order.")
+        return list(given)
     plain = [_without_suffixes(path) for path in paths]
     longest = max(len(path.parts) for path in plain)
     short = [path.name for path in plain]
@@ -540,13 +594,15 @@ def _without_suffixes(path: Path) -> Path:
 # -- writing --------------------------------------------------------------------------------------------------
 
 
-def _usual_format(output: Path | None) -> Any:
+def _usual_format(output: Path | None) -> Format:
     """The format when none is asked for: by the suffix of the file, else a table for people and TSV for programs."""
-    by_suffix = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".tex": "latex", ".md": "markdown"}
-    if output is not None:
-        suffixes = [suffix.lower() for suffix in output.suffixes]
-        return next((format for suffix, format in by_suffix.items() if suffix in suffixes[-2:]), "tsv")
-    return "table" if sys.stdout.isatty() else "tsv"
+    if output is None:
+        return "table" if sys.stdout.isatty() else "tsv"
+    plain = output.with_suffix("") if output.suffix in COMPRESSED else output
+    if plain.suffix and plain.suffix.lower() not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise InputError(f"{output}: '{plain.suffix}' says no format. End the name in {known}, or give --format.")
+    return SUFFIXES.get(plain.suffix.lower(), "tsv")
 
 
 def _screen(output: Path | None) -> dict[str, Any]:
@@ -555,34 +611,17 @@ def _screen(output: Path | None) -> dict[str, Any]:
     return {"width": shutil.get_terminal_size().columns if shown else None, "colour": shown}
 
 
-def _write(text: str, output: Path | None) -> None:
+def _write(content: str | bytes, output: Path | None) -> None:
     """Write to a file, whole or not at all, or to standard output."""
-    if output is not None:
-        save(output, [text.encode(errors="backslashreplace")])
-        return
-    encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
-    with _Pipe():
-        sys.stdout.buffer.write(text.encode(encoding, "backslashreplace"))
-        sys.stdout.buffer.flush()
+    if isinstance(content, str):
+        encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
+        content = content.encode(encoding, "backslashreplace")
+    save("-" if output is None else output, [content])
 
 
-class _Pipe:
-    """Writing to standard output: whoever reads it may stop (``| head``), which ends the command quietly."""
-
-    def __enter__(self) -> None:
-        sys.stdout.flush()
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, BrokenPipeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to be flushed
-            raise typer.Exit(PIPE_CLOSED)
-
-
-def _explain(reports: Sequence[Named], view: View) -> None:
-    """Notes to standard error, where the format has no place for them."""
-    if view.format not in ("table", "markdown"):
-        for note in notes(reports, view):
-            _say(f"note: {safe(note)}")
+def _note(*notes: str) -> None:
+    for note in notes:
+        _say(f"note: {safe(note)}")
 
 
 def _judge(gates: Sequence[Gate], reports: Sequence[Named]) -> None:

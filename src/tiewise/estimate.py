@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tiewise.columns import Floats
 
-__all__ = ["Estimate", "Estimates"]
+__all__ = ["Bounds", "Estimate", "Estimates"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,6 +70,37 @@ class Estimate:
 
     def __repr__(self) -> str:
         return f"{self.measure or 'Estimate'} {self:.4f}"
+
+
+@dataclass(frozen=True, repr=False)
+class Bounds:
+    """What a measure of unbounded rankings is worth at least and at most, when only their heads are seen.
+
+    `lower` resolves what is unseen or unjudged against the score, `upper` in its favour; each is an Estimate over the
+    orders of ties. `upper` is None where there is no such bound; `extrapolated` assumes that what follows is as what
+    was seen (RBO).
+    """
+
+    lower: Estimate
+    upper: Estimate | None
+    extrapolated: Estimate | None = None
+    measure: str | None = None
+
+    @property
+    def residual(self) -> float | None:
+        """upper.expected − lower.expected: what the unseen and the unjudged leave open."""
+        if self.upper is None or self.upper.expected is None or self.lower.expected is None:
+            return None
+        return self.upper.expected - self.lower.expected
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values."""
+        parts = {"lower": self.lower, "upper": self.upper, "extrapolated": self.extrapolated}
+        return {name: part and part.to_dict() for name, part in parts.items()} | {"residual": self.residual}
+
+    def __repr__(self) -> str:
+        low, high = ("?" if e is None or e.expected is None else f"{e.expected:.4f}" for e in (self.lower, self.upper))
+        return f"{self.measure or 'Bounds'} [{low}, {high}]"
 
 
 class Estimates(Mapping[str, Estimate]):

@@ -55,7 +55,9 @@ def read_document(data: bytes, format: str | None, part: str, name: str) -> tupl
 
 def _recognise(document: Any) -> str:
     if isinstance(document, dict) and META in document:
-        return "mteb"
+        parts = [value for key, value in document.items() if key != META] or [document[META]]
+        scores = any(isinstance(one, (int, float)) for part in parts if isinstance(part, dict) for one in part.values())
+        return "json" if scores else "mteb"  # a query may be called like that, too
     if isinstance(document, dict) and "query_id" in document and isinstance(document.get("results"), list):
         return "sentence-transformers"
     return "json"

@@ -159,7 +159,10 @@ class _Reader:
         self.numbers.append(numbers)
         if "rank" in self.layout.columns and self.ranks is not None:
             ranks = _integers(cut.cells("rank"))
-            self.ranks = None if ranks is None else [*self.ranks, ranks]
+            if ranks is None:
+                self.ranks = None
+            else:
+                self.ranks.append(ranks)
         if "tag" in self.layout.columns and len(self.tags) < 2:
             tag = cut.cells("tag")
             self.tags |= {tag[0], tag[np.argmax(tag != tag[0])]}

@@ -25,7 +25,7 @@ FORMATS = {
 }
 BOM = b"\xef\xbb\xbf"
 # How JSON begins, or what was meant to be JSON; an id of a TREC file may begin with a bracket too.
-JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|-?[\d.]+\s*[,\]]\s*(?!\S+\s+\S)|$))""")
+JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|[-\d.]+\s*,|$))""")
 
 TREC_RUN = Layout("trec", ("query", "Q0", "document", "rank", "score", "tag"), Run.nan_advice)
 MSMARCO_RUN = Layout("msmarco", ("query", "document", "rank"), Run.nan_advice)

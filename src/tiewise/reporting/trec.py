@@ -26,7 +26,7 @@ _NAMES = {
     "SetR": ("set_recall", ""),
     "NumRet": ("num_ret", ""),
     "NumRel": ("num_rel", ""),
-    "Hits": ("num_rel_ret", ""),
+    "NumRelRet": ("num_rel_ret", ""),
 }
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret")
 
@@ -69,10 +69,7 @@ def _lines(report: Report, view: View) -> Iterator[str]:
                     yield _line(name, query, _value(report.per_query(measure)[query], view), view)
     if view.summary:
         for measure, name in names.items():
-            value = _value(report[measure], view)
-            if name == "num_rel_ret" and value is not None:  # trec_eval adds it up, our Hits is a mean
-                value *= len(report.per_query(measure))
-            yield _line(name, "all", value, view)
+            yield _line(name, "all", _value(report[measure], view), view)
 
 
 def _value(estimate: Estimate, view: View) -> float | None:

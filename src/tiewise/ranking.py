@@ -1,0 +1,149 @@
+"""`Ranking`: items in order, some of them tied. A ranking is a row of tie groups, best first.
+
+It may be written ``"a (b c) d"``, ``["a", {"b", "c"}, "d"]`` or ``[["a"], ["b", "c"], ["d"]]``, or be taken from
+scores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from tiewise.columns import Codes
+from tiewise.data import Run
+from tiewise.errors import InputError
+
+__all__ = ["Ranking"]
+
+Item = Hashable
+
+
+class Ranking(Sequence[tuple[Item, ...]]):
+    """Tie groups of items, best first; no item stands in it twice. It may be empty.
+
+    >>> Ranking("a (b c) d")
+    a (b c) d
+    >>> Ranking.from_scores({"a": 3.0, "b": 1.0, "c": 1.0})
+    a (b c)
+    """
+
+    def __init__(self, ranking: Ranking | str | Iterable[Any]):
+        if isinstance(ranking, Ranking):
+            groups: list[tuple[Item, ...]] = list(ranking)
+        elif isinstance(ranking, str):
+            groups = _written(ranking)
+        elif isinstance(ranking, (set, frozenset, Mapping)) or not isinstance(ranking, Iterable):
+            raise InputError(
+                f"A {type(ranking).__name__} is no ranking: it has no order. Write ['a', {{'b', 'c'}}, 'd'], or take "
+                "the ranking from scores with Ranking.from_scores()."
+            )
+        else:
+            groups = [tuple(g) if isinstance(g, (list, tuple, set, frozenset)) else (g,) for g in ranking]
+        self._groups = tuple(groups)
+        seen: set[Item] = set()
+        for place, group in enumerate(self._groups, start=1):
+            if not group:
+                raise InputError(f"Group {place} of the ranking is empty. Leave it out.")
+            for item in group:
+                if isinstance(item, (list, set, dict)):
+                    raise InputError(f"Group {place} of the ranking holds a {type(item).__name__}. Groups do not nest.")
+                if item in seen:
+                    raise InputError(f"The item {item!r} stands twice in the ranking. Keep one of them.")
+                seen.add(item)
+
+    @classmethod
+    def from_scores(cls, scores: Mapping[Any, float]) -> Ranking:
+        """Items by descending score; equal scores are tied."""
+        run = Run.from_dict({"": scores})
+        by_name: dict[Item, Any] = {str(item): item for item in scores}
+        return cls([[by_name[name] for name in group] for group in cls.from_run(run, "")])
+
+    @classmethod
+    def from_run(cls, run: Run, query: str) -> Ranking:
+        """The ranking of one query of a run; equal scores are tied."""
+        place = run.query_index.get(query)
+        if place is None:
+            raise InputError(f"The run has no query {query!r}.")
+        rows = np.arange(run.offsets[place], run.offsets[place + 1])
+        rows = rows[np.argsort(-run.score[rows], kind="stable")]
+        ends = np.flatnonzero(np.diff(run.score[rows])) + 1
+        return cls([run.ids(group) for group in np.split(rows, ends) if len(group)])
+
+    def cut(self, depth: int, edge: Literal["extend", "shrink", "error"] = "error") -> Ranking:
+        """The first `depth` items. Where that ends inside a tie group: take it whole, leave it out, or an error."""
+        kept: list[tuple[Item, ...]] = []
+        for group in self:
+            room = depth - sum(map(len, kept))
+            if room <= 0:
+                break
+            if len(group) > room and edge != "extend":
+                if edge == "error":
+                    raise InputError(
+                        f"Depth {depth} ends inside a group of {len(group)} tied items. Say edge='extend' to take the "
+                        "group whole, or edge='shrink' to leave it out."
+                    )
+                break
+            kept.append(group)
+        return Ranking(kept)
+
+    # -- as arrays over the items ------------------------------------------------------------------------------
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """All items, group by group."""
+        return tuple(item for group in self._groups for item in group)
+
+    @cached_property
+    def place(self) -> dict[Item, int]:
+        """The place of each item in `items`."""
+        return {item: place for place, item in enumerate(self.items)}
+
+    @cached_property
+    def group(self) -> Codes:
+        """The number of each item's group, from 0."""
+        return np.repeat(np.arange(len(self._groups)), self.sizes)
+
+    @cached_property
+    def sizes(self) -> Codes:
+        """The size of each group."""
+        return np.array([len(group) for group in self._groups], dtype=np.int64)
+
+    @cached_property
+    def starts(self) -> Codes:
+        """The number of items before each group."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def tied(self) -> bool:
+        """Whether any items are tied."""
+        return len(self._groups) < len(self.items)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._groups[place]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ranking):
+            return NotImplemented
+        return list(map(frozenset, self)) == list(map(frozenset, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(frozenset, self)))
+
+    def __repr__(self) -> str:
+        return " ".join(f"({' '.join(map(str, g))})" if len(g) > 1 else str(g[0]) for g in self) or "(empty)"
+
+
+def _written(text: str) -> list[tuple[Item, ...]]:
+    groups: list[tuple[Item, ...]] = []
+    for part in re.findall(r"\([^()]*\)|[^\s()]+|[()]", text):
+        if part in ("(", ")"):
+            raise InputError(f"A bracket in {text!r} has no partner, or brackets nest. Write 'a (b c) d'.")
+        groups.append(tuple(part[1:-1].split()) if part.startswith("(") else (part,))
+    return groups
