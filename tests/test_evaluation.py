@@ -187,7 +187,7 @@ def test_depth_is_a_cut_of_every_order(case, depth, cutoff):
         "RBP": tw.RBP,
         "SetP": tw.SetP,
     }
-    urns = tw.evaluate(case.qrels, case.run, list(names.values()), depth=depth, complete=True, oblivious=None)
+    urns = tw.evaluate(case.qrels, case.run, list(names.values()), depth=depth, complete=True, oblivious="given")
     for name, measure in names.items():
         k = measure.cutoff
         values = []
@@ -197,6 +197,12 @@ def test_depth_is_a_cut_of_every_order(case, depth, cutoff):
         assert urns[measure].expected == pytest.approx(math.fsum(values) / len(values), abs=1e-12)
         assert urns[measure].minimum == pytest.approx(min(values), abs=1e-12)
         assert urns[measure].maximum == pytest.approx(max(values), abs=1e-12)
+        assert urns[measure].std == pytest.approx(float(np.std(values)), abs=1e-12)
+        given_order = sorted(range(len(case.scores)), key=lambda i: -case.scores[i])
+        ranked = [case.labels[i] for i in given_order]
+        lost = [label for label in ranked[depth:] if label is not None]
+        truth = oracle.value(name, ranked[:depth], [*case.unretrieved, *lost], k)
+        assert urns[measure].oblivious == pytest.approx(truth, abs=1e-12)
 
 
 def test_measures_of_whole_tie_groups_refuse_a_depth_inside_one():

@@ -136,6 +136,20 @@ def test_a_million_tied_documents(name, cutoff, start):
         assert found.std == pytest.approx(float(np.sqrt(variance)), rel=1e-8)
 
 
+def test_ap_of_two_relevant_among_thousands_deep_down():
+    """All 1,999,000 places of two relevant documents among 2,000, after two million others: both terms of Eq. 9."""
+    start, n = 2_000_000, 2000
+    for cutoff in (n, 700):
+        found = engine.estimates(tw.AP @ (start + cutoff), one_group(start, n, [1.0, 1.0])).mean()
+        i, j = np.triu_indices(n, 1)
+        first, second = i + np.longdouble(1), j + np.longdouble(1)
+        drawn = (
+            np.where(first <= cutoff, 1 / (start + first), 0) + np.where(second <= cutoff, 2 / (start + second), 0)
+        ) / 2
+        assert found.expected == pytest.approx(float(drawn.mean()), rel=1e-12)
+        assert found.std == pytest.approx(float(drawn.std()), rel=1e-9)
+
+
 def test_binomials_that_overflow():
     """n = 10⁵, r = 3, t = 5·10⁴."""
     found = engine.estimates(tw.Success @ 50_000, one_group(0, 100_000, [1.0] * 3)).mean()

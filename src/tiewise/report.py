@@ -124,8 +124,8 @@ class Report:
     @property
     def cut_note(self) -> str:
         """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
-        wide = [(m, e) for m, e in self._means.items() if e.cut and e.cut[1] - e.cut[0] > 5e-5]
-        bounds = "; ".join(f"E of {m} within [{e.cut[0]:.4f}, {e.cut[1]:.4f}]" for m, e in wide if e.cut)
+        cuts = {m: [f"{bound:.4f}" for bound in e.cut] for m, e in self._means.items() if e.cut}
+        bounds = "; ".join(f"E of {m} within [{low}, {high}]" for m, (low, high) in cuts.items() if low != high)
         ends = "lists ends" if self.cut_lists == 1 else "lists end"
         lists = f"{self.cut_lists:,} of {self.provenance.retrieved_queries:,} {ends} with tied documents"
         return (
