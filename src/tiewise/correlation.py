@@ -16,7 +16,7 @@ from tiewise.columns import Codes, Floats
 from tiewise.errors import InputError, listed
 from tiewise.estimate import Estimate
 from tiewise.rankbiased import Pair
-from tiewise.ranking import Ranking
+from tiewise.ranking import Groups, Ranking
 
 __all__ = ["Tau", "TauAP", "tau", "tau_ap"]
 
@@ -118,7 +118,8 @@ def _groups(x: Any, y: Any, complete: str | None) -> tuple[Codes, Codes]:
 
 def _of(ranking: Ranking, items: list[Any]) -> Codes:
     last = len(ranking)
-    return np.array([ranking.group[ranking.place[i]] if i in ranking.place else last for i in items], dtype=np.int64)
+    group = ranking.groups.group
+    return np.array([group[ranking.place[i]] if i in ranking.place else last for i in items], dtype=np.int64)
 
 
 def _tied(group: Codes) -> int:
@@ -128,16 +129,17 @@ def _tied(group: Codes) -> int:
 
 def _canonical(a: Codes, b: Codes, which: str) -> tuple[Codes, Codes]:
     """Ranks without ties in the best or the worst order, along the items."""
-    pair = Pair(_as_ranking(a), _as_ranking(b))
-    left, right = pair.ranks(which)
+    by_a, by_b = np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
+    place = np.empty(len(b), dtype=np.int64)
+    place[by_b] = np.arange(len(b))
+    left, right = Pair(_dense(a[by_a]), _dense(b[by_b]), place[by_a]).ranks(which)
     ranks = np.empty((2, len(a)), dtype=np.int64)
-    ranks[0, list(pair.x.items)] = left  # type: ignore[index]
-    ranks[1, list(pair.y.items)] = right  # type: ignore[index]
+    ranks[0, by_a], ranks[1, by_b] = left, right
     return ranks[0], ranks[1]
 
 
-def _as_ranking(group: Codes) -> Ranking:
-    return Ranking([np.flatnonzero(group == g).tolist() for g in np.unique(group)])
+def _dense(group: Codes) -> Groups:
+    return Groups.of(np.unique(group, return_inverse=True)[1])
 
 
 def _tau_ap_untied(a: Codes, b: Codes) -> float:

@@ -22,10 +22,21 @@ from tiewise.columns import Codes, Floats
 from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.estimate import Bounds, Estimate
-from tiewise.ranking import Ranking
+from tiewise.ranking import Groups, Ranking
 from tiewise.ties import tie_groups
 
-__all__ = ["phi_for_discount", "phi_for_reverse_rba", "rba", "rbo", "rbp", "rbr", "top_weight"]
+__all__ = [
+    "Pair",
+    "phi_for_discount",
+    "phi_for_reverse_rba",
+    "rba",
+    "rba_of",
+    "rbo",
+    "rbo_of",
+    "rbp",
+    "rbr",
+    "top_weight",
+]
 
 
 def rbp(
@@ -78,13 +89,7 @@ def rbo(x: Any, y: Any, phi: float = 0.9, ties: Literal["average", "w", "a", "b"
     >>> rbo("a b c", "a c b", phi=0.9).extrapolated
     RBO 0.9550
     """
-    _check_phi(phi)
-    pair = Pair(Ranking(x), Ranking(y))
-    if ties == "average":
-        return _rbo_average(pair, phi)
-    if ties in ("w", "a", "b"):
-        return _rbo_variant(pair, phi, ties)
-    raise InputError(f"ties={ties!r} is not possible for RBO. Use 'average', 'w', 'a' or 'b'.")
+    return rbo_of(Pair.of(Ranking(x), Ranking(y)), phi, ties)
 
 
 def rba(x: Any, y: Any, phi: float, ties: Literal["average", "share"] = "average") -> Bounds:
@@ -95,24 +100,7 @@ def rba(x: Any, y: Any, phi: float, ties: Literal["average", "share"] = "average
     >>> rba("a b c", "a c b", phi=0.8)
     RBA [0.4862, 0.9982]
     """
-    _check_phi(phi)
-    pair = Pair(Ranking(x), Ranking(y))
-    if ties == "share":
-        share = [np.sqrt((1 - phi) / phi * side.mean_power(phi)) for side in (pair.left, pair.right)]
-        value = float((share[0] * share[1]).sum())
-        return Bounds(_one(value, "RBA"), None, measure="RBA")
-    if ties != "average":
-        raise InputError(f"ties={ties!r} is not possible for RBA. Use 'average' or 'share'.")
-    scale, root = (1 - phi) / phi, math.sqrt(phi)
-    lower = scale * float((pair.left.mean_power(root) * pair.right.mean_power(root)).sum())
-    tail = phi**pair.union
-    extra = tail + scale * (_lonely(pair.left, root) + _lonely(pair.right, root))
-    bounds = [_rba_of_order(pair, which, phi) for which in ("worst", "best")]
-    return Bounds(
-        Estimate(lower, bounds[0][0], bounds[1][0], measure="RBA"),
-        Estimate(lower + extra, bounds[0][1], bounds[1][1], measure="RBA"),
-        measure="RBA",
-    )
+    return rba_of(Pair.of(Ranking(x), Ranking(y)), phi, ties)
 
 
 # -- two rankings side by side ----------------------------------------------------------------------------------
@@ -121,32 +109,43 @@ def rba(x: Any, y: Any, phi: float, ties: Literal["average", "share"] = "average
 class Side:
     """One of two rankings: arrays over the common items, in an order that both sides share."""
 
-    def __init__(self, ranking: Ranking, common: Codes, other: Ranking):
-        self.ranking, self.common, self.other_length = ranking, common, len(other.items)
-        self.start: Floats = ranking.starts[ranking.group[common]].astype(np.float64)
-        self.size: Floats = ranking.sizes[ranking.group[common]].astype(np.float64)
-        matched = np.bincount(ranking.group[common], minlength=len(ranking))
-        self.lonely: Codes = ranking.sizes - matched  # items of each group that the other ranking does not have
-        self.length = len(ranking.items)
+    def __init__(self, groups: Groups, common: Codes, other: Groups):
+        self.groups, self.common = groups, common
+        self.length, self.other_length = len(groups.group), len(other.group)
+        mine = groups.group[common]
+        self.start: Floats = groups.starts[mine].astype(np.float64)
+        self.size: Floats = groups.sizes[mine].astype(np.float64)
+        # items of each group that the other ranking does not have
+        self.lonely: Codes = groups.sizes - np.bincount(mine, minlength=len(groups.sizes))
 
     def mean_power(self, x: float) -> Floats:
         """The mean of x^rank over the ranks of each common item's group."""
-        return x ** (self.start + 1) * -np.expm1(self.size * math.log(x)) / (self.size * (1 - x))
+        return mean_power(x, self.start, self.size)
 
     def inclusion(self, depth: Floats | float) -> Floats:
         """The chance that each common item is in the top `depth`."""
         return np.clip((depth - self.start) / self.size, 0.0, 1.0)
 
 
-class Pair:
-    """Two rankings with their common items."""
+def mean_power(x: float, start: Floats, size: Floats) -> Floats:
+    """The mean of x^rank over the ranks of groups of these sizes after so many items."""
+    return x ** (start + 1) * -np.expm1(size * math.log(x)) / (size * (1 - x))
 
-    def __init__(self, x: Ranking, y: Ranking):
-        both = [item for item in x.items if item in y.place]
-        self.x, self.y, self.common = x, y, len(both)
-        self.left = Side(x, np.array([x.place[item] for item in both], dtype=np.int64), y)
-        self.right = Side(y, np.array([y.place[item] for item in both], dtype=np.int64), x)
-        self.union = len(x.items) + len(y.items) - len(both)
+
+class Pair:
+    """Two rankings with their common items; `at` is the place in y of each item of x, −1 where y lacks it."""
+
+    def __init__(self, x: Groups, y: Groups, at: Codes):
+        here = np.flatnonzero(at >= 0)
+        self.common = len(here)
+        self.left, self.right = Side(x, here, y), Side(y, at[here], x)
+        self.union = len(x.group) + len(y.group) - self.common
+
+    @staticmethod
+    def of(x: Ranking, y: Ranking) -> Pair:
+        """The pair of two rankings of named items."""
+        at = np.array([y.place.get(item, -1) for item in x.items], dtype=np.int64)
+        return Pair(x.groups, y.groups, at)
 
     def ranks(self, which: str) -> tuple[Codes, Codes]:
         """The ranks of all items of both rankings in the best or the worst order of ties, along their `items`.
@@ -158,12 +157,12 @@ class Pair:
 
     def _ranks(self, side: Side, other: Side, which: str) -> Codes:
         n, best = side.length, which == "best"
-        away = np.full(n, len(other.ranking))  # the other's group; past its last for items that it lacks
-        away[side.common] = other.ranking.group[other.common]
+        away = np.full(n, len(other.groups.sizes))  # the other's group; past its last for items that it lacks
+        away[side.common] = other.groups.group[other.common]
         twin = np.arange(n)  # an order that both sides share
         twin[side.common] = np.arange(self.common)
         flip = 1 if best or side is self.left else -1
-        order = np.lexsort((flip * twin, away if best else -away, side.ranking.group))
+        order = np.lexsort((flip * twin, away if best else -away, side.groups.group))
         ranks = np.empty(n, dtype=np.int64)
         ranks[order] = np.arange(1, n + 1)
         return ranks
@@ -186,6 +185,16 @@ def _precision(x: Ranking, gains: Mapping[Any, float], phi: float, depth: int | 
 
 
 # -- RBO -----------------------------------------------------------------------------------------------------------
+
+
+def rbo_of(pair: Pair, phi: float, ties: str = "average") -> Bounds:
+    """RBO of two rankings side by side."""
+    _check_phi(phi)
+    if ties == "average":
+        return _rbo_average(pair, phi)
+    if ties in ("w", "a", "b"):
+        return _rbo_variant(pair, phi, ties)
+    raise InputError(f"ties={ties!r} is not possible for RBO. Use 'average', 'w', 'a' or 'b'.")
 
 
 class Weights:
@@ -274,8 +283,8 @@ def _rbo_variant(pair: Pair, phi: float, ties: str) -> Bounds:
 
     def chances(side: Side, items: Codes) -> Floats:
         """How far each item counts at each depth, (n_depths, n_items)."""
-        start = side.ranking.starts[side.ranking.group[items]].astype(np.float64)
-        size = side.ranking.sizes[side.ranking.group[items]].astype(np.float64)
+        start = side.groups.starts[side.groups.group[items]].astype(np.float64)
+        size = side.groups.sizes[side.groups.group[items]].astype(np.float64)
         if ties == "w":
             return (start < d[:, None]).astype(np.float64)
         return np.clip((d[:, None] - start) / size, 0.0, 1.0)
@@ -321,6 +330,27 @@ def _rbo_variant(pair: Pair, phi: float, ties: str) -> Bounds:
 # -- RBA -----------------------------------------------------------------------------------------------------------
 
 
+def rba_of(pair: Pair, phi: float, ties: str = "average") -> Bounds:
+    """RBA of two rankings side by side."""
+    _check_phi(phi)
+    if ties == "share":
+        share = [np.sqrt((1 - phi) / phi * side.mean_power(phi)) for side in (pair.left, pair.right)]
+        value = float((share[0] * share[1]).sum())
+        return Bounds(_one(value, "RBA"), None, measure="RBA")
+    if ties != "average":
+        raise InputError(f"ties={ties!r} is not possible for RBA. Use 'average' or 'share'.")
+    scale, root = (1 - phi) / phi, math.sqrt(phi)
+    lower = scale * float((pair.left.mean_power(root) * pair.right.mean_power(root)).sum())
+    tail = phi**pair.union
+    extra = tail + scale * (_lonely(pair.left, root) + _lonely(pair.right, root))
+    bounds = [_rba_of_order(pair, which, phi) for which in ("worst", "best")]
+    return Bounds(
+        Estimate(lower, bounds[0][0], bounds[1][0], measure="RBA"),
+        Estimate(lower + extra, bounds[0][1], bounds[1][1], measure="RBA"),
+        measure="RBA",
+    )
+
+
 def _lonely(side: Side, x: float) -> float:
     """What the items that the other ranking lacks can still add, in expectation (Algorithm 1, lines 7 to 11).
 
@@ -329,7 +359,7 @@ def _lonely(side: Side, x: float) -> float:
     """
     total, done = 0.0, 0
     for start, size, lonely in zip(
-        side.ranking.starts.tolist(), side.ranking.sizes.tolist(), side.lonely.tolist(), strict=True
+        side.groups.starts.tolist(), side.groups.sizes.tolist(), side.lonely.tolist(), strict=True
     ):
         if lonely:
             slots = x ** (start + np.arange(1, size + 1.0)) * _mean_power(x, size, lonely)

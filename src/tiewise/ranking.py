@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,23 @@ from tiewise.columns import Codes
 from tiewise.data import Run
 from tiewise.errors import InputError
 
-__all__ = ["Ranking"]
+__all__ = ["Groups", "Ranking"]
 
 Item = Hashable
+
+
+class Groups(NamedTuple):
+    """A ranking without its items' names: which group each item is in, and where the groups begin."""
+
+    group: Codes  # (n_items,): ascending, from 0
+    sizes: Codes  # (n_groups,)
+    starts: Codes  # (n_groups,): items before the group
+
+    @staticmethod
+    def of(group: Codes) -> Groups:
+        """From the group of each item, ascending from 0."""
+        sizes = np.bincount(group) if len(group) else np.zeros(0, dtype=np.int64)
+        return Groups(group, sizes, np.cumsum(sizes) - sizes)
 
 
 class Ranking(Sequence[tuple[Item, ...]]):
@@ -103,19 +117,10 @@ class Ranking(Sequence[tuple[Item, ...]]):
         return {item: place for place, item in enumerate(self.items)}
 
     @cached_property
-    def group(self) -> Codes:
-        """The number of each item's group, from 0."""
-        return np.repeat(np.arange(len(self._groups)), self.sizes)
-
-    @cached_property
-    def sizes(self) -> Codes:
-        """The size of each group."""
-        return np.array([len(group) for group in self._groups], dtype=np.int64)
-
-    @cached_property
-    def starts(self) -> Codes:
-        """The number of items before each group."""
-        return np.cumsum(self.sizes) - self.sizes
+    def groups(self) -> Groups:
+        """The groups as arrays, along `items`."""
+        sizes = np.array([len(group) for group in self._groups], dtype=np.int64)
+        return Groups.of(np.repeat(np.arange(len(sizes)), sizes))
 
     @property
     def tied(self) -> bool:
