@@ -23,7 +23,7 @@ LAYERS = [
     {"catalogue"},
     {"profiles"},
     {"rankbiased"},
-    {"correlation"},
+    {"correlation", "likeness"},
     {"readings"},
     {"report"},
     {"evaluation"},

@@ -35,6 +35,7 @@ from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraErr
 from tiewise.estimate import Bounds, Estimate, Estimates
 from tiewise.evaluation import evaluate
 from tiewise.io import read_qrels, read_run, write_qrels, write_run
+from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
 from tiewise.rankbiased import phi_for_discount, phi_for_reverse_rba, rba, rbo, rbp, rbr, top_weight
 from tiewise.ranking import Ranking
 from tiewise.registry import Measure, measure, measures, param, parse, parse_all
@@ -47,7 +48,10 @@ __all__ = [
     "DCG",
     "ERR",
     "F1",
+    "RBA",
+    "RBO",
     "RBP",
+    "RBR",
     "RR",
     "Bounds",
     "Bpref",
@@ -74,6 +78,7 @@ __all__ = [
     "Run",
     "SetP",
     "SetR",
+    "Similarity",
     "Success",
     "TieGroups",
     "TiewiseError",
@@ -97,6 +102,7 @@ __all__ = [
     "rbr",
     "read_qrels",
     "read_run",
+    "similarity",
     "tau",
     "tau_ap",
     "tie_groups",

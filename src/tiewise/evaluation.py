@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tiewise import engine
 from tiewise.columns import Floats
-from tiewise.errors import CutWarning, InputError, listed
+from tiewise.errors import CutWarning, InputError, MeasureError, listed
 from tiewise.estimate import Estimates
 from tiewise.profiles import Rule, rule_for
 from tiewise.readings import Readings
@@ -61,6 +61,9 @@ def evaluate(
     0.5
     """
     chosen = parse_all(measures)
+    for measure in chosen:
+        if measure.compares:
+            raise MeasureError(f"{measure} compares two rankings. Use similarity() for it, or RBP for judgments.")
     if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
         raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
     if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):

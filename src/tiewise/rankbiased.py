@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from tiewise.ties import tie_groups
 
 __all__ = [
     "Pair",
+    "mean_power",
     "phi_for_discount",
     "phi_for_reverse_rba",
     "rba",
@@ -35,6 +37,7 @@ __all__ = [
     "rbo_of",
     "rbp",
     "rbr",
+    "rbr_of",
     "top_weight",
 ]
 
@@ -58,9 +61,10 @@ def rbp(
         if not 0 <= gain <= gmax:
             raise InputError(f"The gain {gain!r} of {item!r} lies outside 0 … gmax={gmax:g}. Give the right gmax.")
     seen = len(x.items) if depth is None else min(depth, len(x.items))
-    known = {item: gains[item] for item in x.items if item in gains}
-    lower = _precision(x, known, phi, depth, gmax)
-    upper = _precision(x, {item: known.get(item, gmax) for item in x.items}, phi, depth, gmax)
+    judged = np.array([place for item, place in x.place.items() if item in gains], dtype=np.int64)
+    worth = np.array([gains.get(item, gmax) for item in x.items], dtype=np.float64)  # unjudged ones at their best
+    lower = _precision(x.groups, judged, worth[judged], phi, depth, gmax)
+    upper = _precision(x.groups, np.arange(len(worth)), worth, phi, depth, gmax)
     return Bounds(lower, _shifted(upper, phi**seen * gmax), measure="RBP")
 
 
@@ -71,13 +75,7 @@ def rbr(observed: Iterable[Any], reference: Any, phi: float) -> Bounds:
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, phi=0.6)
     RBR [0.7105, 0.7129]
     """
-    _check_phi(phi)
-    r = Ranking(reference)
-    b = set(observed)
-    lower = _precision(r, {item: float(item in b) for item in r.items}, phi, None, 1.0)  # RBR(B|R) = RBP(R|B), Eq. 7
-    lower = replace(lower, measure="RBR")
-    unseen = len(b - set(r.items))
-    return Bounds(lower, _shifted(lower, phi ** len(r.items) * (1 - phi**unseen)), measure="RBR")
+    return rbr_of(Pair.of(Ranking([*dict.fromkeys(observed)]), Ranking(reference)), phi)
 
 
 def rbo(x: Any, y: Any, phi: float = 0.9, ties: Literal["average", "w", "a", "b"] = "average") -> Bounds:
@@ -171,17 +169,28 @@ class Pair:
 # -- RBP and RBR: the measure of `evaluate` ------------------------------------------------------------------------
 
 
-def _precision(x: Ranking, gains: Mapping[Any, float], phi: float, depth: int | None, gmax: float) -> Estimate:
-    """RBP of a ranking by the engine, in units of gain."""
-    names = {item: f"{place}" for place, item in enumerate(x.items)}
-    scores = {names[item]: float(-g) for g, group in enumerate(x) for item in group}
-    judged = {names[item]: float(gain) for item, gain in gains.items()}
+def rbr_of(pair: Pair, phi: float) -> Bounds:
+    """RBR of two rankings side by side, the left one taken as a set: RBR(B|R) = RBP(R|B), Eq. 7."""
+    _check_phi(phi)
+    r = pair.right
+    held = np.zeros(r.length)
+    held[r.common] = 1.0
+    lower = replace(_precision(r.groups, np.arange(r.length), held, phi, None, 1.0), measure="RBR")
+    unseen = pair.left.length - pair.common
+    return Bounds(lower, _shifted(lower, phi**r.length * (1 - phi**unseen)), measure="RBR")
+
+
+def _precision(groups: Groups, judged: Codes, gain: Floats, phi: float, depth: int | None, gmax: float) -> Estimate:
+    """RBP of a ranking by the engine, in units of gain; `judged` are the places of the items that have one."""
+    n = len(groups.group)
+    names = [str(place) for place in range(n)]
+    run = Run(("",), np.array([0, n]), np.arange(n), names, -groups.group.astype(np.float64))
+    qrels = Qrels(("",), np.array([0, len(judged)]), judged, names, gain)
     measure = RBP(p=phi, gains="graded", max=gmax) @ depth
-    ties = tie_groups(Qrels.from_dict({"q": judged}), Run.from_dict({"q": scores}), ())
-    found = engine.estimates(measure, engine.Urns(ties)).mean()
-    values = (found.expected, found.minimum, found.maximum)
-    expected, minimum, maximum = ((value or 0.0) * gmax for value in values)
-    return Estimate(expected, minimum, maximum, (found.std or 0.0) * gmax, measure="RBP")
+    found = engine.estimates(measure, engine.Urns(tie_groups(qrels, run, ()))).mean()
+    values = (found.expected, found.minimum, found.maximum, found.std)
+    expected, minimum, maximum, std = ((value or 0.0) * gmax for value in values)
+    return Estimate(expected, minimum, maximum, std, measure="RBP")
 
 
 # -- RBO -----------------------------------------------------------------------------------------------------------
@@ -211,8 +220,14 @@ class Weights:
         return self.all - self.over[depth]
 
 
+@lru_cache(maxsize=64)
+def weights(phi: float, depth: int) -> Weights:
+    """The tables for a φ and a depth: the same for all pairs of systems."""
+    return Weights(phi, depth)
+
+
 def _rbo_average(pair: Pair, phi: float) -> Bounds:
-    w = Weights(phi, pair.left.length + pair.right.length + 1)
+    w = weights(phi, pair.left.length + pair.right.length + 1)
     mean = _overlap_sum(pair.left, pair.right, w)
     gap = _rbo_gap(pair, w)
     short = min(pair.left.length, pair.right.length)
@@ -277,7 +292,7 @@ def _rbo_variant(pair: Pair, phi: float, ties: str) -> Bounds:
     """RBO^w, RBO^a or RBO^b of Corsi & Urbano (SIGIR 2024): another agreement at each depth, one number each."""
     short, long = (pair.left, pair.right) if pair.left.length <= pair.right.length else (pair.right, pair.left)
     s, n, c, f = short.length, long.length, pair.common, pair.union
-    w, scale = Weights(phi, f + 1), (1 - phi) / phi
+    w, scale = weights(phi, f + 1), (1 - phi) / phi
     d = np.arange(1, n + 1, dtype=np.float64)
     weight = phi**d / d
 

@@ -91,6 +91,7 @@ class Measure:
     aliases: ClassVar[Sequence[str]] = ()  #: other spellings, `name` or `name:param=value`
     takes_cutoff: ClassVar[bool] = True
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
+    compares: ClassVar[bool] = False  #: a measure of two rankings, not of a run against judgments
     total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
 
