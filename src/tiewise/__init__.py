@@ -2,45 +2,70 @@
 
 Every measure comes back as its exact expectation over all orders of the tied documents, with the lowest and the highest
 value that an order could give, the standard deviation, and the bias of the number that another tool prints.
+
+A public name is imported from its module when it is first asked for, so that ``import tiewise`` costs next to nothing.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tiewise._version import __version__
-from tiewise.catalogue import (
-    AP,
-    AUC,
-    DCG,
-    ERR,
-    F1,
-    RBP,
-    RR,
-    Bpref,
-    F,
-    Hits,
-    Judged,
-    NumRel,
-    NumRelRet,
-    NumRet,
-    P,
-    R,
-    Rprec,
-    SetP,
-    SetR,
-    Success,
-    nDCG,
-    nERR,
-)
-from tiewise.correlation import tau, tau_ap
-from tiewise.data import Qrels, Run
-from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
-from tiewise.estimate import Bounds, Estimate, Estimates
-from tiewise.evaluation import evaluate
-from tiewise.io import read_qrels, read_run, write_qrels, write_run
-from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
-from tiewise.rankbiased import phi_for_discount, phi_for_reverse_rba, rba, rbo, rbp, rbr, top_weight
-from tiewise.ranking import Ranking
-from tiewise.registry import Measure, measure, measures, param, parse, parse_all
-from tiewise.report import Provenance, Report
-from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
+
+if TYPE_CHECKING:  # the same names for those who read without running
+    from tiewise.catalogue import (
+        AP,
+        AUC,
+        DCG,
+        ERR,
+        F1,
+        RBP,
+        RR,
+        Bpref,
+        F,
+        Hits,
+        Judged,
+        NumRel,
+        NumRelRet,
+        NumRet,
+        P,
+        R,
+        Rprec,
+        SetP,
+        SetR,
+        Success,
+        nDCG,
+        nERR,
+    )
+    from tiewise.correlation import tau, tau_ap
+    from tiewise.data import Qrels, Run
+    from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
+    from tiewise.estimate import Bounds, Estimate, Estimates
+    from tiewise.evaluation import evaluate
+    from tiewise.io import read_qrels, read_run, write_qrels, write_run
+    from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
+    from tiewise.rankbiased import phi_for_discount, phi_for_reverse_rba, rba, rbo, rbp, rbr, top_weight
+    from tiewise.ranking import Ranking
+    from tiewise.registry import Measure, measure, measures, param, parse, parse_all
+    from tiewise.report import Provenance, Report
+    from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
+
+_HOMES = {
+    "tiewise.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP SetR "
+    "Success nDCG nERR",
+    "tiewise.correlation": "tau tau_ap",
+    "tiewise.data": "Qrels Run",
+    "tiewise.errors": "CutWarning InputError MeasureError MissingExtraError TiewiseError TiewiseWarning",
+    "tiewise.estimate": "Bounds Estimate Estimates",
+    "tiewise.evaluation": "evaluate",
+    "tiewise.io": "read_qrels read_run write_qrels write_run",
+    "tiewise.likeness": "RBA RBO RBR Similarity similarity",
+    "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
+    "tiewise.ranking": "Ranking",
+    "tiewise.registry": "Measure measure measures param parse parse_all",
+    "tiewise.report": "Provenance Report",
+    "tiewise.ties": "TieGroups judged_scores notation tie_groups",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "AP",
@@ -110,3 +135,15 @@ __all__ = [
     "write_qrels",
     "write_run",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'tiewise' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,6 +18,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -261,7 +262,7 @@ def measure(cls: type[M]) -> M:
     if not (isinstance(cls, type) and issubclass(cls, Measure)):
         raise MeasureError(f"{getattr(cls, '__name__', cls)} is no measure: let it inherit from tiewise.Measure.")
     known = _registry.get(cls.__name__.lstrip("_"))
-    if known is not None and type(known).__module__ == "tiewise.catalogue":
+    if known is not None and type(known).__module__.startswith("tiewise."):
         raise MeasureError(f"'{known}' is a measure of Tiewise. Call yours something else.")
     plain: Any = cls.payoff
     asked = inspect.signature(plain).parameters
@@ -280,12 +281,19 @@ def measure(cls: type[M]) -> M:
     return made
 
 
+def _enter_ours() -> None:
+    """Have the measures of Tiewise register: a name may be asked for before their modules were."""
+    for module in ("tiewise.catalogue", "tiewise.likeness"):
+        import_module(module)
+
+
 def measures() -> dict[str, Measure]:
     """The catalogue: every registered measure by name.
 
     >>> [name for name in measures() if name.startswith("n")]
     ['nDCG', 'nERR']
     """
+    _enter_ours()
     return dict(_registry)
 
 
@@ -318,6 +326,7 @@ def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
         if not found:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
         return found
+    _enter_ours()
     words = split_names(names)
     if not words:
         raise MeasureError("An empty measure name. `tiewise measures` lists them.")
