@@ -27,7 +27,7 @@ import make_figures
 import tiewise as tw
 from tiewise import catalogue, profiles
 from tiewise.cli import app
-from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
+from tiewise.reporting.rows import COLUMNS, SIMILARITY_COLUMNS, TOOL_COLUMNS
 
 ROOT = Path(__file__).parent.parent
 MADE = "<!-- This page is made by scripts/make_docs.py: do not edit it by hand. -->"
@@ -304,12 +304,18 @@ def decimal(value: float | None) -> str:
     return f"{value:.3f}".removeprefix("0").rstrip("0").rstrip(".") or "0"
 
 
+def column_table(columns: dict[str, str]) -> str:
+    """The names of columns and what they hold."""
+    return table(("column", "holds"), [(f"`{name}`", what) for name, what in columns.items()])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "constant-scorer": constant_scorer,
     "tool-rules": tool_rules,
     "tool-definitions": tool_definitions,
-    "columns": lambda: table(("column", "holds"), [(f"`{name}`", what) for name, what in COLUMNS.items()]),
-    "tool-columns": lambda: table(("column", "holds"), [(f"`{name}`", what) for name, what in TOOL_COLUMNS.items()]),
+    "columns": lambda: column_table(COLUMNS),
+    "tool-columns": lambda: column_table(TOOL_COLUMNS),
+    "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
 }
 
 

@@ -11,13 +11,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.cli import _status
 from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"
@@ -37,56 +35,6 @@ def folder(tmp_path_factory) -> Path:
     for name, text in (("qrels.txt", QRELS), ("tied.trec", TIED), ("strict.trec", STRICT), ("half.trec", HALF)):
         (folder / name).write_text(text)
     return folder
-
-
-@pytest.fixture
-def tiewise(folder, monkeypatch, capfdbinary):
-    """Runs the command in the folder of the files; `.out`, `.err` and `.code` are what it left."""
-
-    def run(*args: str, code: int = 0, stdin: str = "") -> Result:
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        status = _status(args)
-        out, err = capfdbinary.readouterr()
-        return Result(out.decode(), err.decode(), status).checked(code)
-
-    return run
-
-
-@pytest.fixture
-def process(folder):
-    """The same as `tiewise`, as the process that a user runs, with streams and settings of one's own."""
-
-    def run(*args: str, code: int = 0, env: dict[str, str] | None = None, **streams: Any) -> Result:
-        done = subprocess.run(
-            [sys.executable, "-m", "tiewise", *args],
-            cwd=folder,
-            env={**os.environ, **(env or {})},
-            timeout=60,
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
-        )
-        return Result((done.stdout or b"").decode(), (done.stderr or b"").decode(), done.returncode).checked(code)
-
-    return run
-
-
-class Result:
-    def __init__(self, out: str, err: str, code: int):
-        self.out, self.err, self.code = out, err, code
-
-    def checked(self, code: int) -> Result:
-        assert self.code == code, self.err
-        assert "Traceback" not in self.err and "Exception" not in self.err
-        return self
-
-    @property
-    def rows(self) -> list[dict[str, str]]:
-        """The rows of TSV by column."""
-        return list(csv.DictReader(io.StringIO(self.out), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-    @property
-    def json(self):
-        return json.loads(self.out)
 
 
 # -- evaluate -------------------------------------------------------------------------------------------------
@@ -530,32 +478,6 @@ def test_a_small_command_loads_nothing_heavy(folder):
 
 
 # -- on a terminal --------------------------------------------------------------------------------------------
-
-pty = pytest.importorskip("pty", reason="pseudo-terminals are a matter of POSIX")
-
-
-@pytest.fixture
-def terminal(folder):
-    """Runs the command on a terminal of some width; what a person would see, with or without the colours."""
-
-    def run(*args: str, columns: int = 100, colour: bool = False, env: dict[str, str] | None = None) -> str:
-        main, other = pty.openpty()
-        plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        settings = {**plain, "COLUMNS": str(columns), "TERM": "xterm-256color", **(env or {})}
-        process = subprocess.Popen([sys.executable, "-m", "tiewise", *args], cwd=folder, stdout=other, env=settings)
-        os.close(other)
-        seen = b""
-        try:
-            while part := os.read(main, 65536):
-                seen += part
-        except OSError:  # Linux reports the end so
-            pass
-        os.close(main)
-        assert process.wait(30) == 0
-        text = seen.decode().replace("\r\n", "\n")
-        return text if colour else re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-    return run
 
 
 def test_the_table_reads_simply(terminal):

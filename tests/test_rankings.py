@@ -268,8 +268,9 @@ def test_all_alignments_in_one_product():
     runs = made_runs(4, 3, seed=2)
     steps = []
     quick = tw.similarity(runs, "RBA(phi=0.9)", bounds=False, progress=lambda done, total: steps.append((done, total)))
-    assert steps == [(1, 3), (2, 3), (3, 3)]
-    slow = tw.similarity(runs, "RBA(phi=0.9)")
+    assert steps == [(30, 30)]  # one product a query; ten pairs each
+    slow = tw.similarity(runs, "RBA(phi=0.9)", progress=lambda done, total: steps.append((done, total)))
+    assert steps[1:] == [(0, 30), (10, 30), (20, 30), (30, 30)]
     assert quick.matrix("lower") == pytest.approx(slow.matrix("lower"), abs=1e-14)
     with pytest.raises(InputError, match="no 'upper expected'"):
         quick.matrix("upper")
@@ -284,6 +285,15 @@ def test_similarity_to_a_depth(edge):
         close(bounds.lower, tw.rbo(x, y, phi=0.9).lower)
     with pytest.raises(InputError, match=r"Depth 3 ends inside a tie group of query 'q\d'.*extend.*shrink"):
         tw.similarity(runs, "RBO(phi=0.9)@3", edge="error")
+
+
+def test_an_empty_list_cannot_be_extrapolated_and_the_rest_can():
+    tied, plain = {"a": 1.0, "b": 1.0}, {"a": 2.0, "b": 1.0}
+    runs = {"A": {"q": tied, "p": plain}, "B": {"q": plain, "p": plain}}
+    found = tw.similarity(runs, "RBO(phi=0.9)@1", edge="shrink")
+    assert found.per_query("A", "B")["q"].extrapolated is None
+    assert found.pair("A", "B").extrapolated.expected == pytest.approx(1.0)
+    assert found.matrix()[0, 1] == pytest.approx(1.0)
 
 
 def test_what_cannot_be_compared():

@@ -77,6 +77,16 @@ def test_counting_finds_what_looking_finds(table, judged, seed, ordered):
 
 @settings(max_examples=100, deadline=None)
 @given(table=tables, judged=judgments)
+def test_scanning_finds_what_probing_finds(table, judged):
+    run, qrels = Run.from_dict(table), Qrels.from_dict(judged)
+    pairs = [(run.query_index[q], run.doc_index[d]) for q, d, _ in qrels if q in table and d in run.doc_index]
+    if pairs:
+        place, wanted = (np.array(column) for column in zip(*pairs, strict=True))
+        assert run._scan(place, wanted).tolist() == run._probe(place, wanted).tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(table=tables, judged=judgments)
 def test_a_dict_counts_like_a_run(table, judged):
     qrels = Qrels.from_dict(judged)
     ours, theirs = (tie_groups(qrels, run, ORDERS[:3]) for run in (MappedRun(table), Run.from_dict(table)))

@@ -1,4 +1,4 @@
-"""The command line: ``tiewise evaluate``, ``break``, ``measures`` and ``demo``.
+"""The command line: ``tiewise evaluate``, ``similarity``, ``break``, ``measures`` and ``demo``.
 
 A command reads its options, calls the library, and writes what `tiewise.reporting` made of the result. So that a small
 command starts quickly, rich is loaded only to draw for people. Exit codes: 0 done, 2 bad input or usage (or no room to
@@ -12,25 +12,25 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from tiewise import evaluation
+from tiewise import evaluation, likeness
 from tiewise._command import QuickCommand, QuickGroup
 from tiewise._version import __version__
-from tiewise.errors import CutWarning, InputError, TiewiseError, TiewiseWarning
+from tiewise.errors import CutWarning, InputError, MeasureError, TiewiseError, TiewiseWarning
 from tiewise.gate import Gate
 from tiewise.io import read_qrels, read_run, write_run
 from tiewise.io.recognise import FORMATS
 from tiewise.io.streams import COMPRESSED, save
 from tiewise.profiles import TOOLS
 from tiewise.registry import Measure, measures, parse, parse_all, split_names
-from tiewise.reporting import Format, ListFormat, Named, Value, View, render
+from tiewise.reporting import Format, ListFormat, Named, SheetFormat, Value, View, render
 from tiewise.reporting.numerals import share
 from tiewise.reporting.view import EXTRAS, SUFFIXES
 from tiewise.reporting.words import notes, safe
@@ -121,6 +121,10 @@ def _complete_measure() -> list[tuple[str, str]]:
     return [(name, measure.summary) for name, measure in measures().items()]
 
 
+def _complete_comparison() -> list[tuple[str, str]]:
+    return [(name, measure.summary) for name, measure in measures().items() if measure.compares]
+
+
 def _complete_order() -> list[str]:
     return [*TOOLS, *ORDERS, "none"]
 
@@ -137,6 +141,7 @@ _MEASURES, _QUERIES, _TIES, _OUTPUT = "What is measured", "Queries and documents
 
 QrelsFile = Annotated[Path, typer.Argument(metavar="QRELS", help="The judgments; - is standard input.")]
 RunFiles = Annotated[list[Path], typer.Argument(metavar="RUN", help="One run or several; - is standard input.")]
+ManyRunFiles = Annotated[list[Path], typer.Argument(metavar="RUN", help="Two runs or more; - is standard input.")]
 RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="The run; - is standard input.")]
 
 Measures = Annotated[
@@ -149,6 +154,26 @@ Measures = Annotated[
         "nDCG@10, 'P(rel=2)@5', ndcg_cut.5,10. Repeatable; `tiewise measures` lists them.",
         show_default="nDCG@10 AP RR P@10 R@100",
         autocompletion=_complete_measure,
+        rich_help_panel=_MEASURES,
+    ),
+]
+Comparison = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        "-m",
+        metavar="NAME",
+        help="A measure of two rankings: RBO, RBA or RBR, with parameters and a cutoff: 'RBO(phi=0.95)@100'.",
+        autocompletion=_complete_comparison,
+        rich_help_panel=_MEASURES,
+    ),
+]
+Phi = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="How far down one looks, above 0 and below 1, for a measure that does not say phi= itself.",
+        show_default="0.9",
         rich_help_panel=_MEASURES,
     ),
 ]
@@ -204,6 +229,13 @@ Depth = Annotated[
     int | None,
     typer.Option("--depth", "-M", metavar="N", min=1, help="Only the first N ranks count.", rich_help_panel=_QUERIES),
 ]
+Edge = Annotated[
+    Literal["extend", "shrink", "error"],
+    typer.Option(
+        help="Where a depth ends inside a tie group: take the group whole, leave it out, or stop.",
+        rich_help_panel=_TIES,
+    ),
+]
 InputFormat = Annotated[
     str | None,
     typer.Option(
@@ -257,15 +289,25 @@ PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Show each que
 NoSummary = Annotated[
     bool, typer.Option("--no-summary", "-n", help="Leave out the means over queries.", rich_help_panel=_OUTPUT)
 ]
-OutputFormat = Annotated[
-    Format | None,
-    typer.Option(
+
+
+def _format_option(formats: str) -> Any:
+    return typer.Option(
         "--format",
         metavar="FORMAT",
-        help="table, tsv, csv, json (one object with the list 'runs'), jsonl, latex, markdown, parquet or trec.",
+        help=formats,
         show_default="table on a terminal, else tsv; with -o by the file's suffix",
         rich_help_panel=_OUTPUT,
-    ),
+    )
+
+
+OutputFormat = Annotated[
+    Format | None,
+    _format_option("table, tsv, csv, json (one object with the list 'runs'), jsonl, latex, markdown, parquet or trec."),
+]
+SheetOutputFormat = Annotated[
+    SheetFormat | None,
+    _format_option("table, tsv, csv, json (one object with the list 'pairs'), jsonl, latex, markdown or parquet."),
 ]
 Columns = Annotated[
     list[str] | None,
@@ -392,16 +434,13 @@ def evaluate(
     A number alone is, to the digits shown, the same in every order of ties; .363 [.359, .367] adds the lowest and the
     highest there can be.
     """
-    output = None if output == Path("-") else output
-    format = format or _usual_format(output)
+    format, output = _target(format, output)
     if no_summary and not per_query:
         raise InputError("-n leaves out the means, so that nothing is left without -q. Give -q too.")
     if count_missing and missing not in (None, "zero"):
         raise InputError(f"-c is --missing zero, and --missing {missing} was given too. Give one of them.")
     if tools and per_query and format not in ("table", "markdown", "json"):
         raise InputError(f"In {format}, --tools has no rows for queries. Leave -q out, or use --format json or table.")
-    if format == "parquet" and output is None and sys.stdout.isatty():
-        raise InputError("Parquet is not for a terminal. Write it to a file: -o FILE.parquet.")
     named = dict(zip(_names(runs, name or ()), runs, strict=True))
     chosen, gates = _asked(measure, fail_if or (), level, plugin or ())
     view = View(
@@ -426,9 +465,53 @@ def evaluate(
     reports, warned = _evaluated(qrels, named, chosen, options, formats=(qrels_format, input_format))
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
     _write(render(reports, view), output)
-    if not quiet and view.format not in ("table", "markdown"):  # these two have a place for notes
-        _note(*notes(reports, view))
+    _note_beside(view, notes(reports, view), quiet)
     _judge(gates, reports)
+
+
+@app.command(
+    cls=QuickCommand,
+    epilog="Examples\n\n"
+    "  tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100\n\n"
+    "  tiewise similarity runs/*.trec -m RBA -o matrix.md\n\n"
+    "  tiewise similarity bm25.trec dense.trec hybrid.trec -q --format csv -o pairs.csv",
+)
+def similarity(
+    runs: ManyRunFiles,
+    measure: Comparison = "RBO",
+    phi: Phi = None,
+    depth: Depth = None,
+    input_format: InputFormat = None,
+    edge: Edge = "extend",
+    per_query: PerQuery = False,
+    format: SheetOutputFormat = None,
+    digits: Digits = None,
+    name: Names = None,
+    output: Output = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the rankings of runs with each other, with ties and bounds, over the queries that all of them have.
+
+    Two runs are a line with bounds; more are a matrix, with one number for each pair.
+    """
+    from tiewise.reporting.progress import progress
+    from tiewise.reporting.sheet import draw
+    from tiewise.reporting.similar import Similar, is_matrix
+
+    target, output = _target(format, output)
+    named = dict(zip(_names(runs, name or ()), runs, strict=True))
+    chosen = _comparison(measure, phi, depth)
+    view = View(format=target, per_query=per_query, digits=digits, **_screen(output))
+    lower_only = chosen.stem == "RBA" and is_matrix(len(named), view)  # then it is one product for all pairs
+    _read_once(runs)
+    with _heeded() as warned:
+        read = {name: read_run(path, format=input_format) for name, path in named.items()}
+        with progress("queries", quiet=quiet) as tell:
+            found = likeness.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=tell)
+    sheet = Similar(found, read, edge)
+    view = replace(view, notes=(*warned, *sheet.notes))
+    _write(draw(sheet, view), output)
+    _note_beside(view, view.notes, quiet)
 
 
 @app.command("break", cls=QuickCommand, epilog="Example: tiewise break run.trec --seed 7 -o strict.trec.gz")
@@ -517,6 +600,18 @@ def _at_level(text: str, level: float) -> list[Measure]:
     return found
 
 
+def _comparison(text: str, phi: float | None, depth: int | None) -> likeness.Comparison:
+    """The measure of two rankings that was asked for, with phi and depth where its name says neither."""
+    found = parse(text)
+    if not isinstance(found, likeness.Comparison):
+        raise MeasureError(f"{found} is for a run and judgments: use `tiewise evaluate`. Between runs: RBO, RBA, RBR.")
+    if depth is not None and found.cutoff not in (None, depth):
+        raise InputError(f"{found} has a cutoff, and --depth {depth} was given too. Give one of them.")
+    if phi is not None and "phi" in found.params and not re.search(r"\bphi\s*=", text):
+        found = found(phi=phi)
+    return found if depth is None else found @ depth
+
+
 def _extras(names: Sequence[str], wide: bool, reports: Sequence[Named]) -> tuple[Any, ...]:
     """The columns that were asked for by name, then those of --wide that apply to some measure."""
     asked = [name for text in names for name in re.split(r"[\s,]+", text) if name]
@@ -541,18 +636,31 @@ def _evaluated(
     formats: tuple[str | None, str | None],
 ) -> tuple[list[Named], tuple[str, ...]]:
     """The report of each run under its name, and warnings in words."""
-    if [*map(str, [qrels, *runs.values()])].count("-") > 1:
-        raise InputError("Standard input (-) can be read once. Give files for the others.")
+    _read_once([qrels, *runs.values()])
     qrels_format, run_format = formats if formats[1] != "beir" else ("beir", None)  # BEIR's format is one of judgments
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TiewiseWarning)
-        warnings.simplefilter("ignore", CutWarning)  # a note of the report says it
+    with _heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)
         reports = [
             Named(name, evaluation.evaluate(judged, read_run(path, format=run_format), chosen, **options))
             for name, path in runs.items()
         ]
-    return reports, tuple(str(one.message) for one in caught if issubclass(one.category, TiewiseWarning))
+    return reports, tuple(warned)
+
+
+def _read_once(paths: Iterable[Path]) -> None:
+    if [*map(str, paths)].count("-") > 1:
+        raise InputError("Standard input (-) can be read once. Give files for the others.")
+
+
+@contextmanager
+def _heeded() -> Iterator[list[str]]:
+    """A list that holds in words, at the end, what was warned of."""
+    words: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TiewiseWarning)
+        warnings.simplefilter("ignore", CutWarning)  # a note of the report says it
+        yield words
+    words += [str(one.message) for one in caught if issubclass(one.category, TiewiseWarning)]
 
 
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
@@ -594,7 +702,16 @@ def _without_suffixes(path: Path) -> Path:
 # -- writing --------------------------------------------------------------------------------------------------
 
 
-def _usual_format(output: Path | None) -> Format:
+def _target(format: Format | None, output: Path | None) -> tuple[Format, Path | None]:
+    """The format, and the file to write; None is standard output."""
+    output = None if output == Path("-") else output
+    chosen = format or _usual_format(output)
+    if chosen == "parquet" and output is None and sys.stdout.isatty():
+        raise InputError("Parquet is not for a terminal. Write it to a file: -o FILE.parquet.")
+    return chosen, output
+
+
+def _usual_format(output: Path | None) -> SheetFormat:
     """The format when none is asked for: by the suffix of the file, else a table for people and TSV for programs."""
     if output is None:
         return "table" if sys.stdout.isatty() else "tsv"
@@ -617,6 +734,12 @@ def _write(content: str | bytes, output: Path | None) -> None:
         encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
         content = content.encode(encoding, "backslashreplace")
     save("-" if output is None else output, [content])
+
+
+def _note_beside(view: View, said: Iterable[str], quiet: bool) -> None:
+    """Write notes to standard error, unless the output itself shows them to people."""
+    if not quiet and view.format not in ("table", "markdown"):
+        _note(*said)
 
 
 def _note(*notes: str) -> None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
-from itertools import count, islice
+from itertools import count, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ def project(values: Floats, dtype: str) -> Floats:
 
 def positions(index: Mapping[str, int], ids: Iterable[str]) -> Codes:
     """The position of each id in an index, −1 where it has none."""
-    return np.array([index.get(name, -1) for name in ids], dtype=np.int64)
+    return np.fromiter(map(index.get, ids, repeat(-1)), np.int64)
 
 
 def descending(values: Floats, offsets: Codes) -> bool:

@@ -327,22 +327,44 @@ class Run(Table):
         `places` holds the position in this run of each query of `qrels`, −1 if missing.
         """
         place, wanted = places[qrels.query], self._codes_of(qrels)[qrels.doc]
-        rows = np.full(len(qrels), -1)
         judged = np.flatnonzero((place >= 0) & (wanted >= 0))
+        rows = np.full(len(qrels), -1)
         if len(judged):
-            mark = np.zeros(len(self.docs), dtype=bool)
-            mark[wanted[judged]] = True
-            candidates = np.flatnonzero(mark[self.doc])  # judged for some query, not yet for theirs
-            query = np.searchsorted(self.offsets, candidates, side="right") - 1
-            have = query * len(self.docs) + self.doc[candidates]
-            want = place[judged] * len(self.docs) + wanted[judged]
-            order = np.argsort(have)
-            have = have[order]
-            at = np.minimum(np.searchsorted(have, want), max(len(have) - 1, 0))
-            hit = have[at] == want if len(have) else np.zeros(len(want), dtype=bool)
-            rows[judged[hit]] = candidates[order[at[hit]]]
+            most = int(np.bincount(qrels.query[judged]).max())
+            look = self._scan if most <= 3 else self._probe
+            rows[judged] = look(place[judged], wanted[judged])
         score = np.where(rows >= 0, self.value[rows] if len(self) else np.nan, np.nan)
         return score, rows
+
+    def _scan(self, place: Codes, wanted: Codes) -> Codes:
+        """The row of each wanted document in the list of its query, −1 if none: for one or a few a query, by comparing
+        all documents of the list with it."""
+        lengths, found = np.diff(self.offsets), np.full(len(place), -1)
+        order = np.argsort(place, kind="stable")
+        turn = np.empty(len(place), dtype=np.int64)  # the first of its query, the second, …
+        turn[order] = np.arange(len(place)) - np.searchsorted(place[order], place[order])
+        for now in range(int(turn.max()) + 1):
+            mine = np.flatnonzero(turn == now)
+            target, row_of = np.full(len(lengths), -1), np.full(len(lengths), -1)
+            target[place[mine]] = wanted[mine]
+            hits = np.flatnonzero(self.doc == np.repeat(target, lengths))
+            row_of[np.searchsorted(self.offsets, hits, side="right") - 1] = hits
+            found[mine] = row_of[place[mine]]
+        return found
+
+    def _probe(self, place: Codes, wanted: Codes) -> Codes:
+        """The same for many a query: rows of documents that are wanted for some query are looked up by query too."""
+        mark = np.zeros(len(self.docs), dtype=bool)
+        mark[wanted] = True
+        candidates = np.flatnonzero(mark.take(self.doc, mode="clip"))  # codes are in range: this spares the check
+        if not len(candidates):
+            return np.full(len(place), -1)
+        query = np.searchsorted(self.offsets, candidates, side="right") - 1
+        have = query * len(self.docs) + self.doc[candidates]
+        want = place * len(self.docs) + wanted
+        order = np.argsort(have)
+        at = np.minimum(np.searchsorted(have[order], want), len(have) - 1)
+        return np.where(have[order][at] == want, candidates[order[at]], -1)
 
     def judged_only(self, qrels: Qrels) -> Run:
         """The run without its unjudged documents (a condensed list), nor those of a negative label, as trec_eval -J."""

@@ -6,7 +6,7 @@ cutoffs, and `parse` reads them. Documents are coded once for all systems, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, ClassVar, Literal
 
@@ -118,12 +118,12 @@ class Similarity:
         name = f"{part} {statistic}"
         if name not in self._values:
             raise InputError(f"{self.measure} has no '{name}' here. There are: {', '.join(self._values)}.")
-        return self._values[name].mean(axis=0)
+        return _mean(self._values[name])
 
     def pair(self, observed: str, reference: str) -> Bounds:
         """The mean over queries for one pair."""
         i, j = self._place(observed), self._place(reference)
-        return self._bounds(lambda values: float(values[:, i, j].mean()))
+        return self._bounds(lambda values: float(_mean(values[:, i, j])))
 
     def per_query(self, observed: str, reference: str) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
@@ -154,7 +154,7 @@ class Similarity:
         parts: list[Estimate | None] = []
         for part in self.PARTS:
             columns = [self._values.get(f"{part} {name}") for name in ("expected", "minimum", "maximum")]
-            numbers = [None if column is None else pick(column) for column in columns]
+            numbers = [None if column is None or np.isnan(value := pick(column)) else value for column in columns]
             known = any(number is not None for number in numbers)
             parts.append(Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name) if known else None)
         assert parts[0] is not None
@@ -174,7 +174,7 @@ def similarity(
     `runs` are runs by name, in any form that `evaluate` takes. A cutoff in the measure (``"RBO(phi=0.9)@100"``) is the
     depth to which rankings are read; where it ends inside a tie group, `edge` says whether to take the group whole, to
     leave it out, or to stop. ``bounds=False`` computes expected lower bounds only, for RBA in one sparse product.
-    `progress(done, total)` is called as work goes on.
+    `progress(done, total)` is called as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
@@ -190,6 +190,7 @@ def similarity(
     systems = tuple(runs)
     lists = _Lists([as_run(run) for run in runs.values()], chosen.cutoff, edge)
     n, total = len(systems), len(lists.queries)
+    pairs = _pairs(n, chosen.symmetric)
     values: dict[str, Floats] = {}
 
     def put(name: str, q: int, i: int, j: int, value: float | None) -> None:
@@ -201,7 +202,9 @@ def similarity(
         if not bounds and isinstance(chosen, _RBA) and chosen.ties == "average":
             values.setdefault("lower expected", np.zeros((total, n, n)))[q] = _aligned(ranked, chosen.phi)
         else:
-            for i, j in _pairs(n, chosen.symmetric):
+            for done, (i, j) in enumerate(pairs):
+                if progress is not None and done % 50 == 0:
+                    progress(q * len(pairs) + done, total * len(pairs))
                 found = chosen.of_pair(ranked.pair(i, j))
                 for part in Similarity.PARTS if bounds else ("lower",):
                     estimate: Estimate | None = getattr(found, part)
@@ -210,12 +213,19 @@ def similarity(
                         put(f"{part} {statistic}", q, i, j, number)
                         if chosen.symmetric:
                             put(f"{part} {statistic}", q, j, i, number)
-        if progress is not None:
-            progress(q + 1, total)
+    if progress is not None:
+        progress(total * len(pairs), total * len(pairs))
     return Similarity(chosen, systems, lists.queries, values, lists.left_out)
 
 
-def _pairs(n: int, symmetric: bool) -> Iterable[tuple[int, int]]:
+def _mean(values: Floats) -> Any:
+    """The mean over queries, of those for which there is a value: an empty list cannot be extrapolated."""
+    there = ~np.isnan(values)
+    total = np.where(there, values, 0.0).sum(axis=0)
+    return np.divide(total, there.sum(axis=0), out=np.full_like(total, np.nan), where=there.any(axis=0))
+
+
+def _pairs(n: int, symmetric: bool) -> list[tuple[int, int]]:
     if symmetric:
         return [*combinations(range(n), 2), *((i, i) for i in range(n))]
     return [(i, j) for i in range(n) for j in range(n)]

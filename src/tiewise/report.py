@@ -127,7 +127,8 @@ class Report:
         cuts = {m: [f"{bound:.4f}" for bound in e.cut] for m, e in self._means.items() if e.cut}
         bounds = "; ".join(f"E of {m} within [{low}, {high}]" for m, (low, high) in cuts.items() if low != high)
         ends = "lists ends" if self.cut_lists == 1 else "lists end"
-        lists = f"{self.cut_lists:,} of {self.provenance.retrieved_queries:,} {ends} with tied documents"
+        retrieved = int(np.count_nonzero(self._readings.ties.present))
+        lists = f"{self.cut_lists:,} of {retrieved:,} {ends} with tied documents"
         return (
             f"{lists} and may have been cut inside a tie group{': ' + bounds if bounds else ''}. "
             "Say complete=True (--complete) if nothing was cut."

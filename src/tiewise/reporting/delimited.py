@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tiewise.reporting.rows import records
+from tiewise.reporting.sheet import Sheet
 from tiewise.reporting.view import Named, View
 
-__all__ = ["delimited", "render"]
+__all__ = ["delimited", "draw", "render"]
 
 
 def render(reports: Sequence[Named], view: View) -> str:
     """The rows as TSV or CSV, numbers in full precision unless digits were asked for."""
-    columns, rows = records(reports, view)
+    return _text(*records(reports, view), view)
+
+
+def draw(sheet: Sheet, view: View) -> str:
+    """The rows of a sheet in the same way."""
+    return _text(sheet.columns, sheet.rows(view), view)
+
+
+def _text(columns: Sequence[str], rows: Iterable[dict[str, Any]], view: View) -> str:
     lines = [[_cell(row[column], view.digits) for column in columns] for row in rows]
     return delimited(columns, lines, comma=view.format == "csv")
 

@@ -7,22 +7,34 @@ JSON Lines have the rows of TSV, one object each, with the keys of `rows.COLUMNS
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tiewise.reporting.rows import TOOL_COLUMNS, records, rounded
+from tiewise.reporting.sheet import Sheet
 from tiewise.reporting.view import Named, View
 
-__all__ = ["render"]
+__all__ = ["draw", "render"]
 
 
 def render(reports: Sequence[Named], view: View) -> str:
     """The reports as one JSON document, or their rows as JSON Lines."""
     if view.format == "jsonl":
-        _, rows = records(reports, view)
-        return "".join(json.dumps(rounded(row, view.digits), ensure_ascii=False) + "\n" for row in rows)
-    document = {"runs": [_run(one, view) for one in reports]}
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        return _lines(records(reports, view)[1], view)
+    return _document({"runs": [_run(one, view) for one in reports]})
+
+
+def draw(sheet: Sheet, view: View) -> str:
+    """A sheet as one JSON document, or its rows as JSON Lines."""
+    return _lines(sheet.rows(view), view) if view.format == "jsonl" else _document(sheet.document(view))
+
+
+def _lines(rows: Iterable[dict[str, Any]], view: View) -> str:
+    return "".join(json.dumps(rounded(row, view.digits), ensure_ascii=False) + "\n" for row in rows)
+
+
+def _document(plain: dict[str, Any]) -> str:
+    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
 
 
 def _run(one: Named, view: View) -> dict[str, Any]:

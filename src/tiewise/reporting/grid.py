@@ -17,7 +17,7 @@ from tiewise.report import Report, ToolValue
 from tiewise.reporting.numerals import NONE, interval, number, share, signed, visible
 from tiewise.reporting.view import Extra, Named, View
 
-__all__ = ["BEST", "OPEN", "Cell", "Grid", "Line", "grid_of", "tool_grid"]
+__all__ = ["BEST", "OPEN", "Cell", "Grid", "Line", "cell_of", "grid_of", "tool_grid"]
 
 BEST = "*"
 OPEN = "≈"
@@ -73,7 +73,7 @@ def _by_measure(reports: Sequence[Named], view: View) -> Grid:
     lines = tuple(
         Line(
             (*_names(reports, view, name, query), measure.name),
-            (_cell(estimate, measure, view), *(_extra(estimate, measure, column, view) for column in view.columns)),
+            (cell_of(estimate, measure, view), *(_extra(estimate, measure, column, view) for column in view.columns)),
         )
         for name, report in reports
         for query, _, found in _queries(report, view)
@@ -116,7 +116,8 @@ def _by_run(reports: Sequence[Named], view: View) -> Grid:
     for place, (name, report) in enumerate(reports):
         for query, mean, found in _queries(report, view):
             cells = [
-                _cell(found.get(measure), measure, view, marks[measure][place] if mean else "") for measure in measures
+                cell_of(found.get(measure), measure, view, marks[measure][place] if mean else "")
+                for measure in measures
             ]
             share_first = [Cell(_tied(report))] if with_share else []
             names = _names(reports, view, name, query)
@@ -140,7 +141,8 @@ def _queries(report: Report, view: View) -> Iterator[tuple[str, bool, dict[Measu
         yield "all", True, {measure: report[measure] for measure in report}
 
 
-def _cell(estimate: Estimate | None, measure: Measure, view: View, mark: str = "") -> Cell:
+def cell_of(estimate: Estimate | None, measure: Measure, view: View, mark: str = "") -> Cell:
+    """An estimate with its range where ties show in the digits printed."""
     if estimate is None:
         return Cell(NONE)
     shown = number(getattr(estimate, view.value or "expected"), view.places, measure)
@@ -194,7 +196,9 @@ def tool_grid(report: Report, view: View) -> Grid:
         if any(row.tool == tool for row in table)
     ]
     plain = replace(view, value=None)
-    expected = Line(("expected",), tuple(_cell(report[measure], measure, plain) for measure in measures), summary=True)
+    expected = Line(
+        ("expected",), tuple(cell_of(report[measure], measure, plain) for measure in measures), summary=True
+    )
     return Grid(("tool",), tuple(map(str, measures)), (*lines, expected), tuple(signs.lines()))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
 from tiewise.reporting.grid import BEST, OPEN, Cell, Grid, grid_of, tool_grid
+from tiewise.reporting.sheet import Sheet
 from tiewise.reporting.view import Named, View
 from tiewise.reporting.words import safe
 
-__all__ = ["render"]
+__all__ = ["draw", "render"]
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -30,13 +31,18 @@ def render(reports: Sequence[Named], view: View) -> str:
     return "\n".join(_tabular(grid) for grid in grids)
 
 
-def _tabular(grid: Grid) -> str:
-    return "".join(f"{line}\n" for line in _lines(grid))
+def draw(sheet: Sheet, view: View) -> str:
+    """The grid of a sheet as a tabular, its title in a comment."""
+    return _tabular(sheet.grid(view), sheet.title)
 
 
-def _lines(grid: Grid) -> Iterator[str]:
+def _tabular(grid: Grid, *title: str) -> str:
+    return "".join(f"{line}\n" for line in _lines(grid, title))
+
+
+def _lines(grid: Grid, title: Sequence[str]) -> Iterator[str]:
     yield f"% tiewise {__version__}; needs \\usepackage{{booktabs}}"
-    yield from (f"% {safe(line)}" for line in grid.legend)
+    yield from (f"% {safe(line)}" for line in (*title, *grid.legend))
     yield rf"\begin{{tabular}}{{{'l' * len(grid.names)}{'r' * len(grid.heads)}}}"
     yield r"\toprule"
     yield _row([*map(_escaped, grid.names), *map(_escaped, grid.heads)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tiewise.reporting.grid import BEST, Cell, Grid, grid_of, tool_grid
+from tiewise.reporting.sheet import Sheet
 from tiewise.reporting.view import Named, View
 from tiewise.reporting.words import notes, reading, safe, tools_title
 
-__all__ = ["render"]
+__all__ = ["draw", "render"]
 
 
 def render(reports: Sequence[Named], view: View) -> str:
@@ -19,8 +20,17 @@ def render(reports: Sequence[Named], view: View) -> str:
         parts.append(_escaped(f"{reports[0].name}: {reading(reports[0].report, view)}"))
     for name, report in reports if view.tools else ():
         parts += [f"{_escaped(tools_title(name, report))}:", _table(tool_grid(report, view))]
-    parts.append("\n".join(f"- {_escaped(note)}" for note in notes(reports, view)))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return _page(parts, notes(reports, view))
+
+
+def draw(sheet: Sheet, view: View) -> str:
+    """The grid of a sheet as Markdown, below its title."""
+    return _page([f"{_escaped(sheet.title)}:", _table(sheet.grid(view))], view.notes)
+
+
+def _page(parts: Sequence[str], said: Iterable[str]) -> str:
+    listed = "\n".join(f"- {_escaped(note)}" for note in said)
+    return "\n\n".join(part for part in (*parts, listed) if part) + "\n"
 
 
 def _table(grid: Grid) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from tiewise.estimate import Estimate
 from tiewise.reporting.view import Named, View
 
-__all__ = ["COLUMNS", "TOOL_COLUMNS", "records", "rounded"]
+__all__ = ["COLUMNS", "SIMILARITY_COLUMNS", "TOOL_COLUMNS", "records", "rounded"]
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines, in this order, with what they hold. They are stable:
 #: a later version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not
@@ -39,6 +39,21 @@ TOOL_COLUMNS = {
     "value": "what it prints for this run; empty if that cannot be reproduced",
     "bias": "value − expected",
     "note": "how it differs from the measure's definition here, or why its number cannot be reproduced",
+}
+
+#: The columns of ``tiewise similarity``, in the same formats and as stable.
+SIMILARITY_COLUMNS = {
+    "observed": "the name of one run",
+    "reference": "the name of the run it is measured against; a symmetric measure has one row for the two",
+    "query": "the query's id, or `all` for the mean over the queries that all runs have",
+    "lower": "the value if all that was not seen disagrees: its mean over the orders of ties",
+    "lower_minimum": "the lowest that an order of the tied documents can make of that",
+    "lower_maximum": "the highest",
+    "upper": "the value if what was not seen agrees as far as it can: its mean over the orders of ties",
+    "upper_minimum": "the lowest",
+    "upper_maximum": "the highest",
+    "extrapolated": "the value if what was not seen agrees as much as what was (RBO): its mean",
+    "residual": "upper − lower: what the unseen leaves open",
 }
 
 

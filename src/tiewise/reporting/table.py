@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from rich.box import Box
@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tiewise.reporting.grid import BEST, OPEN, Cell, Grid, grid_of, tool_grid
+from tiewise.reporting.sheet import Sheet
 from tiewise.reporting.view import Named, View
 from tiewise.reporting.words import notes, reading, safe, tools_title
 
-__all__ = ["Drawing", "render"]
+__all__ = ["Drawing", "draw", "render"]
 
 GAP = 2  # blanks between columns, one of them that of the box
 WIDEST = 100  # lines of words are not longer than this
@@ -41,8 +42,16 @@ def render(reports: Sequence[Named], view: View) -> str:
         drawing.gap()
         drawing.words(tools_title(name if len(reports) > 1 else "", report), "bold")
         drawing.grid(tool_grid(report, view))
-    for note in notes(reports, view):
-        drawing.words(f"note: {note}", "dim")
+    drawing.notes(notes(reports, view))
+    return drawing.text()
+
+
+def draw(sheet: Sheet, view: View) -> str:
+    """The table of a sheet, below its title."""
+    drawing = Drawing(view.width, colour=view.colour)
+    drawing.words(sheet.title, "bold")
+    drawing.grid(sheet.grid(view))
+    drawing.notes(view.notes)
     return drawing.text()
 
 
@@ -61,6 +70,11 @@ class Drawing:
             for line in lines:
                 line.rstrip()
             self._parts += lines
+
+    def notes(self, said: Iterable[str]) -> None:
+        """Add notes, each a paragraph."""
+        for note in said:
+            self.words(f"note: {note}", "dim")
 
     def gap(self) -> None:
         """Add an empty line."""
@@ -109,7 +123,7 @@ def _parts(grid: Grid, width: int) -> Iterator[Grid]:
     first, used = 0, names
     for place in range(len(grid.heads)):
         cells = [line.cells[place] for line in grid.lines]
-        wide = max([cell_len(grid.heads[place]), *(cell_len(str(cell)) for cell in _aligned(cells))]) + GAP
+        wide = max([cell_len(safe(grid.heads[place])), *(cell_len(str(cell)) for cell in _aligned(cells))]) + GAP
         if place > first and used + wide - GAP > width:
             yield grid.columns(first, place)
             first, used = place, names
@@ -131,7 +145,7 @@ def _table(grid: Grid) -> Table:
         shortest = min(_longest(grid, place), LONGEST_NAME)
         table.add_column(Text(name), overflow="fold", min_width=shortest)
     for head in grid.heads:
-        table.add_column(Text(head), no_wrap=True)
+        table.add_column(Text(safe(head)), no_wrap=True)
     columns = [_aligned([line.cells[place] for line in grid.lines]) for place in range(len(grid.heads))]
     for line, *cells in zip(grid.lines, *columns, strict=True):
         if line.summary:  # a rule before it, and one after it

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from tiewise.report import Report
 
-__all__ = ["EXTRAS", "SUFFIXES", "Extra", "Format", "ListFormat", "Named", "Value", "View", "render"]
+__all__ = [
+    "EXTRAS",
+    "SUFFIXES",
+    "Extra",
+    "Format",
+    "ListFormat",
+    "Named",
+    "SheetFormat",
+    "Value",
+    "View",
+    "module_of",
+    "render",
+]
 
-Format = Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "parquet", "trec"]
+SheetFormat = Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "parquet"]
+Format = Literal[SheetFormat, "trec"]
 ListFormat = Literal["table", "tsv", "json", "markdown"]
 Value = Literal["expected", "oblivious", "minimum", "maximum"]
 Extra = Literal["minimum", "maximum", "range", "std", "oblivious", "bias", "z", "residual", "cut"]
@@ -19,7 +32,7 @@ Extra = Literal["minimum", "maximum", "range", "std", "oblivious", "bias", "z", 
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
 
 #: The format that the suffix of a file asks for.
-SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, SheetFormat] = {
     ".tsv": "tsv",
     ".csv": "csv",
     ".json": "json",
@@ -30,7 +43,7 @@ SUFFIXES: dict[str, Format] = {
     ".txt": "table",
 }
 
-# Every format's module; each has a function render(reports, view).
+# Every format's module; each has a function render(reports, view), and all but trec have draw(sheet, view).
 _MODULES = {
     "table": "table",
     "tsv": "delimited",
@@ -75,6 +88,10 @@ class View:
 
 def render(reports: Sequence[Named], view: View) -> str | bytes:
     """Some reports in the format of the view: text that ends with a line break, or bytes (Parquet)."""
-    module = import_module(f"tiewise.reporting.{_MODULES[view.format]}")
-    content: str | bytes = module.render(reports, view)
+    content: str | bytes = module_of(view.format).render(reports, view)
     return content
+
+
+def module_of(format: Format) -> Any:
+    """The module of a format."""
+    return import_module(f"tiewise.reporting.{_MODULES[format]}")

@@ -1,0 +1,196 @@
+"""``tiewise similarity``: the numbers of the library, in the formats and with the habits of ``tiewise evaluate``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+import tiewise as tw
+from tiewise.reporting import progress
+from tiewise.reporting.rows import SIMILARITY_COLUMNS
+
+A = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 0.5 t\nq2 Q0 d 1 0.9 t\nq2 Q0 e 2 0.8 t\nq3 Q0 f 1 1 t\n"
+B = "q1 Q0 a 1 0.9 t\nq1 Q0 c 2 0.8 t\nq1 Q0 x 3 0.1 t\nq2 Q0 e 1 0.9 t\nq2 Q0 d 2 0.8 t\n"
+C = "q1 Q0 x 1 0.9 t\nq1 Q0 a 2 0.9 t\nq2 Q0 d 1 0.9 t\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("similarity")
+    for name, text in (("A.trec", A), ("B.trec", B), ("C.trec", C), ("other.trec", "q9 Q0 a 1 1 t\n")):
+        (folder / name).write_text(text)
+    return folder
+
+
+def expected(folder: Path, names: str, measure: str, **options) -> tw.Similarity:
+    return tw.similarity({name: tw.read_run(folder / f"{name}.trec") for name in names}, measure, **options)
+
+
+def test_the_columns_are_written_down():
+    assert (
+        " ".join(SIMILARITY_COLUMNS)
+        == "observed reference query lower lower_minimum lower_maximum upper upper_minimum "
+        "upper_maximum extrapolated residual"
+    )
+
+
+def test_two_runs_are_one_row_with_all_bounds(tiewise, folder):
+    done = tiewise("similarity", "A.trec", "B.trec", "--phi", "0.8")
+    assert done.out.split("\n")[0].split("\t") == list(SIMILARITY_COLUMNS)
+    (row,) = done.rows
+    bounds = expected(folder, "AB", "RBO(phi=0.8)").pair("A", "B")
+    assert list(row.values()) == [
+        "A",
+        "B",
+        "all",
+        *(repr(getattr(bounds.lower, name)) for name in ("expected", "minimum", "maximum")),
+        *(repr(getattr(bounds.upper, name)) for name in ("expected", "minimum", "maximum")),
+        repr(bounds.extrapolated.expected),
+        repr(bounds.residual),
+    ]
+    assert done.err == "note: 1 query is not in all runs and left out.\n"
+    assert not tiewise("similarity", "A.trec", "B.trec", "--quiet").err
+
+
+@pytest.mark.parametrize(
+    ("options", "measure"),
+    [
+        ("", "RBO(phi=0.9)"),
+        ("-m rbo --phi 0.7 --depth 2", "RBO(phi=0.7)@2"),
+        ("-m RBO(phi=0.95) --phi 0.7", "RBO(phi=0.95)"),
+        ("-m RBO(ties='w')@1 --phi 0.7 -M 1", "RBO(phi=0.7, ties='w')@1"),
+        ("-m RBA", "RBA(phi=0.9)"),
+        ("-m RBR@2 --phi 0.5", "RBR(phi=0.5)@2"),
+    ],
+)
+def test_the_measure_in_any_spelling(tiewise, folder, options, measure):
+    found = tiewise("similarity", "A.trec", "B.trec", *options.split(), "--format", "json").json
+    assert found["measure"] == str(tw.parse(measure))
+    wanted = expected(folder, "AB", measure)
+    for pair in found["pairs"]:
+        bounds = wanted.pair(pair["observed"], pair["reference"])
+        assert (pair["lower"], pair["residual"]) == (bounds.lower.expected, bounds.residual)
+    directions = [("A", "B"), ("B", "A")] if "RBR" in measure else [("A", "B")]
+    assert [(pair["observed"], pair["reference"]) for pair in found["pairs"]] == directions
+
+
+def test_the_edge_of_a_tie_group(tiewise, folder):
+    for edge in ("extend", "shrink"):
+        row = tiewise("similarity", "A.trec", "B.trec", "--depth", "2", "--edge", edge).rows[0]
+        assert float(row["lower"]) == expected(folder, "AB", "RBO@2", edge=edge).pair("A", "B").lower.expected
+    stopped = tiewise("similarity", "A.trec", "B.trec", "--depth", "2", "--edge", "error", code=2)
+    assert "Depth 2 ends inside a tie group of query 'q1'" in stopped.err
+
+
+def test_what_is_not_defined_is_an_empty_cell(tiewise):
+    options = ("similarity", "A.trec", "C.trec", "--depth", "1", "--edge", "shrink", "-q")
+    rows = tiewise(*options).rows  # of q1, nothing is left of C
+    assert [bool(row["extrapolated"]) for row in rows] == [False, True, False]
+    assert "NaN" not in tiewise(*options, "--format", "json").out
+    assert "nan" not in tiewise(*options, "--format", "markdown").out
+    assert "nan" not in tiewise(*options[:-1], "B.trec", "--format", "markdown").out
+
+
+def test_machine_formats_hold_the_same_rows(tiewise, folder):
+    command = ("similarity", "A.trec", "B.trec", "C.trec", "-q")
+    tsv = tiewise(*command).rows
+    pairs = [("A", "B"), ("A", "C"), ("B", "C")]
+    assert [(row["observed"], row["reference"], row["query"]) for row in tsv] == [
+        (*pair, query) for pair in pairs for query in ("q1", "q2", "all")
+    ]
+    assert list(csv.DictReader(io.StringIO(tiewise(*command, "--format", "csv").out))) == tsv
+    tiewise(*command, "-o", "out.parquet")
+    document = tiewise(*command, "--format", "json").json
+    lines = [json.loads(line) for line in tiewise(*command, "--format", "jsonl").out.splitlines()]
+    for rows in (lines, document["pairs"], pyarrow.parquet.read_table(folder / "out.parquet").to_pylist()):
+        assert [{key: "" if value is None else str(value) for key, value in row.items()} for row in rows] == tsv
+    assert [run["path"] for run in document["runs"]] == ["A.trec", "B.trec", "C.trec"]
+    assert (document["queries"], document["queries_left_out"], len(document["notes"])) == (2, 1, 1)
+    assert tiewise(*command, "-p", "2").rows[0]["lower"] == f"{float(tsv[0]['lower']):.2f}"
+
+
+def test_two_runs_for_people(tiewise):
+    text = tiewise("similarity", "A.trec", "B.trec", "--format", "table").out
+    assert text.startswith("RBO(phi=0.9) · 2 queries\n")
+    assert re.search(r"^observed +reference +lower +upper +extrapolated +residual$", text, re.M)
+    assert re.search(r"^A +B +\.\d{3} \[\.\d{3}, \.\d{3}\] +", text, re.M)
+    assert "note: 1 query is not in all runs and left out." in text
+    queries = tiewise("similarity", "A.trec", "B.trec", "-m", "RBA", "-q", "--format", "markdown").out
+    assert re.findall(r"^\| A \| B \| (\w+) \|", queries, re.M) == ["q1", "q2", "all"]
+    assert "extrapolated" not in queries  # RBA has none
+
+
+@pytest.mark.parametrize("measure", ["RBO", "RBA", "RBR"])
+def test_more_runs_are_a_matrix(tiewise, folder, measure):
+    latex = tiewise("similarity", "A.trec", "B.trec", "C.trec", "-m", measure, "-p", "6", "--format", "latex").out
+    matrix = expected(folder, "ABC", measure).matrix()
+    for name, row in zip("ABC", matrix, strict=True):
+        cells = " & ".join(f"{value:.6f}".removeprefix("0") for value in row)
+        assert rf"{name} & {cells} \\" in latex
+    assert ("% The extrapolated value" if measure == "RBO" else "% The lower bound") in latex
+    assert ("a row is the observed run" in latex) == (measure == "RBR")
+
+
+def test_long_names_are_numbered_in_a_matrix(tiewise):
+    names = [word for name in ("a-run-with-a-long-name", "B", "C") for word in ("--name", name)]
+    text = tiewise("similarity", "A.trec", "B.trec", "C.trec", *names, "--format", "table").out
+    assert re.search(r"^ +run +1 +2 +3$", text, re.M)
+    assert re.search(r"^1 +a-run-with-a-long-name +[\d.]+", text, re.M)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("A.trec", "Similarity is between two runs or more; 1 was given"),
+        ("A.trec nowhere.trec", "nowhere.trec: there is no such file"),
+        ("A.trec other.trec", "no query in common"),
+        ("- -", "can be read once"),
+        ("A.trec B.trec -m nDCG@10", "nDCG@10 is for a run and judgments: use `tiewise evaluate`"),
+        ("A.trec B.trec -m RBX", "Unknown measure 'RBX'"),
+        ("A.trec B.trec -m RBO,RBA", "names 2 measures"),
+        ("A.trec B.trec --phi 1", "phi=1.0 is not possible. It must lie above 0 and below 1"),
+        ("A.trec B.trec -m RBO@5 --depth 6", r"RBO\(phi=0.9\)@5 has a cutoff, and --depth 6 was given too"),
+        ("A.trec B.trec --format trec", "'trec' is not one of table, tsv"),
+        ("A.trec B.trec --edge cut", "'cut' is not one of extend, shrink, error"),
+        ("A.trec B.trec -o out.xlsx", "says no format"),
+        ("A.trec B.trec --name one", "Give it once for each"),
+    ],
+)
+def test_an_error_is_one_paragraph(tiewise, options, message):
+    done = tiewise("similarity", *options.split(), code=2)
+    assert re.search(message, done.err), done.err
+    assert not done.out
+    assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
+
+
+def test_progress_is_for_a_terminal_and_for_long_work(monkeypatch):
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def shown(stream: io.StringIO, **options: bool) -> str:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress.progress("queries", **options) as tell:
+            for done in range(1, 4) if tell else ():
+                tell(done, 3)
+        return stream.getvalue()
+
+    assert not shown(Stream())
+    monkeypatch.setattr(progress, "PATIENCE", -1)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "queries" in shown(Stream())
+    assert not shown(Stream(), quiet=True)
+    assert not shown(io.StringIO())
+
+
+def test_the_process_and_the_terminal(process, terminal):
+    assert process("similarity", "A.trec", "B.trec", "-m", "RBR").rows[1]["observed"] == "B"
+    text = terminal("similarity", "A.trec", "B.trec", "C.trec", columns=20)
+    assert max(map(len, text.splitlines()[:8])) <= 24 and "…" not in text
