@@ -239,6 +239,18 @@ def test_a_list_that_ends_in_a_tie_warns_once_with_bounds():
         assert tw.evaluate(qrels, run, ["RR", "R@3"], complete=True)["R@3"].cut is None
 
 
+def test_a_document_joins_a_cut_group_only_if_it_raises_its_mean():
+    """Two documents of label 2 are shown; one of label 1 that was not retrieved would lower the group's mean."""
+    qrels, run = {"q": {"a": 2, "b": 2, "z": 1}}, {"q": {"a": 1.0, "b": 1.0}}
+    with pytest.warns(CutWarning):
+        found = tw.evaluate(qrels, run, "DCG@2")["DCG@2"]
+    assert found.cut[1] == found.expected == pytest.approx(2 + 2 / np.log2(3))
+    qrels["q"]["z"] = 3  # this one raises it: two of a, b, z are seen, each as likely
+    with pytest.warns(CutWarning):
+        found = tw.evaluate(qrels, run, "DCG@2")["DCG@2"]
+    assert found.cut[1] == pytest.approx(7 / 3 * (1 + 1 / np.log2(3)))
+
+
 @settings(max_examples=100, deadline=None)
 @given(case=cases(most=6), hidden=st.lists(st.sampled_from([None, 0, 1, 2]), max_size=3), cutoff=st.integers(1, 6))
 def test_cut_bounds_hold_for_every_list_that_could_have_been_cut(case, hidden, cutoff):

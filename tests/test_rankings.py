@@ -195,6 +195,29 @@ def test_corsi_and_urbanos_example():
         assert tuple(round(value, 7) for value in values) == numbers
 
 
+#: What rbo 0.1.3 prints (it needs NumPy 1): RankingSimilarity(list(x), list(y)).rbo_ext(p=p)
+RBO_EXT = [
+    ("fcgja", "bijce", 0.9, 0.29889000000000004),
+    ("aidjghef", "dbgaehic", 0.8, 0.3889347047619048),
+    ("jagi", "dachjbi", 0.9, 0.42905378571428565),
+    ("jecaifb", "fbie", 0.95, 0.5504245431547619),
+    ("adhfeicbgj", "edcfbahigj", 0.5, 0.24159226190476188),
+    ("heb", "bigjchdea", 0.98, 0.5190764580158926),
+]
+
+
+@pytest.mark.parametrize(("x", "y", "p", "printed"), RBO_EXT)
+def test_rbo_without_ties_is_that_of_the_package_rbo(x, y, p, printed):
+    assert tw.rbo(list(x), list(y), phi=p).extrapolated.expected == pytest.approx(printed, abs=1e-13)
+
+
+@settings(max_examples=100, deadline=None)
+@given(x=st.sets(st.sampled_from("abcdef")), y=st.sets(st.sampled_from("abcdef")))
+def test_precision_and_recall_of_sets(x, y):
+    assert tw.precision(x, y) == pytest.approx(oracle.precision(sorted(x), sorted(y)))
+    assert tw.recall(x, y) == tw.precision(y, x) == pytest.approx(oracle.recall(sorted(x), sorted(y)))
+
+
 def test_parameters():
     assert tw.phi_for_discount(0.5, 10) == pytest.approx(0.5**0.1)
     for k, score in ((10, 0.3), (50, 0.2), (2, 0.5)):

@@ -43,7 +43,17 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.evaluation import evaluate
     from tiewise.io import read_qrels, read_run, write_qrels, write_run
     from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
-    from tiewise.rankbiased import phi_for_discount, phi_for_reverse_rba, rba, rbo, rbp, rbr, top_weight
+    from tiewise.rankbiased import (
+        phi_for_discount,
+        phi_for_reverse_rba,
+        precision,
+        rba,
+        rbo,
+        rbp,
+        rbr,
+        recall,
+        top_weight,
+    )
     from tiewise.ranking import Ranking
     from tiewise.registry import Measure, measure, measures, param, parse, parse_all
     from tiewise.report import Provenance, Report
@@ -59,7 +69,7 @@ _HOMES = {
     "tiewise.evaluation": "evaluate",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.likeness": "RBA RBO RBR Similarity similarity",
-    "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
+    "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba precision rba rbo rbp rbr recall top_weight",
     "tiewise.ranking": "Ranking",
     "tiewise.registry": "Measure measure measures param parse parse_all",
     "tiewise.report": "Provenance Report",
@@ -121,12 +131,14 @@ __all__ = [
     "parse_all",
     "phi_for_discount",
     "phi_for_reverse_rba",
+    "precision",
     "rba",
     "rbo",
     "rbp",
     "rbr",
     "read_qrels",
     "read_run",
+    "recall",
     "similarity",
     "tau",
     "tau_ap",

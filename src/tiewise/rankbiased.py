@@ -31,6 +31,7 @@ __all__ = [
     "mean_power",
     "phi_for_discount",
     "phi_for_reverse_rba",
+    "precision",
     "rba",
     "rba_of",
     "rbo",
@@ -38,8 +39,28 @@ __all__ = [
     "rbp",
     "rbr",
     "rbr_of",
+    "recall",
     "top_weight",
 ]
+
+
+def precision(observed: Iterable[Any], reference: Iterable[Any]) -> float:
+    """The share of an observed set that is in a reference set, 0 if it is empty (Eq. 1).
+
+    >>> precision({"a", "b"}, {"b", "c", "d"})
+    0.5
+    """
+    b, r = set(observed), set(reference)
+    return len(b & r) / len(b) if b else 0.0
+
+
+def recall(observed: Iterable[Any], reference: Iterable[Any]) -> float:
+    """The share of a reference set that an observed set holds, 0 if it is empty (Eq. 2).
+
+    >>> recall({"a", "b"}, {"b", "c", "d"})
+    0.3333333333333333
+    """
+    return precision(reference, observed)  # Eq. 3
 
 
 def rbp(
