@@ -429,7 +429,14 @@ def test_tie_groups_can_be_evaluated_without_their_run():
         from_ties.oblivious_by_tool()
 
 
-def test_a_measure_of_ones_own():
+@pytest.fixture
+def own_measures(monkeypatch):
+    """Measures that a test registers are gone after it."""
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(registry, "_aliases", dict(registry._aliases))
+
+
+def test_a_measure_of_ones_own(own_measures):
     """A payoff that depends on what was seen: exact expectation and extremes, std by seeded sampling."""
 
     @tw.measure
@@ -439,33 +446,30 @@ def test_a_measure_of_ones_own():
         def payoff(self, rank, seen):
             return 0.5**seen / rank
 
-    try:
-        qrels, run = random_case(8, queries=4)
-        found = evaluate(qrels, run, "Novelty@6")["Novelty@6"]
-        totals = []
-        for query, listed in run.items():
-            labels = [qrels[query].get(d) for d in listed]
-            values = []
-            for ranked in oracle.orders(list(listed.values()), labels):
-                seen, value = 0, 0.0
-                for rank, label in enumerate(ranked[:6], start=1):
-                    if label is not None and label >= 1:
-                        value += 0.5**seen / rank
-                        seen += 1
-                values.append(value)
-            totals.append((math.fsum(values) / len(values), min(values), max(values), float(np.var(values))))
-        mean = np.mean(totals, axis=0)
-        assert found.expected == pytest.approx(mean[0], abs=1e-12)
-        assert (found.minimum, found.maximum) == pytest.approx((mean[1], mean[2]), abs=1e-12)
-        assert found.std == pytest.approx(math.sqrt(sum(t[3] for t in totals)) / 4, rel=0.08)
-        assert found == evaluate(qrels, run, "Novelty@6")["Novelty@6"]  # seeded
-        with pytest.raises(MeasureError, match="takes no parameters"):
-            Novelty(rel=2)
-    finally:
-        registry._registry.pop("Novelty")
+    qrels, run = random_case(8, queries=4)
+    found = evaluate(qrels, run, "Novelty@6")["Novelty@6"]
+    totals = []
+    for query, listed in run.items():
+        labels = [qrels[query].get(d) for d in listed]
+        values = []
+        for ranked in oracle.orders(list(listed.values()), labels):
+            seen, value = 0, 0.0
+            for rank, label in enumerate(ranked[:6], start=1):
+                if label is not None and label >= 1:
+                    value += 0.5**seen / rank
+                    seen += 1
+            values.append(value)
+        totals.append((math.fsum(values) / len(values), min(values), max(values), float(np.var(values))))
+    mean = np.mean(totals, axis=0)
+    assert found.expected == pytest.approx(mean[0], abs=1e-12)
+    assert (found.minimum, found.maximum) == pytest.approx((mean[1], mean[2]), abs=1e-12)
+    assert found.std == pytest.approx(math.sqrt(sum(t[3] for t in totals)) / 4, rel=0.08)
+    assert found == evaluate(qrels, run, "Novelty@6")["Novelty@6"]  # seeded
+    with pytest.raises(MeasureError, match="takes no parameters"):
+        Novelty(rel=2)
 
 
-def test_a_penalty_sorts_below_the_unjudged():
+def test_a_penalty_sorts_below_the_unjudged(own_measures):
     """Negative gains: the best order puts them last, the worst first, unjudged documents between."""
 
     @tw.measure
@@ -478,16 +482,13 @@ def test_a_penalty_sorts_below_the_unjudged():
         def payoff(self, rank):
             return 1 / rank
 
-    try:
-        found = evaluate({"q": {"a": -1, "b": 2}}, {"q": dict.fromkeys("abc", 1.0)}, "Penalty")["Penalty"]
-        assert found.maximum == pytest.approx(2 - 1 / 3)
-        assert found.minimum == pytest.approx(-1 + 2 / 3)
-        assert found.expected == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
-    finally:
-        registry._registry.pop("Penalty")
+    found = evaluate({"q": {"a": -1, "b": 2}}, {"q": dict.fromkeys("abc", 1.0)}, "Penalty")["Penalty"]
+    assert found.maximum == pytest.approx(2 - 1 / 3)
+    assert found.minimum == pytest.approx(-1 + 2 / 3)
+    assert found.expected == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
 
 
-def test_a_measure_whose_best_order_is_another_must_say_so():
+def test_a_measure_whose_best_order_is_another_must_say_so(own_measures):
     @tw.measure
     class Late(tw.Measure):
         """Relevant documents count from rank 3 on."""
@@ -502,15 +503,11 @@ def test_a_measure_whose_best_order_is_another_must_say_so():
         def key(self, label):
             return -label
 
-    try:
-        case = {"q": {"a": 0, "b": 1}}, {"q": {"a": 2.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 1.0}}
-        with pytest.raises(MeasureError, match=r"Late is not best when labels descend.*key\(label\)"):
-            evaluate(*case, "Late")
-        found = evaluate(*case, "Later")["Later"]
-        assert (found.expected, found.minimum, found.maximum) == (0.75, 0.0, 1.0)
-    finally:
-        registry._registry.pop("Late")
-        registry._registry.pop("Later")
+    case = {"q": {"a": 0, "b": 1}}, {"q": {"a": 2.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 1.0}}
+    with pytest.raises(MeasureError, match=r"Late is not best when labels descend.*key\(label\)"):
+        evaluate(*case, "Late")
+    found = evaluate(*case, "Later")["Later"]
+    assert (found.expected, found.minimum, found.maximum) == (0.75, 0.0, 1.0)
 
 
 def test_a_condensed_list_was_not_cut_where_the_whole_list_goes_on():

@@ -91,6 +91,9 @@ def test_a_dict_counts_like_a_run(table, judged):
     qrels = Qrels.from_dict(judged)
     ours, theirs = (tie_groups(qrels, run, ORDERS[:3]) for run in (MappedRun(table), Run.from_dict(table)))
     assert_equal(ours, theirs)
+    both = [run.projected("float16").judged_only(qrels) for run in (MappedRun(table), Run.from_dict(table))]
+    assert both[0].to_run().to_dict() == both[1].to_dict()  # in the given order, too
+    assert [list(docs) for docs in both[0].to_run().to_dict().values()] == [*map(list, both[1].to_dict().values())]
     low = [tie_groups(qrels, run.projected("float16"), ORDERS[:2]) for run in (MappedRun(table), Run.from_dict(table))]
     assert_equal(*low)
 

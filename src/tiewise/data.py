@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,11 +134,10 @@ class Table(Lists):
         document can stand twice in a query, so that this need not be checked.
         """
         query, doc = np.asarray(query, dtype=np.int64), np.asarray(doc)
-        for name, column in columns.items():
-            if name == "rank" and column is not None:
-                columns[name] = np.asarray(column)
-                if columns[name].shape != query.shape:
-                    raise InputError(f"{len(columns[name])} ranks for {len(query)} rows. Give one for every row.")
+        if columns.get("rank") is not None:
+            columns["rank"] = np.asarray(columns["rank"])
+            if columns["rank"].shape != query.shape:
+                raise InputError(f"{len(columns['rank'])} ranks for {len(query)} rows. Give one for every row.")
         value = np.asarray(value, dtype=np.float64)
 
         def row_of(row: int) -> Row:
@@ -202,8 +201,11 @@ class Table(Lists):
         query = _pick(cls, columns, QUERY_NAMES)
         doc = _pick(cls, columns, DOC_NAMES)
         value = _pick(cls, columns, cls.value_names)
-        rank = numbers(columns["rank"](), "rank") if cls is Run and "rank" in columns else np.array([np.nan])
-        extra = {"rank": rank.astype(np.int64)} if (rank == np.round(rank)).all() else {}  # kept if all are integers
+        extra = {}
+        if cls is Run and "rank" in columns:
+            rank = numbers(columns["rank"](), "rank")
+            if (rank == np.round(rank)).all():  # kept if all are integers
+                extra["rank"] = rank.astype(np.int64)
         return cls.from_columns(columns[query](), columns[doc](), columns[value](), **extra)
 
     @classmethod
@@ -372,10 +374,6 @@ class Run(Table):
         _, rows = self.find(qrels, places)
         return self.where(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
 
-    def to_frame(self) -> Any:
-        """A data frame with the columns query_id, doc_id, score."""
-        return super().to_frame()
-
     def _with_rows(self, rows: NDArray[Any], offsets: Codes) -> Run:
         rank = None if self.rank is None else self.rank[rows]
         return replace(self, offsets=offsets, doc=self.doc[rows], value=self.value[rows], rank=rank)
@@ -397,6 +395,9 @@ class Qrels(Table):
     def label(self) -> Floats:
         """The label of each row, (n_rows,)."""
         return self.value
+
+
+R = TypeVar("R", "Run", "MappedRun")
 
 
 class MappedRun(Lists):
@@ -449,11 +450,19 @@ class MappedRun(Lists):
         run._dtypes, run.value = (*self._dtypes, dtype), project(self.value, dtype)
         return run
 
+    def judged_only(self, qrels: Qrels) -> MappedRun:
+        """The run without its unjudged documents: see `Run.judged_only`."""
+        judged: dict[str, set[str]] = {query: set() for query in self.queries}
+        for query, doc, label in qrels:
+            if label >= 0 and query in judged:
+                judged[query].add(doc)
+        return self._read_alike(
+            MappedRun({q: {d: s for d, s in docs.items() if d in judged[q]} for q, docs in self._table.items()})
+        )
+
     def check_unchanged(self) -> None:
         """Raise if the user's dictionary is no longer the one that was read first."""
-        now = MappedRun(self._table)
-        for dtype in self._dtypes:
-            now = now.projected(dtype)
+        now = self._read_alike(MappedRun(self._table))
         if now.queries != self.queries or not np.array_equal(now.value, self.value):
             raise InputError("The run's dictionary was changed after it was evaluated. Evaluate it again.")
 
@@ -471,7 +480,10 @@ class MappedRun(Lists):
 
     def to_run(self) -> Run:
         """The same run with coded ids."""
-        run = Run.from_dict(self._table)
+        return self._read_alike(Run.from_dict(self._table))
+
+    def _read_alike(self, run: R) -> R:
+        """Another run with its scores read as those of this one are."""
         for dtype in self._dtypes:
             run = run.projected(dtype)
         return run

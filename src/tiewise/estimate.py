@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Floats
+from tiewise.columns import Floats, frozen
 
 __all__ = ["Bounds", "Estimate", "Estimates"]
 
@@ -121,8 +121,8 @@ class Estimates(Mapping[str, Estimate]):
         total: bool = False,
     ):
         self.measure, self.queries = measure, queries
-        self.expected, self.minimum, self.maximum = expected, minimum, maximum
-        self.variance, self.oblivious, self.residual, self.cut = variance, oblivious, residual, cut
+        self.expected, self.minimum, self.maximum = frozen(expected), frozen(minimum), frozen(maximum)
+        self.variance, self.oblivious, self.residual, self.cut = frozen(variance), oblivious, residual, cut
         self.total = total  # counts are added up over queries, not averaged
         self._index: dict[str, int] | None = None
 

@@ -29,7 +29,7 @@ class Readings:
     """Judgments and a run, with tie groups counted once for every reading of the scores."""
 
     def __init__(self, qrels: Any, run: Any, *, score_dtype: str | None, judged_only: bool, depth: int | None):
-        self.depth, self.dtype = depth, score_dtype
+        self.depth = depth
         self.run: Run | MappedRun | None = None
         self.unprojected: Run | MappedRun | None = None
         self._whole: Run | MappedRun | None = None  # the run from which unjudged documents were taken
@@ -49,7 +49,7 @@ class Readings:
         _check_common(self.qrels, self.run)
         if judged_only:
             self._whole = self.run
-            self.run = (self.run.to_run() if isinstance(self.run, MappedRun) else self.run).judged_only(self.qrels)
+            self.run = self.run.judged_only(self.qrels)
         self.unprojected = self.run
         if score_dtype is not None:
             self.run = self.run.projected(score_dtype)
@@ -67,13 +67,12 @@ class Readings:
         if self.run is not None and (have is None or not wanted <= set(have.ties.before)):
             if self._urns and isinstance(self.run, MappedRun):
                 self.run.check_unchanged()  # the dictionary is the user's
-            run = self.run if dtype == "float64" else self.run.projected(dtype)
             known = set(have.ties.before) if have else set()
-            ties = tie_groups(self.qrels, run, sorted(wanted | known))
+            ties = tie_groups(self.qrels, _read_as(self.run, dtype), sorted(wanted | known))
             if self._whole is None:
-                _check_found(self.qrels, run, ties)
+                _check_found(self.qrels, self.run, ties)
             else:
-                whole = tie_groups(self.qrels, self._whole, ())
+                whole = tie_groups(self.qrels, _read_as(self._whole, dtype), ())
                 _check_found(self.qrels, self._whole, whole)
                 ties = ties.condensed_from(whole)
             self._urns[dtype] = have = engine.Urns(ties.to_depth(self.depth))
@@ -118,6 +117,10 @@ class Readings:
         if rule.retrieved_only:
             urns = engine.Urns(urns.ties.retrieved_only())
         return engine.value(measure, urns, urns.oblivious(rule.order))
+
+
+def _read_as(run: Run | MappedRun, dtype: str) -> Run | MappedRun:
+    return run if dtype == "float64" else run.projected(dtype)
 
 
 def _check_common(qrels: Qrels, run: Run | MappedRun) -> None:

@@ -19,7 +19,7 @@ from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError, MeasureError
 from tiewise.profiles import Rule
 from tiewise.registry import Measure
-from tiewise.ties import TieGroups, judged_scores, tie_groups
+from tiewise.ties import TieGroups, tie_groups
 
 __all__ = ["VALUES", "Counted", "Wanted", "check_value"]
 
@@ -108,7 +108,7 @@ class Counted:
 
     def _count(self, wanted: Wanted, dtype: str, orders: list[str]) -> TieGroups:
         qrels = relabelled(self.qrels, wanted.labels)
-        run = condensed(self.run, qrels) if wanted.judged_only else self.run
+        run = self.run.judged_only(qrels) if wanted.judged_only else self.run
         return tie_groups(qrels, run if dtype == "float64" else run.projected(dtype), orders)
 
 
@@ -126,19 +126,3 @@ def relabelled(qrels: Qrels, labels: tuple[tuple[float, float], ...]) -> Qrels:
     for old, new in labels:
         label[qrels.label == old] = new
     return replace(qrels, value=label) if labels else qrels
-
-
-def condensed(run: Run | MappedRun, qrels: Qrels) -> Run:
-    """The run's lists with only those of their documents whose label is 0 or more, as trec_eval -J cuts them.
-
-    >>> qrels = Qrels.from_dict({"q": {"a": 1, "b": -1, "c": 0}})
-    >>> condensed(Run.from_dict({"q": {"x": 4.0, "c": 3.0, "b": 2.0, "a": 1.0}, "p": {"a": 1.0}}), qrels).to_dict()
-    {'q': {'a': 1.0, 'c': 3.0}}
-    """
-    score = judged_scores(qrels, run)
-    rows = np.flatnonzero(~np.isnan(score) & (qrels.label >= 0))
-    kept = replace(qrels, value=score).where(rows)
-    there = np.array([query in run.query_index for query in kept.queries], dtype=bool)
-    lengths = np.diff(kept.offsets)[there]
-    queries = tuple(query for query, keep in zip(kept.queries, there.tolist(), strict=True) if keep)
-    return Run(queries, np.concatenate([[0], np.cumsum(lengths)]), kept.doc, kept.docs, kept.value)
