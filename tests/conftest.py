@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tiewise.cli import _status
+from tiewise.cli.program import status_of
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def tiewise(folder, monkeypatch, capfdbinary):
     def run(*args: str, code: int = 0, stdin: str = "") -> Result:
         monkeypatch.chdir(folder)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        status = _status(args)
+        status = status_of(args)
         out, err = capfdbinary.readouterr()
         return Result(out.decode(), err.decode(), status).checked(code)
 

@@ -16,7 +16,7 @@ SOURCE = Path(tw.__file__).parent
 #: From the bottom up: a module may import only modules that stand on lines above its own.
 LAYERS = [
     {"errors", "_version", "example"},
-    {"columns", "plugin", "_command"},
+    {"columns", "plugin"},
     {"data"},
     {"io", "ties", "estimate", "ranking"},
     {"engine", "registry"},  # a measure and the arithmetic on it know each other's types

@@ -1,0 +1,20 @@
+"""The command line: ``tiewise evaluate``, ``similarity``, ``break``, ``measures`` and ``demo``.
+
+A command is a module: it reads its options, calls the library, and writes what `tiewise.reporting` made of the result.
+What commands share stands beside them: `program` (exit codes and complaints), `options`, `asked` (measures), `inputs`
+and `output`. So that a small command starts quickly, a module loads what only its own command needs when that runs,
+and rich only to draw for people.
+"""
+
+from tiewise.cli import breaking, demo, evaluate, measures, similarity
+from tiewise.cli.program import app, main
+from tiewise.cli.quick import QuickCommand
+
+__all__ = ["app", "main"]
+
+# In the order in which help lists them.
+app.command("evaluate", cls=QuickCommand, epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("similarity", cls=QuickCommand, epilog=similarity.EXAMPLES)(similarity.similarity)
+app.command("break", cls=QuickCommand, epilog=breaking.EXAMPLES)(breaking.break_ties)
+app.command("measures", cls=QuickCommand)(measures.list_measures)
+app.command("demo", cls=QuickCommand)(demo.demo)

@@ -1,0 +1,44 @@
+"""The measures that a command line asks for, by name, by the gates that need them, and from files of the user's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tiewise import evaluation
+from tiewise.gate import Gate
+from tiewise.registry import Measure, parse, parse_all, split_names
+
+__all__ = ["asked", "load"]
+
+
+def load(plugins: Iterable[str]) -> None:
+    """Import the files and modules with measures of the user's own."""
+    from tiewise import plugin
+
+    for name in plugins:
+        plugin.load(name)
+
+
+def asked(
+    names: Sequence[str] | None, conditions: Sequence[str], level: float, plugins: Sequence[str]
+) -> tuple[list[Measure], list[Gate]]:
+    """The measures that were asked for, those of the gates behind them, and the gates."""
+    load(plugins)
+    chosen = [one for text in names or evaluation.DEFAULT_MEASURES for one in _at_level(text, level)]
+
+    def named(text: str) -> Measure:
+        found = _at_level(text, level)
+        return found[0] if len(found) == 1 else parse(text)
+
+    gates = [Gate.parse(text, named) for text in conditions]
+    return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
+
+
+def _at_level(text: str, level: float) -> list[Measure]:
+    """The measures of a text, at a relevance level where they have one and do not name it."""
+    found = []
+    for word in split_names(text) or [text]:
+        said = re.search(r"\brel\s*=|-l\d+$", word)
+        found += [one if said or "rel" not in one.params else one(rel=level) for one in parse_all(word)]
+    return found

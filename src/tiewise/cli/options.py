@@ -1,0 +1,313 @@
+"""What options and arguments are called and what their help says: once, for all the commands that take them.
+
+A command takes an option by naming its type here and the value that it has when it is not given.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from tiewise.io.recognise import FORMATS
+from tiewise.profiles import TOOLS
+from tiewise.registry import measures
+from tiewise.reporting import Format, SheetFormat, Value
+from tiewise.reporting.view import EXTRAS
+from tiewise.ties import ORDERS
+
+__all__ = [
+    "SHORT_TYPES",
+    "Columns",
+    "Comparison",
+    "Complete",
+    "CountMissing",
+    "Depth",
+    "Digits",
+    "Edge",
+    "FailIf",
+    "InputFormat",
+    "JudgedOnly",
+    "Level",
+    "ManyRunFiles",
+    "Measures",
+    "Missing",
+    "Names",
+    "NoRelevant",
+    "NoSummary",
+    "Oblivious",
+    "Output",
+    "OutputFormat",
+    "PerQuery",
+    "Phi",
+    "Plugins",
+    "QrelsFile",
+    "QrelsFormat",
+    "Quiet",
+    "RunFile",
+    "RunFiles",
+    "ScoreType",
+    "Seed",
+    "SheetOutputFormat",
+    "ShownValue",
+    "Tools",
+    "Wide",
+    "complete_measure",
+]
+
+SHORT_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def complete_measure() -> list[tuple[str, str]]:
+    """The names of the measures, with what each of them is."""
+    return [(name, measure.summary) for name, measure in measures().items()]
+
+
+def _complete_comparison() -> list[tuple[str, str]]:
+    return [(name, measure.summary) for name, measure in measures().items() if measure.compares]
+
+
+def _complete_order() -> list[str]:
+    return [*TOOLS, *ORDERS, "none"]
+
+
+def _complete_input_format() -> list[str]:
+    return list(FORMATS)
+
+
+def _complete_columns() -> list[str]:
+    return list(EXTRAS)
+
+
+_MEASURES, _QUERIES, _TIES, _OUTPUT = "What is measured", "Queries and documents", "Ties", "Output"
+
+QrelsFile = Annotated[Path, typer.Argument(metavar="QRELS", help="The judgments; - is standard input.")]
+RunFiles = Annotated[list[Path], typer.Argument(metavar="RUN", help="One run or several; - is standard input.")]
+ManyRunFiles = Annotated[list[Path], typer.Argument(metavar="RUN", help="Two runs or more; - is standard input.")]
+RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="The run; - is standard input.")]
+
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        "-m",
+        metavar="NAMES",
+        help="Measures, split at blanks and commas, in our spelling or that of trec_eval, ir_measures, ranx or MTEB: "
+        "nDCG@10, 'P(rel=2)@5', ndcg_cut.5,10. Repeatable; `tiewise measures` lists them.",
+        show_default="nDCG@10 AP RR P@10 R@100",
+        autocompletion=complete_measure,
+        rich_help_panel=_MEASURES,
+    ),
+]
+Comparison = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        "-m",
+        metavar="NAME",
+        help="A measure of two rankings: RBO, RBA or RBR, with parameters and a cutoff: 'RBO(phi=0.95)@100'.",
+        autocompletion=_complete_comparison,
+        rich_help_panel=_MEASURES,
+    ),
+]
+Phi = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="How far down one looks, above 0 and below 1, for a measure that does not say phi= itself.",
+        show_default="0.9",
+        rich_help_panel=_MEASURES,
+    ),
+]
+Level = Annotated[
+    float,
+    typer.Option(
+        "--level",
+        "-l",
+        metavar="LABEL",
+        help="The lowest label that is relevant, for measures that do not say rel= themselves.",
+        rich_help_panel=_MEASURES,
+    ),
+]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="A file or module with measures of your own, imported first. Repeatable.",
+        rich_help_panel=_MEASURES,
+    ),
+]
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help="Exit with 3 if this holds for a run: 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 or z(RR) > 4'. "
+        "Of a measure: expected minimum maximum std oblivious bias range z residual. Repeatable.",
+        rich_help_panel=_MEASURES,
+    ),
+]
+Missing = Annotated[
+    Literal["zero", "skip", "error"] | None,
+    typer.Option(
+        help="Judged queries that the run does not have score 0, are left out, or are an error.",
+        show_default="zero",
+        rich_help_panel=_QUERIES,
+    ),
+]
+CountMissing = Annotated[
+    bool, typer.Option("-c", help="The same as --missing zero, as in trec_eval.", rich_help_panel=_QUERIES)
+]
+NoRelevant = Annotated[
+    Literal["zero", "skip"],
+    typer.Option(help="Queries without a relevant document count, or are left out.", rich_help_panel=_QUERIES),
+]
+JudgedOnly = Annotated[
+    bool,
+    typer.Option("--judged-only", "-J", help="Take unjudged documents out of the lists.", rich_help_panel=_QUERIES),
+]
+Depth = Annotated[
+    int | None,
+    typer.Option("--depth", "-M", metavar="N", min=1, help="Only the first N ranks count.", rich_help_panel=_QUERIES),
+]
+Edge = Annotated[
+    Literal["extend", "shrink", "error"],
+    typer.Option(
+        help="Where a depth ends inside a tie group: take the group whole, leave it out, or stop.",
+        rich_help_panel=_TIES,
+    ),
+]
+InputFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="The format of the runs: trec, msmarco, json, mteb (mteb:subset/split), sentence-transformers or parquet.",
+        show_default="recognised from the content",
+        autocompletion=_complete_input_format,
+        rich_help_panel=_QUERIES,
+    ),
+]
+QrelsFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="The format of the judgments: trec, msmarco, beir, json or parquet.",
+        show_default="recognised from the content",
+        autocompletion=_complete_input_format,
+        rich_help_panel=_QUERIES,
+    ),
+]
+Oblivious = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The one order of ties whose value stands beside the expectation: that of a tool (trec_eval, pytrec_eval, "
+        "ir_measures, sentence-transformers ...), given, docid-desc, docid-asc, rank, or none.",
+        autocompletion=_complete_order,
+        rich_help_panel=_TIES,
+    ),
+]
+ScoreType = Annotated[
+    str | None,
+    typer.Option(
+        "--score-dtype",
+        metavar="TYPE",
+        help="Read scores as float32, float16, bfloat16 (fp32, fp16, bf16) or decimal:N first, which may make ties.",
+        autocompletion=lambda: [*SHORT_TYPES.values(), "decimal:"],
+        rich_help_panel=_TIES,
+    ),
+]
+Complete = Annotated[
+    bool,
+    typer.Option(
+        "--complete", help="The lists are whole: none was cut inside its last tie group.", rich_help_panel=_TIES
+    ),
+]
+Tools = Annotated[
+    bool, typer.Option("--tools", help="Show what each known tool prints for the run.", rich_help_panel=_TIES)
+]
+PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Show each query.", rich_help_panel=_OUTPUT)]
+NoSummary = Annotated[
+    bool, typer.Option("--no-summary", "-n", help="Leave out the means over queries.", rich_help_panel=_OUTPUT)
+]
+
+
+def _format_option(formats: str) -> Any:
+    return typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help=formats,
+        show_default="table on a terminal, else tsv; with -o by the file's suffix",
+        rich_help_panel=_OUTPUT,
+    )
+
+
+OutputFormat = Annotated[
+    Format | None,
+    _format_option("table, tsv, csv, json (one object with the list 'runs'), jsonl, latex, markdown, parquet or trec."),
+]
+SheetOutputFormat = Annotated[
+    SheetFormat | None,
+    _format_option("table, tsv, csv, json (one object with the list 'pairs'), jsonl, latex, markdown or parquet."),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES",
+        help="More columns in table, markdown and latex: minimum maximum range std oblivious bias z residual cut.",
+        autocompletion=_complete_columns,
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Wide = Annotated[
+    bool,
+    typer.Option(
+        "--wide", help="All of std, oblivious, bias, z, residual and cut that apply.", rich_help_panel=_OUTPUT
+    ),
+]
+ShownValue = Annotated[
+    Value | None,
+    typer.Option(
+        metavar="NAME",
+        help="One number a cell in table, markdown, latex and trec: expected, oblivious, minimum or maximum.",
+        show_default="expected; with its range where there is room",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Digits = Annotated[
+    int | None,
+    typer.Option(
+        "--digits",
+        "-p",
+        metavar="N",
+        min=0,
+        max=17,
+        help="Digits behind the point.",
+        show_default="3 for people, 4 in trec, else all",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="What to call a run; once for each, in their order.",
+        show_default="the file's name",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file, whole or not at all; - is standard output; .gz, .zst, .bz2 and .xz compress.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No notes on standard error.", rich_help_panel=_OUTPUT)]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Equal seeds break ties equally.")]

@@ -1,0 +1,87 @@
+"""``tiewise similarity``: the rankings of runs against each other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tiewise import likeness
+from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.options import (
+    Comparison,
+    Depth,
+    Digits,
+    Edge,
+    InputFormat,
+    ManyRunFiles,
+    Names,
+    Output,
+    PerQuery,
+    Phi,
+    Quiet,
+    SheetOutputFormat,
+)
+from tiewise.cli.output import note_beside, screen, target, write
+from tiewise.errors import InputError, MeasureError
+from tiewise.io import read_run
+from tiewise.registry import parse
+from tiewise.reporting import View
+
+__all__ = ["EXAMPLES", "similarity"]
+
+EXAMPLES = (
+    "Examples\n\n"
+    "  tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100\n\n"
+    "  tiewise similarity runs/*.trec -m RBA -o matrix.md\n\n"
+    "  tiewise similarity bm25.trec dense.trec hybrid.trec -q --format csv -o pairs.csv"
+)
+
+
+def similarity(
+    runs: ManyRunFiles,
+    measure: Comparison = "RBO",
+    phi: Phi = None,
+    depth: Depth = None,
+    input_format: InputFormat = None,
+    edge: Edge = "extend",
+    per_query: PerQuery = False,
+    format: SheetOutputFormat = None,
+    digits: Digits = None,
+    name: Names = None,
+    output: Output = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the rankings of runs with each other, with ties and bounds, over the queries that all of them have.
+
+    Two runs are a line with bounds; more are a matrix, with one number for each pair.
+    """
+    from tiewise.reporting.progress import progress
+    from tiewise.reporting.sheet import draw
+    from tiewise.reporting.similar import Similar, is_matrix
+
+    kind, output = target(format, output)
+    named = dict(zip(names(runs, name or ()), runs, strict=True))
+    chosen = _comparison(measure, phi, depth)
+    view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
+    lower_only = chosen.stem == "RBA" and is_matrix(len(named), view)  # then it is one product for all pairs
+    read_once(runs)
+    with heeded() as warned:
+        read = {name: read_run(path, format=input_format) for name, path in named.items()}
+        with progress("queries", quiet=quiet) as tell:
+            found = likeness.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=tell)
+    sheet = Similar(found, read, edge)
+    view = replace(view, notes=(*warned, *sheet.notes))
+    write(draw(sheet, view), output)
+    note_beside(view, view.notes, quiet)
+
+
+def _comparison(text: str, phi: float | None, depth: int | None) -> likeness.Comparison:
+    """The measure of two rankings that was asked for, with phi and depth where its name says neither."""
+    found = parse(text)
+    if not isinstance(found, likeness.Comparison):
+        raise MeasureError(f"{found} is for a run and judgments: use `tiewise evaluate`. Between runs: RBO, RBA, RBR.")
+    if depth is not None and found.cutoff not in (None, depth):
+        raise InputError(f"{found} has a cutoff, and --depth {depth} was given too. Give one of them.")
+    if phi is not None and "phi" in found.params and not re.search(r"\bphi\s*=", text):
+        found = found(phi=phi)
+    return found if depth is None else found @ depth
