@@ -27,7 +27,7 @@ import make_figures
 import tiewise as tw
 from tiewise import catalogue, profiles
 from tiewise.cli import app
-from tiewise.reporting.rows import COLUMNS, SIMILARITY_COLUMNS, TOOL_COLUMNS
+from tiewise.reporting.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
 
 ROOT = Path(__file__).parent.parent
 MADE = "<!-- This page is made by scripts/make_docs.py: do not edit it by hand. -->"
@@ -316,6 +316,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "columns": lambda: column_table(COLUMNS),
     "tool-columns": lambda: column_table(TOOL_COLUMNS),
     "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
+    "stages-columns": lambda: column_table(STAGES_COLUMNS),
 }
 
 

@@ -29,7 +29,7 @@ CONSOLE = [path for path in PAGES if any(example.runs for example in Page(path).
 def test_console_examples_print_what_the_page_shows(path, tmp_path):
     pytest.importorskip("pty", reason="a terminal to print to")
     for file in (ROOT / "src/tiewise/example").iterdir():
-        if file.suffix in (".txt", ".gz"):
+        if file.suffix in (".txt", ".gz", ".bz2", ".json"):
             shutil.copy(file, tmp_path)
     page = Page(path)
     page.write_files(tmp_path)

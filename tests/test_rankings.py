@@ -157,31 +157,6 @@ def test_bounds_shrink_as_rankings_grow_and_identity_reaches_one(phi):
 # -- the papers' numbers --------------------------------------------------------------------------------------------
 
 
-def test_table_1():
-    reference = "D07 D04 D11 D12 D10 D15 D06 D22 D19 D28"
-    found = tw.rbr(["D06", "D23", "D10", "D07", "D04"], reference, phi=0.6)
-    assert round(found.lower.expected, 4) == 0.7105
-    assert round(found.residual, 5) == 0.00242
-
-
-TABLE_3 = {
-    (1, 2, 3, 4, 5, 6, 7, 8, 9, 10): (1.00, 1.00, 0.99, 0.97, 0.99, 0.97, 0.89),
-    (2, 1, 4, 3, 6, 5, 8, 7, 10, 9): (0.78, 0.54, 0.62, 0.70, 0.96, 0.96, 0.89),
-    (5, 4, 3, 2, 1, 10, 9, 8, 7, 6): (0.11, 0.23, 0.33, 0.46, 0.78, 0.86, 0.85),
-    (6, 7, 8, 9, 10, 1, 2, 3, 4, 5): (-0.11, 0.04, 0.10, 0.22, 0.51, 0.68, 0.77),
-    (10, 9, 8, 7, 6, 5, 4, 3, 2, 1): (-1.00, 0.04, 0.10, 0.22, 0.40, 0.60, 0.73),
-}
-
-
-@pytest.mark.parametrize("observed", TABLE_3)
-def test_table_3(observed):
-    reference = range(1, 11)
-    found = [tw.tau(observed, reference).expected]
-    found += [tw.rbo(observed, reference, phi=phi).lower.expected for phi in (0.6, 0.7, 0.8)]
-    found += [tw.rba(observed, reference, phi=phi).lower.expected for phi in (0.6, 0.7, 0.8)]
-    assert [round(value, 2) for value in found] == list(TABLE_3[observed])
-
-
 def test_corsi_and_urbanos_example():
     x, y = "red (blue green) yellow pink", "(blue red) white (yellow black purple) green"
     published = {

@@ -41,22 +41,22 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
     from tiewise.estimate import Bounds, Estimate, Estimates
     from tiewise.evaluation import evaluate
+    from tiewise.firststage import Stages, stages
     from tiewise.io import read_qrels, read_run, write_qrels, write_run
     from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
     from tiewise.rankbiased import (
         phi_for_discount,
         phi_for_reverse_rba,
-        precision,
         rba,
         rbo,
         rbp,
         rbr,
-        recall,
         top_weight,
     )
     from tiewise.ranking import Ranking
     from tiewise.registry import Measure, measure, measures, param, parse, parse_all
     from tiewise.report import Provenance, Report
+    from tiewise.shares import precision, precision_at, recall, recall_at
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _HOMES = {
@@ -67,12 +67,14 @@ _HOMES = {
     "tiewise.errors": "CutWarning InputError MeasureError MissingExtraError TiewiseError TiewiseWarning",
     "tiewise.estimate": "Bounds Estimate Estimates",
     "tiewise.evaluation": "evaluate",
+    "tiewise.firststage": "Stages stages",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.likeness": "RBA RBO RBR Similarity similarity",
-    "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba precision rba rbo rbp rbr recall top_weight",
+    "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
     "tiewise.ranking": "Ranking",
     "tiewise.registry": "Measure measure measures param parse parse_all",
     "tiewise.report": "Provenance Report",
+    "tiewise.shares": "precision precision_at recall recall_at",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -114,6 +116,7 @@ __all__ = [
     "SetP",
     "SetR",
     "Similarity",
+    "Stages",
     "Success",
     "TieGroups",
     "TiewiseError",
@@ -132,6 +135,7 @@ __all__ = [
     "phi_for_discount",
     "phi_for_reverse_rba",
     "precision",
+    "precision_at",
     "rba",
     "rbo",
     "rbp",
@@ -139,7 +143,9 @@ __all__ = [
     "read_qrels",
     "read_run",
     "recall",
+    "recall_at",
     "similarity",
+    "stages",
     "tau",
     "tau_ap",
     "tie_groups",

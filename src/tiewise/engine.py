@@ -30,7 +30,7 @@ from tiewise.ties import TieGroups
 if TYPE_CHECKING:
     from tiewise.registry import Measure
 
-__all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "per", "row_sum", "value"]
+__all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "per", "row_sum", "sums", "value"]
 
 #: How many numbers a block of tie groups may hold.
 BLOCK = 1 << 20

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -23,15 +22,15 @@ from tiewise.columns import Codes, Floats
 from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.estimate import Bounds, Estimate
+from tiewise.observed import Observed
 from tiewise.ranking import Groups, Ranking
-from tiewise.ties import tie_groups
+from tiewise.ties import TieGroups, tie_groups
 
 __all__ = [
     "Pair",
     "mean_power",
     "phi_for_discount",
     "phi_for_reverse_rba",
-    "precision",
     "rba",
     "rba_of",
     "rbo",
@@ -39,28 +38,8 @@ __all__ = [
     "rbp",
     "rbr",
     "rbr_of",
-    "recall",
     "top_weight",
 ]
-
-
-def precision(observed: Iterable[Any], reference: Iterable[Any]) -> float:
-    """The share of an observed set that is in a reference set, 0 if it is empty (Eq. 1).
-
-    >>> precision({"a", "b"}, {"b", "c", "d"})
-    0.5
-    """
-    b, r = set(observed), set(reference)
-    return len(b & r) / len(b) if b else 0.0
-
-
-def recall(observed: Iterable[Any], reference: Iterable[Any]) -> float:
-    """The share of a reference set that an observed set holds, 0 if it is empty (Eq. 2).
-
-    >>> recall({"a", "b"}, {"b", "c", "d"})
-    0.3333333333333333
-    """
-    return precision(reference, observed)  # Eq. 3
 
 
 def rbp(
@@ -89,14 +68,20 @@ def rbp(
     return Bounds(lower, _shifted(upper, phi**seen * gmax), measure="RBP")
 
 
-def rbr(observed: Iterable[Any], reference: Any, phi: float) -> Bounds:
+def rbr(observed: Iterable[Any], reference: Any, phi: float, depth: int | None = None) -> Bounds:
     """Rank-biased recall: the weight, in a reference ranking, of the items of an observed set (Eqs. 6 to 9).
+
+    With `depth`, the observed is a ranking of which the first `depth` items are the set; of a tie group that straddles
+    the depth, each item is in it with the chance that a random order gives.
 
     >>> r = "D07 D04 D11 D12 D10 D15 D06 D22 D19 D28"
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, phi=0.6)
     RBR [0.7105, 0.7129]
+    >>> rbr("D06 (D07 D04)", r, phi=0.6, depth=2).lower
+    RBR 0.3387 [0.2587, 0.4187]
     """
-    return rbr_of(Pair.of(Ranking([*dict.fromkeys(observed)]), Ranking(reference)), phi)
+    items = Ranking([*dict.fromkeys(observed)] if depth is None else observed)
+    return rbr_of(Pair.of(items, Ranking(reference)), phi, depth)
 
 
 def rbo(x: Any, y: Any, phi: float = 0.9, ties: Literal["average", "w", "a", "b"] = "average") -> Bounds:
@@ -190,15 +175,36 @@ class Pair:
 # -- RBP and RBR: the measure of `evaluate` ------------------------------------------------------------------------
 
 
-def rbr_of(pair: Pair, phi: float) -> Bounds:
-    """RBR of two rankings side by side, the left one taken as a set: RBR(B|R) = RBP(R|B), Eq. 7."""
+def rbr_of(pair: Pair, phi: float, depth: int | None = None) -> Bounds:
+    """RBR of two rankings side by side, the first `depth` items of the left one taken as a set."""
     _check_phi(phi)
-    r = pair.right
-    held = np.zeros(r.length)
-    held[r.common] = 1.0
-    lower = replace(_precision(r.groups, np.arange(r.length), held, phi, None, 1.0), measure="RBR")
-    unseen = pair.left.length - pair.common
-    return Bounds(lower, _shifted(lower, phi**r.length * (1 - phi**unseen)), measure="RBR")
+    left, right = pair.left, pair.right
+    n, group = left.length, right.groups.group[right.common]
+    start, size = np.zeros((2, n), dtype=np.int64)
+    start[left.common], size[left.common] = right.groups.starts[group], right.groups.sizes[group]
+    none = np.full(1, np.nan)
+    ties = TieGroups(
+        qrels=Qrels(("",), np.array([0, n]), np.arange(n), [str(place) for place in range(n)], np.zeros(n)),
+        score=np.full(n, np.nan),
+        start=start,
+        size=size,
+        length=np.array([right.length]),
+        present=np.array([True]),
+        floor=none,
+        floor_size=np.zeros(1, dtype=np.int64),
+    )
+    own = left.groups
+    found = Observed(ties, own.starts[own.group], own.sizes[own.group]).to(depth).rbr(phi)
+    return Bounds(
+        _estimate(found.lower, found.lower_minimum, found.lower_maximum),
+        _estimate(found.upper, found.upper_minimum, found.upper_maximum),
+        measure="RBR",
+    )
+
+
+def _estimate(expected: Floats, minimum: Floats, maximum: Floats) -> Estimate:
+    """RBR of the only query."""
+    return Estimate(float(expected[0]), float(minimum[0]), float(maximum[0]), measure="RBR")
 
 
 def _precision(groups: Groups, judged: Codes, gain: Floats, phi: float, depth: int | None, gmax: float) -> Estimate:

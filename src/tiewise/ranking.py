@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from tiewise.columns import Codes
 from tiewise.data import Run
-from tiewise.errors import InputError
+from tiewise.errors import InputError, listed
 
 __all__ = ["Groups", "Ranking"]
 
 Item = Hashable
+Edge = Literal["extend", "shrink", "error"]
 
 
 class Groups(NamedTuple):
@@ -70,25 +71,33 @@ class Ranking(Sequence[tuple[Item, ...]]):
                 seen.add(item)
 
     @classmethod
-    def from_scores(cls, scores: Mapping[Any, float]) -> Ranking:
-        """Items by descending score; equal scores are tied."""
+    def from_scores(cls, scores: Mapping[Any, float], depth: int | None = None, edge: Edge = "error") -> Ranking:
+        """Items by descending score; equal scores are tied. With `depth`, the first ones: see `cut`."""
         run = Run.from_dict({"": scores})
         by_name: dict[Item, Any] = {str(item): item for item in scores}
-        return cls([[by_name[name] for name in group] for group in cls.from_run(run, "")])
+        return cls([[by_name[name] for name in group] for group in cls.from_run(run, "", depth, edge)])
 
     @classmethod
-    def from_run(cls, run: Run, query: str) -> Ranking:
-        """The ranking of one query of a run; equal scores are tied."""
+    def from_run(cls, run: Run, query: str, depth: int | None = None, edge: Edge = "error") -> Ranking:
+        """The ranking of one query of a run; equal scores are tied. With `depth`, the first items: see `cut`."""
         place = run.query_index.get(query)
         if place is None:
             raise InputError(f"The run has no query {query!r}.")
         rows = np.arange(run.offsets[place], run.offsets[place + 1])
         rows = rows[np.argsort(-run.score[rows], kind="stable")]
         ends = np.flatnonzero(np.diff(run.score[rows])) + 1
-        return cls([run.ids(group) for group in np.split(rows, ends) if len(group)])
+        whole = cls([run.ids(group) for group in np.split(rows, ends) if len(group)])
+        return whole if depth is None else whole.cut(depth, edge)
 
-    def cut(self, depth: int, edge: Literal["extend", "shrink", "error"] = "error") -> Ranking:
-        """The first `depth` items. Where that ends inside a tie group: take it whole, leave it out, or an error."""
+    def cut(self, depth: int, edge: Edge = "error") -> Ranking:
+        """The first `depth` items. Where that ends inside a tie group: take it whole, leave it out, or an error.
+
+        `rbp`, `rbr`, `precision_at` and `recall_at` need no such choice: they take a depth and are exact inside ties.
+        """
+        if depth < 1 or edge not in get_args(Edge):
+            raise InputError(
+                f"cut({depth!r}, {edge!r}): a depth is a number from 1 on; an edge is {listed(get_args(Edge))}."
+            )
         kept: list[tuple[Item, ...]] = []
         for group in self:
             room = depth - sum(map(len, kept))

@@ -20,7 +20,7 @@ from tiewise.columns import Codes, Floats, positions
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError
 
-__all__ = ["ORDERS", "TieGroups", "judged_scores", "notation", "randomly_broken", "tie_groups"]
+__all__ = ["ORDERS", "TieGroups", "grouped", "judged_scores", "notation", "randomly_broken", "tie_groups"]
 
 #: The orders in which a tool may list tied documents.
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
@@ -66,7 +66,10 @@ class TieGroups:
 
     def retrieved_only(self) -> TieGroups:
         """The same rankings with the judgments of retrieved documents alone."""
-        rows = np.flatnonzero(self.size > 0)
+        return self.where(np.flatnonzero(self.size > 0))
+
+    def where(self, rows: Codes) -> TieGroups:
+        """The same rankings with some of the judgments, given as ascending rows of the qrels."""
         return replace(
             self,
             qrels=self.qrels.where(rows),
@@ -276,6 +279,22 @@ def notation(text: str) -> TieGroups:
     judged |= {name: float(label) for name, label in zip(names[len(labels) :], unretrieved, strict=True)}
     run = Run.from_dict({"q": dict(zip(names, map(float, scores), strict=False))})
     return tie_groups(Qrels.from_dict({"q": judged}), run, ("given", "docid-desc", "docid-asc"))
+
+
+def grouped(run: Run) -> tuple[Codes, Codes, Codes]:
+    """All rows of a run, list by list and best first, with the start and the size of the tie group of each.
+
+    >>> grouped(Run.from_dict({"q": {"a": 1.0, "b": 2.0, "c": 1.0}}))
+    (array([1, 0, 2]), array([0, 1, 1]), array([1, 2, 2]))
+    """
+    rows = np.arange(len(run)) if run.descending else np.lexsort((-run.value, run.query))
+    value, query = run.value[rows], run.query[rows]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (value[1:] != value[:-1]) | (query[1:] != query[:-1])
+    heads = np.flatnonzero(new)
+    size = np.diff(np.append(heads, len(rows)))
+    start = heads - run.offsets[query[heads]]
+    return rows, np.repeat(start, size), np.repeat(size, size)
 
 
 def randomly_broken(run: Run, seed: int) -> Run:

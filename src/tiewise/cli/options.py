@@ -18,7 +18,11 @@ from tiewise.reporting.view import EXTRAS
 from tiewise.ties import ORDERS
 
 __all__ = [
+    "MEASURES",
+    "OUTPUT",
+    "QUERIES",
     "SHORT_TYPES",
+    "TIES",
     "Columns",
     "Comparison",
     "Complete",
@@ -39,9 +43,11 @@ __all__ = [
     "Oblivious",
     "Output",
     "OutputFormat",
+    "PairsOutputFormat",
     "PerQuery",
     "Phi",
     "Plugins",
+    "PointsOutputFormat",
     "QrelsFile",
     "QrelsFormat",
     "Quiet",
@@ -49,7 +55,6 @@ __all__ = [
     "RunFiles",
     "ScoreType",
     "Seed",
-    "SheetOutputFormat",
     "ShownValue",
     "Tools",
     "Wide",
@@ -80,7 +85,7 @@ def _complete_columns() -> list[str]:
     return list(EXTRAS)
 
 
-_MEASURES, _QUERIES, _TIES, _OUTPUT = "What is measured", "Queries and documents", "Ties", "Output"
+MEASURES, QUERIES, TIES, OUTPUT = "What is measured", "Queries and documents", "Ties", "Output"
 
 QrelsFile = Annotated[Path, typer.Argument(metavar="QRELS", help="The judgments; - is standard input.")]
 RunFiles = Annotated[list[Path], typer.Argument(metavar="RUN", help="One run or several; - is standard input.")]
@@ -97,7 +102,7 @@ Measures = Annotated[
         "nDCG@10, 'P(rel=2)@5', ndcg_cut.5,10. Repeatable; `tiewise measures` lists them.",
         show_default="nDCG@10 AP RR P@10 R@100",
         autocompletion=complete_measure,
-        rich_help_panel=_MEASURES,
+        rich_help_panel=MEASURES,
     ),
 ]
 Comparison = Annotated[
@@ -108,7 +113,7 @@ Comparison = Annotated[
         metavar="NAME",
         help="A measure of two rankings: RBO, RBA or RBR, with parameters and a cutoff: 'RBO(phi=0.95)@100'.",
         autocompletion=_complete_comparison,
-        rich_help_panel=_MEASURES,
+        rich_help_panel=MEASURES,
     ),
 ]
 Phi = Annotated[
@@ -117,7 +122,7 @@ Phi = Annotated[
         metavar="NUMBER",
         help="How far down one looks, above 0 and below 1, for a measure that does not say phi= itself.",
         show_default="0.9",
-        rich_help_panel=_MEASURES,
+        rich_help_panel=MEASURES,
     ),
 ]
 Level = Annotated[
@@ -127,7 +132,7 @@ Level = Annotated[
         "-l",
         metavar="LABEL",
         help="The lowest label that is relevant, for measures that do not say rel= themselves.",
-        rich_help_panel=_MEASURES,
+        rich_help_panel=MEASURES,
     ),
 ]
 Plugins = Annotated[
@@ -136,7 +141,7 @@ Plugins = Annotated[
         "--plugin",
         metavar="FILE.py",
         help="A file or module with measures of your own, imported first. Repeatable.",
-        rich_help_panel=_MEASURES,
+        rich_help_panel=MEASURES,
     ),
 ]
 FailIf = Annotated[
@@ -146,7 +151,7 @@ FailIf = Annotated[
         metavar="CONDITION",
         help="Exit with 3 if this holds for a run: 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 or z(RR) > 4'. "
         "Of a measure: expected minimum maximum std oblivious bias range z residual. Repeatable.",
-        rich_help_panel=_MEASURES,
+        rich_help_panel=MEASURES,
     ),
 ]
 Missing = Annotated[
@@ -154,29 +159,29 @@ Missing = Annotated[
     typer.Option(
         help="Judged queries that the run does not have score 0, are left out, or are an error.",
         show_default="zero",
-        rich_help_panel=_QUERIES,
+        rich_help_panel=QUERIES,
     ),
 ]
 CountMissing = Annotated[
-    bool, typer.Option("-c", help="The same as --missing zero, as in trec_eval.", rich_help_panel=_QUERIES)
+    bool, typer.Option("-c", help="The same as --missing zero, as in trec_eval.", rich_help_panel=QUERIES)
 ]
 NoRelevant = Annotated[
     Literal["zero", "skip"],
-    typer.Option(help="Queries without a relevant document count, or are left out.", rich_help_panel=_QUERIES),
+    typer.Option(help="Queries without a relevant document count, or are left out.", rich_help_panel=QUERIES),
 ]
 JudgedOnly = Annotated[
     bool,
-    typer.Option("--judged-only", "-J", help="Take unjudged documents out of the lists.", rich_help_panel=_QUERIES),
+    typer.Option("--judged-only", "-J", help="Take unjudged documents out of the lists.", rich_help_panel=QUERIES),
 ]
 Depth = Annotated[
     int | None,
-    typer.Option("--depth", "-M", metavar="N", min=1, help="Only the first N ranks count.", rich_help_panel=_QUERIES),
+    typer.Option("--depth", "-M", metavar="N", min=1, help="Only the first N ranks count.", rich_help_panel=QUERIES),
 ]
 Edge = Annotated[
     Literal["extend", "shrink", "error"],
     typer.Option(
         help="Where a depth ends inside a tie group: take the group whole, leave it out, or stop.",
-        rich_help_panel=_TIES,
+        rich_help_panel=TIES,
     ),
 ]
 InputFormat = Annotated[
@@ -186,7 +191,7 @@ InputFormat = Annotated[
         help="The format of the runs: trec, msmarco, json, mteb (mteb:subset/split), sentence-transformers or parquet.",
         show_default="recognised from the content",
         autocompletion=_complete_input_format,
-        rich_help_panel=_QUERIES,
+        rich_help_panel=QUERIES,
     ),
 ]
 QrelsFormat = Annotated[
@@ -196,7 +201,7 @@ QrelsFormat = Annotated[
         help="The format of the judgments: trec, msmarco, beir, json or parquet.",
         show_default="recognised from the content",
         autocompletion=_complete_input_format,
-        rich_help_panel=_QUERIES,
+        rich_help_panel=QUERIES,
     ),
 ]
 Oblivious = Annotated[
@@ -206,7 +211,7 @@ Oblivious = Annotated[
         help="The one order of ties whose value stands beside the expectation: that of a tool (trec_eval, pytrec_eval, "
         "ir_measures, sentence-transformers ...), given, docid-desc, docid-asc, rank, or none.",
         autocompletion=_complete_order,
-        rich_help_panel=_TIES,
+        rich_help_panel=TIES,
     ),
 ]
 ScoreType = Annotated[
@@ -216,21 +221,21 @@ ScoreType = Annotated[
         metavar="TYPE",
         help="Read scores as float32, float16, bfloat16 (fp32, fp16, bf16) or decimal:N first, which may make ties.",
         autocompletion=lambda: [*SHORT_TYPES.values(), "decimal:"],
-        rich_help_panel=_TIES,
+        rich_help_panel=TIES,
     ),
 ]
 Complete = Annotated[
     bool,
     typer.Option(
-        "--complete", help="The lists are whole: none was cut inside its last tie group.", rich_help_panel=_TIES
+        "--complete", help="The lists are whole: none was cut inside its last tie group.", rich_help_panel=TIES
     ),
 ]
 Tools = Annotated[
-    bool, typer.Option("--tools", help="Show what each known tool prints for the run.", rich_help_panel=_TIES)
+    bool, typer.Option("--tools", help="Show what each known tool prints for the run.", rich_help_panel=TIES)
 ]
-PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Show each query.", rich_help_panel=_OUTPUT)]
+PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Show each query.", rich_help_panel=OUTPUT)]
 NoSummary = Annotated[
-    bool, typer.Option("--no-summary", "-n", help="Leave out the means over queries.", rich_help_panel=_OUTPUT)
+    bool, typer.Option("--no-summary", "-n", help="Leave out the means over queries.", rich_help_panel=OUTPUT)
 ]
 
 
@@ -240,7 +245,7 @@ def _format_option(formats: str) -> Any:
         metavar="FORMAT",
         help=formats,
         show_default="table on a terminal, else tsv; with -o by the file's suffix",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     )
 
 
@@ -248,9 +253,13 @@ OutputFormat = Annotated[
     Format | None,
     _format_option("table, tsv, csv, json (one object with the list 'runs'), jsonl, latex, markdown, parquet or trec."),
 ]
-SheetOutputFormat = Annotated[
+PairsOutputFormat = Annotated[
     SheetFormat | None,
     _format_option("table, tsv, csv, json (one object with the list 'pairs'), jsonl, latex, markdown or parquet."),
+]
+PointsOutputFormat = Annotated[
+    SheetFormat | None,
+    _format_option("table, tsv, csv, json (one object with the list 'points'), jsonl, latex, markdown or parquet."),
 ]
 Columns = Annotated[
     list[str] | None,
@@ -258,14 +267,12 @@ Columns = Annotated[
         metavar="NAMES",
         help="More columns in table, markdown and latex: minimum maximum range std oblivious bias z residual cut.",
         autocompletion=_complete_columns,
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Wide = Annotated[
     bool,
-    typer.Option(
-        "--wide", help="All of std, oblivious, bias, z, residual and cut that apply.", rich_help_panel=_OUTPUT
-    ),
+    typer.Option("--wide", help="All of std, oblivious, bias, z, residual and cut that apply.", rich_help_panel=OUTPUT),
 ]
 ShownValue = Annotated[
     Value | None,
@@ -273,7 +280,7 @@ ShownValue = Annotated[
         metavar="NAME",
         help="One number a cell in table, markdown, latex and trec: expected, oblivious, minimum or maximum.",
         show_default="expected; with its range where there is room",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Digits = Annotated[
@@ -286,7 +293,7 @@ Digits = Annotated[
         max=17,
         help="Digits behind the point.",
         show_default="3 for people, 4 in trec, else all",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Names = Annotated[
@@ -296,7 +303,7 @@ Names = Annotated[
         metavar="NAME",
         help="What to call a run; once for each, in their order.",
         show_default="the file's name",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Output = Annotated[
@@ -306,8 +313,8 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         help="Write to a file, whole or not at all; - is standard output; .gz, .zst, .bz2 and .xz compress.",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No notes on standard error.", rich_help_panel=_OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No notes on standard error.", rich_help_panel=OUTPUT)]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Equal seeds break ties equally.")]

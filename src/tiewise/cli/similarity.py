@@ -16,10 +16,10 @@ from tiewise.cli.options import (
     ManyRunFiles,
     Names,
     Output,
+    PairsOutputFormat,
     PerQuery,
     Phi,
     Quiet,
-    SheetOutputFormat,
 )
 from tiewise.cli.output import note_beside, screen, target, write
 from tiewise.errors import InputError, MeasureError
@@ -45,7 +45,7 @@ def similarity(
     input_format: InputFormat = None,
     edge: Edge = "extend",
     per_query: PerQuery = False,
-    format: SheetOutputFormat = None,
+    format: PairsOutputFormat = None,
     digits: Digits = None,
     name: Names = None,
     output: Output = None,

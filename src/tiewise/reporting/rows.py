@@ -8,7 +8,7 @@ from typing import Any
 from tiewise.estimate import Estimate
 from tiewise.reporting.view import Named, View
 
-__all__ = ["COLUMNS", "SIMILARITY_COLUMNS", "TOOL_COLUMNS", "records", "rounded"]
+__all__ = ["COLUMNS", "SIMILARITY_COLUMNS", "STAGES_COLUMNS", "TOOL_COLUMNS", "records", "rounded"]
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines, in this order, with what they hold. They are stable:
 #: a later version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not
@@ -54,6 +54,21 @@ SIMILARITY_COLUMNS = {
     "upper_maximum": "the highest",
     "extrapolated": "the value if what was not seen agrees as much as what was (RBO): its mean",
     "residual": "upper − lower: what the unseen leaves open",
+}
+
+#: The columns of ``tiewise recall``, in the same formats and as stable.
+STAGES_COLUMNS = {
+    "system": "the name of the first stage: its file's name without folder and suffix",
+    "query": "the query's id, or `all` for the mean over the queries of the reference",
+    "depth": "how many documents the first stage hands on",
+    "phi": "the φ of rank-biased recall",
+    "rbr_lower": "rank-biased recall if what the reference does not show comes last: its mean over the orders of ties",
+    "rbr_upper": "the same if it comes next",
+    "rbr_minimum": "the lowest value that an order of the tied documents can give, if it comes last",
+    "rbr_maximum": "the highest, if it comes next",
+    "recall": "the share of the reference's first k documents that is handed on, expected over the orders of ties",
+    "cost": "what both stages take, by `--cost`",
+    "pareto": "false if another system or depth costs no more and is surely at least as good",
 }
 
 

@@ -1,0 +1,148 @@
+"""``tiewise recall``: first stages against the second stage that reads what they hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.options import (
+    MEASURES,
+    OUTPUT,
+    Digits,
+    InputFormat,
+    Names,
+    Output,
+    PerQuery,
+    PointsOutputFormat,
+    Quiet,
+    RunFiles,
+)
+from tiewise.cli.output import note_beside, screen, target, write
+from tiewise.errors import InputError
+from tiewise.firststage import stages
+from tiewise.io import read_costs, read_run
+from tiewise.reporting import View
+
+__all__ = ["EXAMPLES", "recall"]
+
+EXAMPLES = (
+    "Examples\n\n"
+    "  tiewise recall reranker.trec bm25.trec dense.trec --phi 0.9 --depth 10,20,50,100\n\n"
+    "  tiewise recall reranker.trec bm25.trec dense.trec --cost costs.json --figure pareto.svg\n\n"
+    "  tiewise recall reranker.trec bm25.trec -k 10 -q --format csv -o queries.csv"
+)
+
+Number = TypeVar("Number", int, float)
+
+Reference = Annotated[
+    Path,
+    typer.Argument(metavar="REFERENCE", help="The second stage's deep ranking, as a run; - is standard input."),
+]
+Phis = Annotated[
+    str,
+    typer.Option(
+        metavar="NUMBERS",
+        help="How far down the reference counts: one or more, above 0 and below 1.",
+        rich_help_panel=MEASURES,
+    ),
+]
+Depths = Annotated[
+    str,
+    typer.Option(
+        metavar="NUMBERS",
+        help="How many documents are handed on: one or more; 'all' takes whole lists.",
+        rich_help_panel=MEASURES,
+    ),
+]
+RecallAt = Annotated[
+    int | None,
+    typer.Option(
+        "-k",
+        metavar="N",
+        min=1,
+        help="Recall is of the reference's first N documents.",
+        show_default="all of them",
+        rich_help_panel=MEASURES,
+    ),
+]
+CostFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="What each first stage takes for a query, perhaps by depth, and 'rerank', what the second takes for a "
+        "document: lines 'bm25 1.2' or 'bm25 100 1.2', or JSON.",
+        rich_help_panel=MEASURES,
+    ),
+]
+FigureFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw RBR against cost too, as .svg, .png, .pdf, .html or .json; needs the extra tiewise[[report].",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+def recall(
+    reference: Reference,
+    runs: RunFiles,
+    phi: Phis = "0.8,0.9",
+    depth: Depths = "10,20,50,100",
+    k: RecallAt = None,
+    cost: CostFile = None,
+    input_format: InputFormat = None,
+    per_query: PerQuery = False,
+    format: PointsOutputFormat = None,
+    digits: Digits = None,
+    name: Names = None,
+    output: Output = None,
+    figure: FigureFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Measure what first stages hand to a reranker, by rank-biased recall, and whether it is worth its cost.
+
+    The first documents of a run are a set; what counts is where the reranker's own ranking has them.
+    """
+    from tiewise.reporting.progress import progress
+    from tiewise.reporting.sheet import draw
+    from tiewise.reporting.staged import Staged
+
+    kind, output = target(format, output)
+    if figure is not None:
+        from tiewise.figures.theme import kind_of
+
+        kind_of(figure)  # so that a figure that cannot be drawn is refused before anything is written
+    named = dict(zip(names(runs, name or ()), runs, strict=True))
+    phis = _numbers(phi, "--phi", float)
+    depths: list[int | None] = [None] if depth == "all" else [*_numbers(depth, "--depth", int)]
+    view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
+    read_once([reference, *runs, *([cost] if cost else [])])
+    with heeded() as warned:
+        costs = None if cost is None else read_costs(cost)
+        second = read_run(reference, format=input_format)
+        read = {name: read_run(path, format=input_format) for name, path in named.items()}
+        with progress("sets", quiet=quiet) as tell:
+            found = stages(second, read, depths, phis, costs, k=k, progress=tell)
+    sheet = Staged(found, (names([reference])[0], second), read)
+    view = replace(view, notes=(*warned, *sheet.notes))
+    if figure is not None:
+        from tiewise.figures import save
+
+        save(found.plot.pareto(), figure)
+    write(draw(sheet, view), output)
+    note_beside(view, view.notes, quiet)
+
+
+def _numbers(text: str, option: str, kind: Callable[[str], Number]) -> list[Number]:
+    """The numbers of a list like ``10,20``."""
+    words: list[Any] = text.replace(",", " ").split()
+    try:
+        return [kind(word) for word in words]
+    except ValueError:
+        raise InputError(f"{option} '{text}' is no list of numbers. Write them like 10,20.") from None

@@ -1,0 +1,139 @@
+"""Precision and recall: of a set against a set, and of the head of a ranking where not all items are judged.
+
+Sets give one number. The head of a ranking has two uncertainties, kept apart as in `Bounds`: unjudged items may turn
+out relevant or not, and a tie group that straddles the cutoff may put any of its items into the head. Of that group
+only a few numbers matter, so all its outcomes are gone through: how many relevant and how many unjudged ones are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import comb, inf
+from typing import Any, NamedTuple
+
+from tiewise.errors import InputError
+from tiewise.estimate import Bounds, Estimate
+from tiewise.ranking import Ranking
+
+__all__ = ["precision", "precision_at", "recall", "recall_at"]
+
+
+def precision(observed: Iterable[Any], reference: Iterable[Any]) -> float:
+    """The share of an observed set that is in a reference set, 0 if it is empty (Moffat et al. 2024, Eq. 1).
+
+    >>> precision({"a", "b"}, {"b", "c", "d"})
+    0.5
+    """
+    b, r = set(observed), set(reference)
+    return len(b & r) / len(b) if b else 0.0
+
+
+def recall(observed: Iterable[Any], reference: Iterable[Any]) -> float:
+    """The share of a reference set that an observed set holds, 0 if it is empty (Moffat et al. 2024, Eq. 2).
+
+    >>> recall({"a", "b"}, {"b", "c", "d"})
+    0.3333333333333333
+    """
+    return precision(reference, observed)  # Eq. 3
+
+
+def precision_at(ranking: Any, gains: Mapping[Any, float], k: int) -> Bounds:
+    """P@k of a ranking for the gains of some items; items without one are unjudged, those with a gain relevant.
+
+    The lower bound takes unjudged items as not relevant, the upper one as relevant, and with them the ranks up to k
+    that a shorter ranking does not show.
+
+    >>> precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
+    P@2 [0.5000, 0.7500]
+    """
+    head = _Head.of(ranking, gains, k)
+    return head.bounds(
+        f"P@{k}",
+        lambda relevant, unjudged: relevant / k,
+        lambda relevant, unjudged: (relevant + unjudged + head.unseen) / k,
+    )
+
+
+def recall_at(ranking: Any, gains: Mapping[Any, float], k: int, others: float = 0) -> Bounds:
+    """R@k of a ranking for the gains of some items; items without one are unjudged, those with a gain relevant.
+
+    The lower bound takes unjudged items in the first k as not relevant and those after it as relevant; the upper one
+    the reverse. So many `others` that are neither ranked nor judged may be relevant too (``math.inf``: nobody knows how
+    many): for the lower bound all of them are, and none is found. Ranks up to k that a shorter ranking does not show
+    add nothing to the lower bound; for the upper one they hold the judged relevant items that it lacks, then others.
+
+    >>> recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
+    R@2 [0.4167, 0.5833]
+    """
+    head = _Head.of(ranking, gains, k)
+    if not others >= 0:
+        raise InputError(f"others={others!r} is no number of items.")
+    known = sum(gain > 0 for gain in gains.values())
+
+    def lower(relevant: int, unjudged: int) -> float:
+        return _per(relevant, known + head.unjudged - unjudged + others)
+
+    def upper(relevant: int, unjudged: int) -> float:
+        judged = min(
+            head.unseen, known - relevant
+        )  # nothing stands after a rank that is not shown, so these are unranked
+        more = unjudged + min(head.unseen - judged, others)
+        return _per(relevant + judged + more, known + more)
+
+    return head.bounds(f"R@{k}", lower, upper)
+
+
+class _Head(NamedTuple):
+    """What is known of the first k items of a ranking."""
+
+    relevant: int  # surely among them
+    unjudged: int  # of the whole ranking
+    sure_unjudged: int  # surely among them
+    group: tuple[int, int, int]  # of the group that straddles k: items, relevant, unjudged
+    drawn: int  # how many of that group are among them
+    unseen: int  # ranks up to k that the ranking does not show
+
+    @staticmethod
+    def of(ranking: Any, gains: Mapping[Any, float], k: int) -> _Head:
+        x = Ranking(ranking)
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InputError(f"k={k!r} is not possible: it is a number of ranks, from 1 on.")
+        for item, gain in gains.items():
+            if not 0 <= gain < inf:
+                raise InputError(f"The gain {gain!r} of {item!r} is not possible. Gains are numbers from 0 on.")
+        before, relevant, unjudged, straddling, drawn = 0, 0, 0, (0, 0, 0), 0
+        for group in x:
+            good, unknown = sum(gains.get(item, 0) > 0 for item in group), sum(item not in gains for item in group)
+            if before + len(group) <= k:
+                relevant, unjudged = relevant + good, unjudged + unknown
+            elif before < k:
+                straddling, drawn = (len(group), good, unknown), k - before
+            before += len(group)
+        everywhere = sum(item not in gains for item in x.items)
+        return _Head(relevant, everywhere, unjudged, straddling, drawn, max(0, k - before))
+
+    def outcomes(self) -> Iterator[tuple[int, int, float]]:
+        """How many relevant and unjudged items there can be among the first k, and the chance of it."""
+        size, good, unknown = self.group
+        for relevant in range(min(good, self.drawn) + 1):
+            for unjudged in range(min(unknown, self.drawn - relevant) + 1):
+                rest = self.drawn - relevant - unjudged
+                ways = comb(good, relevant) * comb(unknown, unjudged) * comb(size - good - unknown, rest)
+                if ways:
+                    chance = ways / comb(size, self.drawn)
+                    yield self.relevant + relevant, self.sure_unjudged + unjudged, chance
+
+    def bounds(self, name: str, lower: Callable[[int, int], float], upper: Callable[[int, int], float]) -> Bounds:
+        found = list(self.outcomes())
+
+        def estimate(value: Callable[[int, int], float]) -> Estimate:
+            values = [value(relevant, unjudged) for relevant, unjudged, _ in found]
+            mean = sum(one * chance for one, (_, _, chance) in zip(values, found, strict=True))
+            least, most = min(values), max(values)
+            return Estimate(min(max(mean, least), most), least, most, measure=name)  # no rounding past the extremes
+
+        return Bounds(estimate(lower), estimate(upper), measure=name)
+
+
+def _per(amount: float, divisor: float) -> float:
+    return amount / divisor if divisor else 0.0
