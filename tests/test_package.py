@@ -29,7 +29,8 @@ LAYERS = [
     {"readings"},
     {"report"},
     {"evaluation"},
-    {"reporting", "gate", "adapters", "figures"},
+    {"figures"},
+    {"reporting", "gate", "adapters"},
     {"cli"},
     {"__main__"},
 ]

@@ -155,8 +155,8 @@ def by_scipy(ranks: np.ndarray) -> np.ndarray:
 
 
 def test_table_4():
-    """The paper's numbers are one simulation, with a sampling error. Eight of ours show how large that error is: the mean
-    of eight and the paper's number differ by about sd · √(1 + 1/8), and by the rounding to three digits."""
+    """The paper's numbers are one simulation, with a sampling error. Eight of ours show how large that is: the mean of
+    eight and the paper's number differ by about sd · √(1 + 1/8), and by the rounding to three digits."""
     found = np.array([by_scipy(paper.disturbed(seed)) for seed in range(8)])
     error = found.std(axis=0, ddof=1) * math.sqrt(1 + 1 / 8)
     printed = np.array(list(paper.TABLE_4.values()))

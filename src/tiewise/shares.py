@@ -74,9 +74,7 @@ def recall_at(ranking: Any, gains: Mapping[Any, float], k: int, others: float = 
         return _per(relevant, known + head.unjudged - unjudged + others)
 
     def upper(relevant: int, unjudged: int) -> float:
-        judged = min(
-            head.unseen, known - relevant
-        )  # nothing stands after a rank that is not shown, so these are unranked
+        judged = min(head.unseen, known - relevant)  # all that is ranked is in the head
         more = unjudged + min(head.unseen - judged, others)
         return _per(relevant + judged + more, known + more)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -37,7 +37,7 @@ EXAMPLES = (
     "  tiewise recall reranker.trec bm25.trec -k 10 -q --format csv -o queries.csv"
 )
 
-Number = TypeVar("Number", int, float)
+Number = TypeVar("Number")
 
 Reference = Annotated[
     Path,
@@ -83,7 +83,8 @@ FigureFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Draw RBR against cost too, as .svg, .png, .pdf, .html or .json; needs the extra tiewise[[report].",
+        help="Draw RBR against cost too, for the first phi, as .svg, .png, .pdf, .html or .json; needs the extra "
+        "'report'.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -118,9 +119,10 @@ def recall(
         from tiewise.figures.theme import kind_of
 
         kind_of(figure)  # so that a figure that cannot be drawn is refused before anything is written
+        _both(figure, output)
     named = dict(zip(names(runs, name or ()), runs, strict=True))
     phis = _numbers(phi, "--phi", float)
-    depths: list[int | None] = [None] if depth == "all" else [*_numbers(depth, "--depth", int)]
+    depths = _numbers(depth, "--depth", lambda word: None if word == "all" else int(word))
     view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
     read_once([reference, *runs, *([cost] if cost else [])])
     with heeded() as warned:
@@ -131,18 +133,27 @@ def recall(
             found = stages(second, read, depths, phis, costs, k=k, progress=tell)
     sheet = Staged(found, (names([reference])[0], second), read)
     view = replace(view, notes=(*warned, *sheet.notes))
+    drawn = draw(sheet, view)  # before the figure is written, for this may fail too
     if figure is not None:
         from tiewise.figures import save
 
         save(found.plot.pareto(), figure)
-    write(draw(sheet, view), output)
+    write(drawn, output)
     note_beside(view, view.notes, quiet)
+
+
+def _both(figure: Path, output: Path | None) -> None:
+    """Refuse two files of which one could be written and not the other."""
+    if output is not None and output.absolute() == figure.absolute():
+        raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o files of their own.")
+    for path in (figure, output):
+        if path is not None and not path.parent.is_dir():
+            raise InputError(f"{path}: cannot be written (its folder is not there).")
 
 
 def _numbers(text: str, option: str, kind: Callable[[str], Number]) -> list[Number]:
     """The numbers of a list like ``10,20``."""
-    words: list[Any] = text.replace(",", " ").split()
     try:
-        return [kind(word) for word in words]
+        return [kind(word) for word in text.replace(",", " ").split()]
     except ValueError:
         raise InputError(f"{option} '{text}' is no list of numbers. Write them like 10,20.") from None

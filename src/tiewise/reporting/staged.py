@@ -57,8 +57,8 @@ class Staged:
 
     def document(self, view: View) -> dict[str, Any]:
         """What was measured, and the rows."""
-        inputs = dict([self.reference]) | dict(self.runs)
-        sources = [{"name": name} | (asdict(run.source) if run.source else {}) for name, run in inputs.items()]
+        inputs = [self.reference, *self.runs.items()]  # a run may be called like the reference
+        sources = [{"name": name} | (asdict(run.source) if run.source else {}) for name, run in inputs]
         return {
             "version": __version__,
             "measure": "RBR",
@@ -100,8 +100,9 @@ class Staged:
         yield Cell(decimal(row["rbr_lower"], view.places))
         yield Cell(decimal(row["rbr_upper"], view.places))
         if tied:
-            least, most = (decimal(row[name], view.places) for name in ("rbr_minimum", "rbr_maximum"))
-            yield Cell(NONE if least == most else f"[{least}, {most}]")
+            names = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum")
+            lower, upper, least, most = (decimal(row[name], view.places) for name in names)
+            yield Cell(NONE if (lower, upper) == (least, most) else f"[{least}, {most}]")
         yield Cell(number(row["recall"], view.places))
         if costs:
             yield Cell(NONE if row["cost"] is None else f"{row['cost']:,.4g}")
