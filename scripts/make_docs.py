@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import make_figures
 
 import tiewise as tw
-from tiewise import catalogue, profiles
+from tiewise import catalogue, likeness, profiles
 from tiewise.cli import app
 from tiewise.reporting.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
 
@@ -89,9 +89,13 @@ SPELLINGS = {
 }
 
 
+#: Where our own measures are defined: those that plugins bring are no part of the page.
+ROOMS = (catalogue.__name__, likeness.__name__)
+
+
 def measures_page() -> str:
     """The page of all measures, from their own documentation."""
-    known = {name: one for name, one in tw.measures().items() if type(one).__module__ == catalogue.__name__}
+    known = {name: one for name, one in tw.measures().items() if type(one).__module__ in ROOMS}
     index = [(f"[{name}](#{name.lower()}){'@k' * one.takes_cutoff}", one.summary) for name, one in known.items()]
     spelled = [
         (tool, f"`{word}`", code(tw.parse_all(word))) for tool, words in SPELLINGS.items() for word in words.split()
@@ -116,6 +120,8 @@ def measure_section(one: tw.Measure) -> str:
         rows = [(f"`{name}`", f"`{spelled(one.default)}`", allowed(one)) for name, one in one.params.items()]
         parts.append(table(("parameter", "default", "may be"), rows))
     facts = ["With or without a cutoff." if one.takes_cutoff else "Takes no cutoff."]
+    if one.compares:
+        facts.append("Between two rankings: for `similarity`, not for `evaluate` ([more](rankings.md)).")
     if one.total:
         facts.append("Added up over queries, not averaged.")
     if one.aliases:

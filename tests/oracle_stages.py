@@ -191,7 +191,7 @@ def spread(reference: Groups, observed: Groups, depth: Depth, phi: float, k: int
     return {
         "recall": mean(lambda draw: recall(draw, k), drawn),
         "base": mean(lambda draw: held_weight(draw, phi, k), drawn),
-        "residual": mean(lambda draw: held_weight(draw, phi, k) + residual(draw, phi, k), drawn),
+        "base_upper": mean(lambda draw: held_weight(draw, phi, k) + residual(draw, phi, k), drawn),
         "full": mean(lambda draw: held_weight(draw, phi), drawn),
         "full_upper": mean(lambda draw: held_weight(draw, phi) + residual(draw, phi), drawn),
     }

@@ -64,7 +64,7 @@ def test_two_runs_are_one_row_with_all_bounds(tiewise, folder):
     [
         ("", "RBO(phi=0.9)"),
         ("-m rbo --phi 0.7 --depth 2", "RBO(phi=0.7)@2"),
-        ("-m RBO(phi=0.95) --phi 0.7", "RBO(phi=0.95)"),
+        ("-m RBO(phi=0.95)", "RBO(phi=0.95)"),
         ("-m RBO(ties='w')@1 --phi 0.7 -M 1", "RBO(phi=0.7, ties='w')@1"),
         ("-m RBA", "RBA(phi=0.9)"),
         ("-m RBR@2 --phi 0.5", "RBR(phi=0.5)@2"),
@@ -156,6 +156,7 @@ def test_long_names_are_numbered_in_a_matrix(tiewise):
         ("A.trec B.trec -m RBX", "Unknown measure 'RBX'"),
         ("A.trec B.trec -m RBO,RBA", "names 2 measures"),
         ("A.trec B.trec --phi 1", "phi=1.0 is not possible. It must lie above 0 and below 1"),
+        ("A.trec B.trec -m RBO(phi=0.95) --phi 0.7", r"RBO\(phi=0.95\) has a phi, and --phi 0.7 was given too"),
         ("A.trec B.trec -m RBO@5 --depth 6", r"RBO\(phi=0.9\)@5 has a cutoff, and --depth 6 was given too"),
         ("A.trec B.trec --format trec", "'trec' is not one of table, tsv"),
         ("A.trec B.trec --edge cut", "'cut' is not one of extend, shrink, error"),

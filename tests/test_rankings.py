@@ -354,7 +354,7 @@ def test_bad_arguments():
     for phi in (0, 1, -0.1, 1.5, float("nan")):
         with pytest.raises(InputError, match="above 0 and below 1"):
             tw.rbo("a", "a", phi=phi)
-    with pytest.raises(InputError, match="outside 0"):
+    with pytest.raises(InputError, match="numbers from 0 … gmax=1"):
         tw.rbp("a", {"a": 2.0}, phi=0.5)
     with pytest.raises(InputError, match="gmax"):
         tw.rbp("a", {"a": 0.0}, phi=0.5, gmax=0)

@@ -8,6 +8,7 @@ weighed against their cost, and a point is dropped only if another one is surely
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 from tiewise.columns import Floats, positions
 from tiewise.data import Qrels, Run
 from tiewise.errors import InputError, listed
-from tiewise.io import as_run
+from tiewise.io import as_run, read_costs
+from tiewise.io.streams import PathLike
 from tiewise.observed import Observed
 from tiewise.records import Rows
 from tiewise.ties import grouped, tie_groups
@@ -40,7 +42,7 @@ def stages(
     runs: Mapping[str, Any],
     depths: int | Iterable[Depth] | None = (10, 20, 50, 100),
     phi: float | Iterable[float] = (0.8, 0.9),
-    cost: Cost | None = None,
+    cost: Cost | PathLike | None = None,
     *,
     k: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -55,7 +57,8 @@ def stages(
 
     `recall` in the result is of the reference's first `k` documents (all of them, if k is None). `cost` holds for each
     system what its first stage takes, a number or one for each depth, and under ``"rerank"`` what the second stage
-    takes for a document; without it, the depth is the cost by which points are dropped.
+    takes for a document (nothing, if it is not there); it may be a file with that. Without `cost`, the depth is the
+    cost by which points are dropped.
 
     >>> second = {"q": {"a": 9.0, "b": 7.0, "c": 5.0, "d": 3.0}}
     >>> bm25, dense = {"q": {"b": 2.0, "a": 1.0, "x": 1.0}}, {"q": {"a": 0.9, "y": 0.8, "b": 0.7}}
@@ -68,19 +71,21 @@ def stages(
     dense 3 0.360 0.500 True
     """
     if not isinstance(runs, Mapping) or not runs:
-        raise InputError("There is no first stage to measure. Give runs by name: {'bm25': run}.")
+        raise InputError(f"{type(runs).__name__} of no runs by name. Give the first stages as {{'bm25': run}}.")
     second = _run(reference)
     if not second.queries:
         raise InputError("The reference has no query: there is nothing to measure against.")
     asked, phis = _depths(depths), _phis(phi)
     if k is not None:
         _check_depth(k, "k")
-    costs = None if cost is None else _Costs(cost, tuple(runs), asked)
+    table = read_costs(cost) if isinstance(cost, (str, os.PathLike)) else cost
+    costs = None if table is None else _Costs(table, tuple(runs), asked)
     deepest = None if None in asked else max(depth for depth in asked if depth is not None)
     done, total = 0, len(runs) * len(asked)
-    found, observed = {}, {}
+    found, observed, left_out = {}, {}, {}
     for name, run in runs.items():
-        sets = observed[name] = _first_stage(name, run, second, deepest)
+        sets, left_out[name] = _first_stage(name, run, second, deepest)
+        observed[name] = sets
         for depth in asked:
             drawn = sets.to(depth)
             recall, number = drawn.recall(k), float(drawn.number.mean())
@@ -89,7 +94,7 @@ def stages(
             done += 1
             if progress is not None:
                 progress(done, total)
-    return Stages(second.queries, tuple(runs), asked, phis, k, found, observed, costs)
+    return Stages(second.queries, tuple(runs), asked, phis, k, found, observed, costs, left_out)
 
 
 class Stages:
@@ -108,16 +113,18 @@ class Stages:
         points: Mapping[tuple[str, Depth, float], _Point],
         observed: Mapping[str, Observed],
         costs: _Costs | None,
+        left_out: Mapping[str, int],
     ):
         self.queries, self.systems, self.depths, self.phis, self.k = queries, systems, depths, phis, k
         self._points, self._observed, self._costs = points, observed, costs
+        self.left_out = dict(left_out)  #: how many queries each system has that the reference lacks
 
     def table(self) -> Rows:
         """Means over queries, a row for each system, depth and φ.
 
         `rbr_lower` and `rbr_upper` are expected over the orders of ties, if what the reference does not show comes last
         or next; `rbr_minimum` and `rbr_maximum` are the lowest and the highest that both uncertainties allow. `pareto`
-        is False where another point costs no more and is surely at least as good.
+        is False where another point costs no more and its lower bound reaches the upper bound of this one.
         """
         columns = {name: [float(column.mean()) for column in columns] for name, columns in self._columns.items()}
         kept = np.array([columns["rbr_lower"], columns["rbr_upper"]])[:, :, None]
@@ -133,22 +140,22 @@ class Stages:
         query = {"query": list(self.queries) * len(self._points)}
         return Rows({"system": keys.pop("system")} | query | keys | columns | cost)
 
-    def spread(self, recall: float, *, depth: int, phi: float, k: int | None = None) -> Rows:
+    def spread(self, recall: float, *, depth: int, phi: float | None = None, k: int | None = None) -> Rows:
         """Sets of equal recall told apart by rank-biased recall: the paper's Figure 3.
 
         A row for each system and query whose set of `depth` documents holds, whatever the order of ties, just this
         share of the reference's first `k` (10, unless `stages` was given another): `base` weighs those k ranks alone,
-        `residual` adds what the other documents could bring if the reference went on with them, `full` is measured
+        `base_upper` adds what the other documents could bring if the reference went on with them, `full` is measured
         against the whole reference, and `ceiling` is the best that any such set could reach. Ordered by base and full.
         """
-        k = self.k or 10 if k is None else k
+        k, phi = self.k or 10 if k is None else k, self.phis[0] if phi is None else phi
         _check_depth(k, "k")
         if isinstance(recall, str) or not 0 <= recall <= 1:
             raise InputError(f"recall={recall!r} is no share. It lies between 0 and 1.")
         if depth not in self.depths or phi not in self.phis:
             raise InputError(
-                f"depth={depth!r} with phi={phi!r} was not measured. Depths: {listed(self.depths)}; "
-                f"phi: {listed(self.phis)}."
+                f"depth={depth!r} with phi={phi!r} was not measured. Depths: {_numbers(self.depths)}; "
+                f"phi: {_numbers(self.phis)}."
             )
         parts: dict[str, list[Any]] = {name: [] for name in ("system", "query", *SPREAD)}
         for name in self.systems:
@@ -177,8 +184,24 @@ class Stages:
         """For how many queries each system hands on nothing."""
         return {name: int(np.count_nonzero(one.to(None).number == 0)) for name, one in self._observed.items()}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        total = len(self.queries)
+        missing = (
+            f"{name} hands on nothing for {number:,} of {total:,} queries, which count as 0."
+            for name, number in self.missing.items()
+            if number
+        )
+        others = (
+            f"{_queries(number)} of {name} {'is' if number == 1 else 'are'} not in the reference and left out."
+            for name, number in self.left_out.items()
+            if number
+        )
+        return (*missing, *others)
+
     def __repr__(self) -> str:
-        return f"RBR over {len(self.queries):,} queries\n{self.table()!r}"
+        return f"RBR over {_queries(len(self.queries))}\n{self.table()!r}"
 
     # -- points ------------------------------------------------------------------------------------------------
 
@@ -217,11 +240,11 @@ class Stages:
 
 
 #: The columns of `Stages.spread` beside system and query.
-SPREAD = ("base", "residual", "full", "full_upper", "ceiling")
+SPREAD = ("base", "base_upper", "full", "full_upper", "ceiling")
 
 
 def worth_it(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
-    """Whether no other point is surely at least as good at no more cost, and better in one of the two.
+    """Whether no other point costs no more and has a lower bound that reaches this upper bound, one of them strictly.
 
     `cost` is (n_points,), the bounds are (n_points, n_queries).
 
@@ -236,6 +259,10 @@ def worth_it(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
     no_dearer = best[np.searchsorted(cost[order], cost, side="right")]
     kept: NDArray[np.bool_] = (cheaper < upper - ROUNDING) & (no_dearer <= upper + ROUNDING)
     return kept
+
+
+def _queries(number: int) -> str:
+    return f"{number:,} {'query' if number == 1 else 'queries'}"
 
 
 class _Point:
@@ -258,7 +285,11 @@ class _Costs:
         if missing or unknown:
             raise InputError(
                 *([f"There is no cost for {listed(missing)}. Give one for every system."] if missing else []),
-                *([f"There is a cost for {listed(unknown)}, which is no system."] if unknown else []),
+                *(
+                    [f"There is a cost for {listed(unknown)}, which is no system. Systems: {listed(systems)}."]
+                    if unknown
+                    else []
+                ),
             )
         self._rerank = _cost(cost.get(RERANK, 0.0), f"'{RERANK}'")
         self._first = {name: self._by_depth(name, cost[name], depths) for name in systems}
@@ -269,12 +300,17 @@ class _Costs:
             return dict.fromkeys(depths, _cost(cost, f"'{name}'"))
         missing = [depth for depth in depths if depth not in cost]
         if missing:
-            raise InputError(f"There is no cost of '{name}' at depth {listed(missing)}. Give one for every depth.")
+            where = "for whole lists" if missing == [None] else f"at depth {_numbers(missing)}"
+            raise InputError(f"There is no cost of '{name}' {where}. Give one for every depth, or one number for all.")
         return {depth: _cost(cost[depth], f"'{name}' at depth {depth}") for depth in depths}
 
     def of(self, name: str, depth: Depth, number: float) -> float:
         """The cost of both stages; `number` documents are read where no depth says how many."""
         return self._first[name][depth] + self._rerank * (number if depth is None else depth)
+
+
+def _numbers(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
 
 
 def _cost(value: Any, whose: str) -> float:
@@ -286,8 +322,9 @@ def _cost(value: Any, whose: str) -> float:
 # -- what was given ------------------------------------------------------------------------------------------------
 
 
-def _first_stage(name: str, given: Any, reference: Run, deepest: Depth) -> Observed:
-    """A first stage's documents down to the deepest set, in their tie groups, and where the reference has them."""
+def _first_stage(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[Observed, int]:
+    """A first stage's documents down to the deepest set, in their tie groups, and where the reference has them; and how
+    many of its queries the reference lacks."""
     is_set = _holds_sets(given)
     run = _of_sets(given) if is_set else _run(given)
     query = positions(reference.query_index, run.queries)  # where the reference has each query
@@ -303,7 +340,7 @@ def _first_stage(name: str, given: Any, reference: Run, deepest: Depth) -> Obser
     rows, start, size = rows[order], start[order], size[order]
     offsets = np.searchsorted(place[order], np.arange(len(reference.queries) + 1))
     listed_docs = Qrels(reference.queries, offsets, run.doc[rows], run.docs, np.zeros(len(rows)))
-    return Observed(tie_groups(listed_docs, reference, ()), start, size)
+    return Observed(tie_groups(listed_docs, reference, ()), start, size), int(np.count_nonzero(query < 0))
 
 
 def _run(given: Any) -> Run:

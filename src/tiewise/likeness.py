@@ -185,6 +185,8 @@ def similarity(
     chosen = parse(measure) if isinstance(measure, str) else measure
     if not isinstance(chosen, Comparison):
         raise MeasureError(f"{chosen} measures a run against judgments. Between runs: RBO, RBA, RBR.")
+    if not isinstance(runs, Mapping):
+        raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
         raise InputError(f"Similarity is between two runs or more; {len(runs)} was given.")
     systems = tuple(runs)

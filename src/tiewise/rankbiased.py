@@ -23,7 +23,7 @@ from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.estimate import Bounds, Estimate
 from tiewise.observed import Observed
-from tiewise.ranking import Groups, Ranking
+from tiewise.ranking import Groups, Ranking, check_gains
 from tiewise.ties import TieGroups, tie_groups
 
 __all__ = [
@@ -57,9 +57,7 @@ def rbp(
     x = Ranking(ranking)
     if not gmax > 0:
         raise InputError(f"gmax={gmax!r} is not possible: it is the largest gain that an item can have.")
-    for item, gain in gains.items():
-        if not 0 <= gain <= gmax:
-            raise InputError(f"The gain {gain!r} of {item!r} lies outside 0 … gmax={gmax:g}. Give the right gmax.")
+    check_gains(gains, gmax)
     seen = len(x.items) if depth is None else min(depth, len(x.items))
     judged = np.array([place for item, place in x.place.items() if item in gains], dtype=np.int64)
     worth = np.array([gains.get(item, gmax) for item in x.items], dtype=np.float64)  # unjudged ones at their best
@@ -464,8 +462,8 @@ def phi_for_reverse_rba(score: float, k: int) -> float:
 
     if not 0 < score <= reverse(peak):
         raise InputError(
-            f"No φ gives a reversed ranking of {k} items an RBA of {score!r}. The most is {reverse(peak):.4f}, at "
-            f"φ = {peak:.4f}."
+            f"No φ gives a reversed ranking of {k} items an RBA of {score!r}. It lies above 0, and the most is "
+            f"{reverse(peak):.4f}, at φ = {peak:.4f}."
         )
     low, high = 0.0, peak
     for _ in range(200):

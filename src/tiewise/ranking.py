@@ -6,6 +6,7 @@ scores.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -17,7 +18,7 @@ from tiewise.columns import Codes
 from tiewise.data import Run
 from tiewise.errors import InputError, listed
 
-__all__ = ["Groups", "Ranking"]
+__all__ = ["Groups", "Ranking", "check_gains"]
 
 Item = Hashable
 Edge = Literal["extend", "shrink", "error"]
@@ -35,6 +36,19 @@ class Groups(NamedTuple):
         """From the group of each item, ascending from 0."""
         sizes = np.bincount(group) if len(group) else np.zeros(0, dtype=np.int64)
         return Groups(group, sizes, np.cumsum(sizes) - sizes)
+
+
+def check_gains(gains: object, most: float = math.inf) -> None:
+    """Refuse what is no ``{item: gain}`` with gains from 0 to `most`."""
+    if not isinstance(gains, Mapping):
+        raise InputError(
+            f"A {type(gains).__name__} holds no gains. Give {{item: gain}}, 1 for what is relevant and 0 for what is "
+            "not; items without a gain are unjudged."
+        )
+    for item, gain in gains.items():
+        if not 0 <= gain <= most or math.isinf(gain):
+            above = f" … gmax={most:g}. Give the right gmax" if most < math.inf else " on"
+            raise InputError(f"The gain {gain!r} of {item!r} is not possible: gains are numbers from 0{above}.")
 
 
 class Ranking(Sequence[tuple[Item, ...]]):
@@ -80,6 +94,8 @@ class Ranking(Sequence[tuple[Item, ...]]):
     @classmethod
     def from_run(cls, run: Run, query: str, depth: int | None = None, edge: Edge = "error") -> Ranking:
         """The ranking of one query of a run; equal scores are tied. With `depth`, the first items: see `cut`."""
+        if not isinstance(run, Run):
+            raise InputError(f"A {type(run).__name__} is no Run. Read a file with tw.read_run(path) first.")
         place = run.query_index.get(query)
         if place is None:
             raise InputError(f"The run has no query {query!r}.")

@@ -8,12 +8,12 @@ only a few numbers matter, so all its outcomes are gone through: how many releva
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import comb, inf
+from math import comb
 from typing import Any, NamedTuple
 
 from tiewise.errors import InputError
 from tiewise.estimate import Bounds, Estimate
-from tiewise.ranking import Ranking
+from tiewise.ranking import Ranking, check_gains
 
 __all__ = ["precision", "precision_at", "recall", "recall_at"]
 
@@ -96,9 +96,7 @@ class _Head(NamedTuple):
         x = Ranking(ranking)
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise InputError(f"k={k!r} is not possible: it is a number of ranks, from 1 on.")
-        for item, gain in gains.items():
-            if not 0 <= gain < inf:
-                raise InputError(f"The gain {gain!r} of {item!r} is not possible. Gains are numbers from 0 on.")
+        check_gains(gains)
         before, relevant, unjudged, straddling, drawn = 0, 0, 0, (0, 0, 0), 0
         for group in x:
             good, unknown = sum(gains.get(item, 0) > 0 for item in group), sum(item not in gains for item in group)

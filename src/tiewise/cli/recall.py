@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -23,8 +23,8 @@ from tiewise.cli.options import (
     RunFiles,
 )
 from tiewise.cli.output import note_beside, screen, target, write
-from tiewise.errors import InputError
-from tiewise.firststage import stages
+from tiewise.errors import InputError, listed
+from tiewise.firststage import RERANK, stages
 from tiewise.io import read_costs, read_run
 from tiewise.reporting import View
 
@@ -126,13 +126,13 @@ def recall(
     view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
     read_once([reference, *runs, *([cost] if cost else [])])
     with heeded() as warned:
-        costs = None if cost is None else read_costs(cost)
+        costs, unused = (None, []) if cost is None else _of_runs(read_costs(cost), named)
         second = read_run(reference, format=input_format)
         read = {name: read_run(path, format=input_format) for name, path in named.items()}
         with progress("sets", quiet=quiet) as tell:
             found = stages(second, read, depths, phis, costs, k=k, progress=tell)
     sheet = Staged(found, (names([reference])[0], second), read)
-    view = replace(view, notes=(*warned, *sheet.notes))
+    view = replace(view, notes=(*warned, *sheet.notes, *unused))
     drawn = draw(sheet, view)  # before the figure is written, for this may fail too
     if figure is not None:
         from tiewise.figures import save
@@ -140,6 +140,13 @@ def recall(
         save(found.plot.pareto(), figure)
     write(drawn, output)
     note_beside(view, view.notes, quiet)
+
+
+def _of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+    """The costs of these runs and of the second stage, and a note on the others."""
+    others = [name for name in costs if name not in (*runs, RERANK)]
+    said = [f"The costs of {listed(others)} are not used: no run has that name."] if others else []
+    return {name: one for name, one in costs.items() if name not in others}, said
 
 
 def _both(figure: Path, output: Path | None) -> None:
@@ -156,4 +163,5 @@ def _numbers(text: str, option: str, kind: Callable[[str], Number]) -> list[Numb
     try:
         return [kind(word) for word in text.replace(",", " ").split()]
     except ValueError:
-        raise InputError(f"{option} '{text}' is no list of numbers. Write them like 10,20.") from None
+        like = "0.8,0.9" if option == "--phi" else "10,20"
+        raise InputError(f"{option} '{text}' is no list of numbers. Write them like {like}.") from None

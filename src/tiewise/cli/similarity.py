@@ -82,6 +82,8 @@ def _comparison(text: str, phi: float | None, depth: int | None) -> likeness.Com
         raise MeasureError(f"{found} is for a run and judgments: use `tiewise evaluate`. Between runs: RBO, RBA, RBR.")
     if depth is not None and found.cutoff not in (None, depth):
         raise InputError(f"{found} has a cutoff, and --depth {depth} was given too. Give one of them.")
-    if phi is not None and "phi" in found.params and not re.search(r"\bphi\s*=", text):
+    if phi is not None:
+        if re.search(r"\bphi\s*=", text):
+            raise InputError(f"{found} has a phi, and --phi {phi:g} was given too. Give one of them.")
         found = found(phi=phi)
     return found if depth is None else found @ depth

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Plots"]
 
 #: What the lines of the paper's Figure 3 are called, from the top down, with their dashes.
-LINES = {"ceiling": ("ceiling", [6, 4]), "residual": ("base plus residual", [2, 2]), "full": ("full", [1, 0])}
+LINES = {"ceiling": ("ceiling", [6, 4]), "base_upper": ("base plus residual", [2, 2]), "full": ("full", [1, 0])}
 
 
 class Plots:
@@ -35,11 +35,15 @@ class Plots:
         prices = [row["cost"] if priced else row["depth"] for row in table]
         if None in prices:
             raise InputError("Sets of whole lists have no depth to draw them by. Give depths, or costs.")
-        scale = alt.Scale(type="log", nice=False, padding=30) if all(prices) else alt.Undefined
+        log = " (logarithmic)" * all(prices)
+        scale = alt.Scale(type="log", nice=False, padding=30) if log else alt.Undefined
+        deepest = 1 + max(row["depth"] or 0 for row in table)  # whole lists come after all depths
         data = rows(
             {
                 "system": [row["system"] for row in table],
                 "depth": [row["depth"] for row in table],
+                "reach": [row["depth"] or deepest for row in table],
+                "label": [str(row["depth"] or "all") for row in table],
                 "cost": prices,
                 "worth": [bool(row["pareto"]) for row in table],
                 **{name: [row[name] for row in table] for name in ("rbr_lower", "rbr_upper")},
@@ -48,7 +52,7 @@ class Plots:
         )
         x = alt.X(
             "cost:Q",
-            title="cost of both stages" if priced else "documents handed on",
+            title=("cost of both stages" if priced else "documents handed on") + log,
             scale=scale,
             axis=alt.Axis(labelOverlap="greedy"),
         )
@@ -56,24 +60,25 @@ class Plots:
         colour = alt.Color("system:N", title=None, sort=list(self._stages.systems), legend=alt.Legend(orient="top"))
         base = alt.Chart(data, width=WIDTH, height=340)
         shown = [
-            *("system:N", "depth:Q", "cost:Q", "rbr_lower:Q", "rbr_upper:Q", "rbr_minimum:Q", "rbr_maximum:Q"),
-            "recall:Q",
+            *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),
+            *("rbr_lower:Q", "rbr_upper:Q", "rbr_minimum:Q", "rbr_maximum:Q"),
         ]
         layers = alt.layer(
             base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(
                 x, alt.Y("rbr_minimum:Q"), alt.Y2("rbr_maximum:Q"), colour
             ),
             base.mark_rule(strokeWidth=5, opacity=0.5).encode(x, y, alt.Y2("rbr_upper:Q"), colour),
-            base.mark_line(strokeWidth=1.5, opacity=0.6).encode(x, y, colour, alt.Order("depth:Q")),
+            base.mark_line(strokeWidth=1.5, opacity=0.6).encode(x, y, colour, alt.Order("reach:Q")),
             base.transform_filter("!datum.worth")
             .mark_point(size=80, strokeWidth=2, filled=False, fill="white", opacity=1)
             .encode(x, y, colour, tooltip=shown),
             base.transform_filter("datum.worth")
             .mark_point(size=90, filled=True, opacity=1)
             .encode(x, y, colour, tooltip=shown),
-            base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="depth:Q"),
+            base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="label:N"),
         )
-        words = "Filled: worth its cost. Numbers: depth. Bars: bounds; thin: over the orders of ties."
+        price = "cost" if priced else "depth"
+        words = f"Filled: worth its {price}. Numbers: depth. Bars: bounds; thin: over the orders of ties."
         titled = layers.properties(title=alt.Title("What first stages hand on", subtitle=words))
         made: Any = dressed(titled, "Rank-biased recall of first stages against their cost, by depth.")
         return made
@@ -100,7 +105,7 @@ class Plots:
         dashes = alt.Scale(domain=order, range=[*(dash for _, dash in LINES.values()), [1, 0]])
         layers = alt.layer(
             base.mark_area(color=FAINT, opacity=0.8, interpolate="step-after").encode(
-                x, alt.Y("base:Q"), alt.Y2("residual:Q")
+                x, alt.Y("base:Q"), alt.Y2("base_upper:Q")
             ),
             folded.mark_line(strokeWidth=1.8, interpolate="step-after").encode(
                 x,

@@ -1,4 +1,4 @@
-"""Parquet: the rows of TSV, with texts as strings and numbers as float64, null where a cell would be empty."""
+"""Parquet: the rows of TSV, with texts as strings, numbers as numbers, and null where a cell would be empty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tiewise.reporting.view import Named, View
 
 __all__ = ["draw", "render"]
 
-TEXTS = ("run", "observed", "reference", "measure", "query", "tool", "version", "note")
+TEXTS = ("run", "system", "observed", "reference", "measure", "query", "tool", "version", "note")
 
 
 def render(reports: Sequence[Named], view: View) -> bytes:
@@ -28,12 +28,11 @@ def draw(sheet: Sheet, view: View) -> bytes:
 
 def _file(columns: Sequence[str], found: Iterable[dict[str, Any]], view: View) -> bytes:
     arrow = need("pyarrow", "Parquet", "arrow")
+    kinds = dict.fromkeys(TEXTS, arrow.string()) | {"depth": arrow.int64(), "pareto": arrow.bool_()}
     rows = list(found)
     return parquet_bytes(
         {
-            name: arrow.array(
-                [rounded(row[name], view.digits) for row in rows], arrow.string() if name in TEXTS else arrow.float64()
-            )
+            name: arrow.array([rounded(row[name], view.digits) for row in rows], kinds.get(name, arrow.float64()))
             for name in columns
         }
     )

@@ -68,7 +68,7 @@ STAGES_COLUMNS = {
     "rbr_maximum": "the highest, if it comes next",
     "recall": "the share of the reference's first k documents that is handed on, expected over the orders of ties",
     "cost": "what both stages take, by `--cost`",
-    "pareto": "false if another system or depth costs no more and is surely at least as good",
+    "pareto": "false if another line of that φ costs no more and its rbr_lower reaches this rbr_upper",
 }
 
 

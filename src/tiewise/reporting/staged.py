@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,13 +10,13 @@ from tiewise._version import __version__
 from tiewise.data import Run
 from tiewise.firststage import Stages
 from tiewise.reporting.grid import Cell, Grid, Line
-from tiewise.reporting.numerals import NONE, decimal, number
+from tiewise.reporting.numerals import NONE, decimal
 from tiewise.reporting.rows import STAGES_COLUMNS, rounded
 from tiewise.reporting.view import View
 
 __all__ = ["Staged"]
 
-WORTH, NOT_WORTH = "yes", "no"
+_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,7 @@ class Staged:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
-        missing = {name: number for name, number in self.found.missing.items() if number}
-        total = len(self.found.queries)
-        return tuple(
-            f"{name} hands on nothing for {number:,} of {total:,} queries, which count as 0."
-            for name, number in missing.items()
-        )
+        return self.found.notes
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -71,48 +66,52 @@ class Staged:
         }
 
     def grid(self, view: View) -> Grid:
-        """A line for each system, depth and φ."""
-        rows = list(self.rows(view))
-        tied = any(row["rbr_minimum"] != row["rbr_lower"] or row["rbr_maximum"] != row["rbr_upper"] for row in rows)
-        costs = any(row["cost"] is not None for row in rows)
-        names = ("system", *(["query"] if view.per_query else []), "depth", "phi")
-        k = self.found.k
-        heads = (
-            "RBR",
-            "upper",
-            *(["over ties"] if tied else []),
-            "recall" if k is None else f"recall@{k}",
-            *(["cost"] if costs else []),
-            "worth it",
-        )
+        """A line for each system and depth, one φ after another: lines of one φ are weighed against each other."""
+        rows = sorted(self.rows(view), key=lambda row: (row["query"] == "all", self.found.phis.index(row["phi"])))
+        names = ("phi", "system", *(["query"] if view.per_query else []), "depth")
+        columns = self._columns(rows, view.places)
         lines = tuple(
             Line(
                 tuple("all" if row[name] is None else str(row[name]) for name in names),
-                tuple(self._cells(row, view, tied=tied, costs=costs)),
+                tuple(Cell(column(row)) for column in columns.values()),
                 summary=view.per_query and row["query"] == "all",
             )
             for row in rows
         )
-        return Grid(names, heads, lines, _legend(tied=tied, costs=costs))
+        return Grid(names, tuple(columns), lines, (" ".join(_LEGEND[head] for head in columns if head in _LEGEND),))
 
-    @staticmethod
-    def _cells(row: Mapping[str, Any], view: View, *, tied: bool, costs: bool) -> Iterator[Cell]:
-        yield Cell(decimal(row["rbr_lower"], view.places))
-        yield Cell(decimal(row["rbr_upper"], view.places))
-        if tied:
-            names = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum")
-            lower, upper, least, most = (decimal(row[name], view.places) for name in names)
-            yield Cell(NONE if (lower, upper) == (least, most) else f"[{least}, {most}]")
-        yield Cell(number(row["recall"], view.places))
+    def _columns(self, rows: Sequence[_Row], places: int) -> dict[str, Callable[[_Row], str]]:
+        """The columns that say something about these rows, under their heads."""
+
+        def shown(row: _Row, name: str) -> str:
+            return decimal(row[name], places)
+
+        def ties(row: _Row) -> str:
+            bounds, extremes = (f"[{shown(row, low)}, {shown(row, high)}]" for low, high in (_BOUNDS, _EXTREMES))
+            return NONE if bounds == extremes else extremes
+
+        columns: dict[str, Callable[[_Row], str]] = {"RBR": lambda row: shown(row, "rbr_lower")}
+        if any(shown(row, "rbr_lower") != shown(row, "rbr_upper") for row in rows):
+            columns["upper"] = lambda row: shown(row, "rbr_upper")
+        if any(ties(row) != NONE for row in rows):
+            columns["over ties"] = ties
+        columns["recall" if self.found.k is None else f"recall@{self.found.k}"] = lambda row: shown(row, "recall")
+        costs = sorted({row["cost"] for row in rows if row["cost"] is not None})
         if costs:
-            yield Cell(NONE if row["cost"] is None else f"{row['cost']:,.4g}")
-        yield Cell(WORTH if row["pareto"] else NOT_WORTH)
+            # as many digits behind the point as tell all costs apart
+            digits = next((n for n in range(2, 10) if len({round(cost, n) for cost in costs}) == len(costs)), 10)
+            columns["cost"] = lambda row: f"{row['cost']:,.{digits}f}"
+        columns["worth it" if costs else "worth its depth"] = lambda row: "yes" if row["pareto"] else "no"
+        return columns
 
 
-def _legend(*, tied: bool, costs: bool) -> tuple[str, ...]:
-    words = ["RBR: if all that the reference does not show comes last; upper: if it comes next."]
-    if tied:
-        words.append("Both are expected over the orders of ties; over ties: the least and the most there can be.")
-    price = "costs no more" if costs else "hands on no more documents"
-    words.append(f"Worth it: no other line of that phi {price} and is surely at least as good.")
-    return (" ".join(words),)
+_BOUNDS, _EXTREMES = ("rbr_lower", "rbr_upper"), ("rbr_minimum", "rbr_maximum")
+
+_LEGEND = {
+    "RBR": "RBR: expected over the orders of ties, if all that the reference does not show comes last.",
+    "upper": "upper: if it comes next.",
+    "over ties": "over ties: the least and the most there can be.",
+    "cost": "cost: of the first stage, and of the second for as many documents as the depth says.",
+    "worth it": "worth it: no line of that phi costs no more with an RBR that reaches its upper bound.",
+    "worth its depth": "worth its depth: no line of that phi hands on no more with an RBR that reaches its upper one.",
+}
