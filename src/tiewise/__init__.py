@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.ranking import Ranking
     from tiewise.registry import Measure, measure, measures, param, parse, parse_all
     from tiewise.report import Provenance, Report
+    from tiewise.tieaudit import Audit, audit
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _HOMES = {
@@ -73,6 +74,7 @@ _HOMES = {
     "tiewise.ranking": "Ranking",
     "tiewise.registry": "Measure measure measures param parse parse_all",
     "tiewise.report": "Provenance Report",
+    "tiewise.tieaudit": "Audit audit",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -88,6 +90,7 @@ __all__ = [
     "RBP",
     "RBR",
     "RR",
+    "Audit",
     "Bounds",
     "Bpref",
     "CutWarning",
@@ -119,6 +122,7 @@ __all__ = [
     "TiewiseError",
     "TiewiseWarning",
     "__version__",
+    "audit",
     "evaluate",
     "judged_scores",
     "measure",
