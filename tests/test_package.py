@@ -29,6 +29,7 @@ LAYERS = [
     {"readings"},
     {"report"},
     {"evaluation"},
+    {"tieaudit"},
     {"figures"},
     {"reporting", "gate", "adapters"},
     {"cli"},

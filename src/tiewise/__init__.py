@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.registry import Measure, measure, measures, param, parse, parse_all
     from tiewise.report import Provenance, Report
     from tiewise.shares import precision, precision_at, recall, recall_at
+    from tiewise.tieaudit import Audit, audit
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _HOMES = {
@@ -75,6 +76,7 @@ _HOMES = {
     "tiewise.registry": "Measure measure measures param parse parse_all",
     "tiewise.report": "Provenance Report",
     "tiewise.shares": "precision precision_at recall recall_at",
+    "tiewise.tieaudit": "Audit audit",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -90,6 +92,7 @@ __all__ = [
     "RBP",
     "RBR",
     "RR",
+    "Audit",
     "Bounds",
     "Bpref",
     "CutWarning",
@@ -122,6 +125,7 @@ __all__ = [
     "TiewiseError",
     "TiewiseWarning",
     "__version__",
+    "audit",
     "evaluate",
     "judged_scores",
     "measure",

@@ -21,9 +21,13 @@ def load(plugins: Iterable[str]) -> None:
 
 
 def asked(
-    names: Sequence[str] | None, conditions: Sequence[str], level: float, plugins: Sequence[str]
+    names: Sequence[str] | None,
+    conditions: Sequence[str],
+    level: float,
+    plugins: Sequence[str],
+    facts: Sequence[str] = (),
 ) -> tuple[list[Measure], list[Gate]]:
-    """The measures that were asked for, those of the gates behind them, and the gates."""
+    """The measures that were asked for, those of the gates behind them, and the gates, which may ask for `facts`."""
     load(plugins)
     chosen = [one for text in names or evaluation.DEFAULT_MEASURES for one in _at_level(text, level)]
 
@@ -31,7 +35,7 @@ def asked(
         found = _at_level(text, level)
         return found[0] if len(found) == 1 else parse(text)
 
-    gates = [Gate.parse(text, named) for text in conditions]
+    gates = [Gate.parse(text, named, facts) for text in conditions]
     return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
 
 

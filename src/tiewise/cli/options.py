@@ -23,17 +23,22 @@ __all__ = [
     "QUERIES",
     "SHORT_TYPES",
     "TIES",
+    "AuditFailIf",
+    "AuditFormat",
     "Columns",
     "Comparison",
     "Complete",
     "CountMissing",
+    "Cutoffs",
     "Depth",
     "Digits",
     "Edge",
     "FailIf",
     "InputFormat",
+    "JudgedBy",
     "JudgedOnly",
     "Level",
+    "Library",
     "ManyRunFiles",
     "Measures",
     "Missing",
@@ -51,6 +56,7 @@ __all__ = [
     "QrelsFile",
     "QrelsFormat",
     "Quiet",
+    "ReferenceFile",
     "RunFile",
     "RunFiles",
     "ScoreType",
@@ -318,3 +324,50 @@ Output = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No notes on standard error.", rich_help_panel=OUTPUT)]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Equal seeds break ties equally.")]
+JudgedBy = Annotated[
+    Path | None,
+    typer.Option(
+        "--qrels", metavar="QRELS", help="Judgments, to see what ties do to the measures.", rich_help_panel=MEASURES
+    ),
+]
+ReferenceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--reference",
+        metavar="RUN",
+        help="The run that this one should rank like, such as its float32 scores.",
+        rich_help_panel=MEASURES,
+    ),
+]
+Cutoffs = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--cutoff",
+        metavar="RANK",
+        min=1,
+        help="A rank across which to look for ties. Repeatable.",
+        show_default="1 5 10 20 50 100 1000",
+        rich_help_panel=TIES,
+    ),
+]
+Library = Annotated[
+    Literal["sentence-transformers", "transformers", "index", "own"] | None,
+    typer.Option(
+        help="Whose line of code the remedy shows: sentence-transformers, transformers, index or own.",
+        show_default="all of them",
+        rich_help_panel=OUTPUT,
+    ),
+]
+AuditFailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help="Exit with 3 if this holds: 'tied_share > 0.1', 'cut_lists > 0', 'range(nDCG@10) > 0.01' (with --qrels), "
+        "'inverted > 0.01' (with --reference). Repeatable.",
+        rich_help_panel=MEASURES,
+    ),
+]
+AuditFormat = Annotated[
+    SheetFormat | None, _format_option("table, tsv, csv, json (one object), jsonl, latex, markdown or parquet.")
+]

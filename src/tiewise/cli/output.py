@@ -12,9 +12,9 @@ import typer
 
 from tiewise.cli.program import GATE_CLOSED, complain, say
 from tiewise.errors import InputError
-from tiewise.gate import Gate
+from tiewise.gate import Found, Gate
 from tiewise.io.streams import COMPRESSED, save
-from tiewise.reporting import Format, Named, SheetFormat, View
+from tiewise.reporting import Format, SheetFormat, View
 from tiewise.reporting.view import SUFFIXES
 from tiewise.reporting.words import safe
 
@@ -67,7 +67,7 @@ def note(*notes: str) -> None:
         say(f"note: {safe(one)}")
 
 
-def judge(gates: Sequence[Gate], reports: Sequence[Named]) -> None:
+def judge(gates: Sequence[Gate], reports: Iterable[tuple[str, Found]]) -> None:
     """Exit with 3 if a gate closes for a run, and say which, and by what."""
     closed = [(gate, name, why) for gate in gates for name, report in reports if (why := gate.closed_by(report))]
     for gate, name, why in closed:

@@ -13,8 +13,6 @@ from tiewise.reporting.view import Named, View
 
 __all__ = ["draw", "render"]
 
-TEXTS = ("run", "system", "observed", "reference", "measure", "query", "tool", "version", "note")
-
 
 def render(reports: Sequence[Named], view: View) -> bytes:
     """The rows as a Parquet file."""
@@ -28,11 +26,14 @@ def draw(sheet: Sheet, view: View) -> bytes:
 
 def _file(columns: Sequence[str], found: Iterable[dict[str, Any]], view: View) -> bytes:
     arrow = need("pyarrow", "Parquet", "arrow")
-    kinds = dict.fromkeys(TEXTS, arrow.string()) | {"depth": arrow.int64(), "pareto": arrow.bool_()}
-    rows = list(found)
-    return parquet_bytes(
-        {
-            name: arrow.array([rounded(row[name], view.digits) for row in rows], kinds.get(name, arrow.float64()))
-            for name in columns
-        }
-    )
+    rows = [rounded(row, view.digits) for row in found]
+    return parquet_bytes({name: arrow.array(column := [row[name] for row in rows], _kind(column)) for name in columns})
+
+
+def _kind(column: Sequence[Any]) -> Any:
+    """The type of a column by what it holds: numbers are float64 throughout, unless all are whole."""
+    arrow = need("pyarrow", "Parquet", "arrow")
+    kinds = {type(value) for value in column if value is not None}
+    if kinds and kinds <= {str}:
+        return arrow.string()
+    return arrow.bool_() if kinds == {bool} else arrow.int64() if kinds == {int} else arrow.float64()

@@ -1,0 +1,289 @@
+"""An `Audit` to read: a page for the terminal that ends with verdict and remedy, and a sheet for all other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from tiewise.registry import Measure
+from tiewise.report import Report, ToolValue
+from tiewise.reporting import sheet
+from tiewise.reporting.grid import Cell, Grid, Line, cell_of
+from tiewise.reporting.numerals import NONE, decimal, number, share, signed, visible
+from tiewise.reporting.rows import rounded
+from tiewise.reporting.table import WIDEST, Drawing
+from tiewise.reporting.view import View
+from tiewise.tieaudit import LIBRARIES, Audit
+from tiewise.tieaudit.grouping import Bin, Example
+
+__all__ = ["AUDIT_COLUMNS", "Audited", "draw"]
+
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines.
+AUDIT_COLUMNS = {
+    "run": "the name of the run",
+    "name": "the name of a fact, as in the JSON document; of one inside another `across.10`",
+    "value": "its value as text; empty if it does not apply",
+}
+
+SHOWN = 3  # examples of the largest groups
+TOOLS_FOR = 3  # measures for which the page shows what tools print
+OWN = "†"  # the mark of a tool that computes something else under the measure's name
+_STYLES = {"sound": "bold green", "harmless": "bold green", "unreliable": "bold red"}
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The audit of a run, to be shown under its name."""
+
+    name: str
+    audit: Audit
+
+    @property
+    def title(self) -> str:
+        """The run, and how large it is."""
+        return f"{self.name} · {_counted(self.audit.queries, 'query', 'queries')} · {_counted(self.audit.rows, 'row')}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(AUDIT_COLUMNS)
+
+    def document(self, view: View) -> dict[str, Any]:
+        """The name of the run, and everything that was found."""
+        plain: dict[str, Any] = {"name": self.name, **rounded(self.audit.to_dict(), view.digits)}
+        return plain | {"notes": [*view.notes, *self.remarks]}
+
+    def rows(self, view: View) -> Iterator[dict[str, Any]]:
+        """A row for each fact that is one value."""
+        for name, value in _flat(rounded(self.audit.to_dict(), view.digits)):
+            yield {"run": self.name, "name": name, "value": None if value is None else str(value)}
+
+    def grid(self, view: View) -> Grid:
+        """A line for each fact, for Markdown and LaTeX, and the verdict beneath."""
+        said = self.audit
+        facts = {
+            "grid": said.grid,
+            "distinct scores": f"{said.distinct:,}",
+            "tied rows": share(said.tied_share),
+            "largest group": f"{said.largest_group:,}",
+            "lists that end tied": f"{said.cut_lists:,}",
+            **{f"tie across rank {rank}": self._of_lists(lists) for rank, lists in said.across.items()},
+        }
+        lines = [Line((name,), (Cell(value),)) for name, value in facts.items()]
+        if said.report is not None:
+            lines += [Line((m.name,), (cell_of(said[m], m, view),)) for m in said.report]
+        legend = (said.verdict, *(said.remedy or "").splitlines())
+        return Grid(("",), (self.name,), tuple(lines), legend)
+
+    def _of_lists(self, lists: int) -> str:
+        return share(lists / self.audit.queries)
+
+    # -- remarks --------------------------------------------------------------------------------------------------
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else a reader should know."""
+        return tuple(filter(None, (self._constant, *self._piles, self._identical, self._float32, self._cut)))
+
+    @property
+    def _constant(self) -> str:
+        whole, most = self.audit.constant_queries, self.audit.nearly_constant_queries
+        if not whole:
+            return f"{most:,} of {_lists(self.audit.queries)} have one score for nearly all documents." if most else ""
+        more = f", {most:,} more for nearly all" if most else ""
+        return f"{whole:,} of {_lists(self.audit.queries)} have one score for all documents{more}."
+
+    @property
+    def _piles(self) -> list[str]:
+        near = {1.0: "at 1 or within a millionth of it", 0.0: "exactly at 0"}
+        return [
+            f"{_counted(pile.rows, 'score')} lie {near[pile.at]}, {pile.tied_rows:,} of them tied"
+            f"{': the score function levels off there' if pile.levels_off else ''}."
+            for pile in self.audit.piles
+        ]
+
+    @property
+    def _identical(self) -> str:
+        alike = self.audit.identical_rows
+        if alike is None or not self.audit.tied_rows:
+            return ""
+        tied = _counted(self.audit.tied_rows, "tied row")
+        return f"Of {tied}, {alike:,} {'is' if alike == 1 else 'are'} tied with documents of the same vector only."
+
+    @property
+    def _float32(self) -> str:
+        more = self.audit.float32_ties
+        ties = f"ties {_counted(more, 'row')} more" if more > 0 else ""
+        return f"A tool that reads scores as float32, as pytrec_eval does, {ties}." if ties else ""
+
+    @property
+    def _cut(self) -> str:
+        cut = self.audit.cut_lists
+        end = "ends with tied documents and may have been cut inside its" if cut == 1 else ""
+        end = end or "end with tied documents and may have been cut inside their"
+        return f"{_lists(cut)} {end} last tie group; --complete says that nothing was cut." if cut else ""
+
+
+def draw(audited: Audited, view: View) -> str | bytes:
+    """An audit in the format of the view: for people a page, else a sheet like any other."""
+    return _page(audited, view) if view.format == "table" else sheet.draw(audited, view)
+
+
+# -- the page -----------------------------------------------------------------------------------------------------
+
+
+def _page(audited: Audited, view: View) -> str:
+    found, drawing = audited.audit, Drawing(view.width, colour=view.colour)
+    drawing.words(audited.title, "bold")
+    drawing.words(found.grid_evidence)
+    drawing.words(f"{found.tied_words}{_explained(found)}")
+    if found.tied_rows:
+        drawing.gap()
+        drawing.grid(_sizes(found.group_sizes))
+        if any(found.across.values()):
+            drawing.gap()
+            drawing.grid(_cutoffs(found))
+        drawing.gap()
+        for example in found.groups[:SHOWN]:
+            drawing.words(_example(example, min(view.width or WIDEST, WIDEST)))
+    for remark in audited.remarks:
+        drawing.words(remark)
+    if found.report is not None:
+        drawing.gap()
+        _effect(drawing, found, found.report, view)
+    if found.fidelity is not None:
+        drawing.gap()
+        drawing.words(_fidelity(found, view))
+    drawing.notes(view.notes)
+    drawing.gap()
+    _end(drawing, found)
+    return drawing.text()
+
+
+def _explained(found: Audit) -> str:
+    """How much of it rounding explains, where that is a question."""
+    if found.rounded_share is None or found.cause not in ("decimals", "float32", "genuine"):
+        return ""
+    return f" Rounding explains {share(found.rounded_share)} of the tied pairs."
+
+
+def _sizes(bins: Sequence[Bin]) -> Grid:
+    shown = [one for one in bins if one.groups]
+    heads = tuple(str(one.low) if one.low == one.high else f"{one.low:,}–{one.high:,}" for one in shown)
+    lines = (
+        Line(("groups",), tuple(Cell(f"{one.groups:,}") for one in shown)),
+        Line(("rows",), tuple(Cell(f"{one.rows:,}") for one in shown)),
+    )
+    return Grid(("group size",), heads, lines)
+
+
+def _cutoffs(found: Audit) -> Grid:
+    cells = tuple(Cell(share(lists / found.queries)) for lists in found.across.values())
+    return Grid(("after rank",), tuple(f"{rank:,}" for rank in found.across), (Line(("lists with a tie",), cells),))
+
+
+def _example(one: Example, width: int) -> str:
+    docs = ", ".join(one.docs) + (" …" if one.size > len(one.docs) else "")
+    line = f"{one.query}: {one.size:,} documents score {one.score:.9g}, from rank {one.rank:,} on: {docs}"
+    return line if len(line) <= width else f"{line[: width - 2].rstrip(' ,')} …"
+
+
+def _effect(drawing: Drawing, found: Audit, report: Report, view: View) -> None:
+    """How far each measure can move, what tools print, and whether an order of ties knows the labels."""
+    lines = [
+        Line((m.name,), (cell_of(report[m], m, view), Cell(_moved(report, m, view)), Cell(_spread(report, m, view))))
+        for m in report
+    ]
+    drawing.grid(Grid(("measure",), ("expected [lowest, highest]", "range", "std"), tuple(lines)))
+    moved = [measure for measure in report if visible(report[measure], view.places)][:TOOLS_FOR]
+    if moved:
+        drawing.gap()
+        drawing.grid(_tools(report, moved, view))
+    if found.knowing:
+        drawing.words(
+            "Orders of tied documents that are not blind to the labels, by their distance z from a random one: "
+            + "; ".join(f"{order} ({_far(zs)})" for order, zs in found.knowing.items())
+            + "."
+        )
+
+
+def _far(zs: Mapping[str, float]) -> str:
+    return ", ".join(f"{z:+.1f} for {measure}" for measure, z in zs.items())
+
+
+def _moved(report: Report, measure: Measure, view: View) -> str:
+    return number(report[measure].range, view.places + 1, measure)
+
+
+def _spread(report: Report, measure: Measure, view: View) -> str:
+    return number(report[measure].std, view.places + 1, measure)
+
+
+def _tools(report: Report, measures: Sequence[Measure], view: View) -> Grid:
+    """What tools print, those with equal answers in one line."""
+    printed = {(row.tool, row.measure): _printed(row, view) for row in report.oblivious_by_tool()}
+    answers: dict[tuple[Cell, ...], list[str]] = {}
+    for tool in dict.fromkeys(tool for tool, _ in printed):
+        answer = tuple(printed.get((tool, measure.name), Cell("")) for measure in measures)
+        if any(cell.number for cell in answer):
+            answers.setdefault(answer, []).append(tool)
+    lines = tuple(Line((", ".join(tools),), answer) for answer, tools in answers.items())
+    own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
+    legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}"
+    return Grid(("tools that print",), tuple(measure.name for measure in measures), lines, (legend,))
+
+
+def _printed(row: ToolValue, view: View) -> Cell:
+    if row.value is None or row.bias is None:
+        return Cell("?")
+    return Cell(decimal(row.value, view.places), f"({signed(row.bias, view.places)})", OWN if row.note else "")
+
+
+def _fidelity(found: Audit, view: View) -> str:
+    said = found.fidelity
+    assert said is not None
+    if said.inverted is None or said.tied is None:
+        return "The reference orders no pair of documents that both runs list."
+    pairs = f"of {said.pairs:,} pairs that it orders, {share(said.inverted)} are inverted and {share(said.tied)} tied"
+    alike = ", ".join(
+        f"{name} {NONE if value is None else decimal(value, view.places)}"
+        for name, value in (("τ", said.tau), ("RBO", said.rbo))
+    )
+    gaps = ", ".join(f"{measure} {signed(gap, view.places + 1)}" for measure, gap in said.gap.items())
+    beside = f" Expected values beside it: {gaps}." if gaps else ""
+    return f"Against the reference, in {_counted(said.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
+
+
+def _end(drawing: Drawing, found: Audit) -> None:
+    drawing.words(found.verdict, _STYLES.get(found.level, "bold yellow"))
+    todo = found.judgment.remedy
+    if todo is None:
+        return
+    drawing.words(todo.words)
+    if todo.code:
+        table = drawing.table(("for", "write"))
+        for library, line in todo.code.items():
+            table.add_row(Text(LIBRARIES[library]), Text(line, style="cyan"))
+
+
+# -- words --------------------------------------------------------------------------------------------------------
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _lists(number: int) -> str:
+    return _counted(number, "list")
+
+
+def _flat(plain: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The single values of nested dictionaries, with the path to each; lists are left out."""
+    for name, value in plain.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif not isinstance(value, list):
+            yield f"{before}{name}", value

@@ -1,0 +1,282 @@
+"""The grid on which scores lie: the numbers that a type or a way of printing can tell apart, and the evidence for it.
+
+A score lies on a grid if its nearest float32 does, for text is often rounded to 9 digits. If all scores of a run lie on
+bfloat16's grid, where one float32 in 65,536 does, they were bfloat16 once; that a few do says nothing. Scores that were
+printed with few digits may hide a coarser grid beneath: it is looked for too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Floats
+
+__all__ = ["GRIDS", "LOW_PRECISION", "Grid", "ScoreGrid", "score_grid"]
+
+FEW = 10  # fewer distinct scores than this are no evidence of anything: they may have been chosen by hand
+GLANCE = 1000  # so many scores are looked at before all are
+CHANCE = -12.0  # log10: what is less likely than this did not come about by chance
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Numbers on which scores may lie; `step` is the distance from a number to the next one away from zero."""
+
+    name: str
+
+    def holds(self, x: Floats) -> NDArray[np.bool_]:
+        """Whether each score lies on it."""
+        raise NotImplementedError
+
+    def step(self, x: Floats) -> Floats:
+        """The distance between neighbours of the grid where each score lies."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> str:
+        """What scores on it do."""
+        return f"lie on the {self.name} grid"
+
+    def nearest(self, x: Floats) -> Floats:
+        """The number of the grid that is nearest to each score."""
+        step = self.step(x)
+        return np.rint(x / step) * step
+
+
+@dataclass(frozen=True)
+class FloatGrid(Grid):
+    """Binary floating point: so many digits behind the first one, a lowest exponent, and a largest number.
+
+    >>> FloatGrid("bfloat16", 7, -126, 3.4e38).holds(np.array([0.71875, 0.719]))
+    array([ True, False])
+    """
+
+    digits: int
+    lowest: int
+    largest: float
+
+    def holds(self, x: Floats) -> NDArray[np.bool_]:
+        f = _nearest_float32(x)
+        with np.errstate(invalid="ignore"):
+            whole = f / self.step(f)
+            return (whole == np.rint(whole)) & (np.abs(f) <= self.largest)
+
+    def step(self, x: Floats) -> Floats:
+        exponent = np.frexp(np.where(np.isfinite(x), x, 1.0))[1] - 1
+        return np.ldexp(1.0, np.maximum(exponent, self.lowest) - self.digits)
+
+
+@dataclass(frozen=True)
+class _Float32(FloatGrid):
+    """float32, and what text makes of it: a score lies here too if it is a float32 printed with 6 to 12 digits."""
+
+    def holds(self, x: Floats) -> NDArray[np.bool_]:
+        f = _nearest_float32(x)
+        held: NDArray[np.bool_] = np.asarray(f == x)
+        rest = np.flatnonzero(~held & np.isfinite(f) & (f != 0))
+        for digits in range(6, 13):
+            printed = _significant(f[rest], digits)
+            hit = np.abs(printed - x[rest]) <= 4 * np.spacing(np.abs(x[rest]))
+            held[rest[hit]] = True
+            rest = rest[~hit]
+        return held
+
+
+@dataclass(frozen=True)
+class DecimalGrid(Grid):
+    """So many digits behind the point; none: whole numbers. Where float32 itself has no more, a float32 must have
+    exactly these.
+
+    >>> DecimalGrid("decimal:2", 2).holds(np.array([0.25, 0.1, 0.125]))
+    array([ True,  True, False])
+    """
+
+    digits: int
+
+    def holds(self, x: Floats) -> NDArray[np.bool_]:
+        rounded = np.round(x, self.digits)
+        f = _nearest_float32(x)
+        with np.errstate(over="ignore"):
+            alike = rounded.astype(np.float32) == f
+        finer = FLOAT32.step(f) < 10.0**-self.digits  # else every float32 would round to itself
+        return np.isfinite(x) & ((rounded == x) | (alike & finer))
+
+    def step(self, x: Floats) -> Floats:
+        return np.full(len(x), 10.0**-self.digits)
+
+    @property
+    def words(self) -> str:
+        number = f"{self.digits} decimal{'' if self.digits == 1 else 's'}"
+        return f"have at most {number}" if self.digits else "are whole numbers"
+
+
+@dataclass(frozen=True)
+class DigitGrid(Grid):
+    """So many digits from the first one that is not 0, as ``%.6g`` prints them."""
+
+    digits: int
+
+    def holds(self, x: Floats) -> NDArray[np.bool_]:
+        return np.abs(_significant(x, self.digits) - x) <= 4 * np.spacing(np.abs(x))
+
+    def step(self, x: Floats) -> Floats:
+        return 10.0 ** (_exponent(x) - self.digits + 1)
+
+    @property
+    def words(self) -> str:
+        return f"have at most {self.digits} digits"
+
+
+@dataclass(frozen=True)
+class _Anything(FloatGrid):
+    """float64: every score lies on it."""
+
+    def holds(self, x: Floats) -> NDArray[np.bool_]:
+        return np.ones(len(x), dtype=bool)
+
+
+FLOAT32 = _Float32("float32", 23, -126, float(np.finfo(np.float32).max))
+
+#: From the coarsest on: a run's grid is the first that holds all its scores.
+GRIDS: dict[str, Grid] = {
+    grid.name: grid
+    for grid in (
+        DecimalGrid("integer", 0),
+        FloatGrid("float8_e4m3", 3, -6, 448.0),
+        FloatGrid("float8_e5m2", 2, -14, 57344.0),
+        FloatGrid("bfloat16", 7, -126, 3.3895313892515355e38),
+        FloatGrid("float16", 10, -14, 65504.0),
+        *(DecimalGrid(f"decimal:{digits}", digits) for digits in (1, 2, 3, 4)),
+        FLOAT32,
+        _Anything("float64", 52, -1022, float(np.finfo(np.float64).max)),
+    )
+}
+
+#: The grids of number types in which scores are rounded off.
+LOW_PRECISION = ("float8_e4m3", "float8_e5m2", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class ScoreGrid:
+    """The grid of a run's scores, and what speaks for it."""
+
+    name: str  #: the first of `GRIDS` that holds all scores
+    rows: int
+    distinct: int  #: distinct scores of the whole run
+    log10_chance: float | None  #: of all distinct scores being on the grid by chance; None for float32 and float64
+    resolutions: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with more than 4 digits
+    beneath: str | None = None  #: the low-precision grid from whose numbers the scores were made
+    made_by: str | None = None  #: how: ``"printing"`` with few digits, or the ``"sigmoid"`` of such numbers
+
+    @property
+    def known(self) -> bool:
+        """Whether there is enough evidence to say that scores were rounded to this grid."""
+        return self.distinct >= FEW and self.log10_chance is not None and self.log10_chance < CHANCE
+
+    @property
+    def precision(self) -> str | None:
+        """The low-precision type from which the scores come, if there is enough evidence of one."""
+        if self.beneath:
+            return self.beneath
+        return self.name if self.known and self.name in LOW_PRECISION else None
+
+    @cached_property
+    def evidence(self) -> str:
+        """What speaks for the grid, in a sentence."""
+        scores = f"{self.rows:,} scores ({self.distinct:,} distinct)"
+        if self.beneath:
+            how = "printed with few digits" if self.made_by == "printing" else f"put through a {self.made_by}"
+            return f"All {scores} are numbers of the {self.beneath} grid, {how}."
+        if self.name == "float64":
+            return f"The {scores} need float64: they lie on no coarser grid."
+        if self.name == "float32" or self.log10_chance is None:
+            return f"All {scores} are float32 numbers, and lie on no coarser grid."
+        lie = f"All {scores} {GRIDS[self.name].words}"
+        if self.distinct < FEW:
+            return f"{lie}, but so few distinct ones are no evidence of rounding."
+        odds = 10 ** (-self.log10_chance / self.distinct)
+        return f"{lie}; by chance, one float32 in {odds:,.0f} would." if odds >= 1.5 else f"{lie}, as any float32 here."
+
+
+def score_grid(values: Floats) -> ScoreGrid:
+    """The grid of some scores. Infinite ones, which say that a document was not scored, lie on every grid.
+
+    >>> scores = np.linspace(0.1, 0.9, 500)
+    >>> score_grid(scores).name, score_grid(scores.astype(np.float32).astype(float)).name
+    ('float64', 'float32')
+    >>> score_grid(scores.astype(np.float16).astype(float)).evidence
+    'All 500 scores (500 distinct) lie on the float16 grid; by chance, one float32 in 8,192 would.'
+    """
+    distinct = np.unique(values)
+    x = distinct[np.isfinite(distinct)]
+    name = next(name for name, grid in GRIDS.items() if _all_on(grid, x))
+    chance = None if name in ("float32", "float64") else _log10_chance(FLOAT32.step(x) / GRIDS[name].step(x), x)
+    plain = name not in ("integer", *LOW_PRECISION) and len(x) >= FEW
+    printed = tuple(_printings(x)) if plain else ()
+    finer = printed if name in ("float32", "float64") else ()
+    found = _beneath(x, printed) if plain else ()
+    return ScoreGrid(name, len(values), len(distinct), chance, (GRIDS[name], *finer), *found)
+
+
+def _all_on(grid: Grid, x: Floats) -> bool:
+    """Whether a grid holds all scores; a glance at some of them spares the rest."""
+    return all(bool(grid.holds(part).all()) for part in (x[:: len(x) // GLANCE + 1], x))
+
+
+def _log10_chance(part: Floats, x: Floats) -> float:
+    """The chance that all scores lie on a grid to which such parts of the numbers belong; 0 lies on every grid."""
+    return float(np.log10(np.minimum(part, 1.0))[x != 0].sum())
+
+
+def _beneath(x: Floats, printed: tuple[Grid, ...]) -> tuple[str, str] | tuple[()]:
+    """The low-precision grid from whose numbers scores were made, and how; nothing if there is no evidence of one."""
+    for printing in printed:
+        for name in LOW_PRECISION:
+            if _near(GRIDS[name], x, printing.step(x) / 2):
+                return name, "printing"
+    if x[0] > 0 and x[-1] < 1:
+        logit = np.log(x) - np.log1p(-x)
+        for name in LOW_PRECISION:
+            if _near(GRIDS[name], logit, 4 * FLOAT32.step(x) / (x * (1 - x))):
+                return name, "sigmoid"
+    return ()
+
+
+def _near(grid: Grid, x: Floats, margin: Floats) -> bool:
+    """Whether all numbers lie as near to a grid as this, and would not by chance."""
+    near = np.abs(grid.nearest(x) - x) <= margin * 1.000001
+    return bool(near.all()) and _log10_chance(2 * margin / grid.step(x), x) < CHANCE
+
+
+def _printings(x: Floats) -> Iterator[Grid]:
+    """The fewest decimals, and the fewest digits, with which all scores can have been printed."""
+    decimals = (DecimalGrid(f"decimal:{digits}", digits) for digits in range(1, 9))
+    digits = (DigitGrid(f"digits:{digits}", digits) for digits in range(3, 9))
+    for grids in (decimals, digits):
+        found = next((grid for grid in grids if _all_on(grid, x)), None)
+        if found is not None:
+            yield found
+
+
+def _nearest_float32(x: Floats) -> Floats:
+    """The nearest float32 as float64: infinite beyond its range, NaN where a number is too small for it."""
+    with np.errstate(over="ignore", under="ignore"):
+        f = x.astype(np.float32).astype(np.float64)
+    return np.where((f == 0) & (x != 0), np.nan, f)
+
+
+def _exponent(x: Floats) -> Floats:
+    return np.floor(np.log10(np.abs(np.where(x == 0, 1.0, x))))
+
+
+def _significant(x: Floats, digits: int) -> Floats:
+    """Numbers rounded to so many significant digits."""
+    places = digits - 1 - _exponent(x)
+    scale = 10.0 ** np.abs(places)
+    scaled = np.where(places >= 0, np.rint(x * scale) / scale, np.rint(x / scale) * scale)
+    return np.where(x == 0, 0.0, scaled)

@@ -1,0 +1,59 @@
+"""Which documents are identical: those with equal vectors, whose ties no precision can break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiewise.columns import Codes, identifier
+from tiewise.errors import InputError
+
+__all__ = ["kinds_of"]
+
+
+def kinds_of(vectors: Any) -> Callable[[Sequence[str]], Codes]:
+    """A function that numbers documents so that those of equal vectors have one number.
+
+    `vectors` is ``{document: vector}`` or ``(ids, matrix)``. A document without a vector is one of its own kind.
+
+    >>> kinds = kinds_of({"a": [1, 0], "b": [0, 1], "c": [1, 0]})
+    >>> kinds(["a", "b", "c", "unknown"])
+    array([ 1,  0,  1, -1])
+    """
+    ids, rows = _parts(vectors)
+    names = [identifier(name, "document") for name in ids]
+    matrix = _matrix(rows, len(names))
+    plain = np.ascontiguousarray(matrix + 0.0)  # −0 is 0
+    whole = plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel()
+    kind = dict(zip(names, np.unique(whole, return_inverse=True)[1].tolist(), strict=True))
+
+    def numbered(docs: Sequence[str]) -> Codes:
+        unknown = iter(range(-1, -len(docs) - 1, -1))
+        return np.array([kind[doc] if doc in kind else next(unknown) for doc in docs], dtype=np.int64)
+
+    return numbered
+
+
+def _parts(vectors: Any) -> tuple[Sequence[Any], Any]:
+    if isinstance(vectors, Mapping):
+        return list(vectors), [_host(vector) for vector in vectors.values()]
+    if isinstance(vectors, tuple) and len(vectors) == 2:
+        return list(vectors[0]), _host(vectors[1])
+    raise InputError("vectors is {document: vector}, or (ids, matrix) with a row for each id.")
+
+
+def _matrix(rows: Any, count: int) -> Any:
+    try:
+        matrix = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("The vectors are not numbers of one length each. Give a matrix, a row for each id.") from None
+    if matrix.ndim != 2 or not matrix.shape[1] or len(matrix) != count:
+        raise InputError(f"The vectors have shape {matrix.shape} for {count:,} ids. Give a row for each id.")
+    return matrix
+
+
+def _host(values: Any) -> Any:
+    """A torch tensor of any device and type as NumPy; anything else as it is."""
+    return values.detach().cpu().double().numpy() if hasattr(values, "detach") else values

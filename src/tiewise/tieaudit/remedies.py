@@ -1,0 +1,77 @@
+"""What to do about ties, by their cause, with the line of code for the library that made the scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tiewise.errors import InputError
+
+__all__ = ["LIBRARIES", "Remedy", "remedy_for"]
+
+#: The libraries for which there are lines of code, with what is meant.
+LIBRARIES = {
+    "sentence-transformers": "a model of sentence-transformers",
+    "transformers": "a model of transformers",
+    "index": "a vector index",
+    "own": "your own code",
+}
+
+_PRECISE = {
+    "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
+    "transformers": "tiewise.adapters.transformers.high_precision(model)",
+    "index": "tiewise.scoring.rescore(run, query_vectors, doc_vectors)",
+    "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
+}
+_UNSATURATED = {
+    "sentence-transformers": "model.predict(pairs, activation_fn=torch.nn.Identity())",
+    "transformers": "scores = model(**inputs).logits  # and no sigmoid or softmax",
+    "own": "tiewise.scoring.score(logits, fn='sigmoid', precision='float64')  # or rank by the logits",
+}
+_WIDER = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
+_DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
+_RESCORED = {"index": _PRECISE["index"], "own": "tiewise.scoring.search(query_vectors, doc_vectors, k)"}
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do, in words, and the line of code for each library that has one."""
+
+    words: str
+    code: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"  {LIBRARIES[library]}: {line}" for library, line in self.code.items()]
+        return "\n".join([self.words, *lines])
+
+
+#: By cause; {type} is the type of number to which scores were rounded.
+_REMEDIES = {
+    "precision": Remedy("The model may stay in {type}: compute the last step of its scores in float32.", _PRECISE),
+    "decimals": Remedy("Write scores with all their digits.", _DIGITS),
+    "float32": Remedy("Compute scores in float64, if differences so small mean anything.", _WIDER),
+    "float64": Remedy("Look at the score function: differences so small are lost in it, not in the scores."),
+    "integer": Remedy("Rank the candidates again by finer scores, such as those of float vectors.", _RESCORED),
+    "saturation": Remedy("Rank by the logit, or compute the score function in float64.", _UNSATURATED),
+    "constant": Remedy("Look at what the scorer was given: a list of equal scores ranks nothing."),
+    "few": Remedy("Score on a finer scale: the expected rating under a model's probabilities, say, not the likeliest."),
+    "identical": Remedy("Keep one of each set of identical documents, or judge them as one."),
+    "genuine": Remedy(
+        "These ties are the scorer's own, and more digits would not break them: report the expected value with its "
+        "range, or break ties by a second score."
+    ),
+    "unclear": Remedy("Report the expected value with its range."),
+}
+
+
+def remedy_for(cause: str, precision: str | None, library: str | None) -> Remedy:
+    """What to do about a cause; for one library only its line, where there is one.
+
+    >>> print(remedy_for("precision", "bfloat16", "transformers"))
+    The model may stay in bfloat16: compute the last step of its scores in float32.
+      a model of transformers: tiewise.adapters.transformers.high_precision(model)
+    """
+    if library is not None and library not in LIBRARIES:
+        raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
+    known = _REMEDIES[cause]
+    only = {library: known.code[library]} if library in known.code else known.code
+    return Remedy(known.words.format(type=precision or "low precision"), only)

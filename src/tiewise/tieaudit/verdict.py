@@ -1,0 +1,226 @@
+"""The verdict of an audit: what made the ties, whether they matter, and what to do, in plain words.
+
+What matters is judged by what is known. With judgments it is how far the order of ties alone can move a measure;
+without them, in how many lists a tie lies across a cutoff. A cause is named only if there is evidence of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tiewise.report import Report
+from tiewise.tieaudit.fidelity import Fidelity
+from tiewise.tieaudit.grids import FEW, Grid, ScoreGrid
+from tiewise.tieaudit.grouping import Grouping, Pile
+from tiewise.tieaudit.remedies import Remedy, remedy_for
+
+__all__ = ["LEVELS", "Evidence", "Verdict", "judge"]
+
+#: How far a run can be trusted, and what that means.
+LEVELS = {
+    "sound": "no documents are tied",
+    "harmless": "some are, but it hardly shows",
+    "unclear": "there is too little to say",
+    "unreliable": "the order of ties decides what is printed",
+    "unfaithful": "ties do no harm, but the order is not that of the reference",
+}
+
+MOVED = 0.005  # half a point: a measure that ties can move by this is not settled
+CROSSED = 0.1  # without judgments: ties across a cutoff matter from this share of lists on
+SMALL = 50  # so few rows are an example, not a run
+UNLIKE = 0.95  # below this RBO a run does not rank as its reference does
+HEAD = 10  # cutoffs deeper than this matter less: they count only if there are no others
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a run's scores and ties."""
+
+    scores: ScoreGrid
+    groups: Grouping
+    cutoffs: Mapping[int, int]  #: by rank, the lists with a tie across it
+    identical_rows: int | None = None  #: tied rows that are tied with identical documents only
+    report: Report | None = None
+    fidelity: Fidelity | None = None
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied with another."""
+        return self.groups.tied_rows / max(self.scores.rows, 1)
+
+    @property
+    def pile(self) -> Pile | None:
+        """The heap of scores at a limit that holds most tied rows, if the score function levels off there."""
+        heaps = [pile for pile in self.groups.piles() if pile.levels_off]
+        return next((pile for pile in heaps if 2 * pile.tied_rows >= self.groups.tied_rows), None)
+
+    @cached_property
+    def rounding(self) -> tuple[float, Grid] | None:
+        """The largest share of tied pairs that rounding to a grid explains, and the grid; None if nothing is tied."""
+        shares = [
+            (share, grid) for grid in self.scores.resolutions if (share := self.groups.rounded_share(grid)) is not None
+        ]
+        return max(shares, key=lambda one: one[0], default=None)
+
+    @property
+    def cause(self) -> str | None:
+        """What made most of the ties; None if there are none."""
+        groups, scores = self.groups, self.scores
+        if self.rounding is None:
+            return None
+        if 2 * (groups.constant + groups.nearly_constant) >= groups.lists:
+            return "constant"
+        if self.identical_rows is not None and self.identical_rows >= 0.9 * groups.tied_rows:
+            return "identical"
+        if scores.precision:
+            return "precision"
+        if scores.name == "integer" and scores.known:
+            return "integer"
+        if self.pile:
+            return "saturation"
+        if scores.distinct < FEW:
+            return "few" if scores.rows >= SMALL else "unclear"
+        return self._rounded_or_not(*self.rounding)
+
+    def _rounded_or_not(self, share: float, grid: Grid) -> str:
+        """Whether printing, or float32, made ties of scores that are of no low-precision type; a few do not tell."""
+        if share < 0.5:
+            return "genuine"
+        if self.groups.tied_pairs < FEW:
+            return "unclear"
+        return grid.name if grid.name in ("float32", "float64") else "decimals"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far a run can be trusted, why, and what to do."""
+
+    level: str  #: one of `LEVELS`
+    cause: str | None  #: what made the ties
+    words: str
+    remedy: Remedy | None
+
+
+def judge(evidence: Evidence, library: str | None = None) -> Verdict:
+    """The verdict on some evidence."""
+    cause, precision = evidence.cause, evidence.scores.precision
+    level, words = _on_ties(evidence, cause)
+    doubt = _on_order(evidence.fidelity)
+    if doubt:
+        words = f"{words} {doubt}"
+        level = "unfaithful" if level in ("sound", "harmless") else level
+    source = "precision" if precision and level in ("harmless", "unfaithful") else cause
+    needed = level in ("unclear", "unreliable") or source in ("precision", "decimals", "saturation")
+    return Verdict(level, cause, words, remedy_for(source, precision, library) if source and needed else None)
+
+
+# -- on ties ----------------------------------------------------------------------------------------------------
+
+
+def _on_ties(evidence: Evidence, cause: str | None) -> tuple[str, str]:
+    if cause is None:
+        return _untied(evidence)
+    groups, rows = evidence.groups, evidence.scores.rows
+    tied = f"{percent(evidence.tied_share)} of rows are tied{_because(evidence, cause)}"
+    if evidence.report is not None:
+        return _by_judgments(evidence.report, tied)
+    if rows < SMALL:
+        return "unclear", f"Too little to judge: {groups.tied_rows} of {rows} rows are tied."
+    if cause == "constant":
+        return "unreliable", f"Not reliable: {tied}. What tools print for it is the order in which they list ties."
+    return _by_cutoffs(evidence, tied)
+
+
+def _by_cutoffs(evidence: Evidence, tied: str) -> tuple[str, str]:
+    share = {rank: lists / evidence.groups.lists for rank, lists in evidence.cutoffs.items()}
+    looked_at = [rank for rank in share if rank <= HEAD] or list(share)
+    rank = max(looked_at, key=lambda rank: share[rank], default=None)
+    if rank is None or not share[rank]:
+        return "harmless", f"Harmless ties, as far as one can see without judgments: {tied}."
+    across = f"a tie lies across rank {rank} in {percent(share[rank])} of lists"
+    if share[rank] < CROSSED:
+        return "harmless", f"Harmless ties, as far as one can see without judgments: {tied}; {across}."
+    return "unreliable", f"Not reliable: {tied}; {across}."
+
+
+def _untied(evidence: Evidence) -> tuple[str, str]:
+    precision = evidence.scores.precision
+    if precision and evidence.fidelity is None:
+        return "harmless", (
+            f"No documents are tied, but scores were rounded to {precision}: their order may not be that of float32 "
+            "scores. Give those as the reference to see."
+        )
+    if evidence.groups.ranks:
+        return "sound", (
+            "Sound as far as one can see: the scores are ranks, so documents that were tied have been put in an order."
+        )
+    return "sound", "Sound: no two documents of a list have the same score."
+
+
+def _by_judgments(report: Report, tied: str) -> tuple[str, str]:
+    moves = {measure: report[measure].range or 0.0 for measure in report if not measure.total}
+    moved = next((measure for measure, by in moves.items() if by >= MOVED), None)
+    if moved is None:
+        most = max(moves.values(), default=0.0)
+        by = f"by more than {decimal(max(most, 0.0001))}" if most else "at all"
+        return "harmless", f"Harmless ties: {tied}; their order moves no measure {by}."
+    return "unreliable", f"Not reliable: {tied}; {moved} can move by {decimal(moves[moved])} with their order alone."
+
+
+def _because(evidence: Evidence, cause: str) -> str:
+    scores, groups = evidence.scores, evidence.groups
+    because = {
+        "precision": f"{'logits' if scores.made_by == 'sigmoid' else 'scores'} were rounded to {scores.precision}",
+        "decimals": f"scores {evidence.rounding[1].words}" if evidence.rounding else "",
+        "integer": "scores are whole numbers",
+        "float32": "float32 has no numbers between their scores",
+        "float64": "float64 has no numbers between their scores",
+        "saturation": f"scores pile up at {evidence.pile.at:.0f}" if evidence.pile else "",
+        "few": f"there are only {scores.distinct} distinct scores",
+        "identical": "the documents are identical",
+        "constant": f"{groups.constant + groups.nearly_constant:,} of {groups.lists:,} lists give all documents, or "
+        "nearly all, one score",
+    }.get(cause)
+    if because:
+        return f" because {because}"
+    return " by the scorer itself, not by rounding" if cause == "genuine" else ""
+
+
+# -- on the order -----------------------------------------------------------------------------------------------
+
+
+def _on_order(found: Fidelity | None) -> str:
+    """A sentence on how the order differs from the reference; empty if it hardly does, or is not known."""
+    if found is None or found.inverted is None:
+        return ""
+    pairs = f"{percent(found.inverted)} of pairs are inverted"
+    gap = next(((measure, by) for measure, by in found.gap.items() if abs(by) >= MOVED), None)
+    if gap:
+        what = f"{gap[0]} {'-' if gap[1] < 0 else '+'}{decimal(abs(gap[1]))}"
+    elif found.rbo is not None and found.rbo < UNLIKE:
+        what = f"RBO is {decimal(found.rbo)}"
+    else:
+        return ""
+    return f"It does not rank as the reference does: {what}, and {pairs}."
+
+
+def percent(part: float) -> str:
+    """A share in words.
+
+    >>> percent(0.494), percent(1), percent(0.0001), percent(0.99999)
+    ('49.4%', '100%', 'fewer than 0.1%', 'over 99.9%')
+    """
+    if part in (0, 1):
+        return f"{part:.0%}"
+    return "fewer than 0.1%" if part < 0.0005 else "over 99.9%" if part > 0.9995 else f"{part:.1%}"
+
+
+def decimal(value: float) -> str:
+    """A number without the zero before its point, to four digits at most.
+
+    >>> decimal(0.0109), decimal(0.001), decimal(1)
+    ('.0109', '.001', '1')
+    """
+    return f"{value:.4f}".rstrip("0").rstrip(".").removeprefix("0") or "0"

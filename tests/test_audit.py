@@ -1,0 +1,562 @@
+"""Audits of runs: grids, ties, their effect, fidelity to a reference, verdicts, and how they are shown."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiewise as tw
+from tiewise.errors import InputError
+from tiewise.gate import FACTS, Gate
+from tiewise.reporting import View
+from tiewise.reporting.audited import AUDIT_COLUMNS, Audited, draw
+from tiewise.tieaudit import LIBRARIES
+from tiewise.tieaudit.grids import GRIDS, score_grid
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+TYPES = {
+    "float8_e4m3": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float16": np.float16,
+    "float32": np.float32,
+}
+
+
+def random(seed: int, rows: int = 2000, scale: float = 1.0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=rows) * scale
+
+
+def cast(values: np.ndarray, name: str) -> np.ndarray:
+    """Values rounded to a type by another library than ours, as float64; what it cannot hold is left out."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32).astype(TYPES[name]).astype(np.float64)
+    return rounded[np.isfinite(rounded)]
+
+
+def run_of(scores: np.ndarray, lists: int = 20) -> dict[str, dict[str, float]]:
+    """A run of lists of equal length from scores."""
+    parts = np.array_split(np.asarray(scores, dtype=float), lists)
+    return {f"q{q}": {f"d{q}-{i}": float(s) for i, s in enumerate(part)} for q, part in enumerate(parts)}
+
+
+# -- grids --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(list(TYPES)), scale=st.sampled_from([0.01, 1.0, 30.0]))
+def test_numbers_of_a_type_lie_on_its_grid(seed, name, scale):
+    found = score_grid(cast(random(seed, scale=scale), name)).name
+    # what e4m3 holds of e5m2's numbers it holds exactly, for it has one digit more
+    assert found == name or (name, found) == ("float8_e5m2", "float8_e4m3")
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_number_of_a_small_type_lies_on_its_grid_and_its_neighbours_do_not(name):
+    kind = TYPES[name]
+    if np.dtype(kind).itemsize > 2:
+        return
+    bits = np.arange(2 ** (8 * np.dtype(kind).itemsize)).astype(f"u{np.dtype(kind).itemsize}")
+    every = bits.view(kind).astype(np.float32)
+    every = every[np.isfinite(every)]
+    assert GRIDS[name].holds(every.astype(float)).all()
+    beside = np.unique(np.nextafter(every[np.abs(every) > 1e-30], np.float32(np.inf)))
+    beside = beside[np.isfinite(beside)]
+    assert not GRIDS[name].holds(beside.astype(float)).any()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 2000.0, 1e5])
+def test_honest_scores_are_float32_or_float64(scale):
+    scores = random(1, scale=scale)
+    assert score_grid(scores).name == "float64"
+    assert score_grid(scores.astype(np.float32).astype(float)).name == "float32"
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("text", ["%.9g", "%.12g", "%.17g"])
+def test_text_keeps_the_grid(name, text):
+    scores = cast(random(2), name)
+    assert score_grid(np.array([float(text % s) for s in scores])).name == name
+
+
+def test_shortest_text_of_float32_is_float32():
+    scores = random(3).astype(np.float32)
+    assert score_grid(np.array([float(str(s)) for s in scores])).name == "float32"
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_decimals(digits, kind, scale):
+    scores = np.round(random(4, scale=scale).astype(kind), digits).astype(float)
+    assert score_grid(scores).name == f"decimal:{digits}"
+    assert score_grid(np.array([float(f"{s:.9g}") for s in scores])).name == f"decimal:{digits}"
+
+
+def test_more_decimals_than_four_are_no_grid_of_their_own():
+    assert score_grid(np.round(random(5), 5)).name == "float32"
+
+
+def test_whole_numbers():
+    assert score_grid(np.arange(100.0)).name == "integer"
+    assert score_grid(-np.arange(1.0, 100.0)).name == "integer"
+    assert score_grid(np.array([2.0**30, 5.0])).name == "integer"
+
+
+@pytest.mark.parametrize("scores", [[1e-60, 3e-50], [1e60, 0.123456], [0.5, 1e-60]])
+def test_what_float32_cannot_hold_is_float64(scores):
+    assert score_grid(np.array(scores)).name == "float64"
+
+
+def test_infinite_scores_lie_on_every_grid():
+    scores = cast(random(6), "bfloat16")
+    scores[::7] = -np.inf
+    assert score_grid(scores).name == "bfloat16"
+    assert score_grid(np.full(3, -np.inf)).name == "integer"
+
+
+@pytest.mark.parametrize("text", ["%.4f", "%.6f", "%.6g"])
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_low_precision_shows_through_few_digits(name, text):
+    if (name, text) == ("float16", "%.4f"):
+        return  # four digits hide it
+    printed = score_grid(np.array([float(text % s) for s in cast(random(7), name)]))
+    assert (printed.beneath, printed.made_by, printed.precision) == (name, "printing", name)
+    honest = score_grid(np.array([float(text % s) for s in random(7)]))
+    assert honest.precision is None
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_low_precision_shows_through_a_sigmoid(name):
+    def sigmoid(z: np.ndarray) -> np.ndarray:
+        return (1 / (1 + np.exp(-z.astype(np.float32)))).astype(np.float32).astype(float)
+
+    made = score_grid(sigmoid(cast(random(8, scale=3), name)))
+    assert (made.name, made.beneath, made.made_by) == ("float32", name, "sigmoid")
+    assert score_grid(sigmoid(random(8, scale=3))).precision is None
+
+
+def test_evidence():
+    scores = cast(random(9), "bfloat16")
+    found = score_grid(scores)
+    assert found.known and "lie on the bfloat16 grid; by chance, one float32 in 65,536 would" in found.evidence
+    assert found.log10_chance == pytest.approx(
+        -16 * np.log10(2) * np.count_nonzero(np.unique(cast(random(9), "bfloat16")))
+    )
+    few = score_grid(np.array([0.5, 0.25, 0.75]))
+    assert few.name == "float8_e4m3" and not few.known and few.precision is None
+    assert "no evidence" in few.evidence
+
+
+def test_large_float32_are_no_decimals_by_evidence():
+    """From 2**20 on, every float32 has at most three decimals: that says nothing about how it was made."""
+    found = score_grid((2.0**20 + np.random.default_rng(0).random(500) * 2**20).astype(np.float32).astype(float))
+    assert found.name == "decimal:3" and not found.known
+
+
+# -- ties ---------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> dict[str, dict[str, float]]:
+    scores = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0 + 1e-12, 2.5, -3.0]), max_size=9)
+    lists = draw(st.lists(scores, min_size=1, max_size=5).filter(any))
+    return {f"q{q}": {f"d{i}": s for i, s in enumerate(one)} for q, one in enumerate(lists)}
+
+
+@settings(max_examples=200, deadline=None)
+@given(run=runs(), coded=st.booleans())
+def test_ties_by_brute_force(run, coded):
+    found = tw.audit(tw.Run.from_dict(run) if coded else run, cutoffs=(1, 2, 5))
+    lists = [sorted(docs.values(), reverse=True) for docs in run.values() if docs]
+    sizes = [one.count(score) for one in lists for score in set(one)]
+    rows = sum(map(len, lists))
+    assert (found.queries, found.rows) == (len(lists), rows)
+    assert found.tied_rows == sum(size for size in sizes if size > 1)
+    assert found.tied_share == pytest.approx(sum(size for size in sizes if size > 1) / rows)
+    assert found.largest_group == max(sizes)
+    assert found.distinct == len({score for one in lists for score in one})
+    assert found.cut_lists == sum(len(one) > 1 and one[-1] == one[-2] for one in lists)
+    assert found.constant_queries == sum(len(one) > 1 and len(set(one)) == 1 for one in lists)
+    assert dict(found.across) == {
+        k: sum(len(one) > k and one[k - 1] == one[k] for one in lists)
+        for k in (1, 2, 5)
+        if any(len(one) > k for one in lists)
+    }
+    for one in found.group_sizes:
+        inside = [size for size in sizes if one.low <= size <= one.high]
+        assert (one.groups, one.rows) == (len(inside), sum(inside))
+    assert sum(one.groups for one in found.group_sizes) == len(sizes)
+    as_float32 = [[float(np.float32(score)) for score in one] for one in lists]
+    tied = sum(one.count(score) > 1 for one in as_float32 for score in one)
+    assert found.float32_ties == tied - found.tied_rows
+    for group in found.groups:
+        docs = [doc for doc, score in run[group.query].items() if score == group.score]
+        assert len(docs) == group.size > 1 and list(group.docs) == docs[:5]
+        assert group.rank == 1 + sum(score > group.score for score in run[group.query].values())
+    assert [one.size for one in found.groups] == sorted((size for size in sizes if size > 1), reverse=True)[:5]
+
+
+def test_it_counts_as_evaluate_does():
+    run = run_of(cast(random(10), "float16"))
+    qrels = {query: dict.fromkeys(list(docs)[:3], 1) for query, docs in run.items()}
+    found = tw.audit(run, qrels=qrels, measures="nDCG@10")
+    from_ = found.report.provenance
+    assert (found.tied_rows, found.cut_lists) == (from_.tied_rows, from_.cut_lists)
+    assert tw.audit(run, complete=True).cut_lists == 0
+
+
+def test_nearly_constant_lists():
+    assert tw.audit({"q": dict.fromkeys("abcdefghi", 0.5) | {"z": 0.9}}).nearly_constant_queries == 1
+    assert tw.audit({"q": dict.fromkeys("abcdefgh", 0.5) | {"y": 0.8, "z": 0.9}}).nearly_constant_queries == 0
+    # what nothing matched stands last with a score of 0: such a list is not constant where it matters
+    assert tw.audit({"q": dict.fromkeys("abcdefghi", 0.0) | {"z": 0.9}}).nearly_constant_queries == 0
+
+
+def test_identical_documents_are_told_from_rounding():
+    run = {"q": {"a": 0.5, "b": 0.5, "c": 0.25, "d": 0.25, "e": 0.1, "f": 0.1}}
+    vectors = {"a": [1.0, 0.0], "b": [1.0, -0.0], "c": [1.0, 2.0], "d": [1.0, 3.0], "e": [9.0, 9.0]}
+    assert tw.audit(run).identical_rows is None
+    assert tw.audit(run, vectors=vectors).identical_rows == 2  # f has no vector, so e and f may differ
+    ids, matrix = list(vectors), np.array(list(vectors.values()), dtype=np.float32)
+    assert tw.audit(tw.Run.from_dict(run), vectors=(ids, matrix)).identical_rows == 2
+    found = tw.audit({"q": {"a": 0.5, "b": 0.5, "c": 0.25, "d": 0.2}}, vectors=vectors)
+    assert found.cause == "identical"
+
+
+# -- verdicts -----------------------------------------------------------------------------------------------------
+
+
+def labels(run: dict[str, dict[str, float]], seed: int = 0) -> dict[str, dict[str, int]]:
+    """Judgments by chance, so that the order of ties matters where there are any."""
+    chance = np.random.default_rng(seed)
+    return {query: {doc: int(chance.random() < 0.2) for doc in docs} for query, docs in run.items()}
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2", "bfloat16", "float16"])
+def test_a_low_precision_reranker(name):
+    sigmoid = 1 / (1 + np.exp(-random(11, scale=2)))
+    run = run_of(cast(sigmoid, name))
+    for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
+        assert (found.cause, found.grid) == ("precision", name)
+        assert f"rounded to {name}" in found.verdict
+        assert "high_precision(model)" in found.remedy and name in found.remedy
+    if name == "float16":  # fine enough for lists of a hundred
+        assert found.level == "harmless" and "no measure by more than" in found.verdict
+    else:
+        assert found.level == "unreliable" and "nDCG@10 can move by" in found.verdict
+
+
+def test_scores_that_saturate():
+    z = random(12, scale=4) + 15
+    found = tw.audit(run_of((1 / (1 + np.exp(-z.astype(np.float32)))).astype(float)))
+    assert (found.grid, found.cause, found.level) == ("float32", "saturation", "unreliable")
+    assert [pile.at for pile in found.piles] == [1.0] and found.piles[0].levels_off
+    assert "pile up at 1" in found.verdict and "logit" in found.remedy
+
+
+def bm25(seed: int, lists: int = 20, docs: int = 100) -> np.ndarray:
+    """Scores of a few term statistics, so that documents of equal statistics tie, in full precision."""
+    chance = np.random.default_rng(seed)
+    idf = chance.uniform(2, 8, size=(lists, 3))
+    tf, length = chance.integers(0, 4, size=(lists, docs, 3)), chance.integers(5, 12, size=(lists, docs, 1)) / 8
+    return (idf[:, None] * tf * 2.2 / (tf + 0.3 + 0.9 * length)).sum(axis=2).ravel()
+
+
+@pytest.mark.parametrize("digits", [3, 4, None])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_bm25_with_ties_of_its_own_is_not_low_precision(digits, kind):
+    scores = bm25(13).astype(kind).astype(float)
+    found = tw.audit(run_of(scores if digits is None else np.round(scores, digits)))
+    assert found.tied_share > 0.1
+    assert found.cause == "genuine" and found.evidence.scores.precision is None
+    assert "not by rounding" in found.verdict and "high_precision" not in (found.remedy or "")
+    assert found.rounded_share < 0.3
+
+
+def test_the_same_scores_in_bfloat16_are():
+    found = tw.audit(run_of(cast(bm25(13), "bfloat16")))
+    assert found.cause == "precision"
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_scores_printed_with_few_digits(digits):
+    found = tw.audit(run_of(np.round(random(14), digits)))
+    assert (found.grid, found.cause) == (f"decimal:{digits}", "decimals")
+    assert found.rounded_share > 0.7 and ".9g" in found.remedy
+
+
+@pytest.mark.parametrize(("text", "words"), [("%.5f", "5 decimals"), ("%.5g", "5 digits")])
+def test_more_digits_still_make_ties_in_long_lists(text, words):
+    scores = random(27, 60_000, scale=0.2) if text == "%.5f" else 10.0 ** random(27, 60_000, scale=0.4)
+    found = tw.audit(run_of(np.array([float(text % s) for s in scores]), lists=20))
+    assert (found.grid, found.cause) == ("float32", "decimals") and words in found.verdict
+    assert ".9g" in found.remedy if found.remedy else found.level == "harmless"
+
+
+def test_float32_itself_makes_ties_in_long_lists():
+    scores = (0.5 + np.random.default_rng(28).random(60_000) / 100).astype(np.float32)
+    found = tw.audit(run_of(scores, lists=10))
+    assert (found.grid, found.cause) == ("float32", "float32") and found.rounded_share > 0.9
+    assert "float64" in found.remedy
+
+
+def test_hamming_distances():
+    bits = np.random.default_rng(15).random((2000, 64)) < 0.5
+    found = tw.audit(run_of(bits.sum(axis=1).astype(float)))
+    assert (found.grid, found.cause, found.level) == ("integer", "integer", "unreliable")
+    assert "whole numbers" in found.verdict and "scoring.rescore" in found.remedy
+
+
+def test_a_scorer_that_knows_nothing():
+    run = run_of(np.full(1000, 0.5))
+    for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
+        assert (found.level, found.cause, found.constant_queries) == ("unreliable", "constant", 20)
+
+
+def test_an_order_that_knows_the_labels():
+    run = run_of(np.full(1000, 0.5))
+    qrels = {query: {doc: int(place < 5) for place, doc in enumerate(docs)} for query, docs in run.items()}
+    found = tw.audit(run, qrels=qrels, measures=["nDCG@10", "RR"])
+    assert found.z_by_order["given"]["nDCG@10"] > 4 and "given" in found.knowing
+    report = tw.evaluate(qrels, run, ["nDCG@10"], oblivious="given", complete=True)
+    assert found.z_by_order["given"]["nDCG@10"] == pytest.approx(report["nDCG@10"].z)
+
+
+def test_ratings():
+    found = tw.audit(run_of(np.random.default_rng(16).choice([0.0, 0.25, 0.5, 0.75, 1.0], 1000)))
+    assert (found.level, found.cause) == ("unreliable", "few") and "only 5 distinct scores" in found.verdict
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 25.0, 3000.0])
+def test_honest_scores_raise_no_alarm(kind, scale):
+    run = run_of(random(17, scale=scale).astype(kind).astype(float))
+    for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
+        assert found.grid == np.dtype(kind).name
+        assert (found.level, found.remedy, found.tied_share) == ("sound", None, 0.0)
+
+
+def test_a_few_duplicates_are_harmless():
+    scores = random(18).astype(np.float32).astype(float)
+    scores[3], scores[-1] = scores[2], scores[-2]
+    found = tw.audit(run_of(scores))
+    assert (found.level, found.cause, found.remedy) == ("harmless", "genuine", None)
+
+
+@pytest.mark.parametrize("docs", [{"a": 0.5, "b": 0.25, "c": 0.75}, {"a": 2.0, "b": 1.0, "c": 1.0}, {"a": 1.0}])
+def test_a_few_rows_raise_no_alarm(docs):
+    found = tw.audit({"q": docs})
+    assert found.level in ("sound", "unclear")
+    assert found.evidence.scores.precision is None
+
+
+def test_ranks_instead_of_scores():
+    found = tw.audit({"q1": {"a": -1, "b": -2, "c": -3}, "q2": {"c": -1, "a": -2}})
+    assert found.level == "sound" and "ranks" in found.verdict
+
+
+def test_no_ties_in_low_precision_are_no_proof():
+    scores = cast(np.linspace(0.5, 0.99, 60), "bfloat16")
+    found = tw.audit(run_of(np.unique(scores), lists=2))
+    assert found.tied_rows == 0 and found.level == "harmless" and "reference" in found.verdict
+
+
+# -- fidelity -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=80, deadline=None)
+@given(run=runs(), other=runs())
+def test_fidelity_by_brute_force(run, other):
+    shared = [query for query in run if query in other]
+    if not shared:
+        return
+    found = tw.audit(run, reference=tw.Run.from_dict(other)).fidelity
+    ordered = inverted = tied = 0
+    taus = []
+    for query in shared:
+        docs = [doc for doc in run[query] if doc in other[query]]
+        balance = 0
+        for a, b in combinations(docs, 2):
+            ours, theirs = (np.sign(one[query][a] - one[query][b]) for one in (run, other))
+            balance += ours * theirs
+            ordered += theirs != 0
+            inverted += ours * theirs < 0
+            tied += theirs != 0 and ours == 0
+        if len(docs) > 1:
+            taus.append(balance / (len(docs) * (len(docs) - 1) / 2))
+    assert (found.queries, found.pairs) == (len(shared), ordered)
+    assert found.inverted == (pytest.approx(inverted / ordered) if ordered else None)
+    assert found.tied == (pytest.approx(tied / ordered) if ordered else None)
+    assert found.tau == (pytest.approx(np.mean(taus)) if taus else None)
+
+
+def test_a_run_is_faithful_to_itself():
+    run = run_of(random(19))
+    found = tw.audit(run, reference=run, qrels=labels(run), measures="nDCG@10")
+    assert (found.inverted, found.tau) == (0.0, 1.0) and found.rbo == pytest.approx(1)
+    assert found.fidelity.gap == {"nDCG@10": 0.0} and found.level == "sound"
+
+
+def test_no_ties_but_the_wrong_order():
+    run = run_of(random(20))
+    reversed_ = {query: {doc: -score for doc, score in docs.items()} for query, docs in run.items()}
+    found = tw.audit(reversed_, reference=run)
+    assert (found.inverted, found.tau, found.tied_share) == (1.0, -1.0, 0.0)
+    assert found.level == "unfaithful" and "100% of pairs are inverted" in found.verdict
+    qrels = {query: {max(docs, key=docs.get): 1} for query, docs in run.items()}
+    judged = tw.audit(reversed_, reference=run, qrels=qrels, measures="RR")
+    assert judged.fidelity.gap["RR"] == pytest.approx(judged["RR"].expected - 1)
+    assert judged.level == "unfaithful" and "RR -" in judged.verdict
+
+
+def test_the_gap_is_over_common_queries():
+    run, other = {"q1": {"a": 2, "b": 1}, "q2": {"a": 1, "b": 2}}, {"q2": {"a": 2, "b": 1}}
+    found = tw.audit(run, reference=other, qrels={"q1": {"a": 1}, "q2": {"a": 1}}, measures="RR")
+    assert found.fidelity.gap == {"RR": pytest.approx(-0.5)}
+
+
+# -- input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cutoffs": (0,)}, "from 1 on, not 0"),
+        ({"cutoffs": (1.5,)}, "not 1.5"),
+        ({"library": "keras"}, "Use one of sentence-transformers"),
+        ({"vectors": [[1, 2]]}, "vectors is"),
+        ({"vectors": {"a": [1, 2], "b": [1]}}, "one length"),
+        ({"vectors": (["a", "b"], [[1.0]])}, "a row for each id"),
+        ({"reference": {"other": {"a": 1}}}, "no query in common"),
+        ({"qrels": {"other": {"a": 1}}}, "no query in common"),
+        ({"reference": 7}, "holds no run"),
+    ],
+)
+def test_what_cannot_be_used(options, message):
+    with pytest.raises(InputError, match=message):
+        tw.audit({"q": {"a": 1.0, "b": 1.0}}, **options)
+
+
+@pytest.mark.parametrize("run", [{}, {"q": {}}])
+def test_nothing_to_audit(run):
+    with pytest.raises(InputError, match="no rows"):
+        tw.audit(run)
+
+
+def test_a_measure_needs_judgments():
+    with pytest.raises(InputError, match="needs judgments"):
+        tw.audit({"q": {"a": 1.0}})["nDCG@10"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_line_for_a_library(library):
+    found = tw.audit(run_of(cast(random(21), "bfloat16")), library=library)
+    assert list(found.judgment.remedy.code) == [library]
+    assert len(found.remedy.splitlines()) == 2
+
+
+# -- ways out -----------------------------------------------------------------------------------------------------
+
+NAMES = ("grid", "tied_share", "largest_group", "distinct", "cut_lists", "verdict", "remedy")
+
+
+def test_object_and_json_share_names(tmp_path):
+    path = tmp_path / "run.trec"
+    tw.write_run(tw.Run.from_dict(run_of(cast(random(22), "bfloat16"))), path)
+    run = tw.read_run(path)
+    qrels = labels(run.to_dict())
+    found = tw.audit(run, qrels=qrels, reference=run)
+    plain = json.loads(found.to_json())
+    for name in (*NAMES, "rows", "queries", "level", "cause", "float32_ties", "constant_queries", "rounded_share"):
+        assert plain[name] == getattr(found, name), name
+    assert plain["measures"]["nDCG@10"]["range"] == found["nDCG@10"].range
+    assert plain["run"]["format"] == "trec" and plain["across"]["10"] == found.across[10]
+    assert {row["tool"] for row in plain["tools"]} >= {"trec_eval", "pytrec_eval"}
+    assert json.loads(draw(Audited("r", found), View(format="json")))["name"] == "r"
+
+
+def test_json_without_judgments_and_with_unscored_documents():
+    plain = json.loads(tw.audit({"q": {"a": float("-inf"), "b": float("-inf"), "c": 1.0}}).to_json())
+    assert plain["groups"][0]["score"] == "-inf"
+    assert (plain["measures"], plain["fidelity"], plain["tools"]) == (None, None, None)
+
+
+def test_the_page_ends_with_verdict_and_remedy():
+    run = run_of(cast(random(23), "bfloat16"))
+    found = tw.audit(run, qrels=labels(run), reference=run_of(cast(random(23), "float32")))
+    page = draw(Audited("bf16", found), View(width=100))
+    assert max(map(len, page.splitlines())) <= 100
+    assert page.startswith("bf16 · 20 queries · 2,000 rows\n")
+    for part in ("by chance, one float32 in 65,536", "group size", "after rank", "trec_eval", "Against the reference"):
+        assert part in page, part
+    flat = " ".join(page.split())
+    assert flat.index("Against the reference") < flat.index(found.verdict) < flat.index("high_precision(model)")
+
+
+def test_the_page_of_a_sound_run_is_short():
+    page = draw(Audited("fp32", tw.audit(run_of(cast(random(24), "float32")))), View(width=100))
+    assert len(page.splitlines()) == 5 and page.splitlines()[-1].startswith("Sound")
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "markdown", "latex"])
+def test_every_format_has_the_facts(format):
+    run = run_of(cast(random(25), "float16"))
+    text = draw(Audited("r", tw.audit(run, qrels=labels(run))), View(format=format))
+    assert "float16" in text and "nDCG@10" in text
+    if format == "tsv":
+        rows = [line.split("\t") for line in text.splitlines()]
+        assert rows[0] == list(AUDIT_COLUMNS) and ["r", "grid", "float16"] in rows
+
+
+def test_its_repr_is_a_summary():
+    lines = repr(tw.audit(run_of(random(26)))).splitlines()
+    assert lines[0] == "None of 2,000 rows are tied." and lines[-1].startswith("Sound")
+
+
+# -- gates --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("tied_share > 0.5", True),
+        ("tied_share > 0.7", False),
+        ("cut_lists > 0 and largest_group == 2", True),
+        ("not distinct < 2 or constant_queries > 0", True),
+        ("range(RR) > 0.1 and tied_share > 0.5", True),
+        ("float32_ties != 0", False),
+        ("inverted > 0 or tau < 1", True),
+    ],
+)
+def test_gates_on_an_audit(text, closed):
+    run = {"q": {"a": 2.0, "b": 1.0, "c": 1.0}}
+    found = tw.audit(run, qrels={"q": {"b": 1}}, reference={"q": {"a": 1, "b": 2, "c": 3}}, measures="RR")
+    gate = Gate.parse(text, facts=FACTS)
+    assert bool(gate.closed_by(found)) is closed
+
+
+def test_gates_say_what_closed_them_and_what_they_need():
+    found = tw.audit({"q": {"a": 2.0, "b": 1.0, "c": 1.0}})
+    assert Gate.parse("largest_group > 1 or cut_lists > 5", facts=FACTS).closed_by(found) == (
+        "largest_group = 2, cut_lists = 1"
+    )
+    with pytest.raises(InputError, match="--reference"):
+        Gate.parse("inverted > 0", facts=FACTS).closed_by(found)
+    with pytest.raises(InputError, match="--qrels"):
+        Gate.parse("range(RR) > 0", facts=FACTS).closed_by(found)
+    with pytest.raises(InputError, match="Did you mean 'tied_share'"):
+        Gate.parse("tide_share > 0", facts=FACTS)
+    with pytest.raises(InputError, match="is no condition"):
+        Gate.parse("tied_share > 0")  # a report has no such fact
+
+
+def test_every_fact_is_one_of_an_audit():
+    found = tw.audit({"q": {"a": 2.0}}, reference={"q": {"a": 1}})
+    assert all(hasattr(found, name) for name in FACTS)
