@@ -24,7 +24,7 @@ from tiewise.cli.options import (
     ReferenceFile,
     RunFile,
 )
-from tiewise.cli.output import judge, note_beside, screen, target, write
+from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
 from tiewise.gate import FACTS
 from tiewise.io import read_qrels, read_run
 from tiewise.reporting import View
@@ -81,6 +81,7 @@ def audit(
             library=library,
         )
     view = View(format=kind, digits=digits, notes=tuple(warned), **screen(output))
+    complaints = closed(gates, [(title, found)])
     write(draw(Audited(title, found), view), output)
     note_beside(view, view.notes, quiet)
-    judge(gates, [(title, found)])
+    leave_if(complaints)

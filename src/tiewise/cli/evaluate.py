@@ -41,7 +41,7 @@ from tiewise.cli.options import (
     Tools,
     Wide,
 )
-from tiewise.cli.output import judge, note_beside, screen, target, write
+from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
 from tiewise.errors import InputError
 from tiewise.io import read_qrels, read_run
 from tiewise.registry import Measure
@@ -125,9 +125,10 @@ def evaluate(
     }
     reports, warned = _evaluated(qrels, named, chosen, options, formats=(qrels_format, input_format))
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
+    complaints = closed(gates, reports)
     write(render(reports, view), output)
     note_beside(view, notes(reports, view), quiet)
-    judge(gates, reports)
+    leave_if(complaints)
 
 
 def _evaluated(

@@ -18,7 +18,7 @@ from tiewise.reporting import Format, SheetFormat, View
 from tiewise.reporting.view import SUFFIXES
 from tiewise.reporting.words import safe
 
-__all__ = ["judge", "note", "note_beside", "screen", "target", "write"]
+__all__ = ["closed", "leave_if", "note", "note_beside", "screen", "target", "write"]
 
 
 def target(format: Format | None, output: Path | None) -> tuple[Format, Path | None]:
@@ -67,10 +67,16 @@ def note(*notes: str) -> None:
         say(f"note: {safe(one)}")
 
 
-def judge(gates: Sequence[Gate], reports: Iterable[tuple[str, Found]]) -> None:
-    """Exit with 3 if a gate closes for a run, and say which, and by what."""
-    closed = [(gate, name, why) for gate in gates for name, report in reports if (why := gate.closed_by(report))]
-    for gate, name, why in closed:
-        complain(f"the gate '{gate.text}' is closed by {name}: {why}.")
-    if closed:
+def closed(gates: Sequence[Gate], reports: Iterable[tuple[str, Found]]) -> list[str]:
+    """The gates that close for a run, in words, and by what. A gate that asks for what is not there is an error."""
+    found = [(gate, name, why) for name, report in reports for gate in gates if (why := gate.closed_by(report))]
+    return [f"the gate '{gate.text}' is closed by {name}: {why}." for gate, name, why in found]
+
+
+def leave_if(complaints: Iterable[str]) -> None:
+    """Exit with 3, and say why, if there is anything to complain of."""
+    said = list(complaints)
+    for complaint in said:
+        complain(complaint)
+    if said:
         raise typer.Exit(GATE_CLOSED)
