@@ -1,0 +1,27 @@
+"""High-precision scoring: scores, quantised vectors, exact search and tie groups straight from embeddings.
+
+Most ties in neural retrieval are made in the last step of a low-precision model. Here that step is computed in float32
+or better, for NumPy arrays and torch tensors alike; nothing is imported that the caller has not imported.
+"""
+
+from tiewise.scoring.arithmetic import PRECISIONS
+from tiewise.scoring.functions import FUNCTIONS, LEVELS, head, logit, score
+from tiewise.scoring.quantised import Quantized, quantize
+from tiewise.scoring.rescoring import rescore
+from tiewise.scoring.searching import search
+from tiewise.scoring.waist import judged_scores, tie_groups
+
+__all__ = [
+    "FUNCTIONS",
+    "LEVELS",
+    "PRECISIONS",
+    "Quantized",
+    "head",
+    "judged_scores",
+    "logit",
+    "quantize",
+    "rescore",
+    "score",
+    "search",
+    "tie_groups",
+]

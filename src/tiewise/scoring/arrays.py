@@ -1,0 +1,305 @@
+"""Arrays of NumPy and of torch, on any device, behind one small set of operations.
+
+The first operand of a call decides the library and the device; a second one is brought there, documents block by block.
+torch is consulted only if the user has imported it: what is no tensor is never a reason to load it. Types that NumPy
+does not have (bfloat16, float8) come from ml_dtypes, which is not needed here either: an array brings its type along.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tiewise.errors import InputError, TiewiseWarning
+
+__all__ = ["Array", "Library", "Numpy", "Torch", "is_integer", "is_low", "library_of"]
+
+Array = Any  # a NumPy array or a torch tensor
+
+#: Names of floating types that hold less than float32 does, with their beginnings; torch and ml_dtypes share them.
+LOW = ("bfloat16", "float16", "float8_", "float6_", "float4_")
+INTEGERS = ("bool", "int", "uint")
+
+
+class Numpy:
+    """Arrays in main memory, and the operations that `Torch` has too."""
+
+    xp: Any = np
+    on_host = True
+    query_tile, doc_tile, block = 256, 8192, 32_768
+
+    def array(self, given: Any, what: str) -> Array:
+        """Whatever was given as an array of numbers."""
+        tensor = _tensor(given)
+        if tensor is not None:
+            return _numpy_of(tensor.detach().cpu())
+        array = np.asarray(given)
+        _check_numeric(array.dtype.name, what)
+        return array
+
+    def here(self, array: Array) -> Array:
+        """Rows brought to this library and device."""
+        return self.array(array, "vectors")
+
+    def name(self, dtype: Any) -> str:
+        """The name of a type."""
+        return str(np.dtype(dtype).name)
+
+    def dtype(self, name: str) -> Any:
+        """A type from its name."""
+        return np.dtype(name)
+
+    def cast(self, array: Array, dtype: Any) -> Array:
+        """The array in another type, rounded to nearest; what a type cannot hold becomes what the type says."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return array.astype(dtype, copy=False)
+
+    def product(self, a: Array, b: Array) -> Array:
+        """All dot products of the rows of two matrices of one type; what is no number is found by its score."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return a @ b.T
+
+    def product_into(self, room: Array, a: Array, b: Array) -> bool:
+        """Write all dot products where they belong, if that can be done without a copy."""
+        if not room.dtype == a.dtype == b.dtype:
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(a, b.T, out=room)
+        return True
+
+    def norms(self, x: Array, dtype: Any) -> Array:
+        """The Euclidean norm of each row, computed in a type."""
+        wide = self.cast(x, dtype)
+        return np.sqrt((wide * wide).sum(-1))
+
+    def fuses(self, a: str, b: str) -> bool:
+        """Whether products of these types come out in float32 without a wider copy of the operands."""
+        return False
+
+    def own_product(self, a: Array, b: Array) -> Array | None:
+        """The product as the library itself computes it in a low precision; None if it has none."""
+        return None
+
+    def multiplies(self, dtype: Any) -> bool:
+        """Whether the library multiplies matrices of a low precision as they are."""
+        return False
+
+    def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
+        """An array of zeros."""
+        return np.zeros(shape, dtype)
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> Array:
+        """An array still to be filled."""
+        return np.empty(shape, dtype)
+
+    def integers(self, values: Any) -> Array:
+        """Positions as an array of the library."""
+        return np.asarray(values, dtype=np.int64)
+
+    def largest(self, scores: Array, k: int) -> Array:
+        """The k largest values of each row, in any order."""
+        width = scores.shape[1]
+        return scores if width <= k else np.partition(scores, width - k, axis=1)[:, width - k :]
+
+    def where(self, mask: Array) -> tuple[Array, Array]:
+        """The rows and columns of what is set."""
+        flat = np.flatnonzero(mask)  # several times faster than nonzero() of a matrix
+        rows = flat // mask.shape[1]
+        return rows, flat - rows * mask.shape[1]
+
+    def joined(self, parts: Sequence[Array], axis: int = 0) -> Array:
+        """Arrays one after another."""
+        return np.concatenate(parts, axis=axis)
+
+    def host(self, array: Array) -> Any:
+        """The array in main memory, as NumPy."""
+        return array
+
+
+class Torch(Numpy):
+    """Tensors on one device."""
+
+    def __init__(self, device: Any):
+        self.xp = self.torch = sys.modules["torch"]
+        self.device = device
+        self.on_host = device.type == "cpu"
+        if not self.on_host:  # an accelerator wants larger pieces
+            self.query_tile, self.doc_tile, self.block = 1024, 65_536, 131_072
+
+    def array(self, given: Any, what: str) -> Array:
+        """Whatever was given as a tensor, where it lies."""
+        tensor = _tensor(given)
+        if tensor is None:
+            array = np.asarray(given)
+            _check_numeric(array.dtype.name, what)
+            tensor = _tensor_of(self.torch, array)
+        _check_numeric(self.name(tensor.dtype), what)
+        return tensor.detach()
+
+    def here(self, array: Array) -> Array:
+        """Rows brought to this device."""
+        return self.array(array, "vectors").to(self.device)
+
+    def name(self, dtype: Any) -> str:
+        """The name of a type."""
+        return str(dtype).removeprefix("torch.")
+
+    def dtype(self, name: str) -> Any:
+        """A type from its name."""
+        return getattr(self.torch, name)
+
+    def cast(self, array: Array, dtype: Any) -> Array:
+        """The tensor in another type."""
+        return array.to(dtype)
+
+    def product(self, a: Array, b: Array) -> Array:
+        """All dot products of the rows of two matrices; bfloat16 and float16 come out in float32 where they can."""
+        if self.multiplies(a.dtype):
+            return self.torch.mm(a, b.T, out_dtype=self.torch.float32)
+        with self._full_precision():
+            return self.torch.mm(a, b.T)
+
+    def product_into(self, room: Array, a: Array, b: Array) -> bool:
+        """Never: torch would copy."""
+        return False
+
+    def norms(self, x: Array, dtype: Any) -> Array:
+        """The Euclidean norm of each row, with no wider copy of the rows where torch knows their type."""
+        if not self.multiplies(x.dtype):
+            x = self.cast(x, dtype)
+        return self.torch.linalg.vector_norm(x, dim=-1, dtype=dtype)
+
+    def fuses(self, a: str, b: str) -> bool:
+        """Whether the device multiplies in a low precision and adds up, and answers, in float32."""
+        if self.device.type != "cuda" or a != b or a not in ("bfloat16", "float16"):
+            return False
+        return _has_wide_output(self.torch, self.device)
+
+    def own_product(self, a: Array, b: Array) -> Array | None:
+        """The product in the tensors' own type, if torch has one."""
+        return self.torch.mm(a, b.T) if a.dtype == b.dtype and self.multiplies(a.dtype) else None
+
+    def multiplies(self, dtype: Any) -> bool:
+        """Whether torch multiplies matrices of a low precision as they are."""
+        return self.name(dtype) in ("bfloat16", "float16")
+
+    def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
+        """A tensor of zeros."""
+        return self.torch.zeros(tuple(shape), dtype=dtype, device=self.device)
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> Array:
+        """A tensor still to be filled."""
+        return self.torch.empty(tuple(shape), dtype=dtype, device=self.device)
+
+    def integers(self, values: Any) -> Array:
+        """Positions as a tensor."""
+        return self.torch.as_tensor(np.asarray(values, dtype=np.int64), device=self.device)
+
+    def largest(self, scores: Array, k: int) -> Array:
+        """The k largest values of each row."""
+        return scores if scores.shape[1] <= k else self.torch.topk(scores, k, dim=1, sorted=False).values
+
+    def where(self, mask: Array) -> tuple[Array, Array]:
+        """The rows and columns of what is set."""
+        rows, columns = self.torch.nonzero(mask, as_tuple=True)
+        return rows, columns
+
+    def joined(self, parts: Sequence[Array], axis: int = 0) -> Array:
+        """Tensors one after another."""
+        return self.torch.cat(list(parts), dim=axis)
+
+    def host(self, array: Array) -> Any:
+        """The tensor in main memory, as NumPy."""
+        return _numpy_of(array.cpu())
+
+    @contextmanager
+    def _full_precision(self) -> Iterator[None]:
+        """float32 products in float32, whatever shortcut (TF32, bfloat16) the user allows elsewhere."""
+        before = self.torch.get_float32_matmul_precision()
+        if before == "highest":
+            yield
+            return
+        self.torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            self.torch.set_float32_matmul_precision(before)
+
+
+Library = Numpy
+
+
+def library_of(array: Any) -> Library:
+    """The library and the device of an array; lists and whatever else NumPy understands are NumPy's."""
+    tensor = _tensor(array)
+    return Numpy() if tensor is None else Torch(tensor.device)
+
+
+def is_low(name: str) -> bool:
+    """Whether a type holds less than float32.
+
+    >>> is_low("bfloat16"), is_low("float8_e4m3fn"), is_low("float32")
+    (True, True, False)
+    """
+    return name.startswith(LOW)
+
+
+def is_integer(name: str) -> bool:
+    """Whether a type holds whole numbers."""
+    return name.startswith(INTEGERS)
+
+
+def _tensor(given: Any) -> Any:
+    """The tensor that was given, None if it is none."""
+    torch = sys.modules.get("torch")
+    return given if torch is not None and isinstance(given, getattr(torch, "Tensor", ())) else None
+
+
+def _check_numeric(name: str, what: str) -> None:
+    if not (name in ("float32", "float64") or is_low(name) or is_integer(name)):
+        raise InputError(f"The {what} are of type {name}, in which no score can be computed. Give real numbers.")
+
+
+def _numpy_of(tensor: Any) -> Any:
+    """A tensor in main memory as a NumPy array; types that NumPy lacks come out as float32, which holds them."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    return tensor.float().numpy() if is_low(name) and name != "float16" else tensor.numpy()
+
+
+def _tensor_of(torch: Any, array: Any) -> Any:
+    """A NumPy array as a tensor, ml_dtypes' types bit for bit."""
+    name = array.dtype.name
+    if is_low(name) and name != "float16":
+        bits = array.view(np.int16 if array.dtype.itemsize == 2 else np.uint8)
+        return torch.from_numpy(np.ascontiguousarray(bits)).view(getattr(torch, name))
+    if not array.flags.writeable:  # torch warns of what it cannot write to, though nothing here writes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.from_numpy(array)
+    return torch.from_numpy(array)
+
+
+_wide: dict[Any, bool] = {}
+
+
+def _has_wide_output(torch: Any, device: Any) -> bool:
+    """Whether `torch.mm` takes `out_dtype` on a device; where it does not, that is said once."""
+    if device not in _wide:
+        one = torch.ones((16, 16), dtype=torch.bfloat16, device=device)
+        try:
+            torch.mm(one, one, out_dtype=torch.float32)
+            _wide[device] = True
+        except (TypeError, RuntimeError, NotImplementedError):
+            _wide[device] = False
+            warnings.warn(
+                f"This torch ({torch.__version__}) has no float32 output of low-precision products on {device}. "
+                "Documents are widened block by block instead, which is exact but several times slower.",
+                TiewiseWarning,
+                stacklevel=2,
+            )
+    return _wide[device]

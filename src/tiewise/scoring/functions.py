@@ -1,0 +1,215 @@
+"""`score`, `logit` and `head`: the last step of a model in high precision, at three levels.
+
+A model may run in bfloat16; only its last step, which turns logits or embeddings into scores, has to be computed in
+float32 for most ties to vanish. `score` widens the logits and then applies the activation. `logit` leaves the
+activation away: it never changes an order, and it rounds. `head` goes one step further back and computes the logits
+themselves again, from the hidden state, because a low-precision model's logits lie on a coarse grid and tie already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tiewise.errors import InputError
+from tiewise.scoring.arithmetic import check_precision
+from tiewise.scoring.arrays import Array, Library, Torch, is_integer, is_low, library_of
+from tiewise.scoring.pairs import Pairs
+from tiewise.scoring.quantised import Quantized
+from tiewise.scoring.similarities import PAIRWISE
+
+__all__ = ["ACTIVATIONS", "FUNCTIONS", "LEVELS", "head", "logit", "score"]
+
+#: What to rank a model with a last linear layer by, from the least to the most that is computed again.
+LEVELS = {
+    "score": "the activation in float32, on the model's logits",
+    "logit": "the model's logits themselves, or their difference for softmax",
+    "head": "logits computed again in float32 from the last hidden state",
+}
+
+#: The functions of logits, and all of them.
+ACTIVATIONS = ("sigmoid", "softmax")
+FUNCTIONS = (*ACTIVATIONS, *PAIRWISE)
+
+
+def score(
+    z: Any,
+    other: Any = None,
+    *,
+    fn: str,
+    positive: int = 1,
+    precision: str = "float32",
+    mask: Any = None,
+    other_mask: Any = None,
+) -> Array:
+    """Scores in high precision, from the logits of a classifier or from two sets of embeddings.
+
+    - ``"sigmoid"``: of every logit. ``"softmax"``: the probability of class `positive`, classes along the last axis.
+    - ``"dot"``, ``"cosine"``, ``"euclidean"`` (the distance with a minus sign, so that larger is better): all pairs of
+      the rows of `z` and `other`, (n, dims) and (m, dims) to (n, m). One vector may stand for one row.
+    - ``"maxsim"``: late interaction of token vectors, (n, tokens, dims) and (m, tokens, dims), with `mask` and
+      `other_mask` to say which tokens count. ``"hamming"``: equal bits, of packed uint8, of bool, or of `Quantized`.
+
+    `precision` is the type of the result; ``"native"`` reproduces the score in the operands' own low precision, for
+    comparison. Tensors give tensors on their device, anything else NumPy arrays.
+
+    >>> import numpy as np
+    >>> score(np.float16([8.0, 8.25, 12.0]), fn="sigmoid", precision="native")
+    array([0.9995, 0.9995, 1.    ], dtype=float16)
+    >>> score(np.float16([8.0, 8.25, 12.0]), fn="sigmoid").round(5)
+    array([0.99966, 0.99974, 0.99999], dtype=float32)
+    >>> score([[1.0, 3.0], [2.0, 0.0]], fn="softmax").round(3)
+    array([0.881, 0.119], dtype=float32)
+    >>> score([[1.0, 2.0]], [[3.0, 4.0], [0.5, 0.0]], fn="dot")
+    array([[11. ,  0.5]], dtype=float32)
+    """
+    if fn in ACTIVATIONS:
+        if other is not None or mask is not None or other_mask is not None:
+            raise InputError(f"fn={fn!r} is a function of logits: it takes one operand and no mask.")
+        return _activated(z, fn, positive, precision)
+    if fn not in PAIRWISE:
+        raise InputError(f"Unknown score function {fn!r}. Use one of: {', '.join(FUNCTIONS)}.")
+    if other is None:
+        raise InputError(f"fn={fn!r} scores pairs: give a second operand, such as the documents' vectors.")
+    z, one = _rows(z, fn)
+    other, another = _rows(other, fn)
+    pairs = Pairs(
+        z,
+        other,
+        fn=fn,
+        precision=precision,
+        query_mask=mask[None] if one and mask is not None else mask,
+        doc_mask=other_mask[None] if another and other_mask is not None else other_mask,
+    )
+    found = pairs.all()
+    if precision == "native":
+        found = pairs.lib.cast(found, _native_type(pairs))
+    found = found[0] if one else found
+    return found[..., 0] if another else found
+
+
+def logit(z: Any, *, fn: str = "sigmoid", positive: int = 1, precision: str = "float32") -> Array:
+    """What to rank by in the place of an activation: it gives the same order, and no ties of its own.
+
+    For ``"sigmoid"`` the logit itself. For ``"softmax"`` the log-odds of class `positive`: its logit less the logarithm
+    of the sum of the exponentials of the others, which for two classes is the difference of the two logits.
+
+    >>> import numpy as np
+    >>> logits = np.float32([17.0, 18.0, 19.0])
+    >>> score(logits, fn="sigmoid"), logit(logits)
+    (array([1., 1., 1.], dtype=float32), array([17., 18., 19.], dtype=float32))
+    >>> logit([[1.0, 3.0], [2.0, 0.0]], fn="softmax")
+    array([ 2., -2.], dtype=float32)
+    """
+    lib, array, wide, result = _logits(z, fn, precision)
+    found = wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive))
+    return lib.cast(found, result)
+
+
+def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float32") -> Array:
+    """The logits of a model's last linear layer, computed again in high precision: hidden · weightᵀ + bias.
+
+    `hidden` is what that layer was given, (n, width); `weight` has a row for each class, (classes, width), and the
+    result is (n, classes). A weight of one row, (width,), gives (n,). Equal hidden states give equal logits, to the
+    last bit. Rank by `logit` of the result, for a yes/no model by ``logit(head(...), fn="softmax")``.
+
+    >>> hidden, weight = [[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [0.5, -1.0]]
+    >>> head(hidden, weight, [0.0, 1.0])
+    array([[ 3. , -0.5],
+           [ 1. ,  0. ]], dtype=float32)
+    """
+    lib = library_of(hidden)
+    states, rows = lib.array(hidden, "hidden states"), lib.here(lib.array(weight, "weights"))
+    if states.ndim != 2 or rows.ndim not in (1, 2) or states.shape[1] != rows.shape[-1]:
+        raise InputError(
+            f"Hidden states of shape {tuple(states.shape)} do not go with weights of shape {tuple(rows.shape)}. Give "
+            "(n, width) and (classes, width)."
+        )
+    add = None if bias is None else lib.here(lib.array(bias, "biases"))
+    if add is not None and tuple(add.shape) not in ((), (1,), tuple(rows.shape[:-1])):
+        raise InputError(f"A bias of shape {tuple(add.shape)} does not go with {rows.shape[:-1]} classes.")
+    _check_finite(lib, states, "hidden states")
+    low = precision == "native" and is_low(lib.name(states.dtype)) and states.dtype == rows.dtype
+    if low and isinstance(lib, Torch) and lib.multiplies(states.dtype):  # whatever the device does, bias included
+        return lib.torch.nn.functional.linear(states, rows, None if add is None else add.to(states.dtype))
+    pairs = Pairs(rows if rows.ndim == 2 else rows[None], states, precision="float32" if low else precision)
+    found = pairs.all().T
+    if add is not None:
+        found = found + lib.cast(add, found.dtype)
+    if low:
+        found = lib.cast(found, states.dtype)
+    return found if rows.ndim == 2 else found[:, 0]
+
+
+def _activated(z: Any, fn: str, positive: int, precision: str) -> Array:
+    lib, array, wide, result = _logits(z, fn, precision)
+    if precision == "native" and isinstance(lib, Torch) and lib.multiplies(array.dtype):
+        own = lib.torch.sigmoid(array) if fn == "sigmoid" else lib.torch.softmax(array, -1)
+        return own if fn == "sigmoid" else own[..., _class(array, positive)]
+    found = wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive))
+    return lib.cast(_sigmoid(lib, found), result)  # softmax is the sigmoid of the log-odds
+
+
+def _logits(z: Any, fn: str, precision: str) -> tuple[Library, Array, Array, Any]:
+    """Logits as given and widened, and the type of the result."""
+    if fn not in ACTIVATIONS:
+        raise InputError(f"fn={fn!r} is no function of logits. Use one of: {', '.join(ACTIVATIONS)}.")
+    check_precision(precision)
+    lib = library_of(z)
+    array = lib.array(z, "logits")
+    name = lib.name(array.dtype)
+    if is_integer(name):
+        raise InputError(f"The logits are whole numbers ({name}). Give the model's floating-point logits.")
+    _check_finite(lib, array, "logits")
+    double = lib.dtype("float64")
+    wide = lib.cast(array, double if precision == "float64" or name == "float64" else lib.dtype("float32"))
+    return lib, array, wide, array.dtype if precision == "native" else lib.dtype(precision)
+
+
+def _class(array: Array, positive: int) -> int:
+    classes = array.shape[-1] if array.ndim else 0
+    if classes < 2:
+        raise InputError(
+            f"Softmax is over two classes or more; logits of shape {tuple(array.shape)} have one. Use fn='sigmoid'."
+        )
+    if isinstance(positive, bool) or not isinstance(positive, int) or not -classes <= positive < classes:
+        raise InputError(f"positive is the place of a class among {classes}, from 0 on, not {positive!r}.")
+    return positive % classes
+
+
+def _log_odds(lib: Library, wide: Array, positive: int) -> Array:
+    """The logit of a class less log Σ exp of the others."""
+    others = lib.joined([wide[..., :positive], wide[..., positive + 1 :]], -1)
+    top = lib.xp.amax(others, -1)
+    if others.shape[-1] > 1:
+        top = top + lib.xp.log(lib.xp.exp(others - top[..., None]).sum(-1))
+    return wide[..., positive] - top
+
+
+def _sigmoid(lib: Library, x: Array) -> Array:
+    """1 / (1 + exp(−x)), without overflow on either side."""
+    small = lib.xp.exp(-lib.xp.abs(x))
+    return lib.xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def _check_finite(lib: Library, array: Array, what: str) -> None:
+    wide = lib.cast(array, lib.dtype("float32" if is_low(lib.name(array.dtype)) else "float64"))
+    bad = lib.host(~lib.xp.isfinite(wide.reshape(wide.shape[0] if wide.ndim else 1, -1)).all(1)).nonzero()[0]
+    if len(bad):
+        raise InputError(f"Row {int(bad[0])} of the {what} holds NaN or infinity ({len(bad)} such rows).")
+
+
+def _rows(given: Any, fn: str) -> tuple[Any, bool]:
+    """Rows from an operand, and whether it was a single one."""
+    if isinstance(given, Quantized):
+        return given, False
+    array = library_of(given).array(given, "vectors")
+    single = array.ndim == (2 if fn == "maxsim" else 1)
+    return (array[None] if single else array), single
+
+
+def _native_type(pairs: Pairs) -> Any:
+    """The type of scores in native precision."""
+    ours = pairs.arithmetic
+    if ours.exact:
+        return pairs.lib.dtype("int32" if pairs.lib.name(ours.held) == "float32" else "int64")
+    return ours.held if ours.native is None else ours.native

@@ -1,0 +1,156 @@
+"""All pairs of queries and documents, scored in tiles of one fixed shape.
+
+A matrix product is not one function: BLAS and cuBLAS choose a kernel by the shape of the operands, and kernels add up
+in different orders, so the last bits of a dot product may depend on how many others are computed beside it. Then a
+score would change with the size of a block, and a document would no longer tie with its own copy. So every product here
+has one shape, whatever was asked for: queries and documents come in tiles, and what is missing from a tile is filled
+with zeros. A score then depends on its two vectors alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NoReturn
+
+from tiewise.errors import InputError, TiewiseWarning
+from tiewise.scoring.arithmetic import Arithmetic
+from tiewise.scoring.arrays import Array
+from tiewise.scoring.operands import Operand, operands
+from tiewise.scoring.similarities import PAIRWISE, Tile, check_pairwise
+
+__all__ = ["Pairs"]
+
+#: The fewest queries in a tile: for fewer, libraries switch to kernels for narrow matrices.
+LEAST_TILE = 16
+
+
+class Pairs:
+    """Scores of queries against documents, for any rows of either."""
+
+    def __init__(
+        self,
+        queries: Any,
+        docs: Any,
+        *,
+        fn: str = "dot",
+        precision: str = "float32",
+        query_mask: Any = None,
+        doc_mask: Any = None,
+        at_once: int | None = None,
+    ):
+        """`at_once` is how many queries will be scored together, if it is not all of them."""
+        check_pairwise(fn)
+        self.lib, self.queries, self.docs = operands(queries, docs, fn, query_mask, doc_mask)
+        self.arithmetic = Arithmetic(self.lib, precision, fn, self.queries, self.docs)
+        self.similarity = PAIRWISE[fn](self.lib, self.arithmetic, self.queries, self.docs)
+        self.query_tile = self._query_tile(at_once or self.queries.n)
+        self.doc_tile = max(self.lib.doc_tile // self.docs.tokens, 1)
+        self._room: Array | None = None
+        self._zero: dict[tuple[str, int], Array] | None = {} if fn == "cosine" else None
+
+    def _query_tile(self, queries: int) -> int:
+        """As many queries as make even tiles: it depends on their number, never on blocks or on the documents."""
+        most = max(self.lib.query_tile // self.queries.tokens, 1)
+        tiles = max(-(-queries // most), 1)
+        least = -(-LEAST_TILE // self.queries.tokens)
+        return -(-max(-(-queries // tiles), 1) // least) * least
+
+    def left(self, rows: Any) -> list[Tile]:
+        """Tiles of some queries (a slice, or positions), ready to be scored against documents."""
+        spans = _spans(rows, self.queries.n, self.query_tile)
+        return [self._tile(self.queries, span, self.query_tile, "queries") for span in spans]
+
+    def scores(self, left: list[Tile], rows: Any, *, again: bool = False) -> Array:
+        """The scores of queries made ready against some documents (a slice, or positions), (queries, documents).
+
+        With `again` they are written over the scores of the last call that said so, which spares fresh memory.
+        """
+        spans = _spans(rows, self.docs.n, self.doc_tile)
+        shape = len(left) * self.query_tile, len(spans) * self.doc_tile
+        fits = again and self._room is not None and tuple(self._room.shape) == shape
+        room = self._room if fits else self.lib.empty(shape, self.arithmetic.held)
+        assert room is not None
+        if again:
+            self._room = room
+        for j, span in enumerate(spans):
+            right = self._tile(self.docs, span, self.doc_tile, "documents")
+            for i, mine in enumerate(left):
+                across, down = slice(j * self.doc_tile, (j + 1) * self.doc_tile), i * self.query_tile
+                self.similarity.combine_into(room[down : down + self.query_tile, across], mine, right)
+        return room[: sum(tile.rows for tile in left), : sum(map(_length, spans))]
+
+    def checked(self, left: list[Tile], rows: Any, query_rows: Any, *, again: bool = False) -> Array:
+        """The same scores, all of them numbers; if they are not, an error that names the row to blame."""
+        found = self.scores(left, rows, again=again)
+        if not bool(self.lib.xp.isfinite(found).all()):
+            self._blame(found, rows, query_rows)
+        return found
+
+    def near(self, scores: Array) -> Array:
+        """Scores as NumPy if they lie in main memory; those on a device stay there."""
+        return self.lib.host(scores) if self.lib.on_host else scores
+
+    def all(self) -> Array:
+        """The scores of all queries against all documents."""
+        queries = slice(0, self.queries.n)
+        found = self.checked(self.left(queries), slice(0, self.docs.n), queries)
+        self.warn()
+        return self.lib.joined([found])  # a copy of its own size, without what fills up the tiles
+
+    def warn(self) -> None:
+        """Say how many vectors were zero, so that their cosine was taken as 0."""
+        counts: dict[str, int] = {}
+        for (side, _), count in (self._zero or {}).items():
+            counts[side] = counts.get(side, 0) + int(count)
+        said = [f"{count:,} of the {side}" for side, count in counts.items() if count]
+        if said:
+            warnings.warn(
+                f"Zero vectors have no direction: {' and '.join(said)}. Their cosine is taken as 0.",
+                TiewiseWarning,
+                stacklevel=4,
+            )
+
+    def _tile(self, operand: Operand, rows: Any, size: int, side: str) -> Tile:
+        count = _length(rows)
+        mask = None if operand.mask is None else self._padded(operand.mask[rows], size)
+        vectors, beside = self.similarity.prepared(self._padded(operand.take(rows), size), mask)
+        if self._zero is not None and (side == "queries" or isinstance(rows, slice)):  # else looked up once more
+            assert beside is not None
+            first = rows.start if isinstance(rows, slice) else int(rows[0])
+            self._zero[side, first] = (beside[:count] == 0).sum()
+        return Tile(vectors, beside, count)
+
+    def _padded(self, x: Array, size: int) -> Array:
+        if len(x) == size:
+            return x
+        whole = self.lib.zeros((size, *x.shape[1:]), x.dtype)
+        whole[: len(x)] = x
+        return whole
+
+    def _blame(self, found: Array, rows: Any, query_rows: Any) -> NoReturn:
+        for operand, mine, what in ((self.queries, query_rows, "queries"), (self.docs, rows, "documents")):
+            x = self.lib.cast(operand.take(mine), self.lib.dtype("float64"))
+            bad = self.lib.host(~self.lib.xp.isfinite(x.reshape(len(x), -1)).all(1)).nonzero()[0]
+            if len(bad):
+                row = mine.start + bad[0] if isinstance(mine, slice) else mine[bad[0]]
+                raise InputError(
+                    f"Row {int(row)} of the {what} holds NaN or infinity ({len(bad)} such rows in this block). "
+                    "It has no score: leave it out or mend it."
+                )
+        rows_, _ = self.lib.host(~self.lib.xp.isfinite(found)).nonzero()
+        raise InputError(
+            f"{len(rows_):,} scores are too large for their type. Use precision='float32' or 'float64', or scale the "
+            "vectors."
+        )
+
+
+def _spans(rows: Any, n: int, size: int) -> list[Any]:
+    """Rows cut into pieces of a size."""
+    if isinstance(rows, slice):
+        low, high = rows.start, min(rows.stop, n)
+        return [slice(at, min(at + size, high)) for at in range(low, high, size)]
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def _length(rows: Any) -> int:
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)

@@ -1,0 +1,314 @@
+"""Score functions: NumPy against torch, every precision against float64, native precision against torch's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tiewise import scoring
+from tiewise.errors import InputError, TiewiseWarning
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+LOW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
+TYPES = {**LOW, "float32": np.float32, "float64": np.float64}
+
+
+def drawn(*shape: int, seed: int = 0, scale: float = 1.0):
+    return np.random.default_rng(seed).normal(size=shape) * scale
+
+
+def reference(q, d, fn: str):
+    q, d = np.asarray(q, dtype=np.float64), np.asarray(d, dtype=np.float64)
+    if fn == "euclidean":
+        return -np.sqrt(((q[:, None] - d[None]) ** 2).sum(-1))
+    product = q @ d.T
+    return product if fn == "dot" else product / np.linalg.norm(q, axis=1)[:, None] / np.linalg.norm(d, axis=1)
+
+
+def tensor(array, dtype: str):
+    torch = pytest.importorskip("torch")
+    return torch.from_numpy(np.asarray(array, dtype=np.float64)).to(getattr(torch, dtype))
+
+
+# -- products ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_products_are_those_of_float64(dtype, fn):
+    q, d = drawn(5, 40, seed=1).astype(TYPES[dtype]), drawn(300, 40, seed=2).astype(TYPES[dtype])
+    truth = reference(q, d, fn)
+    single, double = (scoring.score(q, d, fn=fn, precision=precision) for precision in ("float32", "float64"))
+    assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(single, truth, rtol=2e-6, atol=2e-5)
+    np.testing.assert_allclose(double, truth, rtol=1e-13, atol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64", "native"])
+@pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_torch_gives_what_numpy_gives(dtype, fn, precision):
+    q, d = drawn(5, 40, seed=1).astype(TYPES[dtype]), drawn(300, 40, seed=2).astype(TYPES[dtype])
+    ours = scoring.score(q, d, fn=fn, precision=precision)
+    theirs = scoring.score(tensor(q, dtype), tensor(d, dtype), fn=fn, precision=precision)
+    assert str(theirs.dtype) == f"torch.{ours.dtype.name}"
+    ours, theirs = ours.astype(np.float64), theirs.double().numpy()
+    if precision == "native" and dtype in LOW:  # a sum in another order may fall on the other side of a rounding
+        assert (ours != theirs).mean() < 0.02
+        coarse = {"bfloat16": 2**-7, "float16": 2**-9, "float8_e4m3fn": 2**-2}[dtype]
+        np.testing.assert_allclose(ours, theirs, rtol=coarse, atol=coarse)
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=3e-7 if ours.max() < 2 else 1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_native_products_are_those_of_torch(dtype):
+    torch = pytest.importorskip("torch")
+    q, d = tensor(drawn(16, 64, seed=1), dtype), tensor(drawn(400, 64, seed=2), dtype)
+    assert (scoring.score(q, d, fn="dot", precision="native") != q @ d.T).double().mean() < 0.01
+    unit = torch.nn.functional.normalize
+    assert (scoring.score(q, d, fn="cosine", precision="native") != unit(q) @ unit(d).T).double().mean() < 0.01
+    assert len(torch.unique(scoring.score(q, d, fn="dot"))) > len(torch.unique(q @ d.T))
+
+
+def test_one_vector_stands_for_one_row():
+    q, d = drawn(6), drawn(4, 6, seed=1)
+    assert scoring.score(q, d, fn="dot").shape == (4,)
+    assert scoring.score(d, q, fn="dot").shape == (4,)
+    assert scoring.score(q, q, fn="cosine").shape == ()
+    np.testing.assert_array_equal(scoring.score(q, d, fn="dot"), scoring.score(q[None], d, fn="dot")[0])
+
+
+def test_near_vectors_have_a_distance():
+    """Taken from squares in float32 it would drown in rounding."""
+    base = drawn(64, seed=3) * 10
+    moved = base + 1e-4 * np.eye(64)[0]
+    found = scoring.score(base[None].astype(np.float32), moved[None].astype(np.float32), fn="euclidean")
+    truth = reference(base[None].astype(np.float32), moved[None].astype(np.float32), "euclidean")
+    np.testing.assert_allclose(found, truth, rtol=1e-4)
+
+
+def test_zero_vectors_have_a_cosine_of_zero_and_are_counted_once():
+    d = drawn(40_000, 3)
+    d[[1, 9, 35_000]] = 0
+    with pytest.warns(TiewiseWarning, match="3 of the documents") as said:
+        found = scoring.score(drawn(2, 3), d, fn="cosine")
+    assert len(said) == 1 and not found[:, [1, 9, 35_000]].any() and np.isfinite(found).all()
+    with pytest.warns(TiewiseWarning, match="1 of the queries"):
+        scoring.search(np.zeros((1, 3)), drawn(4, 3), 2, fn="cosine")
+    with pytest.warns(TiewiseWarning, match="3 of the documents"):
+        scoring.tie_groups(drawn(2, 3), d, {"0": {"1": 1}, "1": {"9": 1}}, fn="cosine", block=1)
+
+
+# -- late interaction and bits ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_maxsim_is_its_definition(kind):
+    q, d = drawn(3, 5, 8, seed=1).astype(np.float32), drawn(30, 7, 8, seed=2).astype(np.float32)
+    mask, other = np.random.default_rng(3).random((3, 5)) < 0.6, np.random.default_rng(4).random((30, 7)) < 0.5
+    mask[:, 0] = other[:, 0] = True
+    truth = [
+        [sum(max(float(a @ b) for b in d[j][other[j]]) for a in q[i][mask[i]]) for j in range(30)] for i in range(3)
+    ]
+    q[~mask], d[~other] = 1e30, -1e30  # what is masked does not matter
+    operands = [q, d, mask, other]
+    if kind == "torch":
+        torch = pytest.importorskip("torch")
+        operands = [torch.from_numpy(one) for one in operands]
+    found = scoring.score(operands[0], operands[1], fn="maxsim", mask=operands[2], other_mask=operands[3])
+    np.testing.assert_allclose(np.asarray(found), truth, rtol=1e-5)
+    run = scoring.search(*operands[:2], 4, fn="maxsim", query_mask=operands[2], doc_mask=operands[3], block=1)
+    assert len(run) == 12 and run.score[0] == np.asarray(found)[0].max()
+    single = scoring.score(operands[0][0], operands[1], fn="maxsim", mask=operands[2][0], other_mask=operands[3])
+    np.testing.assert_array_equal(np.asarray(single), np.asarray(found)[0])
+
+
+@pytest.mark.parametrize("dims", [8, 13, 64, 250])
+def test_hamming_counts_equal_bits(dims):
+    bits, others = drawn(4, dims) > 0, drawn(50, dims, seed=1) > 0
+    truth = (bits[:, None] == others[None]).sum(-1)
+    assert (scoring.score(bits, others, fn="hamming") == truth).all()
+    packed = scoring.score(np.packbits(bits, axis=1), np.packbits(others, axis=1), fn="hamming", precision="native")
+    assert packed.dtype == np.int32 and (packed == truth + (-dims) % 8).all()  # bits that fill up the last byte agree
+    torch = pytest.importorskip("torch")
+    theirs = scoring.score(torch.from_numpy(bits), torch.from_numpy(others), fn="hamming")
+    assert (theirs.numpy() == truth).all()
+    theirs = scoring.score(*(torch.from_numpy(np.packbits(one, axis=1)) for one in (bits, others)), fn="hamming")
+    assert (theirs.numpy() == packed).all()
+
+
+def test_products_of_bytes_are_exact():
+    chance = np.random.default_rng(0)
+    for dims in (10, 1024, 4096):
+        q, d = (chance.integers(-128, 128, (n, dims), dtype=np.int8) for n in (3, 40))
+        q[0], d[0] = -128, -128
+        truth = q.astype(np.int64) @ d.astype(np.int64).T
+        for precision in ("float32", "native"):
+            assert (scoring.score(q, d, fn="dot", precision=precision) == truth).all()
+
+
+# -- activations ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_activations_are_those_of_float64(dtype):
+    z = drawn(400, 3, scale=5).astype(TYPES[dtype])
+    wide = z.astype(np.float64)
+    exponents = np.exp(wide - wide.max(-1, keepdims=True))
+    for positive in (0, 1, 2, -1):
+        truth = exponents[:, positive] / exponents.sum(-1)
+        np.testing.assert_allclose(scoring.score(z, fn="softmax", positive=positive), truth, rtol=2e-6)
+        double = scoring.score(z, fn="softmax", positive=positive, precision="float64")
+        np.testing.assert_allclose(double, truth, rtol=1e-13)
+        odds = scoring.logit(z, fn="softmax", positive=positive, precision="float64")
+        np.testing.assert_allclose(odds, np.log(truth) - np.log1p(-truth), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(scoring.score(z, fn="sigmoid"), 1 / (1 + np.exp(-wide)), rtol=1e-6)
+    np.testing.assert_array_equal(scoring.logit(z), z.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_activations_of_torch(dtype):
+    torch = pytest.importorskip("torch")
+    z = drawn(2000, 2, scale=5).astype(TYPES[dtype])
+    theirs = tensor(z, dtype)
+    for fn, own in (("sigmoid", torch.sigmoid(theirs)), ("softmax", torch.softmax(theirs, -1)[:, 1])):
+        native = scoring.score(theirs, fn=fn, precision="native")
+        assert native.dtype == own.dtype
+        if dtype in LOW:
+            assert torch.equal(native, own)
+            assert (
+                scoring.score(z, fn=fn, precision="native").astype(np.float64) != own.double().numpy()
+            ).mean() < 0.01
+        ours, wide = scoring.score(z, fn=fn), scoring.score(theirs, fn=fn).numpy()
+        np.testing.assert_allclose(ours, wide, rtol=4e-7)
+
+
+def test_no_activation_before_ranking():
+    """Two hundred distinct logits: what each step leaves of them."""
+    z = np.linspace(4, 9, 200).astype(ml_dtypes.bfloat16)
+    kept = len(np.unique(z.astype(np.float32)))
+    assert len(np.unique(scoring.score(z, fn="sigmoid", precision="native").astype(np.float32))) < 10
+    assert len(np.unique(scoring.score(z, fn="sigmoid"))) == len(np.unique(scoring.logit(z))) == kept
+    high = np.linspace(15, 30, 200, dtype=np.float32)
+    assert len(np.unique(scoring.score(high, fn="sigmoid"))) < 10
+    assert len(np.unique(scoring.score(high, fn="sigmoid", precision="float64"))) == 200
+    assert len(np.unique(scoring.logit(high))) == 200
+    two = np.stack([-high, high], -1)
+    assert (
+        len(np.unique(scoring.score(two, fn="softmax"))) == 1
+        and len(np.unique(scoring.logit(two, fn="softmax"))) == 200
+    )
+
+
+# -- the last layer ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_head(dtype):
+    hidden, weight, bias = (x.astype(TYPES[dtype]) for x in (drawn(700, 96), drawn(2, 96, seed=1), drawn(2, seed=2)))
+    truth = hidden.astype(np.float64) @ weight.astype(np.float64).T + bias.astype(np.float64)
+    for operands in ((hidden, weight, bias), tuple(tensor(x, dtype) for x in (hidden, weight, bias))):
+        np.testing.assert_allclose(np.asarray(scoring.head(*operands)), truth, rtol=1e-5, atol=2e-5)
+        np.testing.assert_allclose(
+            np.asarray(scoring.head(*operands, precision="float64")), truth, rtol=1e-12, atol=1e-12
+        )
+    torch = pytest.importorskip("torch")
+    own = torch.nn.functional.linear(*(tensor(x, dtype) for x in (hidden, weight, bias)))
+    native = scoring.head(hidden, weight, bias, precision="native")
+    assert native.dtype == TYPES[dtype]
+    if dtype in LOW:
+        assert (native.astype(np.float64) != own.double().numpy()).mean() < 0.01
+        assert len(np.unique(scoring.head(hidden, weight, bias))) > len(np.unique(native.astype(np.float32)))
+    one = scoring.head(hidden, weight[0], bias[0])
+    np.testing.assert_array_equal(one, scoring.head(hidden, weight, bias)[:, 0])
+
+
+def test_equal_hidden_states_have_equal_logits():
+    """Wherever they stand, and however many there are."""
+    hidden, weight = drawn(1, 300).astype(np.float32), drawn(2, 300, seed=1).astype(np.float32)
+    alone = scoring.head(hidden, weight)
+    many = drawn(20_000, 300, seed=2).astype(np.float32)
+    places = [0, 1, 6, 777, 8191, 8192, 19_999]
+    many[places] = hidden
+    assert (scoring.head(many, weight)[places] == alone).all()
+
+
+# -- what may be wrong ------------------------------------------------------------------------------------------
+
+
+def test_errors_of_functions():
+    z, v = drawn(4, 2), drawn(4, 3)
+    bad = z.copy()
+    bad[2, 0] = np.nan
+    for call, match in [
+        (lambda: scoring.score(z, fn="cos"), "Unknown score function 'cos'. Use one of: sigmoid"),
+        (lambda: scoring.score(z, fn="sigmoid", precision="float12"), "Unknown precision"),
+        (lambda: scoring.score(bad, fn="sigmoid"), "Row 2 of the logits holds NaN"),
+        (lambda: scoring.score(z, v, fn="sigmoid"), "takes one operand"),
+        (lambda: scoring.score(z, fn="dot"), "give a second operand"),
+        (lambda: scoring.score(z[:, :1], fn="softmax"), "two classes or more"),
+        (lambda: scoring.score(z, fn="softmax", positive=2), "positive is the place"),
+        (lambda: scoring.score(z.astype(complex), fn="sigmoid"), "complex128"),
+        (lambda: scoring.score(np.array(["a"]), fn="sigmoid"), "no score can be computed"),
+        (lambda: scoring.score(np.arange(3), fn="sigmoid"), "whole numbers"),
+        (lambda: scoring.logit(z, fn="dot"), "no function of logits"),
+        (lambda: scoring.score(z, v, fn="dot"), "2 dimensions and documents 3"),
+        (lambda: scoring.search(z, v, 1, fn="maxsim"), "takes .rows, tokens, dimensions"),
+        (lambda: scoring.score(z, z, fn="dot", mask=z), "Masks are for"),
+        (lambda: scoring.score(z, z, fn="hamming"), "compares bits"),
+        (lambda: scoring.score(z, z[None, None], fn="dot"), "have shape"),
+        (lambda: scoring.score(z, np.where(z == z[3, 0], np.inf, z), fn="dot"), "Row 3 of the documents"),
+        (lambda: scoring.score(bad, z, fn="cosine"), "Row 2 of the queries"),
+        (
+            lambda: scoring.score(np.float16([[300.0]]), np.float16([[300.0]]), fn="dot", precision="native"),
+            "too large",
+        ),
+        (lambda: scoring.head(z, v), "do not go with"),
+        (lambda: scoring.head(z, z, np.zeros(3)), "bias of shape"),
+        (lambda: scoring.head(bad, z), "Row 2 of the hidden states"),
+        (lambda: scoring.score(v[None], v[None], fn="maxsim", mask=np.zeros((1, 4))), "no token that counts"),
+        (lambda: scoring.score(v[None], v[None], fn="maxsim", mask=np.zeros((1, 5))), "mask of the queries has shape"),
+    ]:
+        with pytest.raises(InputError, match=match):
+            call()
+
+
+def test_torch_is_never_imported_for_numpy():
+    code = (
+        "import sys, numpy as np; from tiewise import scoring; scoring.score(np.ones(3), fn='sigmoid'); "
+        "scoring.tie_groups(np.ones((1, 2)), np.ones((3, 2)), {'0': {'1': 1}}); "
+        "scoring.search(np.ones((1, 2)), scoring.quantize(np.ones((3, 2))), 1); "
+        "print(*({'torch', 'ml_dtypes', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not done.stdout.split()
+
+
+def test_a_users_shortcut_for_float32_products_is_not_taken():
+    torch = pytest.importorskip("torch")
+    q, d = tensor(drawn(16, 64), "float32"), tensor(drawn(100, 64, seed=1), "float32")
+    truth, before = scoring.score(q, d, fn="dot"), torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        assert torch.equal(scoring.score(q, d, fn="dot"), truth)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_operands_of_different_kinds():
+    """The first decides: what comes out, and where it is computed."""
+    torch = pytest.importorskip("torch")
+    q, d = drawn(3, 16).astype(ml_dtypes.bfloat16), drawn(9, 16, seed=1).astype(ml_dtypes.bfloat16)
+    truth = scoring.score(q, d, fn="dot")
+    tensors = tensor(q, "bfloat16"), tensor(d, "bfloat16")
+    mixed = scoring.score(tensors[0], d, fn="dot")
+    assert isinstance(mixed, torch.Tensor)
+    np.testing.assert_allclose(mixed.numpy(), truth, rtol=1e-6)
+    np.testing.assert_allclose(scoring.score(q, tensors[1], fn="dot"), truth, rtol=1e-6)
+    grad = tensors[0].float().requires_grad_()
+    np.testing.assert_allclose(scoring.score(grad, tensors[1], fn="dot").numpy(), truth, rtol=1e-6)

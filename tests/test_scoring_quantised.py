@@ -1,0 +1,164 @@
+"""Quantised vectors: there and back, exact scores of codes, search among them, and rescoring of what was found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tiewise as tw
+from tiewise import scoring
+from tiewise.errors import InputError
+from tiewise.ties import tie_groups as from_run
+
+KINDS = ("int8", "int4", "binary")
+CHANCE = np.random.default_rng(5)
+DOCS, QUERIES = CHANCE.normal(size=(600, 37)).astype(np.float32), CHANCE.normal(size=(5, 37)).astype(np.float32)
+
+
+def as_kind(array, library: str):
+    return array if library == "numpy" else pytest.importorskip("torch").from_numpy(array)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("to", KINDS)
+def test_there_and_back(to, library):
+    coded = scoring.quantize(as_kind(DOCS, library), to)
+    back = np.asarray(coded.decode())
+    assert coded.shape == back.shape == DOCS.shape and len(coded) == 600 and back.dtype == np.float32
+    assert coded.nbytes == 600 * {"int8": 37, "int4": 19, "binary": 5}[to]
+    if to == "binary":
+        np.testing.assert_array_equal(back, np.where(DOCS > 0, 1, -1))
+        np.testing.assert_array_equal(np.asarray(coded.codes), np.packbits(DOCS > 0, axis=1))
+    else:
+        step = (DOCS.max(0) - DOCS.min(0)) / (255 if to == "int8" else 15)
+        assert (np.abs(back - DOCS) <= step / 2 * (1 + 1e-4)).all()
+    np.testing.assert_array_equal(np.asarray(coded.decode([3, 1])), back[[3, 1]])
+    np.testing.assert_array_equal(np.asarray(coded.codes), np.asarray(scoring.quantize(DOCS, to).codes))
+
+
+def test_calibration():
+    docs = scoring.quantize(DOCS, "int8")
+    ends = np.stack([DOCS.min(0), DOCS.max(0)])
+    for calibration in (docs, DOCS, ends):
+        np.testing.assert_array_equal(
+            scoring.quantize(QUERIES, "int8", calibration=calibration).codes,
+            scoring.quantize(np.concatenate([QUERIES, ends]).clip(*ends), "int8").codes[:5],
+        )
+    wide = scoring.quantize(10 * ends, "int8", calibration=docs)
+    assert set(np.unique(wide.codes)) <= {-128, 127}
+    constant = scoring.quantize(np.full((3, 2), 7.5), "int4")
+    assert (constant.decode() == 7.5).all()
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("to", KINDS)
+def test_codes_are_scored_exactly_and_tie(to, library):
+    docs = scoring.quantize(as_kind(DOCS, library), to)
+    queries = scoring.quantize(as_kind(QUERIES, library), to, calibration=None if to == "binary" else docs)
+    truth = np.asarray(queries.values()).astype(np.int64) @ np.asarray(docs.values()).astype(np.int64).T
+    found = scoring.score(queries, docs, fn="dot", precision="native")
+    assert str(found.dtype).endswith("int32")
+    np.testing.assert_array_equal(np.asarray(found), truth)
+    if to == "binary":
+        np.testing.assert_array_equal(np.asarray(scoring.score(queries, docs, fn="hamming")), (37 + truth) // 2)
+    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in range(0, 600, 50)} for i in range(5)})
+    run = tw.Run.from_columns(np.repeat(np.arange(5), 600), np.tile(np.arange(600), 5), truth.ravel().astype(float))
+    ours, theirs = scoring.tie_groups(queries, docs, qrels), from_run(qrels, run)
+    for name in ("score", "start", "size", "floor", "floor_size"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    assert to == "int8" or (ours.size > 1).any()
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_float_queries_against_codes(to):
+    docs = scoring.quantize(DOCS, to)
+    found = scoring.score(QUERIES, docs, fn="dot")
+    truth = QUERIES.astype(np.float64) @ docs.decode().astype(np.float64).T
+    np.testing.assert_allclose(found, truth, rtol=1e-5, atol=1e-4)
+    cosine = truth / np.linalg.norm(QUERIES, axis=1)[:, None] / np.linalg.norm(docs.decode(), axis=1)
+    np.testing.assert_allclose(scoring.score(QUERIES, docs, fn="cosine"), cosine, atol=1e-6)
+    found = scoring.search(QUERIES, docs, 10, block=1)
+    assert len(found) == 50 and found.score[0] == scoring.score(QUERIES, docs, fn="dot")[0].max()
+
+
+def ranked(run: tw.Run, query: str) -> list[str]:
+    return list(run.to_dict()[query])
+
+
+def test_rescoring_finds_the_order_of_the_original_vectors():
+    codes, queries = scoring.quantize(DOCS, "binary"), scoring.quantize(QUERIES, "binary")
+    run = scoring.search(queries, codes, 50, fn="hamming")
+    assert run.tied_rows > 100
+    original = scoring.score(QUERIES, DOCS, fn="dot")
+    again = scoring.rescore(run, QUERIES, DOCS)
+    for place, (query, docs) in enumerate(again.to_dict().items()):
+        assert docs.keys() == run.to_dict()[query].keys()
+        assert (
+            docs == {doc: original[place, int(doc)] for doc in docs}
+            and list(docs.values()) == sorted(docs.values())[::-1]
+        )
+    coded = scoring.rescore(run, QUERIES, codes)
+    assert coded.tied_rows == 0
+    np.testing.assert_allclose(
+        sorted(coded.to_dict()["3"].values()),
+        sorted(scoring.score(QUERIES, codes, fn="dot")[3, [int(doc) for doc in run.to_dict()["3"]]]),
+        rtol=1e-5,
+    )
+
+
+RUN = {"q": {"a": 9.0, "b": 7.0, "c": 7.0, "d": 7.0, "e": 1e-9, "f": 1e-9, "g": -5.0, "h": -6.0}}
+VECTORS = np.array([[0.1], [0.5], [0.5], [0.9], [2.0], [3.0], [4.0], [5.0]])
+IDS = {"query_ids": ["q"], "doc_ids": list("abcdefgh"), "precision": "float64"}
+
+
+def test_rescoring_to_a_depth():
+    """A group in which the depth ends is taken whole; what follows keeps its order and its ties."""
+    found = scoring.rescore(RUN, [[-1.0]], VECTORS, depth=2, **IDS).to_dict()["q"]
+    assert list(found.items()) == [
+        ("a", -0.1), ("b", -0.5), ("c", -0.5), ("d", -0.9), ("e", -2.0), ("f", -2.0), ("g", -3.0), ("h", -4.0)
+    ]  # fmt: skip
+    deep = scoring.rescore(RUN, [[-1.0]], VECTORS, depth=99, **IDS).to_dict()["q"]
+    assert deep == {name: -float(x[0]) for name, x in zip("abcdefgh", VECTORS, strict=True)}
+    assert deep == scoring.rescore(RUN, [[-1.0]], VECTORS, **IDS).to_dict()["q"]
+
+
+def test_rescoring_only_what_ties():
+    found = scoring.rescore(RUN, [[1.0]], VECTORS, only="tied", **IDS).to_dict()["q"]
+    assert list(found.items()) == [
+        ("a", 8.0), ("d", 7.0), ("b", 6.0), ("c", 6.0), ("f", 5.0), ("e", 4.0), ("g", 3.0), ("h", 2.0)
+    ]  # fmt: skip
+    some = scoring.rescore(RUN, [[1.0]], VECTORS, only="tied", depth=3, **IDS).to_dict()["q"]
+    assert list(some)[:4] == ["a", "d", "b", "c"] and some["e"] == some["f"]
+    untied = scoring.rescore({"q": {"a": 2.0, "h": 1.0}}, [[1.0]], VECTORS, only="tied", **IDS)
+    assert ranked(untied, "q") == ["a", "h"]
+    assert scoring.rescore({"q": {}}, [[1.0]], VECTORS, **IDS).to_dict() == {"q": {}}
+
+
+def test_errors_of_quantised_vectors():
+    docs, binary = scoring.quantize(DOCS), scoring.quantize(DOCS, "binary")
+    bad = DOCS.copy()
+    bad[4, 0] = np.nan
+    for call, match in [
+        (lambda: scoring.quantize(DOCS, "int3"), "cannot be quantised to 'int3'"),
+        (lambda: scoring.quantize(DOCS[0]), "Give a matrix"),
+        (lambda: scoring.quantize(bad), "Row 4 of the vectors holds NaN"),
+        (lambda: scoring.quantize(docs.codes), "whole numbers"),
+        (lambda: scoring.quantize(DOCS, "binary", calibration=DOCS), "take no calibration"),
+        (lambda: scoring.quantize(DOCS, "int8", calibration=binary), "calibration is binary"),
+        (lambda: scoring.quantize(DOCS, "int8", calibration=DOCS[:, :3]), "calibration vectors have shape"),
+        (lambda: scoring.score(scoring.quantize(QUERIES), docs, fn="dot"), "different scales"),
+        (lambda: scoring.score(binary, docs, fn="dot"), "different scales"),
+        (lambda: scoring.score(QUERIES, docs, fn="hamming"), "compares bits"),
+        (lambda: scoring.score(docs, docs, fn="hamming"), "compares bits"),
+        (lambda: scoring.score(QUERIES[:, None], docs, fn="maxsim"), "no quantised vectors"),
+        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=0, **IDS), "depth is"),
+        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, only="ties", **IDS), "only is 'tied'"),
+        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS), "queries of the run have no vector: 'q'"),
+        (
+            lambda: scoring.rescore(RUN, [[1.0]], VECTORS[:7], query_ids=["q"], doc_ids=list("abcdefg")),
+            "no vector: 'h'",
+        ),
+    ]:
+        with pytest.raises(InputError, match=match):
+            call()
+    assert "int8" in repr(docs)

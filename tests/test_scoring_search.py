@@ -1,0 +1,288 @@
+"""Search and tie groups straight from embeddings: against brute force, in blocks and shards of every size."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiewise as tw
+from tiewise import scoring
+from tiewise.errors import InputError, TiewiseWarning
+from tiewise.scoring import arrays, counting
+from tiewise.ties import TieGroups
+from tiewise.ties import tie_groups as from_run
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+ORDERS = ("docid-desc", "docid-asc", "given")
+QUERIES, DOCS, DIMS = 21, 20_000, 24
+
+
+@pytest.fixture(scope="module")
+def collection():
+    """Vectors in bfloat16 with copies among them, ids in no order, and sparse judgments."""
+    chance = np.random.default_rng(7)
+    queries, docs = (chance.normal(size=(n, DIMS)).astype(ml_dtypes.bfloat16) for n in (QUERIES, DOCS))
+    docs[15_000:15_300] = docs[:300]
+    query_ids, doc_ids = [f"q{i}" for i in range(QUERIES)], [f"d{i * 7919 % DOCS}" for i in range(DOCS)]
+    judged = {"nobody": {"d3": 1}}
+    for query in query_ids[::2]:
+        some = chance.choice(400, chance.integers(1, 40), replace=False)
+        judged[query] = {doc_ids[j]: int(chance.integers(0, 3)) for j in some}
+    judged["q0"]["elsewhere"] = 1
+    return queries, docs, {"query_ids": query_ids, "doc_ids": doc_ids}, tw.Qrels.from_dict(judged)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles and blocks of a few rows, so that little data has many of them."""
+    for name, value in {"query_tile": 4, "doc_tile": 8, "block": 16}.items():
+        monkeypatch.setattr(arrays.Numpy, name, value)
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """Tensors of the main memory treated like those of another device."""
+    pytest.importorskip("torch")
+    started = arrays.Torch.__init__
+
+    def start(self, device):
+        started(self, device)
+        self.on_host = False
+
+    monkeypatch.setattr(arrays.Torch, "__init__", start)
+
+
+def full_run(scores, ids) -> tw.Run:
+    queries, docs = np.repeat(ids["query_ids"], len(ids["doc_ids"])), np.tile(ids["doc_ids"], len(ids["query_ids"]))
+    return tw.Run.from_columns(queries, docs, np.asarray(scores, dtype=np.float64).ravel())
+
+
+def assert_equal(a: TieGroups, b: TieGroups) -> None:
+    for name in ("score", "start", "size", "length", "present", "floor", "floor_size"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    assert a.before.keys() == b.before.keys() and a.unjudged == b.unjudged and a.owned is None
+    for order in a.before:
+        np.testing.assert_array_equal(a.before[order], b.before[order], err_msg=order)
+
+
+def best(scores, docs, k: int) -> dict[str, float]:
+    """By brute force: the k best and what ties with the k-th."""
+    bound = np.sort(scores)[::-1][min(k, len(scores)) - 1]
+    return {docs[j]: float(scores[j]) for j in np.flatnonzero(scores >= bound)}
+
+
+def converted(kind: str, *vectors):
+    if kind == "numpy":
+        return vectors
+    torch = pytest.importorskip("torch")
+    return tuple(torch.from_numpy(x.astype(np.float32)).bfloat16() for x in vectors)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("precision", ["float32", "native"])
+@pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
+def test_search_and_tie_groups_are_those_of_all_scores(collection, kind, fn, precision):
+    *vectors, ids, qrels = collection
+    queries, docs = converted(kind, *vectors)
+    options = {"fn": fn, "precision": precision}
+    scores = scoring.score(queries, docs, **options)
+    scores = scores.astype(np.float64) if kind == "numpy" else scores.double().numpy()
+    truth = from_run(qrels, full_run(scores, ids), ORDERS)
+    assert (truth.size > 1).any()
+    for blocks in ({}, {"block": 1, "query_block": 1}, {"block": 10_000}):
+        assert_equal(scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids, **options, **blocks), truth)
+    for k in (1, 50, DOCS + 1):
+        found = scoring.search(queries, docs, k, block=1, **ids, **options)
+        assert found.descending
+        for place, docs_of in enumerate(found.to_dict().values()):
+            assert docs_of == best(scores[place], ids["doc_ids"], k)
+
+
+@pytest.mark.parametrize("precision", ["float32", "native"])
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("cuts", [[8192], [1], [17, 9000], [15_100], [5, 6, 7, 19_999]])
+def test_shards_add_up(collection, cuts, kind, precision):
+    """Wherever the collection is cut, at a tile's border or not, to the last bit."""
+    *vectors, ids, qrels = collection
+    queries, docs = converted(kind, *vectors)
+    options = {"fn": "cosine", "precision": precision, "query_ids": ids["query_ids"]}
+    edges = [0, *cuts, DOCS]
+    parts = [(docs[low:high], ids["doc_ids"][low:high]) for low, high in pairwise(edges)]
+    scores = np.fmax.reduce([scoring.judged_scores(queries, d, qrels, doc_ids=names, **options) for d, names in parts])
+    shards = [
+        scoring.tie_groups(queries, d, qrels, doc_ids=names, scores=scores, orders=ORDERS, **options)
+        for d, names in parts
+    ]
+    whole = scoring.tie_groups(queries, docs, qrels, doc_ids=ids["doc_ids"], orders=ORDERS, **options)
+    assert_equal(TieGroups.merge(shards), whole)
+
+
+whole_numbers = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=whole_numbers, queries=st.integers(1, 9), docs=st.integers(1, 60), spread=st.integers(1, 3))
+def test_blocks_change_nothing(seed, queries, docs, spread):
+    """Vectors of small whole numbers tie all the time, and their products are exact."""
+    chance = np.random.default_rng(seed)
+    q, d = (chance.integers(-spread, spread + 1, (n, 3)).astype(np.float32) for n in (queries, docs))
+    names = [f"n{i}" for i in chance.permutation(docs)]
+    judged = {str(i): {f"n{j}": 1 for j in chance.integers(0, docs + 2, 5)} for i in range(queries)}
+    judged["0"]["n0"] = 1
+    qrels, ids = tw.Qrels.from_dict(judged), {"query_ids": [str(i) for i in range(queries)], "doc_ids": names}
+    scores = q @ d.T
+    truth, k = from_run(qrels, full_run(scores, ids), ORDERS), int(chance.integers(1, docs + 2))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"query_tile": 4, "doc_tile": 8, "block": 16}.items():
+            patch.setattr(arrays.Numpy, name, value)
+        for block in (None, 8, 24, 1000):
+            assert_equal(scoring.tie_groups(q, d, qrels, doc_ids=names, orders=ORDERS, block=block), truth)
+            found = scoring.search(q, d, k, doc_ids=names, block=block, query_block=4).to_dict()
+            assert [found[str(i)] for i in range(queries)] == [best(scores[i], names, k) for i in range(queries)]
+        patch.setattr(counting, "SORT_FROM", 0)
+        assert_equal(scoring.tie_groups(q, d, qrels, doc_ids=names, orders=ORDERS), truth)
+
+
+def test_the_way_of_another_device(collection, on_device, small_tiles):
+    *vectors, ids, qrels = collection
+    queries, docs = converted("torch", vectors[0], vectors[1][:500])
+    ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
+    for precision in ("float32", "native"):
+        scores = scoring.score(queries, docs, fn="dot", precision=precision).double().numpy()
+        truth = from_run(qrels, full_run(scores, ids), ORDERS)
+        for block in (None, 1, 1000):
+            found = scoring.tie_groups(queries, docs, qrels, precision=precision, orders=ORDERS, block=block, **ids)
+            assert_equal(found, truth)
+        for k in (1, 30, 600):
+            run = scoring.search(queries, docs, k, precision=precision, **ids)
+            for place, docs_of in enumerate(run.to_dict().values()):
+                assert docs_of == best(scores[place], ids["doc_ids"], k)
+
+
+def test_a_library_whose_products_depend_on_the_place(collection, small_tiles, monkeypatch):
+    """Then the scores of the blocks hold: a document ties with itself whatever the library does."""
+    *vectors, ids, qrels = collection
+    queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:500]))
+    ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
+    monkeypatch.setattr(
+        arrays.Numpy, "product", lambda self, a, b: (a @ b.T) * (1 + np.arange(len(b), dtype="f4") / 64)
+    )
+    monkeypatch.setattr(arrays.Numpy, "product_into", lambda self, room, a, b: False)
+    scores = scoring.score(queries, docs, fn="dot")
+    assert (scores != scoring.score(queries, docs[::-1], fn="dot")[:, ::-1]).any()
+    found = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=8, **ids)
+    assert_equal(found, from_run(qrels, full_run(scores, ids), ORDERS))
+    given = scoring.judged_scores(queries, docs, qrels, **ids)
+    with pytest.raises(InputError, match="not the one it has here"):
+        scoring.tie_groups(queries, docs, qrels, scores=given, **ids)
+
+
+def test_a_document_ties_with_its_copy_wherever_it_stands(collection):
+    queries, docs, _, _ = collection
+    many = np.concatenate([docs, docs[::-1]]).astype(np.float32)
+    scores = scoring.score(queries.astype(np.float32), many, fn="dot")
+    np.testing.assert_array_equal(scores[:, :DOCS], scores[:, DOCS:][:, ::-1])
+    alone = scoring.search(queries.astype(np.float32), many[:1], 1)
+    np.testing.assert_array_equal(alone.score, scores[:, 0])
+
+
+def test_evaluating_with_no_run(collection):
+    queries, docs, ids, qrels = collection
+    scores = scoring.score(queries, docs, fn="dot", precision="native").astype(np.float64)
+    ties = scoring.tie_groups(queries, docs, qrels, precision="native", **ids)
+    ours = tw.evaluate(None, ties, ["nDCG@10", "AP", "RR"], oblivious="docid-desc", complete=True)
+    theirs = tw.evaluate(qrels, full_run(scores, ids), ["nDCG@10", "AP", "RR"], oblivious="docid-desc", complete=True)
+    for name in ("nDCG@10", "AP", "RR"):
+        assert ours[name] == theirs[name]
+    assert ours["AP"].range > 0
+
+
+def test_ties_at_the_edge_are_kept_unless_a_cap_is_asked_for():
+    docs = np.array([[1.0], [2.0], [1.0], [1.0], [0.0]])
+    assert scoring.search([[1.0]], docs, 2).to_dict() == {"0": {"1": 2.0, "0": 1.0, "2": 1.0, "3": 1.0}}
+    with pytest.warns(TiewiseWarning, match="2 documents that tie"):
+        cut = scoring.search([[1.0]], docs, 2, cap=2)
+    assert cut.to_dict() == {"0": {"1": 2.0, "0": 1.0}}
+    assert len(scoring.search([[1.0]], docs, 2, cap=4)) == 4
+
+
+def test_nothing_to_find():
+    assert scoring.search(np.zeros((2, 3)), np.zeros((0, 3)), 5).to_dict() == {"0": {}, "1": {}}
+    assert scoring.search(np.zeros((0, 3)), np.zeros((4, 3)), 5).to_dict() == {}
+    ties = scoring.tie_groups(np.ones((1, 3)), np.zeros((0, 3)), {"0": {"1": 1}})
+    assert (ties.length.tolist(), ties.size.tolist(), ties.present.tolist()) == ([0], [0], [True])
+
+
+@pytest.mark.parametrize("call", [scoring.search, scoring.tie_groups])
+def test_progress_ends_with_all(collection, call, small_tiles):
+    *vectors, ids, qrels = collection
+    seen: list[tuple[int, int]] = []
+    last = 5 if call is scoring.search else qrels
+    ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
+    call(vectors[0], vectors[1][:500], last, progress=lambda done, total: seen.append((done, total)), **ids)
+    assert len(seen) > 3 and seen == sorted(seen) and seen[-1][0] == seen[-1][1]
+    assert [done for done, total in seen].count(seen[-1][1]) == 1
+
+
+def test_errors_of_search():
+    q, d = np.ones((2, 3)), np.ones((4, 3))
+    bad = d.copy()
+    bad[2, 1] = np.nan
+    qrels = {"0": {"1": 1}}
+    for call, match in [
+        (lambda: scoring.search(q, d, 0), "k is a whole number"),
+        (lambda: scoring.search(q, d, 2.0), "k is a whole number"),
+        (lambda: scoring.search(q, d, 2, cap=1), "cap is a whole number of documents from k=2"),
+        (lambda: scoring.search(q, d, 2, block=0), "block is a whole number"),
+        (lambda: scoring.search(q, bad, 1), "Row 2 of the documents holds NaN"),
+        (lambda: scoring.search(q, d, 1, fn="sigmoid"), "of two operands"),
+        (lambda: scoring.search(q, d, 1, doc_ids=["a"]), "1 document ids for 4"),
+        (lambda: scoring.search(q, d, 1, doc_ids=["a", "b", "a", "c"]), "stand more than once: 'a'"),
+        (lambda: scoring.search(q, d, 1, query_ids=[1.5, 2]), "Ids are text or integers"),
+        (lambda: scoring.tie_groups(q, d, {"x": {"1": 1}}), "none of the queries.*query_ids missing"),
+        (lambda: scoring.tie_groups(q, d, {"0": {"01": 1}}), "none of the documents.*doc_ids missing"),
+        (lambda: scoring.tie_groups(q, d, qrels, orders=["rank"]), "Unknown tie-break order 'rank'"),
+        (lambda: scoring.tie_groups(q, d, qrels, scores=np.zeros(3)), "scores have shape"),
+        (lambda: scoring.tie_groups(q, d, qrels, scores=np.zeros(1)), "not the one it has here"),
+        (lambda: scoring.tie_groups(q, bad, {"0": {"1": 1}}), "Row 2 of the documents"),
+        (lambda: scoring.tie_groups(np.where(q > 0, np.inf, q), d, qrels), "Row 0 of the queries"),
+    ]:
+        with pytest.raises(InputError, match=match):
+            call()
+
+
+def test_ids_are_counted_in_the_order_of_rows():
+    d = np.arange(12.0)[:, None]
+    assert list(scoring.search([[1.0]], d, 2).to_dict()["0"]) == ["11", "10"]
+    ties = scoring.tie_groups([[1.0]], np.ones((12, 1)), {"0": {"9": 1, "10": 1}}, orders=ORDERS)
+    assert ties.before["docid-desc"].tolist() == [0, 10 - 1] and ties.before["given"].tolist() == [9, 10]
+    assert scoring.search([[1.0]], d, 1, doc_ids=np.arange(12) + 100).to_dict() == {"0": {"111": 11.0}}
+
+
+def test_on_a_gpu(collection):
+    """The same, with products in bfloat16 and float32 out of them; documents there or still in main memory."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    *vectors, ids, qrels = collection
+    queries, docs = (x.cuda() for x in converted("torch", *vectors))
+    exact = scoring.score(*vectors, fn="dot", precision="float64")
+    for fn, precision in (("dot", "float32"), ("dot", "native"), ("cosine", "float32"), ("euclidean", "float32")):
+        options = {"fn": fn, "precision": precision}
+        found = scoring.score(queries, docs, **options)
+        assert found.is_cuda
+        scores = found.double().cpu().numpy()
+        if options == {"fn": "dot", "precision": "float32"}:
+            np.testing.assert_allclose(scores, exact, rtol=1e-5, atol=2e-5)
+            assert len(np.unique(scores)) > 20 * len(np.unique((queries @ docs.T).double().cpu().numpy()))
+        truth = from_run(qrels, full_run(scores, ids), ORDERS)
+        for stored in (docs, docs.cpu(), vectors[1]):
+            for block in (None, 1):
+                found = scoring.tie_groups(queries, stored, qrels, orders=ORDERS, block=block, **ids, **options)
+                assert_equal(found, truth)
+        run = scoring.search(queries, docs, 50, **ids, **options).to_dict()
+        assert [*run.values()] == [best(row, ids["doc_ids"], 50) for row in scores]
