@@ -1,0 +1,363 @@
+"""The adapter of transformers, on tiny models of many architectures: what it reads, computes and refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+import torch
+import transformers
+
+import tiewise as tw
+import tiny
+from tiewise.adapters.transformers import QWEN3_RERANKER, Prompt, Scores, high_precision
+
+LOW = [torch.bfloat16, torch.float16]
+TYPES = [*LOW, torch.float32]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return tiny.bert_tokenizer(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="module")
+def byte_tokenizer():
+    return tiny.byte_tokenizer()
+
+
+def watched(module):
+    """A list that fills with what a module is given, and the handle that ends it."""
+    seen = []
+    handle = module.register_forward_pre_hook(
+        lambda module, args, kwargs: seen.append((args, kwargs)), with_kwargs=True
+    )
+    return seen, handle
+
+
+# -- sequence classification ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_classifier_at_all_levels(tokenizer, dtype):
+    model = tiny.bert(tokenizer, dtype=dtype)
+    pairs = tiny.pairs(200)
+    queries, documents = zip(*pairs, strict=True)
+    batch = tokenizer(list(queries), list(documents), padding=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**batch).logits[:, 0]
+    passes, one = watched(model.bert)
+    given, two = watched(model.classifier)
+    scores = high_precision(model, tokenizer).score(batch)
+    one.remove()
+    two.remove()
+    assert len(passes) == 1
+    (hidden,) = given[0][0]
+    assert hidden.dtype == dtype
+
+    assert torch.equal(scores.native, logits.sigmoid())
+    assert scores.native.dtype == dtype
+    wide = logits.double().numpy()
+    assert np.allclose(scores.score, 1 / (1 + np.exp(-wide)), rtol=1e-6)
+    assert torch.equal(scores.logit, logits.float())
+    head = hidden.double().numpy() @ model.classifier.weight.detach().double().numpy()[0] + model.classifier.bias.item()
+    assert np.allclose(scores.head, head, rtol=0, atol=1e-5)
+    assert all(scores.at(level).dtype == torch.float32 for level in ("score", "logit", "head"))
+    if dtype in LOW:
+        distinct = scores.distinct()
+        assert distinct["native"] < distinct["score"] <= distinct["logit"] < distinct["head"] == len(pairs)
+
+
+def test_double_precision(tokenizer):
+    model = tiny.bert(tokenizer, dtype=torch.bfloat16)
+    batch = tokenizer([tiny.sentence(i) for i in range(20)], return_tensors="pt", padding=True)
+    given, handle = watched(model.classifier)
+    scores = high_precision(model, precision="float64").score(batch)
+    handle.remove()
+    weight = model.classifier.weight.detach().double()
+    exact = (given[0][0][0].double() * weight[0]).sum(1) + model.classifier.bias.detach().double()
+    assert scores.head.dtype == torch.float64
+    assert torch.allclose(scores.head, exact, rtol=1e-13, atol=1e-13)
+
+
+def test_predict_keeps_the_order_of_pairs(tokenizer):
+    model = tiny.bert(tokenizer, dtype=torch.bfloat16)
+    reranker = high_precision(model, tokenizer)
+    pairs = tiny.pairs(23)
+    scores = reranker.predict(pairs, batch_size=5)
+    assert len(scores) == 23
+    for pair, head in zip(pairs, scores.head.tolist(), strict=True):
+        assert reranker.predict([pair]).head.item() == pytest.approx(
+            head, abs=0.05
+        )  # padding moves a bfloat16 model a bit
+    assert "distinct values: native" in repr(scores)
+    assert "classifier (32 → 1, bfloat16) in float32" in repr(reranker)
+
+
+def test_a_measure_of_a_low_precision_model_is_one_number_at_head(tokenizer):
+    pairs = tiny.pairs(120)
+    low = high_precision(tiny.bert(tokenizer, dtype=torch.bfloat16), tokenizer).predict(pairs)
+    judged = {"q": {str(i): 1 for i in range(0, 120, 5)}}
+    ranges = {}
+    for level in LEVELS:
+        run = {"q": {str(i): score for i, score in enumerate(low.at(level).tolist())}}
+        ranges[level] = tw.evaluate(judged, run, "AP", complete=True)["AP"].range
+    assert ranges["native"] > ranges["logit"] > ranges["head"] == 0
+
+
+LEVELS = ("native", "score", "logit", "head")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_softmax_over_labels(tokenizer, dtype):
+    model = tiny.bert(tokenizer, labels=3, dtype=dtype)
+    model.config.id2label = {0: "no", 1: "perhaps", 2: "yes"}
+    batch = tokenizer([tiny.sentence(i) for i in range(40)], return_tensors="pt", padding=True)
+    scores = high_precision(model, positive="yes").score(batch)
+    with torch.no_grad():
+        logits = model(**batch).logits
+    assert torch.equal(scores.native, logits.softmax(-1)[:, 2])
+    assert torch.allclose(scores.score, logits.double().softmax(-1)[:, 2].float(), rtol=1e-5)
+    odds = logits.double()[:, 2] - logits.double()[:, :2].logsumexp(1)
+    assert torch.allclose(scores.logit, odds.float(), rtol=1e-5, atol=1e-5)
+    assert torch.equal(high_precision(model, positive=2).score(batch).head, scores.head)
+    with pytest.raises(tw.InputError, match=r"the labels .*'perhaps'.*Say which one"):
+        high_precision(model)
+    with pytest.raises(tw.InputError, match=r"no label 'maybe'. Its labels: no, perhaps, yes"):
+        high_precision(model, positive="maybe")
+
+
+def test_of_two_labels_the_second_is_relevant(tokenizer):
+    model = tiny.bert(tokenizer, labels=2, dtype=torch.float16)
+    batch = tokenizer([tiny.sentence(i) for i in range(10)], return_tensors="pt", padding=True)
+    scores = high_precision(model).score(batch)
+    with torch.no_grad():
+        logits = model(**batch).logits.float()
+    assert torch.equal(scores.logit, logits[:, 1] - logits[:, 0])
+
+
+SMALL = tiny.SHAPE | {"vocab_size": 60, "num_labels": 2, "initializer_range": 0.4}
+DECODER = SMALL | {"num_key_value_heads": 2, "pad_token_id": 0}
+ARCHITECTURES = {
+    "Bert": SMALL,
+    "Roberta": SMALL | {"pad_token_id": 1},
+    "XLMRoberta": SMALL | {"pad_token_id": 1},
+    "Electra": SMALL | {"embedding_size": 32},
+    "Albert": SMALL | {"embedding_size": 16},
+    "DebertaV2": SMALL | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+    "MPNet": SMALL,
+    "ModernBert": SMALL
+    | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2},
+    "DistilBert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 37, "vocab_size": 60, "num_labels": 2},
+    "XLNet": {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 37, "vocab_size": 60, "num_labels": 2},
+    "GPT2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 60, "num_labels": 2, "pad_token_id": 0},
+    "Llama": DECODER,
+    "Qwen2": DECODER,
+    "Qwen3": DECODER | {"head_dim": 8},
+    "Mistral": DECODER,
+    "Gemma2": DECODER | {"head_dim": 8},
+}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_architectures(name):
+    """Wherever the last layer is and whichever token it reads: native as the model computes it, head close to it."""
+    torch.manual_seed(3)
+    config = getattr(transformers, f"{name}Config")(**ARCHITECTURES[name])
+    model = getattr(transformers, f"{name}ForSequenceClassification")(config).to(torch.bfloat16).eval()
+    ids = torch.randint(3, 60, (16, 12))
+    mask = torch.ones_like(ids)
+    for row in range(0, 16, 2):  # padding on the right: decoders look for the last token
+        ids[row, 8:], mask[row, 8:] = config.pad_token_id or 0, 0
+    batch = {"input_ids": ids, "attention_mask": mask}
+    with torch.no_grad():
+        logits = model(**batch).logits
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    scores = high_precision(model).score(batch)
+    assert torch.equal(scores.native, logits.softmax(-1)[:, 1])
+    assert torch.equal(scores.logit, logits[:, 1].float() - logits[:, 0].float())
+    size = logits.float().abs().max().item()
+    assert torch.allclose(scores.head, scores.logit, rtol=0, atol=0.03 * size + 0.01)
+    assert not torch.equal(scores.head, scores.logit)
+    with torch.no_grad():
+        assert torch.equal(model(**batch).logits, logits)  # nothing is left on the model
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+# -- yes and no ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_yes_and_no_at_all_levels(byte_tokenizer, dtype, tied):
+    model = tiny.qwen(byte_tokenizer, dtype, tied)
+    pairs = tiny.pairs(40)
+    reranker = high_precision(model, byte_tokenizer)
+    passes, one = watched(model.model)
+    given, two = watched(model.lm_head)
+    scores = reranker.predict(pairs, batch_size=len(pairs))
+    one.remove()
+    two.remove()
+    assert len(passes) == 1
+
+    # As the model card of Qwen3-Reranker computes it, step by step.
+    sorted_pairs = sorted(pairs, key=lambda pair: -len(pair[0]) - len(pair[1]))
+    instruction = "Given a web search query, retrieve relevant passages that answer the query"
+    system = (
+        "Judge whether the Document meets the requirements based on the Query and the Instruct provided. "
+        'Note that the answer can only be "yes" or "no".'
+    )
+    texts = [
+        f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n<Instruct>: {instruction}\n<Query>: {query}\n"
+        f"<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+        for query, document in sorted_pairs
+    ]
+    batch = byte_tokenizer(texts, padding=True, padding_side="left", return_tensors="pt")
+    yes, no = byte_tokenizer.convert_tokens_to_ids("yes"), byte_tokenizer.convert_tokens_to_ids("no")
+    with torch.no_grad():
+        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, -1]
+    two_way = torch.stack([logits[:, no], logits[:, yes]], 1)
+    order = [pairs.index(pair) for pair in sorted_pairs]
+    assert torch.equal(passes[0][1]["input_ids"], batch["input_ids"])
+    assert torch.equal(scores.native[order], torch.nn.functional.log_softmax(two_way, 1)[:, 1].exp())
+    assert torch.equal(scores.logit[order], two_way[:, 1].float() - two_way[:, 0].float())
+    assert torch.allclose(scores.score[order], two_way.double().softmax(1)[:, 1].float(), rtol=1e-5)
+
+    hidden = given[0][0][0][:, -1].double()
+    weight = model.get_output_embeddings().weight.detach().double()
+    head = hidden @ weight[yes] - hidden @ weight[no]
+    assert torch.allclose(scores.head[order], head.float(), rtol=0, atol=1e-4)
+    if dtype == torch.bfloat16:
+        distinct = scores.distinct()
+        assert distinct["native"] < distinct["logit"] < distinct["head"] == len(pairs)
+
+
+def test_a_language_model_computes_logits_of_one_position(byte_tokenizer):
+    model = tiny.qwen(byte_tokenizer)
+    given, handle = watched(model.lm_head)
+    high_precision(model, byte_tokenizer).predict(tiny.pairs(4))
+    handle.remove()
+    assert given[0][0][0].shape[:2] == (4, 1)
+
+
+def test_a_long_document_is_cut_inside_the_question(byte_tokenizer):
+    model = tiny.qwen(byte_tokenizer)
+    passes, handle = watched(model.model)
+    reranker = high_precision(model, byte_tokenizer, max_length=420)
+    reranker.predict([("river", "stone " * 1000), ("river", "stone")], instruction="Find stones.")
+    handle.remove()
+    ids = passes[0][1]["input_ids"]
+    assert ids.shape == (2, 420)
+    for row in byte_tokenizer.batch_decode(ids):
+        assert row.endswith("<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+        assert "<Instruct>: Find stones.\n<Query>: river\n<Document>: stone" in row
+        assert QWEN3_RERANKER.before in row
+    with pytest.raises(tw.InputError, match="The prompt alone takes 50 tokens"):
+        high_precision(model, byte_tokenizer, max_length=50).predict([("a", "b")])
+
+
+def test_the_tokenizer_is_left_as_it_was(byte_tokenizer):
+    byte_tokenizer.padding_side = "right"
+    high_precision(tiny.qwen(byte_tokenizer), byte_tokenizer).predict(tiny.pairs(3))
+    assert byte_tokenizer.padding_side == "right"
+
+
+def test_another_prompt(byte_tokenizer):
+    model = tiny.qwen(byte_tokenizer)
+    prompt = Prompt(before="Q ", after=" A:", question="{query}? {document}", instruction="", yes="y", no="n")
+    reranker = high_precision(model, byte_tokenizer, prompt=prompt)
+    batch = byte_tokenizer(["Q river? delta A:"], return_tensors="pt")
+    assert torch.equal(reranker.predict([("river", "delta")]).head, reranker.score(batch).head)
+    assert reranker.layer.rows == [byte_tokenizer.convert_tokens_to_ids(word) for word in ("n", "y")]
+
+
+# -- what it refuses ----------------------------------------------------------------------------------------------
+
+
+def test_padding_on_the_right_is_an_error(byte_tokenizer):
+    model = tiny.qwen(byte_tokenizer)
+    batch = byte_tokenizer(["a", "abc", "b"], padding=True, padding_side="right", return_tensors="pt")
+    with pytest.raises(
+        tw.InputError, match=r"Row 0 of the batch ends in padding \(2 such rows\).*padding_side = 'left'"
+    ):
+        high_precision(model, byte_tokenizer).score(batch)
+
+
+def test_errors(tokenizer, byte_tokenizer):
+    with pytest.raises(tw.InputError, match="Linear is not a transformers model"):
+        high_precision(torch.nn.Linear(2, 1))
+    with pytest.raises(tw.InputError, match="precision is 'float32' or 'float64'"):
+        high_precision(tiny.bert(tokenizer), precision="bfloat16")
+    with pytest.raises(tw.InputError, match="needs its tokenizer"):
+        high_precision(tiny.qwen(byte_tokenizer))
+    with pytest.raises(tw.InputError, match="no token 'no'"):
+        high_precision(tiny.qwen(byte_tokenizer), tokenizer)
+    with pytest.raises(tw.InputError, match="BertModel has no linear layer with 2 outputs behind its backbone"):
+        high_precision(transformers.BertModel(transformers.BertConfig(**tiny.SHAPE, vocab_size=60)))
+    with pytest.raises(tw.InputError, match="decodes text"):
+        shape = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 60}
+        heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+        high_precision(transformers.BartForConditionalGeneration(transformers.BartConfig(**shape, **heads)))
+    reranker = high_precision(tiny.bert(tokenizer))
+    with pytest.raises(tw.InputError, match="Texts need a tokenizer"):
+        reranker.predict([("a", "b")])
+    with pytest.raises(tw.InputError, match="An instruction is for yes/no models"):
+        high_precision(tiny.bert(tokenizer), tokenizer).predict([("a", "b")], instruction="Find it.")
+    with pytest.raises(tw.InputError, match="no pair"):
+        high_precision(tiny.bert(tokenizer), tokenizer).predict([])
+
+
+def test_a_model_that_changes_its_logits_is_an_error(tokenizer, byte_tokenizer):
+    class Scaled(transformers.BertForSequenceClassification):
+        def forward(self, *args, **kwargs):
+            output = super().forward(*args, **kwargs)
+            output.logits = output.logits * 2
+            return output
+
+    model = Scaled(tiny.bert(tokenizer).config).eval()
+    batch = tokenizer(["river", "delta", "bank"], return_tensors="pt", padding=True)
+    with pytest.raises(tw.InputError, match="changes what its last layer 'classifier' computes"):
+        high_precision(model).score(batch)
+
+    config = transformers.Gemma2Config(**DECODER | {"head_dim": 8, "vocab_size": len(byte_tokenizer)})
+    config.final_logit_softcapping = 1.0
+    capped = transformers.Gemma2ForCausalLM(config).eval()
+    with pytest.raises(tw.InputError, match=r"by a cap or a scale as in Gemma 2. Or rank on the model's own logits"):
+        high_precision(capped, byte_tokenizer).predict([("river", "delta")])
+
+
+def test_weights_that_are_no_matrix_are_an_error(tokenizer):
+    model = tiny.bert(tokenizer)
+    with torch.device("meta"):
+        model.classifier = torch.nn.Linear(32, 1)
+    with pytest.raises(tw.InputError, match="'classifier' holds weights of type float32 on meta"):
+        high_precision(model)
+
+
+def test_nan_is_named(tokenizer):
+    model = tiny.bert(tokenizer)
+    batch = tokenizer(["river", "delta"], return_tensors="pt", padding=True)
+    with torch.no_grad():
+        model.classifier.bias.fill_(float("nan"))
+    with pytest.raises(tw.InputError, match="Row 0 of the logits holds NaN"):
+        high_precision(model).score(batch)
+
+
+def test_a_model_in_training_is_scored_without_dropout_and_stays_in_training(tokenizer):
+    model = tiny.bert(tokenizer)
+    batch = tokenizer(["river", "delta"], return_tensors="pt", padding=True)
+    whole = high_precision(model).score(batch)
+    model.train()
+    assert torch.equal(high_precision(model).score(batch).head, whole.head)
+    assert model.training
+    assert model.bert.training
+
+
+def test_levels_by_name():
+    scores = Scores(*(torch.tensor([float(i)]) for i in range(4)))
+    assert [scores.at(level).item() for level in LEVELS] == [0, 1, 2, 3]
+    with pytest.raises(tw.InputError, match=r"Unknown level 'heads'. Use one of: native, score, logit, head"):
+        scores.at("heads")
