@@ -63,7 +63,7 @@ def test_two_runs_are_one_row_with_all_bounds(tiewise, folder):
     ("options", "measure"),
     [
         ("", "RBO(phi=0.9)"),
-        ("-m rbo --phi 0.7 --depth 2", "RBO(phi=0.7)@2"),
+        ("-m rbo --phi 0.7 --depth 1", "RBO(phi=0.7)@1"),
         ("-m RBO(phi=0.95)", "RBO(phi=0.95)"),
         ("-m RBO(ties='w')@1 --phi 0.7 -M 1", "RBO(phi=0.7, ties='w')@1"),
         ("-m RBA", "RBA(phi=0.9)"),
@@ -86,7 +86,7 @@ def test_the_edge_of_a_tie_group(tiewise, folder):
         row = tiewise("similarity", "A.trec", "B.trec", "--depth", "2", "--edge", edge).rows[0]
         assert float(row["lower"]) == expected(folder, "AB", "RBO@2", edge=edge).pair("A", "B").lower.expected
     stopped = tiewise("similarity", "A.trec", "B.trec", "--depth", "2", "--edge", "error", code=2)
-    assert "Depth 2 ends inside a tie group of query 'q1'" in stopped.err
+    assert "Depth 2 ends inside a group of 2 tied items of query 'q1'" in stopped.err
 
 
 def test_what_is_not_defined_is_an_empty_cell(tiewise):

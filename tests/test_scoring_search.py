@@ -267,7 +267,7 @@ def test_on_a_gpu(collection):
     """The same, with products in bfloat16 and float32 out of them; documents there or still in main memory."""
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
+        pytest.skip("needs a GPU")
     *vectors, ids, qrels = collection
     queries, docs = (x.cuda() for x in converted("torch", *vectors))
     exact = scoring.score(*vectors, fn="dot", precision="float64")

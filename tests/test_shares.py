@@ -289,4 +289,4 @@ def test_recall_is_precision_with_the_roles_exchanged(observed, reference):
 
 def test_an_item_counts_once_in_a_set():
     assert tw.precision(["a", "a", "b"], iter("ac")) == 0.5
-    assert tw.recall("ab", ["a", "a", "a", "c"]) == 0.5
+    assert tw.recall("a b", ["a", "a", "a", "c"]) == 0.5

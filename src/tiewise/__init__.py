@@ -79,6 +79,7 @@ _HOMES = {
     "tiewise.tieaudit": "Audit audit",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
+_ROOMS = ("figures", "scoring")  # modules that are called by their own name
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
@@ -160,6 +161,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"tiewise.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'tiewise' has no attribute {name!r}")
     value = getattr(import_module(_HOME_OF[name]), name)

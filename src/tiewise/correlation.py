@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats
+from tiewise.columns import Codes
 from tiewise.errors import InputError, listed
 from tiewise.estimate import Estimate
-from tiewise.rankbiased import Pair
+from tiewise.pairs import Pair, estimate
 from tiewise.ranking import Groups, Ranking
 
 __all__ = ["Tau", "TauAP", "tau", "tau_ap"]
@@ -67,24 +67,23 @@ def tau(x: Any, y: Any, complete: Literal["union"] | None = None) -> Tau:
 def tau_ap(x: Any, y: Any, complete: Literal["union"] | None = None) -> TauAP:
     """τ_AP of an observed ranking x against a true one y: pairs near the head of x weigh more.
 
-    Ties of the truth count one half (τ_AP,a of Urbano & Marrero 2017), which with random orders of x's ties is the
-    expectation.
+    Ties of either ranking stand in any order. With a truth that has none, the expectation is the τ_AP,a of Urbano &
+    Marrero (2017), which is for ties of the observed ranking; a pair that the truth ties counts one half.
 
     >>> tau_ap("a b c", "a c b")
     τ_AP 0.5000
     """
-    left, right = Ranking(x), Ranking(y)
-    a, b = _groups(left, right, complete)
-    if len(a) < 2:
+    a, b = _groups(x, y, complete)
+    n = len(a)
+    if n < 2:
         return TauAP(measure="τ_AP")
-    lowest, highest = (_tau_ap_untied(*_canonical(a, b, which)) for which in ("worst", "best"))
-    return TauAP(
-        expected=_tau_ap_mean(a, b),
-        minimum=lowest,
-        maximum=highest,
-        measure="τ_AP",
-        tau_ap_b=_tau_ap_b(a, b),
-    )
+    values = [_tau_ap_mean(a, b)]
+    if _tied(a) or _tied(b):
+        values += [_tau_ap_mean(*_canonical(a, b, which)) for which in ("worst", "best")]
+    found = estimate("τ_AP", values)
+    sides = [_tau_ap_tied(a, b), _tau_ap_tied(b, a)]
+    both = None if None in sides else float(np.mean(sides))  # type: ignore[arg-type]
+    return TauAP(found.expected, found.minimum, found.maximum, measure="τ_AP", tau_ap_b=both)
 
 
 def inversions(values: Codes) -> int:
@@ -99,6 +98,26 @@ def inversions(values: Codes) -> int:
     left, right = np.sort(values[:half]), values[half:]
     crossing = int((half - np.searchsorted(left, right, side="right")).sum())
     return inversions(values[:half]) + inversions(right) + crossing
+
+
+def smaller_before(values: Codes) -> Codes:
+    """For each of some numbers from 0 on, how many of those before it are smaller.
+
+    Two numbers differ first in one bit: of those that agree in all higher ones, a 1 has every 0 before it.
+
+    >>> smaller_before(np.array([1, 3, 2, 2, 0, 3]))
+    array([0, 1, 1, 1, 0, 4])
+    """
+    counts = np.zeros(len(values), dtype=np.int64)
+    order = np.arange(len(values))  # by the bits seen so far, then as given
+    for bit in range(int(values.max(initial=0)).bit_length() - 1, -1, -1):
+        seen = values[order] >> bit
+        one, higher = (seen & 1).astype(bool), seen >> 1
+        zeros = np.append(0, np.cumsum(~one))  # before each place
+        among = zeros[:-1] - zeros[np.searchsorted(higher, higher)]  # of those with the same higher bits
+        counts[order[one]] += among[one]
+        order = order[np.argsort(seen, kind="stable")]
+    return counts
 
 
 def _groups(x: Any, y: Any, complete: str | None) -> tuple[Codes, Codes]:
@@ -142,46 +161,40 @@ def _dense(group: Codes) -> Groups:
     return Groups.of(np.unique(group, return_inverse=True)[1])
 
 
-def _tau_ap_untied(a: Codes, b: Codes) -> float:
-    """2/(n−1) · Σ_{i≥2} (items above rank i that are rightly there) / (i−1) − 1, without ties."""
-    truth = b[np.argsort(a)]
-    right = np.array([np.count_nonzero(truth[:i] < truth[i]) for i in range(1, len(truth))], dtype=np.float64)
-    return float(2 / (len(truth) - 1) * (right / np.arange(1, len(truth))).sum() - 1)
-
-
 def _tau_ap_mean(a: Codes, b: Codes) -> float:
-    """The expectation: slot p of a group of m after s others has s + p − 1 items above it, p − 1 of its own group."""
-    total = 0.0
-    credit = _credit(b)
-    for g in np.unique(a):
-        mine = np.flatnonzero(a == g)
-        above = np.flatnonzero(a < g)
-        m, s = len(mine), len(above)
-        before = credit[np.ix_(mine, above)].sum(axis=1)
-        within = credit[np.ix_(mine, mine)].sum(axis=1) - 0.5  # not itself, which ties with itself
-        p = np.arange(m, dtype=np.float64)
-        rank_before = np.maximum(s + p, 1)  # the item at rank 1 has nothing above it and adds nothing
-        total += float(((before.sum() + p * within.sum() / max(m - 1, 1)) / rank_before).sum() / m)
-    return 2 / (len(a) - 1) * total - 1
+    """The expectation: 2/(n−1) · Σ (items above rank i that are rightly there) / (i−1) − 1, the sum over i ≥ 2.
 
-
-def _tau_ap_b(a: Codes, b: Codes) -> float | None:
-    """The mean of τ_AP with ties from both sides, each item against the groups above its own."""
-    sides = [_tau_ap_tied(a, b), _tau_ap_tied(b, a)]
-    return None if None in sides else float(np.mean(sides))  # type: ignore[arg-type]
+    An item of a group of m after s others comes to slot p with chance 1/m. Of the s above its group, those that the
+    truth has above it are right, and half of those that the truth ties; so are half of the p − 1 of its own group.
+    """
+    n = len(a)
+    order, less, same = _above(a, b)
+    above = np.arange(n, dtype=np.float64)  # at each rank
+    share = np.divide(1.0, above, out=np.zeros(n), where=above > 0)
+    heads = np.flatnonzero(np.diff(a[order], prepend=-1))
+    sizes = np.diff(np.append(heads, n))
+    right = np.add.reduceat(less + same / 2, heads) / sizes
+    inside = (above - np.repeat(heads, sizes)) / 2
+    total = (right * np.add.reduceat(share, heads)).sum() + (inside * share).sum()
+    return float(2 / (n - 1) * total - 1)
 
 
 def _tau_ap_tied(a: Codes, b: Codes) -> float | None:
-    below = a > a.min()
-    if not below.any():
-        return None
-    total = 0.0
-    for i in np.flatnonzero(below):
-        above = b[a < a[i]]
-        total += np.count_nonzero(above < b[i]) / len(above)
-    return float(2 / np.count_nonzero(below) * total - 1)
+    """τ_AP,b in one direction: each item against the groups above its own. None if there is one group only."""
+    order, less, _ = _above(a, b)
+    above = np.searchsorted(a[order], a[order])
+    below = above > 0
+    return float(2 * (less[below] / above[below]).mean() - 1) if below.any() else None
 
 
-def _credit(b: Codes) -> Floats:
-    """For items i (rows) and j: 1 if j truly stands above i, one half if they are tied."""
-    return (b[None, :] < b[:, None]) + 0.5 * (b[None, :] == b[:, None])
+def _above(a: Codes, b: Codes) -> tuple[Codes, Codes, Codes]:
+    """The items by their group in a; for each how many of the groups above it stand above it in b, and tie in b."""
+    order = np.lexsort(
+        (-b, a)
+    )  # b descends in each group of a: none of an item's own group counts as smaller before it
+    less = smaller_before(b[order])
+    cells = np.lexsort((a, b))
+    run, cell = b[cells], a[cells] + b[cells] * (int(a.max(initial=0)) + 1)
+    same = np.empty(len(a), dtype=np.int64)
+    same[cells] = np.searchsorted(cell, cell) - np.searchsorted(run, run)
+    return order, less, same[order]

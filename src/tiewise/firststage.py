@@ -9,7 +9,7 @@ weighed against their cost, and a point is dropped only if another one is surely
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -23,6 +23,7 @@ from tiewise.errors import InputError, listed
 from tiewise.io import as_run, read_costs
 from tiewise.io.streams import PathLike
 from tiewise.observed import Observed
+from tiewise.ranking import Ranking, check_depth
 from tiewise.records import Rows
 from tiewise.ties import grouped, tie_groups
 
@@ -50,7 +51,8 @@ def stages(
     """First stages against a second stage: rank-biased recall and cost of the sets they hand on, at some depths.
 
     `reference` is the second stage's ranking of all it could be given, as a run; equal scores are ties. `runs` are the
-    first stages by name, as runs, or as ``{query: ids}`` where the set is known (the union of some shards, say). At
+    first stages by name, as runs, or as ``{query: ids}``: a set of ids where the set is known (the union of some
+    shards, say), a list where it is ranked, with sets for ties. At
     depth k the set holds the first k documents; of a tie group that straddles k, each with the chance that a random
     order gives it. A depth of None takes the whole list. Queries are those of the reference, and a run that lacks one
     hands on nothing for it.
@@ -77,7 +79,7 @@ def stages(
         raise InputError("The reference has no query: there is nothing to measure against.")
     asked, phis = _depths(depths), _phis(phi)
     if k is not None:
-        _check_depth(k, "k")
+        check_depth(k, "k")
     table = read_costs(cost) if isinstance(cost, (str, os.PathLike)) else cost
     costs = None if table is None else _Costs(table, tuple(runs), asked)
     deepest = None if None in asked else max(depth for depth in asked if depth is not None)
@@ -124,7 +126,8 @@ class Stages:
 
         `rbr_lower` and `rbr_upper` are expected over the orders of ties, if what the reference does not show comes last
         or next; `rbr_minimum` and `rbr_maximum` are the lowest and the highest that both uncertainties allow. `pareto`
-        is False where another point costs no more and its lower bound reaches the upper bound of this one.
+        is False where another point costs no more and its lower bound reaches the upper bound of this one (unless the
+        two are equal in both).
         """
         columns = {name: [float(column.mean()) for column in columns] for name, columns in self._columns.items()}
         kept = np.array([columns["rbr_lower"], columns["rbr_upper"]])[:, :, None]
@@ -149,7 +152,7 @@ class Stages:
         against the whole reference, and `ceiling` is the best that any such set could reach. Ordered by base and full.
         """
         k, phi = self.k or 10 if k is None else k, self.phis[0] if phi is None else phi
-        _check_depth(k, "k")
+        check_depth(k, "k")
         if isinstance(recall, str) or not 0 <= recall <= 1:
             raise InputError(f"recall={recall!r} is no share. It lies between 0 and 1.")
         if depth not in self.depths or phi not in self.phis:
@@ -356,22 +359,24 @@ def _holds_sets(given: Any) -> bool:
 
 
 def _of_sets(sets: Mapping[Any, Iterable[Any]]) -> Run:
-    return Run.from_dict({query: dict.fromkeys(ids, 0.0) for query, ids in sets.items()})
+    return Run.from_dict({query: _scores(ids) for query, ids in sets.items()})
+
+
+def _scores(ids: Iterable[Any]) -> dict[Any, float]:
+    """Scores that rank a list as it stands, and tie the items of a set."""
+    if isinstance(ids, Set):
+        return dict.fromkeys(ids, 0.0)
+    return {item: -float(place) for place, group in enumerate(Ranking(ids)) for item in group}
 
 
 def _depths(depths: int | Iterable[Depth] | None) -> tuple[Depth, ...]:
     asked = tuple(depths) if isinstance(depths, Iterable) and not isinstance(depths, str) else (depths,)
     for depth in asked:
         if depth is not None:
-            _check_depth(depth, "depth")
+            check_depth(depth)
     if not asked:
         raise InputError("No depth was given. Say depths=[10, 20].")
     return tuple(dict.fromkeys(None if depth is None else int(depth) for depth in asked))
-
-
-def _check_depth(depth: Any, what: str) -> None:
-    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-        raise InputError(f"{what}={depth!r} is not possible: it is a number of documents, from 1 on.")
 
 
 def _phis(phi: float | Iterable[float]) -> tuple[float, ...]:

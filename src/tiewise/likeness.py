@@ -11,28 +11,32 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats, data_frame
 from tiewise.data import Run
 from tiewise.errors import InputError, MeasureError
 from tiewise.estimate import Bounds, Estimate
 from tiewise.io import as_run
-from tiewise.rankbiased import Pair, mean_power, rba_of, rbo_of, rbr_of
-from tiewise.ranking import Groups
+from tiewise.rankbiased import Pair, mean_weight, rba_of, rbo_of, rbr_of
+from tiewise.ranking import Edge, Groups, ranked
 from tiewise.registry import Measure, measure, param, parse
 
 __all__ = ["RBA", "RBO", "RBR", "Comparison", "Similarity", "similarity"]
 
 
 class Comparison(Measure):
-    """A measure of an observed ranking against a reference ranking; a cutoff is the depth to which both are read."""
+    """A measure of an observed ranking against a reference ranking."""
 
     compares: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True
 
-    def of_pair(self, pair: Pair) -> Bounds:
-        """The measure of two rankings side by side."""
+    @property
+    def reach(self) -> int | None:
+        """The depth to which both rankings are read: the cutoff, unless the measure is exact inside a tie group."""
+        return self.cutoff
+
+    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
+        """The measure of two rankings side by side, without the extremes over ties if they are not wanted."""
         raise NotImplementedError
 
 
@@ -46,9 +50,9 @@ class _RBO(Comparison):
     phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "w", "a", "b"))
 
-    def of_pair(self, pair: Pair) -> Bounds:
+    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
         """RBO of two rankings side by side."""
-        return rbo_of(pair, self.phi, self.ties)
+        return rbo_of(pair, self.phi, self.ties, extremes=extremes)
 
 
 RBO = measure(_RBO)
@@ -64,9 +68,9 @@ class _RBA(Comparison):
     phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "share"))
 
-    def of_pair(self, pair: Pair) -> Bounds:
+    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
         """RBA of two rankings side by side."""
-        return rba_of(pair, self.phi, self.ties)
+        return rba_of(pair, self.phi, self.ties, extremes=extremes)
 
 
 RBA = measure(_RBA)
@@ -75,6 +79,8 @@ RBA = measure(_RBA)
 class _RBR(Comparison):
     """Rank-biased recall: the weight, in a reference ranking, of the items that the observed one holds.
 
+    A cutoff is of the observed ranking alone, and exact inside a tie group.
+
     >>> RBR(phi=0.8) @ 20
     RBR(phi=0.8)@20
     """
@@ -82,9 +88,14 @@ class _RBR(Comparison):
     phi: float = param(0.9, above=0, below=1, shown=True)
     symmetric = False
 
-    def of_pair(self, pair: Pair) -> Bounds:
+    @property
+    def reach(self) -> int | None:
+        """Rankings are read whole: the cutoff is of the set."""
+        return None
+
+    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
         """RBR of the first ranking, as a set, against the second."""
-        return rbr_of(pair, self.phi)
+        return rbr_of(pair, self.phi, self.cutoff)
 
 
 RBR = measure(_RBR)
@@ -96,41 +107,52 @@ class Similarity:
     `score` is the one number for a table: the extrapolated value where the measure has one (RBO), else the lower bound.
     """
 
-    #: What is known of each pair, as arrays (n_queries, n_systems, n_systems); the row is the observed system.
+    #: What is known of each pair; each has a column for each of the `STATISTICS` (n_queries, n_pairs).
     PARTS: ClassVar[tuple[str, ...]] = ("lower", "upper", "extrapolated")
+    STATISTICS: ClassVar[tuple[str, ...]] = ("expected", "minimum", "maximum")
 
     def __init__(
         self,
         measure: Comparison,
         systems: tuple[str, ...],
         queries: tuple[str, ...],
+        pairs: Sequence[tuple[int, int]],
         values: Mapping[str, Floats],
         left_out: int,
     ):
         self.measure, self.systems, self.queries = measure, systems, queries
         self.left_out = left_out  #: queries that not all systems have
-        self._values = dict(values)
+        self._values = {name: column for name, column in values.items() if not np.isnan(column).all()}
+        self._index = np.zeros((len(systems), len(systems)), dtype=np.int64)  # the pair of each observed and reference
+        for place, (i, j) in enumerate(pairs):
+            self._index[i, j] = place
+            if measure.symmetric:
+                self._index[j, i] = place
 
     def matrix(self, part: str = "score", statistic: Literal["expected", "minimum", "maximum"] = "expected") -> Floats:
-        """The mean over queries for all pairs, (n_systems, n_systems); `part`: score, lower, upper or extrapolated."""
+        """The mean over queries for all pairs, (n_systems, n_systems); `part`: score, lower, upper or extrapolated.
+
+        The row is the observed system, the column the reference.
+        """
         if part == "score":
             part = "extrapolated" if f"extrapolated {statistic}" in self._values else "lower"
         name = f"{part} {statistic}"
         if name not in self._values:
             raise InputError(f"{self.measure} has no '{name}' here. There are: {', '.join(self._values)}.")
-        return _mean(self._values[name])
+        mean: Floats = _mean(self._values[name])[self._index]
+        return mean
 
     def pair(self, observed: str, reference: str) -> Bounds:
         """The mean over queries for one pair."""
-        i, j = self._place(observed), self._place(reference)
-        return self._bounds(lambda values: float(_mean(values[:, i, j])))
+        place = self._place(observed, reference)
+        return self._bounds(lambda values: float(_mean(values[:, [place]])[0]))
 
     def per_query(self, observed: str, reference: str) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
-        i, j = self._place(observed), self._place(reference)
+        place = self._place(observed, reference)
 
         def at(q: int) -> Bounds:
-            return self._bounds(lambda values: float(values[q, i, j]))
+            return self._bounds(lambda values: float(values[q, place]))
 
         return {query: at(q) for q, query in enumerate(self.queries)}
 
@@ -139,21 +161,24 @@ class Similarity:
         return data_frame({"system": list(self.systems)} | dict(zip(self.systems, self.matrix(part).T, strict=True)))
 
     def __repr__(self) -> str:
-        head = f"{self.measure} of {len(self.systems)} systems over {len(self.queries):,} queries"
+        number = len(self.queries)
+        over = f"{number:,} {'query' if number == 1 else 'queries'}"
         wide = max(map(len, self.systems))
         rows = zip(self.systems, self.matrix(), strict=True)
         lines = [f"{name:<{wide}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
-        return "\n".join([head, *lines])
+        return "\n".join([f"{self.measure} of {len(self.systems)} systems over {over}", *lines])
 
-    def _place(self, system: str) -> int:
-        if system not in self.systems:
-            raise InputError(f"There is no system '{system}'. There are: {', '.join(self.systems)}.")
-        return self.systems.index(system)
+    def _place(self, *systems: str) -> int:
+        for system in systems:
+            if system not in self.systems:
+                raise InputError(f"There is no system '{system}'. There are: {', '.join(self.systems)}.")
+        observed, reference = map(self.systems.index, systems)
+        return int(self._index[observed, reference])
 
     def _bounds(self, pick: Callable[[Floats], float]) -> Bounds:
         parts: list[Estimate | None] = []
         for part in self.PARTS:
-            columns = [self._values.get(f"{part} {name}") for name in ("expected", "minimum", "maximum")]
+            columns = [self._values.get(f"{part} {name}") for name in self.STATISTICS]
             numbers = [None if column is None or np.isnan(value := pick(column)) else value for column in columns]
             known = any(number is not None for number in numbers)
             parts.append(Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name) if known else None)
@@ -165,16 +190,16 @@ def similarity(
     runs: Mapping[str, Any],
     measure: str | Comparison = "RBO(phi=0.9)",
     *,
-    edge: Literal["extend", "shrink", "error"] = "extend",
+    edge: Edge = "error",
     bounds: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Similarity:
     """How alike the rankings of some systems are: all pairs, for each query that all of them have, and on average.
 
     `runs` are runs by name, in any form that `evaluate` takes. A cutoff in the measure (``"RBO(phi=0.9)@100"``) is the
-    depth to which rankings are read; where it ends inside a tie group, `edge` says whether to take the group whole, to
-    leave it out, or to stop. ``bounds=False`` computes expected lower bounds only, for RBA in one sparse product.
-    `progress(done, total)` is called as pairs are done.
+    depth to which rankings are read; where it ends inside a tie group, `edge` says whether to take the group whole
+    (``"extend"``), to leave it out (``"shrink"``), or to stop. ``bounds=False`` leaves out upper bounds and extremes,
+    which is faster; RBA of all pairs is then one sparse product. `progress(done, total)` is called as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
@@ -189,35 +214,31 @@ def similarity(
         raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
         raise InputError(f"Similarity is between two runs or more; {len(runs)} was given.")
-    systems = tuple(runs)
-    lists = _Lists([as_run(run) for run in runs.values()], chosen.cutoff, edge)
-    n, total = len(systems), len(lists.queries)
-    pairs = _pairs(n, chosen.symmetric)
-    values: dict[str, Floats] = {}
-
-    def put(name: str, q: int, i: int, j: int, value: float | None) -> None:
-        if value is not None:
-            values.setdefault(name, np.full((total, n, n), np.nan))[q, i, j] = value
-
-    for q in range(total):
-        ranked = lists.of_query(q)
+    lists = _Lists([as_run(run) for run in runs.values()], chosen.reach, edge)
+    pairs = _pairs(len(runs), chosen.symmetric)
+    wanted = [(part, one) for part in _parts(chosen, bounds) for one in Similarity.STATISTICS[: None if bounds else 1]]
+    values = np.full((len(wanted), len(lists.queries), len(pairs)), np.nan)
+    total = len(lists.queries) * len(pairs)
+    for q in range(len(lists.queries)):
+        here, done = lists.of_query(q), q * len(pairs)
         if not bounds and isinstance(chosen, _RBA) and chosen.ties == "average":
-            values.setdefault("lower expected", np.zeros((total, n, n)))[q] = _aligned(ranked, chosen.phi)
+            values[0, q] = _aligned(here, chosen.phi)[tuple(zip(*pairs, strict=True))]
         else:
-            for done, (i, j) in enumerate(pairs):
-                if progress is not None and done % 50 == 0:
-                    progress(q * len(pairs) + done, total * len(pairs))
-                found = chosen.of_pair(ranked.pair(i, j))
-                for part in Similarity.PARTS if bounds else ("lower",):
-                    estimate: Estimate | None = getattr(found, part)
-                    for statistic in ("expected", "minimum", "maximum") if bounds else ("expected",):
-                        number = getattr(estimate, statistic, None)
-                        put(f"{part} {statistic}", q, i, j, number)
-                        if chosen.symmetric:
-                            put(f"{part} {statistic}", q, j, i, number)
-    if progress is not None:
-        progress(total * len(pairs), total * len(pairs))
-    return Similarity(chosen, systems, lists.queries, values, lists.left_out)
+            for place, (i, j) in enumerate(pairs):
+                if progress is not None and place % 50 == 0:
+                    progress(done + place, total)
+                found = chosen.of_pair(here.pair(i, j), bounds)
+                numbers = (getattr(getattr(found, part), statistic, None) for part, statistic in wanted)
+                values[:, q, place] = [np.nan if number is None else number for number in numbers]
+        if progress is not None:
+            progress(done + len(pairs), total)
+    columns = dict(zip(map(" ".join, wanted), values, strict=True))
+    return Similarity(chosen, tuple(runs), lists.queries, pairs, columns, lists.left_out)
+
+
+def _parts(measure: Comparison, bounds: bool) -> tuple[str, ...]:
+    extrapolated = ("extrapolated",) * isinstance(measure, _RBO)
+    return ("lower", *(("upper",) * bounds), *extrapolated)
 
 
 def _mean(values: Floats) -> Any:
@@ -250,17 +271,16 @@ def _aligned(ranked: _Ranked, phi: float) -> Floats:
     """Expected RBA of all pairs at once: the sparse product of the systems' weights with themselves."""
     from scipy.sparse import csr_array
 
-    root = float(np.sqrt(phi))
     rows, columns, weights = [], [], []
     for system, (codes, groups) in enumerate(zip(ranked.codes, ranked.groups, strict=True)):
         mine = groups.group
         rows.append(np.full(len(codes), system))
         columns.append(codes)
-        weights.append(mean_power(root, groups.starts[mine].astype(np.float64), groups.sizes[mine].astype(np.float64)))
+        weights.append(mean_weight(phi, groups.starts[mine], groups.sizes[mine], power=0.5))
     shape = (len(ranked.codes), ranked._place.shape[1])
     matrix = csr_array((np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
     product: Floats = (matrix @ matrix.T).toarray()
-    return (1 - phi) / phi * product
+    return product
 
 
 class _Lists:
@@ -283,25 +303,11 @@ class _Lists:
         codes: list[Codes] = []
         groups: list[Groups] = []
         for run in self._runs:
-            place = run.query_index[query]
-            rows = np.arange(run.offsets[place], run.offsets[place + 1])
-            rows = rows[np.argsort(-run.score[rows], kind="stable")]
-            group = np.cumsum(np.diff(run.score[rows], prepend=run.score[rows[:1]]) != 0)
-            kept = self._kept(group, query)
-            group, names = group[:kept], run.ids(rows[:kept])
+            rows, group = ranked(run, run.query_index[query])
+            kept = len(rows)
+            if self._depth is not None:
+                kept = Groups.of(group).cut(self._depth, self._edge, f" of query '{query}'")
+            names = run.ids(rows[:kept])
             codes.append(np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64))
-            groups.append(Groups.of(group.astype(np.int64)))
+            groups.append(Groups.of(group[:kept]))
         return _Ranked(codes, groups, len(index))
-
-    def _kept(self, group: NDArray[Any], query: str) -> int:
-        """How many items are read of a list whose items are in these groups."""
-        depth = self._depth
-        if depth is None or depth >= len(group) or group[depth] != group[depth - 1]:
-            return len(group) if depth is None else min(depth, len(group))
-        if self._edge == "error":
-            raise InputError(
-                f"Depth {depth} ends inside a tie group of query '{query}'. Say edge='extend' to take the group whole, "
-                "or edge='shrink' to leave it out."
-            )
-        side: Literal["left", "right"] = "right" if self._edge == "extend" else "left"
-        return int(np.searchsorted(group, group[depth - 1], side=side))

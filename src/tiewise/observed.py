@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tiewise import engine
 from tiewise.catalogue import RBP, Hits
+from tiewise.chances import hypergeometric
 from tiewise.columns import Codes, Floats
 from tiewise.ties import TieGroups
 
@@ -146,12 +147,8 @@ class Drawn:
         power: Floats = np.ones(n)
         some = np.flatnonzero(lonely)
         if len(some):
-            m, u, j = (column[some][:, None] for column in (size, lonely, self._drawn))
-            h = np.arange(int(np.minimum(u, j).max()) + 1)[None, :]
-            possible = (h <= np.minimum(u, j)) & (j - h <= m - u)
-            ways = _choices(u, np.where(possible, h, 0)) + _choices(m - u, np.where(possible, j - h, 0))
-            chance = np.where(possible, np.exp(ways - _choices(m, j)), 0.0)
-            power[some] = (chance * phi ** h.astype(np.float64)).sum(axis=1) / chance.sum(axis=1)
+            chance = hypergeometric(size[some], lonely[some], self._drawn[some])
+            power[some] = chance @ phi ** np.arange(chance.shape[1])
         return power
 
     @cached_property
@@ -162,9 +159,3 @@ class Drawn:
     def _sum(self, values: NDArray[Any]) -> Floats:
         """The sum of the values of each query."""
         return engine.sums(self.ties.qrels.query, values, len(self.ties.length))
-
-
-def _choices(n: Codes, h: Codes) -> Floats:
-    """The logarithm of the number of ways to choose h of n."""
-    log: Floats = np.append(0.0, np.cumsum(np.log(np.arange(1, int(n.max(initial=0)) + 1))))
-    return log[n] - log[h] - log[n - h]

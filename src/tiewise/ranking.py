@@ -16,12 +16,18 @@ import numpy as np
 
 from tiewise.columns import Codes
 from tiewise.data import Run
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 
-__all__ = ["Groups", "Ranking", "check_gains"]
+__all__ = ["Edge", "Groups", "Ranking", "check_depth", "check_gains", "ranked"]
 
 Item = Hashable
-Edge = Literal["extend", "shrink", "error"]
+Edge = Literal["extend", "shrink", "error"]  #: what to do where a depth ends inside a tie group
+
+
+def check_depth(depth: object, what: str = "depth") -> None:
+    """Refuse what is no number of items from 1 on."""
+    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+        raise InputError(f"{what}={depth!r} is not possible: it is a whole number from 1 on.")
 
 
 class Groups(NamedTuple):
@@ -36,6 +42,21 @@ class Groups(NamedTuple):
         """From the group of each item, ascending from 0."""
         sizes = np.bincount(group) if len(group) else np.zeros(0, dtype=np.int64)
         return Groups(group, sizes, np.cumsum(sizes) - sizes)
+
+    def cut(self, depth: int, edge: str, where: str = "") -> int:
+        """How many items the first `depth` are, if that may not end inside a tie group."""
+        if edge not in get_args(Edge):
+            raise InputError(f"edge={edge!r} is not possible. Use {', '.join(map(repr, get_args(Edge)))}.")
+        check_depth(depth)
+        if depth >= len(self.group) or self.group[depth] != self.group[depth - 1]:
+            return min(depth, len(self.group))
+        last = self.group[depth - 1]
+        if edge == "error":
+            raise InputError(
+                f"Depth {depth} ends inside a group of {self.sizes[last]} tied items{where}. Say edge='extend' "
+                "(--edge extend) to take the group whole, or 'shrink' to leave it out."
+            )
+        return int(self.starts[last] + (self.sizes[last] if edge == "extend" else 0))
 
 
 def check_gains(gains: object, most: float = math.inf) -> None:
@@ -99,9 +120,8 @@ class Ranking(Sequence[tuple[Item, ...]]):
         place = run.query_index.get(query)
         if place is None:
             raise InputError(f"The run has no query {query!r}.")
-        rows = np.arange(run.offsets[place], run.offsets[place + 1])
-        rows = rows[np.argsort(-run.score[rows], kind="stable")]
-        ends = np.flatnonzero(np.diff(run.score[rows])) + 1
+        rows, group = ranked(run, place)
+        ends = np.flatnonzero(np.diff(group)) + 1
         whole = cls([run.ids(group) for group in np.split(rows, ends) if len(group)])
         return whole if depth is None else whole.cut(depth, edge)
 
@@ -110,24 +130,8 @@ class Ranking(Sequence[tuple[Item, ...]]):
 
         `rbp`, `rbr`, `precision_at` and `recall_at` need no such choice: they take a depth and are exact inside ties.
         """
-        if depth < 1 or edge not in get_args(Edge):
-            raise InputError(
-                f"cut({depth!r}, {edge!r}): a depth is a number from 1 on; an edge is {listed(get_args(Edge))}."
-            )
-        kept: list[tuple[Item, ...]] = []
-        for group in self:
-            room = depth - sum(map(len, kept))
-            if room <= 0:
-                break
-            if len(group) > room and edge != "extend":
-                if edge == "error":
-                    raise InputError(
-                        f"Depth {depth} ends inside a group of {len(group)} tied items. Say edge='extend' to take the "
-                        "group whole, or edge='shrink' to leave it out."
-                    )
-                break
-            kept.append(group)
-        return Ranking(kept)
+        kept = self.groups.cut(depth, edge)
+        return Ranking(self[: int(np.searchsorted(self.groups.starts, kept))])
 
     # -- as arrays over the items ------------------------------------------------------------------------------
 
@@ -168,6 +172,16 @@ class Ranking(Sequence[tuple[Item, ...]]):
 
     def __repr__(self) -> str:
         return " ".join(f"({' '.join(map(str, g))})" if len(g) > 1 else str(g[0]) for g in self) or "(empty)"
+
+
+def ranked(run: Run, place: int) -> tuple[Codes, Codes]:
+    """The rows of one list of a run, best first, and the tie group of each."""
+    rows = np.arange(run.offsets[place], run.offsets[place + 1])
+    rows = rows[np.argsort(-run.score[rows], kind="stable")]
+    score = run.score[rows]
+    group = np.zeros(len(rows), dtype=np.int64)
+    group[1:] = np.cumsum(score[1:] != score[:-1])
+    return rows, group
 
 
 def _written(text: str) -> list[tuple[Item, ...]]:

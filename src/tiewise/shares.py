@@ -1,19 +1,23 @@
 """Precision and recall: of a set against a set, and of the head of a ranking where not all items are judged.
 
 Sets give one number. The head of a ranking has two uncertainties, kept apart as in `Bounds`: unjudged items may turn
-out relevant or not, and a tie group that straddles the cutoff may put any of its items into the head. Of that group
-only a few numbers matter, so all its outcomes are gone through: how many relevant and how many unjudged ones are drawn.
+out relevant or not, and a tie group that straddles the cutoff may put any of its items into the head. Bounds rise with
+the relevant items drawn from that group and are linear in them, so that it is enough to go through the numbers of
+unjudged ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import comb
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from tiewise.chances import hypergeometric
+from tiewise.columns import Floats
 from tiewise.errors import InputError
 from tiewise.estimate import Bounds, Estimate
-from tiewise.ranking import Ranking, check_gains
+from tiewise.ranking import Ranking, check_depth, check_gains
 
 __all__ = ["precision", "precision_at", "recall", "recall_at"]
 
@@ -24,7 +28,7 @@ def precision(observed: Iterable[Any], reference: Iterable[Any]) -> float:
     >>> precision({"a", "b"}, {"b", "c", "d"})
     0.5
     """
-    b, r = set(observed), set(reference)
+    b, r = _items(observed), _items(reference)
     return len(b & r) / len(b) if b else 0.0
 
 
@@ -66,19 +70,22 @@ def recall_at(ranking: Any, gains: Mapping[Any, float], k: int, others: float = 
     R@2 [0.4167, 0.5833]
     """
     head = _Head.of(ranking, gains, k)
-    if not others >= 0:
+    if isinstance(others, str) or not others >= 0:
         raise InputError(f"others={others!r} is no number of items.")
     known = sum(gain > 0 for gain in gains.values())
 
-    def lower(relevant: int, unjudged: int) -> float:
+    def lower(relevant: Floats, unjudged: Floats) -> Floats:
         return _per(relevant, known + head.unjudged - unjudged + others)
 
-    def upper(relevant: int, unjudged: int) -> float:
-        judged = min(head.unseen, known - relevant)  # all that is ranked is in the head
-        more = unjudged + min(head.unseen - judged, others)
+    def upper(relevant: Floats, unjudged: Floats) -> Floats:
+        judged = np.minimum(head.unseen, known - relevant)  # where ranks are unseen, all that is ranked is in the head
+        more = unjudged + np.minimum(head.unseen - judged, others)
         return _per(relevant + judged + more, known + more)
 
     return head.bounds(f"R@{k}", lower, upper)
+
+
+_Value = Callable[[Floats, Floats], Floats]  # of the numbers of relevant and of unjudged items in the head
 
 
 class _Head(NamedTuple):
@@ -94,8 +101,7 @@ class _Head(NamedTuple):
     @staticmethod
     def of(ranking: Any, gains: Mapping[Any, float], k: int) -> _Head:
         x = Ranking(ranking)
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InputError(f"k={k!r} is not possible: it is a number of ranks, from 1 on.")
+        check_depth(k, "k")
         check_gains(gains)
         before, relevant, unjudged, straddling, drawn = 0, 0, 0, (0, 0, 0), 0
         for group in x:
@@ -108,28 +114,29 @@ class _Head(NamedTuple):
         everywhere = sum(item not in gains for item in x.items)
         return _Head(relevant, everywhere, unjudged, straddling, drawn, max(0, k - before))
 
-    def outcomes(self) -> Iterator[tuple[int, int, float]]:
-        """How many relevant and unjudged items there can be among the first k, and the chance of it."""
+    def bounds(self, name: str, lower: _Value, upper: _Value) -> Bounds:
+        """The bounds of a measure of how many relevant and unjudged items are among the first k."""
         size, good, unknown = self.group
-        for relevant in range(min(good, self.drawn) + 1):
-            for unjudged in range(min(unknown, self.drawn - relevant) + 1):
-                rest = self.drawn - relevant - unjudged
-                ways = comb(good, relevant) * comb(unknown, unjudged) * comb(size - good - unknown, rest)
-                if ways:
-                    chance = ways / comb(size, self.drawn)
-                    yield self.relevant + relevant, self.sure_unjudged + unjudged, chance
+        chance = hypergeometric(size, unknown, self.drawn)[0]
+        unjudged = np.arange(len(chance), dtype=np.float64)
+        chance, unjudged = chance[chance > 0], unjudged[chance > 0]
+        left = self.drawn - unjudged
+        least, most = np.maximum(0, left - (size - good - unknown)), np.minimum(good, left)
+        mean = left * (good / max(size - unknown, 1))
 
-    def bounds(self, name: str, lower: Callable[[int, int], float], upper: Callable[[int, int], float]) -> Bounds:
-        found = list(self.outcomes())
-
-        def estimate(value: Callable[[int, int], float]) -> Estimate:
-            values = [value(relevant, unjudged) for relevant, unjudged, _ in found]
-            mean = sum(one * chance for one, (_, _, chance) in zip(values, found, strict=True))
-            least, most = min(values), max(values)
-            return Estimate(min(max(mean, least), most), least, most, measure=name)  # no rounding past the extremes
+        def estimate(value: _Value) -> Estimate:
+            low, expected, high = (value(self.relevant + r, self.sure_unjudged + unjudged) for r in (least, mean, most))
+            minimum, maximum = float(low.min()), float(high.max())
+            average = float((chance * expected).sum())
+            return Estimate(min(max(average, minimum), maximum), minimum, maximum, measure=name)
 
         return Bounds(estimate(lower), estimate(upper), measure=name)
 
 
-def _per(amount: float, divisor: float) -> float:
-    return amount / divisor if divisor else 0.0
+def _items(given: Iterable[Any]) -> set[Any]:
+    """The items of a set; a text is written like a ranking."""
+    return set(Ranking(given).items) if isinstance(given, str) else set(given)
+
+
+def _per(amount: Floats, divisor: Floats) -> Floats:
+    return np.divide(amount, divisor, out=np.zeros_like(amount), where=divisor != 0)

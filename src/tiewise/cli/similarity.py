@@ -43,7 +43,7 @@ def similarity(
     phi: Phi = None,
     depth: Depth = None,
     input_format: InputFormat = None,
-    edge: Edge = "extend",
+    edge: Edge = "error",
     per_query: PerQuery = False,
     format: PairsOutputFormat = None,
     digits: Digits = None,

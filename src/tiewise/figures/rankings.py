@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from tiewise.columns import Floats
 from tiewise.errors import InputError
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
+from tiewise.rankbiased import reversed_rba
 
 if TYPE_CHECKING:
     import altair as alt
@@ -63,14 +64,9 @@ def rba_range(lengths: Sequence[int] = (10, 50, 100), *, phi: tuple[float, float
     )
 
 
-def _reversed(k: Any, phi: Any) -> Any:
-    """RBA of a ranking of k items and its reverse (Eq. 12)."""
-    return k * (1 - phi) * phi ** ((k - 1) / 2)
-
-
 def _ranges(lengths: Sequence[int], names: Sequence[str], phi: Floats) -> Any:
     """The two lines of each length, point by point."""
-    scores = [line for k in lengths for line in (_reversed(k, phi), 1 - phi**k)]
+    scores = [line for k in lengths for line in (reversed_rba(phi, k), 1 - phi**k)]
     return rows(
         {
             "length": np.repeat(names, 2 * len(phi)),
@@ -84,7 +80,7 @@ def _ranges(lengths: Sequence[int], names: Sequence[str], phi: Floats) -> Any:
 def _peaks(lengths: Sequence[int], names: Sequence[str], phi: tuple[float, float]) -> Any:
     """Where the score of a reversed ranking is largest, if the axis goes there."""
     peaks = [((k - 1) / (k + 1), k, name) for k, name in zip(lengths, names, strict=True)]
-    shown = [(at, _reversed(k, at), name) for at, k, name in peaks if phi[0] <= at <= phi[1]]
+    shown = [(at, reversed_rba(at, k), name) for at, k, name in peaks if phi[0] <= at <= phi[1]]
     return rows(dict(zip(("phi", "score", "length"), zip(*shown, strict=True), strict=False)))
 
 

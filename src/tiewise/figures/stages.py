@@ -57,7 +57,10 @@ class Plots:
             axis=alt.Axis(labelOverlap="greedy"),
         )
         y = alt.Y("rbr_lower:Q", title=f"rank-biased recall (φ = {chosen:g})")
-        colour = alt.Color("system:N", title=None, sort=list(self._stages.systems), legend=alt.Legend(orient="top"))
+        colour = alt.Color(
+            "system:N", title=None, sort=list(self._stages.systems), legend=alt.Legend(orient="top", columns=5)
+        )
+        shape = alt.Shape("system:N", title=None, sort=list(self._stages.systems))
         base = alt.Chart(data, width=WIDTH, height=340)
         shown = [
             *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),
@@ -71,10 +74,10 @@ class Plots:
             base.mark_line(strokeWidth=1.5, opacity=0.6).encode(x, y, colour, alt.Order("reach:Q")),
             base.transform_filter("!datum.worth")
             .mark_point(size=80, strokeWidth=2, filled=False, fill="white", opacity=1)
-            .encode(x, y, colour, tooltip=shown),
+            .encode(x, y, colour, shape, tooltip=shown),
             base.transform_filter("datum.worth")
             .mark_point(size=90, filled=True, opacity=1)
-            .encode(x, y, colour, tooltip=shown),
+            .encode(x, y, colour, shape, tooltip=shown),
             base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="label:N"),
         )
         price = "cost" if priced else "depth"
@@ -89,8 +92,8 @@ class Plots:
         found = self._stages.spread(recall, depth=depth, phi=chosen, k=k)
         if not len(found):
             raise InputError(f"No set of {depth} documents has a recall of {recall:g} in every order of its ties.")
-        place = list(range(1, len(found) + 1))
-        data = rows({"place": place} | {name: found[name] for name in SPREAD})
+        place = list(range(1, len(found) + 2))  # a set's step ends where the next begins
+        data = rows({"place": place} | {name: [*found[name], found[name][-1]] for name in SPREAD})
         x = alt.X(
             "place:Q", title=f"{len(found):,} sets of equal recall, in ascending order", axis=alt.Axis(grid=False)
         )
