@@ -344,7 +344,7 @@ BAD_COSTS = {
         ("--phi nan", "phi=nan is not possible"),
         ("--phi 0.5,high", "--phi '0.5,high' is no list of numbers. Write them like"),
         ("--phi ,", "No phi was given"),
-        ("--depth 0", "depth=0 is not possible: it is a number of documents, from 1 on"),
+        ("--depth 0", "depth=0 is not possible: it is a whole number from 1 on"),
         ("--depth 10,-1", "depth=-1 is not possible"),
         ("--depth 1.5", "--depth '1.5' is no list of numbers. Write them like 10,20"),
         ("--depth ten", "--depth 'ten' is no list of numbers"),

@@ -11,10 +11,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tiewise.columns import Floats
 from tiewise.errors import InputError, TiewiseWarning
 
 __all__ = ["Array", "Library", "Numpy", "Torch", "is_integer", "is_low", "library_of"]
@@ -32,6 +34,7 @@ class Numpy:
     xp: Any = np
     on_host = True
     query_tile, doc_tile, block = 256, 8192, 32_768
+    held: int | None = None  # bytes of scores that `tie_groups` holds at once, where that is not a block
 
     def array(self, given: Any, what: str) -> Array:
         """Whatever was given as an array of numbers."""
@@ -71,6 +74,27 @@ class Numpy:
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(a, b.T, out=room)
         return True
+
+    def products_into(self, work: Sequence[tuple[Array, Array, Array]]) -> None:
+        """Write the dot products of many pairs of matrices where they belong."""
+        for room, a, b in work:
+            self.product_into(room, a, b)
+
+    def lies_here(self, array: Array) -> bool:
+        """Whether an array need not be brought to this library and device."""
+        return isinstance(array, np.ndarray)
+
+    def finite(self, array: Array) -> bool:
+        """Whether all of it are finite numbers."""
+        return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+
+    def contiguous(self, array: Array) -> bool:
+        """Whether its rows lie one after another, with nothing between."""
+        return bool(array.flags.c_contiguous)
+
+    def steady_alone(self) -> bool:
+        """Whether the product of a single row does not depend on the place of a row of the other matrix."""
+        return _steady_on_host()
 
     def norms(self, x: Array, dtype: Any) -> Array:
         """The Euclidean norm of each row, computed in a type."""
@@ -120,6 +144,10 @@ class Numpy:
         """The array in main memory, as NumPy."""
         return array
 
+    def hosts(self, arrays: Sequence[Array]) -> list[Floats]:
+        """Several arrays in main memory, as float64, which holds counts and scores alike."""
+        return [self.host(array).astype(np.float64) for array in arrays]
+
 
 class Torch(Numpy):
     """Tensors on one device."""
@@ -129,7 +157,8 @@ class Torch(Numpy):
         self.device = device
         self.on_host = device.type == "cpu"
         if not self.on_host:  # an accelerator wants larger pieces
-            self.query_tile, self.doc_tile, self.block = 1024, 65_536, 131_072
+            self.query_tile, self.doc_tile, self.block = 512, 131_072, 131_072
+            self.held = 2**32
 
     def array(self, given: Any, what: str) -> Array:
         """Whatever was given as a tensor, where it lies."""
@@ -161,12 +190,54 @@ class Torch(Numpy):
         """All dot products of the rows of two matrices; bfloat16 and float16 come out in float32 where they can."""
         if self.multiplies(a.dtype):
             return self.torch.mm(a, b.T, out_dtype=self.torch.float32)
+        if self.on_host and len(a) == 1:  # as steady_alone() has tried it
+            return self.torch.from_numpy(super().product(a.numpy(), b.numpy()))
         with self._full_precision():
             return self.torch.mm(a, b.T)
 
     def product_into(self, room: Array, a: Array, b: Array) -> bool:
-        """Never: torch would copy."""
-        return False
+        """Write all dot products where they belong, on a device that is known to."""
+        if self.device.type != "cuda" or a.dtype != b.dtype:
+            return False
+        if self.multiplies(a.dtype) and room.dtype == self.torch.float32:
+            self.torch.mm(a, b.T, out_dtype=self.torch.float32, out=room)
+            return True
+        if room.dtype != a.dtype:
+            return False
+        with self._full_precision():
+            self.torch.mm(a, b.T, out=room)
+        return True
+
+    def products_into(self, work: Sequence[tuple[Array, Array, Array]]) -> None:
+        """Write many products where they belong, two at a time, so that one begins while another runs out."""
+        cuda = self.torch.cuda
+        with cuda.device(self.device):
+            here = cuda.current_stream()
+            lanes = here, _beside(self.torch, self.device)
+            lanes[1].wait_stream(here)
+            try:
+                for number, (room, a, b) in enumerate(work):
+                    cuda.set_stream(lanes[number % 2])
+                    self.product_into(room, a, b)
+            finally:
+                cuda.set_stream(here)
+                here.wait_stream(lanes[1])
+
+    def lies_here(self, array: Array) -> bool:
+        """Whether a tensor is on this device."""
+        return _tensor(array) is not None and array.device == self.device
+
+    def finite(self, array: Array) -> bool:
+        """Whether all of it are finite numbers, found in one reading."""
+        return not array.numel() or bool(self.torch.isfinite(self.torch.stack(self.torch.aminmax(array))).all())
+
+    def contiguous(self, array: Array) -> bool:
+        """Whether its rows lie one after another, with nothing between."""
+        return bool(array.is_contiguous())
+
+    def steady_alone(self) -> bool:
+        """On the host NumPy multiplies a single row; cuBLAS was found to be steady."""
+        return super().steady_alone() if self.on_host else self.device.type == "cuda"
 
     def norms(self, x: Array, dtype: Any) -> Array:
         """The Euclidean norm of each row, with no wider copy of the rows where torch knows their type."""
@@ -197,8 +268,8 @@ class Torch(Numpy):
         return self.torch.empty(tuple(shape), dtype=dtype, device=self.device)
 
     def integers(self, values: Any) -> Array:
-        """Positions as a tensor."""
-        return self.torch.as_tensor(np.asarray(values, dtype=np.int64), device=self.device)
+        """Positions as a tensor; nobody waits for the device to take them."""
+        return self.torch.from_numpy(np.array(values, dtype=np.int64)).to(self.device, non_blocking=True)
 
     def largest(self, scores: Array, k: int) -> Array:
         """The k largest values of each row."""
@@ -216,6 +287,12 @@ class Torch(Numpy):
     def host(self, array: Array) -> Any:
         """The tensor in main memory, as NumPy."""
         return _numpy_of(array.cpu())
+
+    def hosts(self, arrays: Sequence[Array]) -> list[Floats]:
+        """Several tensors in main memory, as float64, in one transfer."""
+        flat = self.host(self.torch.cat([array.reshape(-1).double() for array in arrays]))
+        ends = np.cumsum([array.numel() for array in arrays])[:-1]
+        return [part.reshape(tuple(a.shape)) for part, a in zip(np.split(flat, ends), arrays, strict=True)]
 
     @contextmanager
     def _full_precision(self) -> Iterator[None]:
@@ -282,6 +359,24 @@ def _tensor_of(torch: Any, array: Any) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.from_numpy(array)
     return torch.from_numpy(array)
+
+
+@cache
+def _steady_on_host() -> bool:
+    """Whether NumPy's library gives one vector the same product with all rows of a tile that are equal.
+
+    Matrix-vector products are split among threads, and the rows at the edge of a thread's share may be added up in
+    another order than those inside.
+    """
+    one, other = np.random.default_rng(0).normal(size=(2, 1, 256)).astype(np.float32)
+    tile = np.repeat(other, Numpy.doc_tile, axis=0)
+    return all(len(np.unique(one.astype(t) @ tile.astype(t).T)) == 1 for t in (np.float32, np.float64))
+
+
+@cache
+def _beside(torch: Any, device: Any) -> Any:
+    """A second stream of a device."""
+    return torch.cuda.Stream(device)
 
 
 _wide: dict[Any, bool] = {}

@@ -30,6 +30,9 @@ LEVELS = {
 ACTIVATIONS = ("sigmoid", "softmax")
 FUNCTIONS = (*ACTIVATIONS, *PAIRWISE)
 
+#: Hidden states in a tile of `head`: they come a batch at a time.
+HEAD_TILE = 256
+
 
 def score(
     z: Any,
@@ -131,7 +134,8 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
     low = precision == "native" and is_low(lib.name(states.dtype)) and states.dtype == rows.dtype
     if low and isinstance(lib, Torch) and lib.multiplies(states.dtype):  # whatever the device does, bias included
         return lib.torch.nn.functional.linear(states, rows, None if add is None else add.to(states.dtype))
-    pairs = Pairs(rows if rows.ndim == 2 else rows[None], states, precision="float32" if low else precision)
+    few = {"at_once": 2, "doc_tile": HEAD_TILE}  # never a single row alone, so that equal states stay equal
+    pairs = Pairs(rows if rows.ndim == 2 else rows[None], states, precision="float32" if low else precision, **few)
     found = pairs.all().T
     if add is not None:
         found = found + lib.cast(add, found.dtype)

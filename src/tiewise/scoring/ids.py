@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -44,7 +43,7 @@ class Ids:
     def find(self, wanted: Any) -> Codes:
         """The row of each wanted id, −1 if there is none."""
         if self.counted:
-            return np.fromiter(map(self._place, wanted), np.int64)
+            return self._counted(list(wanted))
         return positions(self._index, wanted)
 
     def find_docs(self, table: Table) -> Codes:
@@ -57,31 +56,45 @@ class Ids:
         rows[code[known]] = known
         return rows
 
-    @cached_property
-    def by_name(self) -> Codes:
-        """The place of each row when rows are sorted by id, by code point."""
-        place = np.empty(self.n, dtype=np.int64)
-        place[self._sorted] = np.arange(self.n)
-        return place
+    def keys(self, rows: Codes, names: list[str], places: Codes) -> tuple[Codes, Codes]:
+        """Numbers in the order, by code point, of the ids of some rows, and of some names whose rows are `places`.
 
-    def keys(self, names: list[str], rows: Codes) -> Codes:
-        """Where ids stand among ours when sorted: at twice their place, and between two of ours if they are strangers,
-        which have −1 for a row."""
-        own = 2 * self.by_name[rows] if self.n else np.zeros(len(rows), np.int64)
-        for stranger in np.flatnonzero(rows < 0).tolist():
-            name = names[stranger]
-            own[stranger] = 2 * bisect_left(self._sorted, name, key=lambda row: self.names([row])[0]) - 1
-        return own
+        A name that is none of ours has −1 for its row.
+        """
+        if self.counted and not (places < 0).any():
+            return self._digits(rows), self._digits(places)
+        if len(rows) < self.n // 16:
+            distinct, inverse = np.unique(rows, return_inverse=True)
+        else:  # sorting them would cost more than going through all of ours
+            there = np.zeros(self.n, dtype=bool)
+            there[rows] = True
+            distinct, inverse = np.flatnonzero(there), (np.cumsum(there) - 1)[rows]
+        texts = self.names(distinct)
+        order = {name: place for place, name in enumerate(sorted({*texts, *names}))}
+        return positions(order, texts)[inverse], positions(order, names)
 
-    @cached_property
-    def _sorted(self) -> list[int]:
-        return sorted(range(self.n), key=self.names(range(self.n)).__getitem__)
+    def _digits(self, rows: Codes) -> Codes:
+        """Numbers in the order of rows written in decimal: their digits, then how many there are."""
+        widest = len(str(max(self.n - 1, 1)))
+        tens = 10 ** np.arange(widest + 1, dtype=np.int64)
+        digits = np.maximum(np.searchsorted(tens, rows, side="right"), 1)
+        return rows * tens[widest - digits] * (widest + 1) + digits
 
     @cached_property
     def _index(self) -> dict[str, int]:
         return dict(zip(self._names, range(self.n), strict=True))
 
+    def _counted(self, names: list[str]) -> Codes:
+        """The rows that counted ids name: "7", but neither "07" nor "+7"."""
+        try:
+            rows = list(map(int, names))
+            if list(map(str, rows)) == names:
+                found = np.array(rows, dtype=np.int64)
+                return np.where((found >= 0) & (found < self.n), found, -1)
+        except (ValueError, OverflowError):
+            pass
+        return np.fromiter(map(self._place, names), np.int64, len(names))
+
     def _place(self, name: str) -> int:
-        """The row that a counted id names: "7", but neither "07" nor "+7"."""
         row = int(name) if name.isdecimal() and name.isascii() else -1
         return row if 0 <= row < self.n and str(row) == name else -1

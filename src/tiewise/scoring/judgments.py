@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from tiewise.errors import InputError, listed
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairs import Pairs
 
-__all__ = ["Judged", "Probes", "probes_at"]
+__all__ = ["Judged", "Slots"]
 
 
 class Judged:
@@ -25,45 +26,83 @@ class Judged:
         place = self.queries.find(qrels.queries)
         self.rows: Codes = np.unique(place[place >= 0])  # the judged queries among ours
         self.place = np.where(place >= 0, np.searchsorted(self.rows, place), -1)  # (n_queries,): into rows, −1 if none
-        self.query: Codes = self.place[qrels.query]  # (n_judged,): into rows
-        self.doc: Codes = self.docs.find_docs(qrels)[qrels.doc]  # (n_judged,): the document's row, −1 if none
-        self.known = (self.query >= 0) & (self.doc >= 0)  # (n_judged,): both are here
+        if len(qrels) and self.queries.n and not len(self.rows):
+            raise InputError(_strangers("queries", "query_ids", self.queries, qrels.queries))
 
-    def check(self, *, shard: bool) -> None:
-        """Raise if ids do not match at all; a shard may hold no judged document."""
-        if len(self.qrels) and self.queries.n and not len(self.rows):
-            raise InputError(_strangers("queries", "query_ids", self.queries, self.qrels.queries))
-        if not shard and len(self.qrels) and self.docs.n and not (self.doc >= 0).any():
+    @cached_property
+    def query(self) -> Codes:
+        """(n_judged,): into rows, −1 if none."""
+        return self.place[self.qrels.query]
+
+    @cached_property
+    def doc(self) -> Codes:
+        """(n_judged,): the document's row, −1 if none. Found when first asked for: a device may be at work by then."""
+        return self.docs.find_docs(self.qrels)[self.qrels.doc]
+
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """(n_judged,): both are here."""
+        return (self.query >= 0) & (self.doc >= 0)
+
+    @cached_property
+    def _by_query(self) -> tuple[Codes, Codes]:
+        """The judgments of our queries in the order of these, and the rows of those."""
+        order = np.argsort(self.query, kind="stable")
+        query = self.query[order]
+        return order[query >= 0], query[query >= 0]
+
+    def check_docs(self) -> None:
+        """Raise if no judged document is here."""
+        if len(self.qrels) and self.docs.n and not (self.doc >= 0).any():
             raise InputError(_strangers("documents", "doc_ids", self.docs, self.qrels.docs))
 
     def of(self, block: slice) -> Codes:
         """The judgments of a block of queries whose documents are here."""
-        return np.flatnonzero(self.known & (self.query >= block.start) & (self.query < block.stop))
+        mine = self._in(block)
+        return mine[self.known[mine]]
+
+    def slots(self, block: slice, score: Floats | None = None) -> Slots:
+        """Slots for the judgments of a block whose documents are here, and for those that have a score all the same."""
+        mine = self._in(block)
+        mine = mine[self.known[mine] if score is None else self.known[mine] | ~np.isnan(score[mine])]
+        row = self.query[mine] - block.start
+        heads = np.searchsorted(row, np.arange(block.stop - block.start))
+        return Slots(mine, row, np.arange(len(mine)) - heads[row], self.known[mine], block.stop - block.start)
+
+    def _in(self, block: slice) -> Codes:
+        order, query = self._by_query
+        return order[np.searchsorted(query, block.start) : np.searchsorted(query, block.stop)]
 
 
-class Probes(NamedTuple):
-    """The distinct scores of judged documents of a block of queries: a row a query, ascending."""
+class Slots(NamedTuple):
+    """A place for each judgment of a block in a table with a row a query."""
 
-    judged: Codes  # (n,): the judgments that have a score
-    row: Codes  # (n,): where it stands in the table
+    judged: Codes  # (n,): the judgments, by query
+    row: Codes  # (n,): where they stand
     column: Codes  # (n,)
-    values: NDArray[Any]  # (queries, most): filled up with infinity, which no score reaches
+    known: NDArray[np.bool_]  # (n,): whether the document is here
+    rows: int
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the table."""
+        return self.rows, int(self.column.max(initial=0)) + 1
 
-def probes_at(judged: Judged, block: slice, score: Floats) -> Probes:
-    """The probes of a block, from the scores of all judgments, NaN where a document has none."""
-    inside = (judged.query >= block.start) & (judged.query < block.stop)
-    mine = np.flatnonzero(inside & ~np.isnan(score))
-    mine = mine[np.lexsort((score[mine], judged.query[mine]))]
-    row, value = judged.query[mine] - block.start, score[mine]
-    new = np.ones(len(mine), dtype=bool)
-    new[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
-    number = np.cumsum(new) - 1  # each judgment's probe among all of the block
-    heads = number[np.searchsorted(row, np.arange(block.stop - block.start))[row]] if len(row) else number
-    column = number - heads
-    values = np.full((block.stop - block.start, int(column.max(initial=0)) + 1), np.inf)
-    values[row, column] = value
-    return Probes(mine, row, column, values)
+    def table(self, values: Floats) -> Floats:
+        """The table of a value for each judgment, filled up with infinity."""
+        found = np.full(self.shape, np.inf)
+        found[self.row, self.column] = values
+        return found
+
+    def groups(self, score: Floats) -> tuple[Codes, Codes]:
+        """The tie group of each judgment, as a number, and the first judgment of each group; both into the slots."""
+        order = np.lexsort((score, self.row))
+        row, value = self.row[order], score[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+        number = np.empty(len(order), dtype=np.int64)
+        number[order] = np.cumsum(new) - 1
+        return number, order[new]
 
 
 def _strangers(what: str, option: str, ours: Ids, theirs: Any) -> str:

@@ -25,6 +25,7 @@ class Operand(NamedTuple):
     dtype: Any  # the type in which rows come
     tokens: int = 1  # vectors a row, for late interaction
     mask: Array | None = None  # (n, tokens): which of them are there
+    matrix: Array | None = None  # the vectors themselves, if they are one matrix that lies where it is needed
 
 
 def operands(queries: Any, docs: Any, fn: str, query_mask: Any, doc_mask: Any) -> tuple[Library, Operand, Operand]:
@@ -56,7 +57,8 @@ def _operand(lib: Library, given: Any, what: str, fn: str, mask: Any, coded: boo
         return _bits(lib, array, what)
     there = None if mask is None else _mask(lib, mask, shape[:2], what)
     tokens = shape[1] if wanted == 3 else 1
-    return Operand(lambda rows: lib.here(array[rows]), shape[0], shape[-1], array.dtype, tokens, there)
+    matrix = array if wanted == 2 and lib.lies_here(array) else None
+    return Operand(lambda rows: lib.here(array[rows]), shape[0], shape[-1], array.dtype, tokens, there, matrix)
 
 
 def _quantised(lib: Library, given: Quantized, fn: str, coded: bool) -> Operand:

@@ -10,18 +10,23 @@ with zeros. A score then depends on its two vectors alone.
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any, NoReturn
 
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring.arithmetic import Arithmetic
 from tiewise.scoring.arrays import Array
 from tiewise.scoring.operands import Operand, operands
-from tiewise.scoring.similarities import PAIRWISE, Tile, check_pairwise
+from tiewise.scoring.similarities import PAIRWISE, Similarity, Tile, check_pairwise
 
 __all__ = ["Pairs"]
 
-#: The fewest queries in a tile: for fewer, libraries switch to kernels for narrow matrices.
+#: The fewest queries in a tile: for fewer, libraries switch to kernels for narrow matrices. A single query stays alone
+#: where its products were found not to depend on the place of a document.
 LEAST_TILE = 16
+
+#: Rows of scores begin at multiples of so many, as kernels are also chosen by alignment.
+ALIGNED = 64
 
 
 class Pairs:
@@ -37,19 +42,23 @@ class Pairs:
         query_mask: Any = None,
         doc_mask: Any = None,
         at_once: int | None = None,
+        doc_tile: int | None = None,
     ):
-        """`at_once` is how many queries will be scored together, if it is not all of them."""
+        """`at_once` is how many queries will be scored together, if it is not all of them; `doc_tile` is the number of
+        documents in a tile, if they are known to be few."""
         check_pairwise(fn)
         self.lib, self.queries, self.docs = operands(queries, docs, fn, query_mask, doc_mask)
         self.arithmetic = Arithmetic(self.lib, precision, fn, self.queries, self.docs)
         self.similarity = PAIRWISE[fn](self.lib, self.arithmetic, self.queries, self.docs)
         self.query_tile = self._query_tile(at_once or self.queries.n)
-        self.doc_tile = max(self.lib.doc_tile // self.docs.tokens, 1)
+        self.doc_tile = doc_tile or max(self.lib.doc_tile // self.docs.tokens, 1)
         self._room: Array | None = None
         self._zero: dict[tuple[str, int], Array] | None = {} if fn == "cosine" else None
 
     def _query_tile(self, queries: int) -> int:
         """As many queries as make even tiles: it depends on their number, never on blocks or on the documents."""
+        if queries * self.queries.tokens == 1 and self.lib.steady_alone():
+            return 1
         most = max(self.lib.query_tile // self.queries.tokens, 1)
         tiles = max(-(-queries // most), 1)
         least = -(-LEAST_TILE // self.queries.tokens)
@@ -66,24 +75,63 @@ class Pairs:
         With `again` they are written over the scores of the last call that said so, which spares fresh memory.
         """
         spans = _spans(rows, self.docs.n, self.doc_tile)
-        shape = len(left) * self.query_tile, len(spans) * self.doc_tile
+        n, straight = sum(map(_length, spans)), isinstance(rows, slice) and self._straight
+        width = -(-n // ALIGNED) * ALIGNED if straight else len(spans) * self.doc_tile
+        room = self._room_of((len(left) * self.query_tile, width), again)
+        downs = [slice(i * self.query_tile, (i + 1) * self.query_tile) for i in range(len(left))]
+        if straight:
+            self._multiply(room, list(zip(downs, left, strict=True)), spans)
+        else:
+            for j, span in enumerate(spans):
+                right = self._tile(self.docs, span, self.doc_tile, "documents")
+                across = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
+                for down, mine in zip(downs, left, strict=True):
+                    self.similarity.combine_into(room[down, across], mine, right)
+        return room[: sum(tile.rows for tile in left), :n]
+
+    def _room_of(self, shape: tuple[int, int], again: bool) -> Array:
         fits = again and self._room is not None and tuple(self._room.shape) == shape
         room = self._room if fits else self.lib.empty(shape, self.arithmetic.held)
-        assert room is not None
         if again:
             self._room = room
-        for j, span in enumerate(spans):
-            right = self._tile(self.docs, span, self.doc_tile, "documents")
-            for i, mine in enumerate(left):
-                across, down = slice(j * self.doc_tile, (j + 1) * self.doc_tile), i * self.query_tile
-                self.similarity.combine_into(room[down : down + self.query_tile, across], mine, right)
-        return room[: sum(tile.rows for tile in left), : sum(map(_length, spans))]
+        return room
+
+    @cached_property
+    def _straight(self) -> bool:
+        """Whether scores are products of the documents as they lie on a device, which is then kept busy."""
+        ours, matrix = self.arithmetic, self.docs.matrix
+        if self.lib.on_host or matrix is None or type(self.similarity) is not Similarity or ours.native is not None:
+            return False
+        one, room = ours.ready(matrix[:1]), self.lib.empty((1, 1), ours.held)
+        return one.dtype == matrix.dtype and self.lib.product_into(room, one, one)
+
+    def _multiply(self, room: Array, left: list[tuple[slice, Tile]], spans: list[slice]) -> None:
+        """Write the products of whole tiles where they belong, and of a last tile that is not whole its part."""
+        base, last, matrix = spans[0].start if spans else 0, [], self.docs.matrix
+        assert matrix is not None
+        if spans and _length(spans[-1]) < self.doc_tile:
+            last = [spans.pop()]
+        self.lib.products_into(
+            [
+                (room[down, span.start - base : span.stop - base], mine.vectors, matrix[span])
+                for span in spans
+                for down, mine in left
+            ]
+        )
+        for span in last:
+            n, whole = _length(span), span.stop >= self.doc_tile  # if there are as many, it ends with them
+            vectors = matrix[span.stop - self.doc_tile : span.stop] if whole else self._padded(matrix[span], self.doc_tile)
+            mine = slice(self.doc_tile - n, None) if whole else slice(n)
+            found = self.lib.empty((self.query_tile, self.doc_tile), self.arithmetic.held)
+            for down, tile in left:
+                self.lib.product_into(found, tile.vectors, vectors)
+                room[down, span.start - base : span.stop - base] = found[:, mine]
 
     def checked(self, left: list[Tile], rows: Any, query_rows: Any, *, again: bool = False) -> Array:
         """The same scores, all of them numbers; if they are not, an error that names the row to blame."""
         found = self.scores(left, rows, again=again)
-        if not bool(self.lib.xp.isfinite(found).all()):
-            self._blame(found, rows, query_rows)
+        if not self.lib.finite(found):
+            self.blame(found, rows, query_rows)
         return found
 
     def near(self, scores: Array) -> Array:
@@ -95,7 +143,8 @@ class Pairs:
         queries = slice(0, self.queries.n)
         found = self.checked(self.left(queries), slice(0, self.docs.n), queries)
         self.warn()
-        return self.lib.joined([found])  # a copy of its own size, without what fills up the tiles
+        whole = self.queries.n % self.query_tile == 0 and self.lib.contiguous(found)
+        return found if whole else self.lib.joined([found])  # a copy of its own size, without what fills up the tiles
 
     def warn(self) -> None:
         """Say how many vectors were zero, so that their cosine was taken as 0."""
@@ -127,7 +176,8 @@ class Pairs:
         whole[: len(x)] = x
         return whole
 
-    def _blame(self, found: Array, rows: Any, query_rows: Any) -> NoReturn:
+    def blame(self, found: Array, rows: Any, query_rows: Any) -> NoReturn:
+        """Say which row makes scores that are not finite."""
         for operand, mine, what in ((self.queries, query_rows, "queries"), (self.docs, rows, "documents")):
             x = self.lib.cast(operand.take(mine), self.lib.dtype("float64"))
             bad = self.lib.host(~self.lib.xp.isfinite(x.reshape(len(x), -1)).all(1)).nonzero()[0]
