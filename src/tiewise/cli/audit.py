@@ -25,6 +25,7 @@ from tiewise.cli.options import (
     RunFile,
 )
 from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
+from tiewise.errors import InputError
 from tiewise.gate import FACTS
 from tiewise.io import read_qrels, read_run
 from tiewise.reporting import View
@@ -67,6 +68,8 @@ def audit(
     from tiewise.reporting.audited import Audited, draw
 
     kind, output = target(format, output)
+    if measure and qrels is None:
+        raise InputError("-m needs judgments: give --qrels.")
     title = names([run], name or ())[0]
     chosen, gates = asked(measure, fail_if or (), level, plugin or (), facts=FACTS)
     read_once([path for path in (run, qrels, reference) if path])

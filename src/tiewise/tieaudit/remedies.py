@@ -19,8 +19,13 @@ LIBRARIES = {
 _PRECISE = {
     "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
     "transformers": "tiewise.adapters.transformers.high_precision(model)",
-    "index": "tiewise.scoring.rescore(run, query_vectors, doc_vectors)",
+    "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine', query_ids=..., doc_ids=...)",
     "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
+}
+_HEAD = {
+    "sentence-transformers": _PRECISE["sentence-transformers"],
+    "transformers": _PRECISE["transformers"],
+    "own": "tiewise.scoring.head(hidden, weight, bias)",
 }
 _UNSATURATED = {
     "sentence-transformers": "model.predict(pairs, activation_fn=torch.nn.Identity())",
@@ -29,7 +34,7 @@ _UNSATURATED = {
 }
 _WIDER = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
 _DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
-_RESCORED = {"index": _PRECISE["index"], "own": "tiewise.scoring.search(query_vectors, doc_vectors, k)"}
+_RESCORED = {"index": _PRECISE["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,9 @@ class Remedy:
 #: By cause; {type} is the type of number to which scores were rounded.
 _REMEDIES = {
     "precision": Remedy("The model may stay in {type}: compute the last step of its scores in float32.", _PRECISE),
+    "logits": Remedy(
+        "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.", _HEAD
+    ),
     "decimals": Remedy("Write scores with all their digits.", _DIGITS),
     "float32": Remedy("Compute scores in float64, if differences so small mean anything.", _WIDER),
     "float64": Remedy("Look at the score function: differences so small are lost in it, not in the scores."),

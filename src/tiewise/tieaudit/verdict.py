@@ -112,7 +112,8 @@ def judge(evidence: Evidence, library: str | None = None) -> Verdict:
         words = f"{words} {doubt}"
         level = "unfaithful" if level in ("sound", "harmless") else level
     source = "precision" if precision and level in ("harmless", "unfaithful") else cause
-    needed = level in ("unclear", "unreliable") or source in ("precision", "decimals", "saturation")
+    source = "logits" if source == "precision" and evidence.scores.made_by == "sigmoid" else source
+    needed = level in ("unclear", "unreliable") or source in ("precision", "logits", "decimals", "saturation")
     return Verdict(level, cause, words, remedy_for(source, precision, library) if source and needed else None)
 
 
@@ -161,8 +162,8 @@ def _untied(evidence: Evidence) -> tuple[str, str]:
 
 def _by_judgments(report: Report, tied: str) -> tuple[str, str]:
     moves = {measure: report[measure].range or 0.0 for measure in report if not measure.total}
-    moved = next((measure for measure, by in moves.items() if by >= MOVED), None)
-    if moved is None:
+    moved = max(moves, key=lambda measure: moves[measure], default=None)
+    if moved is None or moves[moved] < MOVED:
         most = max(moves.values(), default=0.0)
         by = f"by more than {decimal(max(most, 0.0001))}" if most else "at all"
         return "harmless", f"Harmless ties: {tied}; their order moves no measure {by}."
