@@ -16,7 +16,8 @@ from tiewise.gate import FACTS, Gate
 from tiewise.reporting import View
 from tiewise.reporting.audited import AUDIT_COLUMNS, Audited, draw
 from tiewise.tieaudit import LIBRARIES
-from tiewise.tieaudit.grids import GRIDS, score_grid
+from tiewise.tieaudit.grids import GRIDS
+from tiewise.tieaudit.scores import score_grid
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -142,6 +143,98 @@ def test_low_precision_shows_through_a_sigmoid(name):
     assert score_grid(sigmoid(random(8, scale=3))).precision is None
 
 
+def sigmoid(z: np.ndarray) -> np.ndarray:
+    """In float32, as a model would."""
+    return (1 / (1 + np.exp(-z.astype(np.float32)))).astype(np.float32).astype(float)
+
+
+@pytest.mark.parametrize("decimals", [4, 5, 6, 7, 8, None])
+@pytest.mark.parametrize("shift", [0, 4])  # some scores are printed as 1.0000 or 0.0000
+def test_low_precision_shows_through_a_sigmoid_and_few_digits(decimals, shift):
+    def printed(z: np.ndarray) -> np.ndarray:
+        return sigmoid(z) if decimals is None else np.round(sigmoid(z), decimals)
+
+    z = random(30, 20_000, scale=3) + shift
+    found = score_grid(printed(cast(z, "bfloat16")))
+    assert (found.beneath, found.made_by, found.precision) == ("bfloat16", "sigmoid", "bfloat16")
+    assert score_grid(printed(z)).origin is None
+
+
+@pytest.mark.parametrize("decimals", [4, 6, None])
+def test_a_softmax_of_two_logits_shows_low_precision_of_no_certain_type(decimals):
+    two = cast(np.random.default_rng(31).normal(10, 2, 40_000), "bfloat16").reshape(2, -1)
+    scores = sigmoid(two[1] - two[0])
+    found = score_grid(scores if decimals is None else np.round(scores, decimals))
+    assert (found.beneath, found.made_by, found.precision) == (None, "sigmoid", "low precision")
+    honest = np.random.default_rng(31).normal(10, 2, (2, 20_000)).astype(np.float32)
+    scores = sigmoid(honest[1] - honest[0])
+    assert score_grid(scores if decimals is None else np.round(scores, decimals)).origin is None
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("made_by", "made"), [("factor", lambda x: 100 * x), ("difference", lambda x: 1 - x)])
+def test_low_precision_shows_through_a_factor_and_a_difference(name, made_by, made):
+    found = score_grid(made(cast(random(32) / 5, name).astype(np.float32)).astype(float))
+    assert (found.name, found.beneath, found.made_by) == ("float32", name, made_by)
+    assert score_grid(made(random(32).astype(np.float32) / 5).astype(float)).origin is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "step"),
+    [
+        (np.random.default_rng(33).binomial(16, 0.5, 5000) / 8, 1 / 8),
+        (np.random.default_rng(33).integers(0, 21, 5000) / 4, 1 / 4),
+        (np.random.default_rng(33).binomial(1024, 0.6, 5000) / 1024, 1 / 1024),
+        (np.random.default_rng(33).binomial(256, 0.3, 5000) / 256, 1 / 256),
+    ],
+)
+def test_even_steps_are_no_low_precision(scores, step):
+    found = tw.audit(run_of(scores))
+    assert (found.cause, found.even_steps, found.evidence.scores.precision) == ("steps", step, None)
+    assert f"even steps of 1/{1 / step:.0f}" in found.verdict and "high_precision" not in found.remedy
+    assert found.grid in TYPES  # all of its numbers are in fact such numbers
+
+
+def test_steps_and_types_that_cannot_be_told_apart_are_both_named():
+    """From .5 to 1 bfloat16's numbers are 1/256 apart, as the shares of equal bits of 256 are."""
+    found = tw.audit(run_of(np.random.default_rng(34).integers(130, 250, 5000) / 256))
+    assert (found.cause, found.even_steps) == ("precision", 1 / 256)
+    assert "rounded to bfloat16, or are counts divided by 256" in found.verdict
+    assert "counts" in found.remedy and "high_precision(model)" in found.remedy
+    wider = tw.audit(run_of(cast(random(34, 5000, 0.1) + 0.6, "bfloat16")))
+    assert (wider.cause, wider.even_steps) == ("precision", None) and "counts" not in wider.verdict
+
+
+@pytest.mark.parametrize("odd", ["one row", "one a list", "a tenth of the lists"])
+@pytest.mark.parametrize("text", ["%.17g", "%.6f"])
+def test_odd_rows_do_not_hide_low_precision(odd, text):
+    scores, honest = cast(random(35, 20_000), "bfloat16").reshape(100, 200), random(36, 20_000).reshape(100, 200)
+    mine = {"one row": np.s_[3:4, 7], "one a list": np.s_[:, 0], "a tenth of the lists": np.s_[::10]}[odd]
+    scores[mine] = honest[mine]
+    found = tw.audit(run_of(np.array([float(text % s) for s in scores.ravel()]), lists=100))
+    assert found.grid in ("float32", "float64")  # that of all scores
+    assert (found.cause, found.evidence.scores.precision) == ("precision", "bfloat16")
+    assert "tied ones, are numbers of the bfloat16 grid" in found.grid_evidence
+
+
+def test_a_fraction_among_whole_numbers():
+    scores = np.random.default_rng(37).integers(0, 200, 5000).astype(float)
+    scores[17] = 0.3712
+    assert tw.audit(run_of(scores)).cause == "integer"
+
+
+@pytest.mark.parametrize("digits", [13, 15, 16])
+def test_float32_printed_with_many_digits(digits):
+    scores = random(38).astype(np.float32).astype(float)
+    assert score_grid(np.array([float(f"{s:.{digits}g}") for s in scores])).name == "float32"
+    assert score_grid(np.array([float(f"{s:.{digits}g}") for s in random(38)])).name == "float64"
+
+
+@pytest.mark.filterwarnings("error")
+def test_huge_scores_raise_no_warning():
+    assert tw.audit({"q": {"a": 1e308, "b": 1.5, "c": 1.5, "d": 5e-324}}).tied_rows == 2
+
+
 def test_evidence():
     scores = cast(random(9), "bfloat16")
     found = score_grid(scores)
@@ -228,6 +321,9 @@ def test_identical_documents_are_told_from_rounding():
     assert tw.audit(tw.Run.from_dict(run), vectors=(ids, matrix)).identical_rows == 2
     found = tw.audit({"q": {"a": 0.5, "b": 0.5, "c": 0.25, "d": 0.2}}, vectors=vectors)
     assert found.cause == "identical"
+    run = run_of(bm25(13))
+    alike = tw.audit(run, vectors={doc: [1.0] for docs in run.values() for doc in docs})
+    assert "because the documents are identical, and not by rounding" in alike.verdict
 
 
 # -- verdicts -----------------------------------------------------------------------------------------------------
@@ -261,6 +357,34 @@ def test_scores_that_saturate():
     assert "pile up at 1" in found.verdict and "logit" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("mean", "std", "decimals", "cause"),
+    [
+        (-10, 3, 4, "saturation"),
+        (-10, 3, 3, "saturation"),
+        (8, 4, 3, "saturation"),
+        (8, 4, 4, "decimals"),
+        (0, 6, 3, "decimals"),
+        (-6, 3, 3, "decimals"),
+    ],
+)
+def test_probabilities_printed_with_few_digits_pile_up(mean, std, decimals, cause):
+    z = np.random.default_rng(39).normal(mean, std, 20_000)
+    found = tw.audit(run_of(np.round(sigmoid(z), decimals), lists=100))
+    assert found.cause == cause and all(pile.levels_off and pile.printed for pile in found.piles)
+    assert f"at most {decimals} decimals" in found.verdict
+    assert ".9g" in found.remedy
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4, 5])
+@pytest.mark.parametrize("most", [0.8, 3.0])
+def test_what_nothing_matched_is_no_pile(decimals, most):
+    scores = np.random.default_rng(40).random((100, 100)) * most
+    scores[:, 30:] = 0
+    found = tw.audit(run_of(np.round(scores.ravel(), decimals), lists=100))
+    assert found.cause == "genuine" and not any(pile.levels_off for pile in found.piles)
+
+
 def bm25(seed: int, lists: int = 20, docs: int = 100) -> np.ndarray:
     """Scores of a few term statistics, so that documents of equal statistics tie, in full precision."""
     chance = np.random.default_rng(seed)
@@ -276,7 +400,9 @@ def test_bm25_with_ties_of_its_own_is_not_low_precision(digits, kind):
     found = tw.audit(run_of(scores if digits is None else np.round(scores, digits)))
     assert found.tied_share > 0.1
     assert found.cause == "genuine" and found.evidence.scores.precision is None
-    assert "not by rounding" in found.verdict and "high_precision" not in (found.remedy or "")
+    assert "no rounding was found in the scores" in found.verdict and "high_precision" not in (found.remedy or "")
+    assert "not by rounding" not in found.verdict  # that is known of identical documents only
+    assert found.remedy is None or ("low precision before?" in found.remedy and "scoring.head(" in found.remedy)
     assert found.rounded_share < 0.3
 
 
@@ -314,6 +440,14 @@ def test_hamming_distances():
     assert "whole numbers" in found.verdict and "scoring.rescore" in found.remedy
 
 
+def test_lists_of_one_document_do_not_hide_constant_ones():
+    run = {f"a{i}": {"d": 1 + i / 7} for i in range(60)} | {
+        f"b{i}": {f"d{j}": 0.12 for j in range(9)} for i in range(50)
+    }
+    found = tw.audit(run)
+    assert found.cause == "constant" and "50 of 50 lists" in found.verdict
+
+
 def test_a_scorer_that_knows_nothing():
     run = run_of(np.full(1000, 0.5))
     for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
@@ -347,7 +481,7 @@ def test_a_few_duplicates_are_harmless():
     scores = random(18).astype(np.float32).astype(float)
     scores[3], scores[-1] = scores[2], scores[-2]
     found = tw.audit(run_of(scores))
-    assert (found.level, found.cause, found.remedy) == ("harmless", "genuine", None)
+    assert (found.level, found.cause, found.remedy) == ("harmless", "unclear", None)  # two ties tell nothing
 
 
 @pytest.mark.parametrize("docs", [{"a": 0.5, "b": 0.25, "c": 0.75}, {"a": 2.0, "b": 1.0, "c": 1.0}, {"a": 1.0}])
@@ -401,7 +535,8 @@ def test_a_run_is_faithful_to_itself():
     run = run_of(random(19))
     found = tw.audit(run, reference=run, qrels=labels(run), measures="nDCG@10")
     assert (found.inverted, found.tau) == (0.0, 1.0) and found.rbo == pytest.approx(1)
-    assert found.fidelity.gap == {"nDCG@10": 0.0} and found.level == "sound"
+    assert found.fidelity.gap == {"nDCG@10": 0.0} and found.level == "sound" and found.unfaithful is False
+    assert "It also ranks as the reference does" in found.verdict
 
 
 def test_no_ties_but_the_wrong_order():
@@ -409,11 +544,52 @@ def test_no_ties_but_the_wrong_order():
     reversed_ = {query: {doc: -score for doc, score in docs.items()} for query, docs in run.items()}
     found = tw.audit(reversed_, reference=run)
     assert (found.inverted, found.tau, found.tied_share) == (1.0, -1.0, 0.0)
-    assert found.level == "unfaithful" and "100% of pairs are inverted" in found.verdict
+    assert found.level == "unfaithful" and found.unfaithful and "100% of pairs are inverted" in found.verdict
+    assert found.verdict.startswith("Not faithful: ") and "Sound" not in found.verdict
+    assert "Find what differs" in found.remedy
     qrels = {query: {max(docs, key=docs.get): 1} for query, docs in run.items()}
     judged = tw.audit(reversed_, reference=run, qrels=qrels, measures="RR")
     assert judged.fidelity.gap["RR"] == pytest.approx(judged["RR"].expected - 1)
     assert judged.level == "unfaithful" and "RR -" in judged.verdict
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 151])
+def test_a_tie_across_the_last_rank_that_rbo_reads(size):
+    """A tie group that rank 100 cuts is read whole."""
+    run = {"q": {f"d{i}": float(-(i // size)) for i in range(200)}}
+    reference = {"q": {f"d{i}": float(-(i // 2)) for i in range(-1, 199)}}
+    found = tw.audit(run, reference=reference)
+    pair = tw.similarity({"a": run, "b": reference}, "RBO(phi=0.9)@100", edge="extend").pair("a", "b")
+    assert found.rbo == pytest.approx(pair.extrapolated.expected, abs=1e-12)
+
+
+def test_scores_of_minus_infinity_are_tied_in_both():
+    run = {"q": {"a": 1.0, "b": float("-inf"), "c": float("-inf")}}
+    found = tw.audit(run, reference=run).fidelity
+    assert (found.pairs, found.inverted, found.tied, found.tau) == (2, 0.0, 0.0, pytest.approx(2 / 3))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), lengths=st.lists(st.integers(1, 150), min_size=1, max_size=4))
+def test_inversions_in_lists_of_any_length(seed, lengths):
+    chance = np.random.default_rng(seed)
+    run, other = (
+        {
+            f"q{q}": dict(zip(map(str, range(n)), chance.integers(0, 40, n).tolist(), strict=True))
+            for q, n in enumerate(lengths)
+        }
+        for _ in range(2)
+    )
+    found = tw.audit(run, reference=other).fidelity
+    signs = [
+        np.sign(np.subtract.outer(*2 * (np.array(list(one[q].values())),)))[np.triu_indices(n, 1)]
+        for one in (run, other)
+        for q, n in zip(run, lengths, strict=True)
+    ]
+    ours, theirs = (np.concatenate(part) for part in (signs[: len(lengths)], signs[len(lengths) :]))
+    assert found.pairs == np.count_nonzero(theirs)
+    if found.pairs:
+        assert found.inverted == pytest.approx(np.count_nonzero(ours * theirs < 0) / found.pairs)
 
 
 def test_the_gap_is_over_common_queries():
@@ -430,7 +606,12 @@ def test_the_gap_is_over_common_queries():
     [
         ({"cutoffs": (0,)}, "from 1 on, not 0"),
         ({"cutoffs": (1.5,)}, "not 1.5"),
+        ({"cutoffs": 5}, "several ranks"),
+        ({"cutoffs": "10"}, "several ranks"),
+        ({"cutoffs": [1, "x"]}, "not 'x'"),
+        ({"cutoffs": [True]}, "not True"),
         ({"library": "keras"}, "Use one of sentence-transformers"),
+        ({"vectors": {"x": [1, 2], "y": [1, 2]}}, "No document of the run has a vector.*'a', 'b'.*'x', 'y'"),
         ({"vectors": [[1, 2]]}, "vectors is"),
         ({"vectors": {"a": [1, 2], "b": [1]}}, "one length"),
         ({"vectors": (["a", "b"], [[1.0]])}, "a row for each id"),
@@ -442,6 +623,16 @@ def test_the_gap_is_over_common_queries():
 def test_what_cannot_be_used(options, message):
     with pytest.raises(InputError, match=message):
         tw.audit({"q": {"a": 1.0, "b": 1.0}}, **options)
+
+
+def test_cutoffs_of_any_whole_number_type():
+    run = run_of(cast(random(41), "bfloat16"))
+    assert tw.audit(run, cutoffs=np.array([10, 5])).across == tw.audit(run, cutoffs=(5, 10)).across
+
+
+def test_an_unknown_library_is_refused_where_there_is_no_remedy_too():
+    with pytest.raises(InputError, match="Use one of sentence-transformers"):
+        tw.audit(run_of(random(42)), library="keras")
 
 
 @pytest.mark.parametrize("run", [{}, {"q": {}}])
@@ -493,11 +684,55 @@ def test_the_page_ends_with_verdict_and_remedy():
     found = tw.audit(run, qrels=labels(run), reference=run_of(cast(random(23), "float32")))
     page = draw(Audited("bf16", found), View(width=100))
     assert max(map(len, page.splitlines())) <= 100
-    assert page.startswith("bf16 · 20 queries · 2,000 rows\n")
+    title, headline = page.splitlines()[:2]
+    assert title == "bf16 · 20 queries · 2,000 rows"
+    assert headline == f"{found.verdict.split(';')[0]}." and headline.endswith("rounded to bfloat16.")
     for part in ("by chance, one float32 in 65,536", "group size", "after rank", "trec_eval", "Against the reference"):
         assert part in page, part
     flat = " ".join(page.split())
     assert flat.index("Against the reference") < flat.index(found.verdict) < flat.index("high_precision(model)")
+
+
+@pytest.mark.parametrize("width", [60, None])
+def test_lines_of_code_and_ids_are_not_broken(width):
+    run = run_of(cast(random(23), "bfloat16"))
+    found = tw.audit(run, qrels=labels(run))
+    page = draw(Audited("bf16", found), View(width=width))
+    assert max(map(len, page.splitlines())) <= 105  # the tools and their three measures
+    lines = [line.strip() for line in page.splitlines()]
+    assert all(line in lines for line in found.judgment.remedy.code.values())
+    words = {word.strip(",") for word in page.split()}
+    assert {"sentence-transformers-rerank", "trec_eval-9", "torchmetrics"} <= words
+    ids = {word for word in words if word.startswith("d") and "-" in word}
+    assert ids <= {doc for docs in run.values() for doc in docs}
+
+
+def test_the_tools_are_shown_for_the_measures_that_move_most():
+    run = run_of(np.round(random(43), 1))
+    found = tw.audit(run, qrels=labels(run), measures=["nDCG@10", "R@50", "AP", "P@5", "RR", "R@20"])
+    ranges = {name: value["range"] for name, value in found.to_dict()["measures"].items()}
+    most = sorted((name for name in ranges), key=lambda name: -ranges[name])[:3]
+    page = draw(Audited("r", found), View(width=100))
+    head = next(line for line in page.splitlines() if line.startswith("tools that print"))
+    assert head.split()[3:] == most
+    assert min(ranges.values()) > 0.001
+    assert "3 measures more in the JSON document" in " ".join(page.split())
+    assert "(-.000)" not in page and "(+.000)" not in page
+
+
+def test_markdown_has_the_tools_and_the_code_as_a_block():
+    run = run_of(cast(sigmoid(random(11, scale=2)), "bfloat16"))
+    found = tw.audit(run, qrels=labels(run))
+    text = draw(Audited("r", found), View(format="markdown"))
+    block = text.split("```python\n")[1].split("```")[0]
+    assert all(f"\n{line}\n" in block for line in found.judgment.remedy.code.values())
+    assert "| tools that print |" in text and "trm is tie-aware-retrieval-metrics" in text
+    assert text.count("high_precision(model)") == 2  # the two libraries, and in the block only
+
+
+def test_one_list_has():
+    run = run_of(random(44), lists=20) | {"one": dict.fromkeys("abc", 1.0)}
+    assert "1 of 21 lists has one score for all documents." in draw(Audited("r", tw.audit(run)), View(width=100))
 
 
 def test_the_page_of_a_sound_run_is_short():
@@ -533,6 +768,9 @@ def test_its_repr_is_a_summary():
         ("range(RR) > 0.1 and tied_share > 0.5", True),
         ("float32_ties != 0", False),
         ("inverted > 0 or tau < 1", True),
+        ("unreliable", True),
+        ("unreliable > 0 and unfaithful == 1", True),
+        ("not unfaithful", False),
     ],
 )
 def test_gates_on_an_audit(text, closed):
@@ -549,6 +787,10 @@ def test_gates_say_what_closed_them_and_what_they_need():
     )
     with pytest.raises(InputError, match="--reference"):
         Gate.parse("inverted > 0", facts=FACTS).closed_by(found)
+    with pytest.raises(InputError, match="--reference"):
+        Gate.parse("unfaithful", facts=FACTS).closed_by(found)
+    with pytest.raises(InputError, match="is no condition"):
+        Gate.parse("tied_share", facts=FACTS)
     with pytest.raises(InputError, match="--qrels"):
         Gate.parse("range(RR) > 0", facts=FACTS).closed_by(found)
     with pytest.raises(InputError, match="Did you mean 'tied_share'"):

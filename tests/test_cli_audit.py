@@ -77,6 +77,8 @@ def test_parquet_holds_the_rows(tiewise, folder):
         ("cut_lists > 0 and largest_group >= 7", 3),
         ("range(nDCG@10) > 0.001", 3),
         ("inverted > 0.5", 0),
+        ("unreliable", 3),
+        ("unfaithful > 0", 0),
     ],
 )
 def test_gates(tiewise, condition, code):

@@ -3,9 +3,11 @@
     range(nDCG@10) > 0.01
     abs(bias(AP)) > 0.005 or expected(nDCG@10) < 0.35
     tied_share > 0.1 or cut_lists > 0
+    unreliable or unfaithful
 
-A statistic of a measure, in any spelling that `parse` accepts, or a fact of an audit is compared with a number; `abs`,
-`and`, `or`, `not` and round brackets do what they say. Nothing is ever evaluated as Python.
+A statistic of a measure, in any spelling that `parse` accepts, or a fact of an audit is compared with a number; a fact
+that is true or false may stand alone. `abs`, `and`, `or`, `not` and round brackets do what they say. Nothing is ever
+evaluated as Python.
 """
 
 from __future__ import annotations
@@ -38,10 +40,15 @@ FACTS = (
     "constant_queries",
     "nearly_constant_queries",
     "float32_ties",
+    "unreliable",
     "inverted",
     "rbo",
     "tau",
+    "unfaithful",
 )
+
+#: Facts that are true or false, so that they are a condition by themselves; as numbers they are 1 and 0.
+FLAGS = ("unreliable", "unfaithful")
 
 Values = Mapping[str, float]  # the value of each term, by the name that stands for it in the condition
 
@@ -200,6 +207,8 @@ class _Reader:
             case ast.UnaryOp(op=ast.Not(), operand=part):
                 negated = self.condition(part)
                 return lambda values: not negated(values)
+            case ast.Name(id=name) if name in self.terms and str(self.terms[name]) in FLAGS:
+                return lambda values: bool(values[name])
             case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
                 sides = [self.number(side) for side in (left, *others)]
                 steps = list(zip([_COMPARISONS[type(op)] for op in ops], sides[:-1], sides[1:], strict=True))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats, data_frame
+from tiewise.columns import Codes, Floats, data_frame, positions
 from tiewise.data import Run
 from tiewise.errors import InputError, MeasureError
 from tiewise.estimate import Bounds, Estimate
@@ -236,6 +236,26 @@ def similarity(
     return Similarity(chosen, tuple(runs), lists.queries, pairs, columns, lists.left_out)
 
 
+def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
+    """RBO of two runs to a depth, extrapolated and expected, mean over common queries; None if no list has a document.
+
+    It is what `similarity` finds for one pair, without the pairs of a system with itself. A tie group that the depth
+    cuts is read whole.
+    """
+    code = positions(left.doc_index, right.docs)  # −1 for a document that only the right run has
+    place = np.full(len(left.docs) + 1, -1)
+    values = []
+    for query in (query for query in left.queries if query in right.query_index):
+        (ours, x), (theirs, y) = (_head(run, query, depth, "extend") for run in (left, right))
+        common = code[right.doc[theirs]]
+        place[common] = np.arange(len(common))
+        place[-1] = -1
+        found = rbo_of(Pair(x, y, place[left.doc[ours]]), phi, extremes=False).extrapolated
+        place[common] = -1
+        values += [] if found is None else [found.expected or 0.0]
+    return float(np.mean(values)) if values else None
+
+
 def _parts(measure: Comparison, bounds: bool) -> tuple[str, ...]:
     extrapolated = ("extrapolated",) * isinstance(measure, _RBO)
     return ("lower", *(("upper",) * bounds), *extrapolated)
@@ -303,11 +323,14 @@ class _Lists:
         codes: list[Codes] = []
         groups: list[Groups] = []
         for run in self._runs:
-            rows, group = ranked(run, run.query_index[query])
-            kept = len(rows)
-            if self._depth is not None:
-                kept = Groups.of(group).cut(self._depth, self._edge, f" of query '{query}'")
-            names = run.ids(rows[:kept])
-            codes.append(np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64))
-            groups.append(Groups.of(group[:kept]))
+            rows, mine = _head(run, query, self._depth, self._edge)
+            codes.append(np.array([index.setdefault(name, len(index)) for name in run.ids(rows)], dtype=np.int64))
+            groups.append(mine)
         return _Ranked(codes, groups, len(index))
+
+
+def _head(run: Run, query: str, depth: int | None, edge: str) -> tuple[Codes, Groups]:
+    """The rows of a list to a depth, best first, and their tie groups."""
+    rows, group = ranked(run, run.query_index[query])
+    kept = len(rows) if depth is None else Groups.of(group).cut(depth, edge, f" of query '{query}'")
+    return rows[:kept], Groups.of(group[:kept])

@@ -37,7 +37,8 @@ EXAMPLES = (
     "  tiewise audit run.trec\n\n"
     "  tiewise audit bf16.trec --qrels qrels.txt --reference fp32.trec\n\n"
     "  tiewise audit run.trec --format json | jq .verdict\n\n"
-    "  tiewise audit run.trec --fail-if 'tied_share > 0.1 or cut_lists > 0'"
+    "  tiewise audit run.trec --fail-if 'tied_share > 0.1 or cut_lists > 0'\n\n"
+    "  tiewise audit run.trec --qrels qrels.txt --fail-if unreliable"
 )
 
 

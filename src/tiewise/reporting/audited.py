@@ -1,12 +1,10 @@
-"""An `Audit` to read: a page for the terminal that ends with verdict and remedy, and a sheet for all other formats."""
+"""An `Audit` to read: a page for the terminal, with the verdict at both ends, and a sheet for all other formats."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-from rich.text import Text
 
 from tiewise.registry import Measure
 from tiewise.report import Report, ToolValue
@@ -17,7 +15,7 @@ from tiewise.reporting.rows import rounded
 from tiewise.reporting.table import WIDEST, Drawing
 from tiewise.reporting.view import View
 from tiewise.tieaudit import LIBRARIES, Audit
-from tiewise.tieaudit.grouping import Bin, Example
+from tiewise.tieaudit.grouping import Bin, Example, Pile
 
 __all__ = ["AUDIT_COLUMNS", "Audited", "draw"]
 
@@ -75,7 +73,9 @@ class Audited:
         lines = [Line((name,), (Cell(value),)) for name, value in facts.items()]
         if said.report is not None:
             lines += [Line((m.name,), (cell_of(said[m], m, view),)) for m in said.report]
-        legend = (said.verdict, *(said.remedy or "").splitlines())
+        todo = said.judgment.remedy
+        code = () if view.format == "markdown" or todo is None else str(todo).splitlines()[1:]  # there it is a block
+        legend = (said.verdict, *(() if todo is None else (todo.words, *code)))
         return Grid(("",), (self.name,), tuple(lines), legend)
 
     def _of_lists(self, lists: int) -> str:
@@ -91,16 +91,17 @@ class Audited:
     @property
     def _constant(self) -> str:
         whole, most = self.audit.constant_queries, self.audit.nearly_constant_queries
+        some = whole or most
+        have = f"{some:,} of {_lists(self.audit.queries)} {'has' if some == 1 else 'have'} one score"
         if not whole:
-            return f"{most:,} of {_lists(self.audit.queries)} have one score for nearly all documents." if most else ""
+            return f"{have} for nearly all documents." if most else ""
         more = f", {most:,} more for nearly all" if most else ""
-        return f"{whole:,} of {_lists(self.audit.queries)} have one score for all documents{more}."
+        return f"{have} for all documents{more}."
 
     @property
     def _piles(self) -> list[str]:
-        near = {1.0: "at 1 or within a millionth of it", 0.0: "exactly at 0"}
         return [
-            f"{_counted(pile.rows, 'score')} lie {near[pile.at]}, {pile.tied_rows:,} of them tied"
+            f"{_counted(pile.rows, 'score')} lie {_where(pile)}, {pile.tied_rows:,} of them tied"
             f"{': the score function levels off there' if pile.levels_off else ''}."
             for pile in self.audit.piles
         ]
@@ -129,7 +130,9 @@ class Audited:
 
 def draw(audited: Audited, view: View) -> str | bytes:
     """An audit in the format of the view: for people a page, else a sheet like any other."""
-    return _page(audited, view) if view.format == "table" else sheet.draw(audited, view)
+    if view.format == "table":
+        return _page(audited, view)
+    return _markdown(audited, view) if view.format == "markdown" else sheet.draw(audited, view)
 
 
 # -- the page -----------------------------------------------------------------------------------------------------
@@ -138,6 +141,8 @@ def draw(audited: Audited, view: View) -> str | bytes:
 def _page(audited: Audited, view: View) -> str:
     found, drawing = audited.audit, Drawing(view.width, colour=view.colour)
     drawing.words(audited.title, "bold")
+    if found.tied_rows or found.report or found.fidelity:  # else it stands so near that once is enough
+        drawing.words(_shortened(found.verdict, _width(view)), _style(found))
     drawing.words(found.grid_evidence)
     drawing.words(f"{found.tied_words}{_explained(found)}")
     if found.tied_rows:
@@ -148,7 +153,7 @@ def _page(audited: Audited, view: View) -> str:
             drawing.grid(_cutoffs(found))
         drawing.gap()
         for example in found.groups[:SHOWN]:
-            drawing.words(_example(example, min(view.width or WIDEST, WIDEST)))
+            drawing.words(_example(example, _width(view)))
     for remark in audited.remarks:
         drawing.words(remark)
     if found.report is not None:
@@ -159,8 +164,35 @@ def _page(audited: Audited, view: View) -> str:
         drawing.words(_fidelity(found, view))
     drawing.notes(view.notes)
     drawing.gap()
-    _end(drawing, found)
-    return drawing.text()
+    drawing.words(found.verdict, _style(found))
+    if found.judgment.remedy is not None:
+        drawing.words(found.judgment.remedy.words)
+    return drawing.text() + _code(found, view)
+
+
+def _code(found: Audit, view: View) -> str:
+    """The lines of the remedy, each below whom it is for; a line of code is never broken."""
+    parts = []
+    for library, line in found.judgment.remedy.code.items() if found.judgment.remedy else ():
+        for text, style, width in ((f"for {LIBRARIES[library]}:", "", view.width), (line, "cyan", None)):
+            drawing = Drawing(width, colour=view.colour)
+            drawing.words(text, style)
+            parts.append(drawing.text() if text != line else f"  {drawing.text()}")
+    return "".join(parts)
+
+
+def _width(view: View) -> int:
+    return min(view.width or WIDEST, WIDEST)
+
+
+def _style(found: Audit) -> str:
+    return _STYLES.get(found.level, "bold yellow")
+
+
+def _shortened(verdict: str, width: int) -> str:
+    """The first part of the verdict, on one line."""
+    first = verdict.split("; ")[0].split(". ")[0].rstrip(".")
+    return f"{first}." if len(first) < width else f"{first[: width - 2].rsplit(' ', 1)[0]} …"
 
 
 def _explained(found: Audit) -> str:
@@ -188,7 +220,10 @@ def _cutoffs(found: Audit) -> Grid:
 def _example(one: Example, width: int) -> str:
     docs = ", ".join(one.docs) + (" …" if one.size > len(one.docs) else "")
     line = f"{one.query}: {one.size:,} documents score {one.score:.9g}, from rank {one.rank:,} on: {docs}"
-    return line if len(line) <= width else f"{line[: width - 2].rstrip(' ,')} …"
+    if len(line) <= width:
+        return line
+    whole = line[: width - 1].rpartition(" ")[0]  # ids are not broken
+    return f"{whole.rstrip(' ,')} …" if " documents " in whole else f"{line[: width - 2]} …"
 
 
 def _effect(drawing: Drawing, found: Audit, report: Report, view: View) -> None:
@@ -198,10 +233,10 @@ def _effect(drawing: Drawing, found: Audit, report: Report, view: View) -> None:
         for m in report
     ]
     drawing.grid(Grid(("measure",), ("expected [lowest, highest]", "range", "std"), tuple(lines)))
-    moved = [measure for measure in report if visible(report[measure], view.places)][:TOOLS_FOR]
-    if moved:
+    tools = _tools(report, view)
+    if tools is not None:
         drawing.gap()
-        drawing.grid(_tools(report, moved, view))
+        drawing.grid(tools)
     if found.knowing:
         drawing.words(
             "Orders of tied documents that are not blind to the labels, by their distance z from a random one: "
@@ -222,8 +257,12 @@ def _spread(report: Report, measure: Measure, view: View) -> str:
     return number(report[measure].std, view.places + 1, measure)
 
 
-def _tools(report: Report, measures: Sequence[Measure], view: View) -> Grid:
-    """What tools print, those with equal answers in one line."""
+def _tools(report: Report, view: View) -> Grid | None:
+    """What tools print for the measures that ties move most, tools of equal answers in one line; None if none moves."""
+    moved = [measure for measure in report if visible(report[measure], view.places)]
+    measures = sorted(moved, key=lambda measure: -(report[measure].range or 0.0))[:TOOLS_FOR]
+    if not measures:
+        return None
     printed = {(row.tool, row.measure): _printed(row, view) for row in report.oblivious_by_tool()}
     answers: dict[tuple[Cell, ...], list[str]] = {}
     for tool in dict.fromkeys(tool for tool, _ in printed):
@@ -232,14 +271,17 @@ def _tools(report: Report, measures: Sequence[Measure], view: View) -> Grid:
             answers.setdefault(answer, []).append(tool)
     lines = tuple(Line((", ".join(tools),), answer) for answer, tools in answers.items())
     own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
-    legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}"
+    more = len(moved) - len(measures)
+    short = " trm is tie-aware-retrieval-metrics." if any("trm" in tools for tools in answers.values()) else ""
+    rest = f" These move most; {_counted(more, 'measure')} more in the JSON document." if more else ""
+    legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}{short}{rest}"
     return Grid(("tools that print",), tuple(measure.name for measure in measures), lines, (legend,))
 
 
 def _printed(row: ToolValue, view: View) -> Cell:
     if row.value is None or row.bias is None:
         return Cell("?")
-    return Cell(decimal(row.value, view.places), f"({signed(row.bias, view.places)})", OWN if row.note else "")
+    return Cell(decimal(row.value, view.places), f"({_signed(row.bias, view.places)})", OWN if row.note else "")
 
 
 def _fidelity(found: Audit, view: View) -> str:
@@ -252,21 +294,46 @@ def _fidelity(found: Audit, view: View) -> str:
         f"{name} {NONE if value is None else decimal(value, view.places)}"
         for name, value in (("τ", said.tau), ("RBO", said.rbo))
     )
-    gaps = ", ".join(f"{measure} {signed(gap, view.places + 1)}" for measure, gap in said.gap.items())
+    gaps = ", ".join(f"{measure} {_signed(gap, view.places + 1)}" for measure, gap in said.gap.items())
     beside = f" Expected values beside it: {gaps}." if gaps else ""
     return f"Against the reference, in {_counted(said.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
 
 
-def _end(drawing: Drawing, found: Audit) -> None:
-    drawing.words(found.verdict, _STYLES.get(found.level, "bold yellow"))
-    todo = found.judgment.remedy
-    if todo is None:
-        return
-    drawing.words(todo.words)
-    if todo.code:
-        table = drawing.table(("for", "write"))
-        for library, line in todo.code.items():
-            table.add_row(Text(LIBRARIES[library]), Text(line, style="cyan"))
+# -- Markdown -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _ToolSheet:
+    """What tools print, as a sheet below the facts."""
+
+    title: str
+    table: Grid
+    columns: tuple[str, ...] = ()
+
+    def rows(self, view: View) -> Iterator[dict[str, Any]]:
+        """None: the rows are those of the audit."""
+        yield from ()
+
+    def document(self, view: View) -> dict[str, Any]:
+        """Nothing: the document is that of the audit."""
+        return {}
+
+    def grid(self, view: View) -> Grid:
+        """What people see."""
+        return self.table
+
+
+def _markdown(audited: Audited, view: View) -> str:
+    """The facts with the verdict, the lines of the remedy as a block of code, and what tools print."""
+    found = audited.audit
+    parts = [str(sheet.draw(audited, view))]
+    if found.judgment.remedy is not None and found.judgment.remedy.code:
+        lines = (f"# for {LIBRARIES[library]}\n{line}\n" for library, line in found.judgment.remedy.code.items())
+        parts.append(f"```python\n{''.join(lines)}```\n")
+    tools = None if found.report is None else _tools(found.report, view)
+    if tools is not None:
+        parts.append(str(sheet.draw(_ToolSheet("What tools print", tools), replace(view, notes=()))))
+    return "\n".join(parts)
 
 
 # -- words --------------------------------------------------------------------------------------------------------
@@ -274,6 +341,21 @@ def _end(drawing: Drawing, found: Audit) -> None:
 
 def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _where(pile: Pile) -> str:
+    if pile.printed or not pile.at:
+        return f"exactly at {pile.at:.0f}"
+    return "at 1 or within a millionth of it"
+
+
+def _signed(value: float, digits: int) -> str:
+    """A difference with its sign, if it shows in these digits.
+
+    >>> _signed(-0.0028, 3), _signed(-0.0002, 3), _signed(0.0, 3)
+    ('-.003', '≈0', '0')
+    """
+    return "≈0" if value and not round(value, digits) else signed(value, digits)
 
 
 def _lists(number: int) -> str:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 from tiewise._version import __version__
@@ -21,10 +22,11 @@ from tiewise.readings import Readings
 from tiewise.registry import Measure
 from tiewise.report import KNOWING, Report
 from tiewise.tieaudit.fidelity import Fidelity, fidelity
-from tiewise.tieaudit.grids import LOW_PRECISION, score_grid
 from tiewise.tieaudit.grouping import Bin, Example, Grouping, Pile
 from tiewise.tieaudit.identity import kinds_of
-from tiewise.tieaudit.verdict import Evidence, Verdict, judge, percent
+from tiewise.tieaudit.remedies import check_library
+from tiewise.tieaudit.scores import score_grid
+from tiewise.tieaudit.verdict import Evidence, Verdict, doubt_of, judge, percent
 
 __all__ = ["CUTOFFS", "Audit", "audit"]
 
@@ -55,6 +57,8 @@ def audit(
     - `reference`: the run that this one should equal, such as its scores in float32, to see how far its order differs.
     - `vectors`: those of the documents, ``{document: vector}`` or ``(ids, matrix)``, to tell identical documents from
       ties made by rounding.
+    - `measures`: those that judgments are read by, as `evaluate` takes them.
+    - `cutoffs`: the ranks across which ties are looked for.
     - `complete`: the lists are whole, so one that ends inside a tie group was not cut there.
     - `library`: whose line of code the remedy shows: ``"sentence-transformers"``, ``"transformers"``, ``"index"`` or
       ``"own"``; None for all of them.
@@ -70,14 +74,15 @@ def audit(
     given = as_run(run)
     if not len(given):
         raise InputError("The run has no rows: there is nothing to audit.")
+    check_library(library)
     groups, ranks = Grouping.of(given), _checked(cutoffs)
     qrels = None if qrels is None else as_qrels(qrels)
     judged = None if qrels is None else _judged(qrels, given, measures)
     evidence = Evidence(
-        scores=score_grid(given.value),
+        scores=score_grid(given.value, groups.score[groups.size > 1]),
         groups=groups,
         cutoffs={rank: groups.across(rank) for rank in ranks if groups.longer_than(rank)},
-        identical_rows=None if vectors is None else groups.identical(kinds_of(vectors)),
+        identical_rows=None if vectors is None else groups.identical(kinds_of(vectors, given)),
         report=judged,
         fidelity=None if reference is None else _faithful(given, as_run(reference), qrels, judged, measures),
     )
@@ -91,12 +96,15 @@ def _library_of(run: Run | MappedRun) -> str | None:
     return "sentence-transformers" if written in ("mteb", "sentence-transformers") else None
 
 
-def _checked(cutoffs: Iterable[int]) -> tuple[int, ...]:
-    ranks = tuple(sorted(set(cutoffs)))
-    for rank in ranks:
-        if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
+def _checked(cutoffs: Any) -> tuple[int, ...]:
+    if isinstance(cutoffs, str) or not isinstance(cutoffs, Iterable):
+        raise InputError(f"cutoffs={cutoffs!r} is not possible: it is several ranks, as in cutoffs=(10, 100).")
+    ranks = []
+    for rank in cutoffs:
+        if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < 1:
             raise InputError(f"A cutoff is a rank, a whole number from 1 on, not {rank!r}.")
-    return ranks
+        ranks.append(int(rank))
+    return tuple(sorted(set(ranks)))
 
 
 def _judged(qrels: Any, run: Run | MappedRun, measures: Any, **options: Any) -> Report:
@@ -166,14 +174,20 @@ class Audit:
         return self.evidence.scores.evidence
 
     @property
+    def even_steps(self) -> float | None:
+        """The step, 1 divided by a power of two, in which most scores or what lies beneath them come; None if none."""
+        origin = self.evidence.scores.origin
+        return None if origin is None or origin.steps is None else origin.steps.size
+
+    @property
     def distinct(self) -> int:
         """How many distinct scores there are in the whole run."""
         return self.evidence.scores.distinct
 
-    @cached_property
+    @property
     def piles(self) -> tuple[Pile, ...]:
         """Scores heaped up at 1 or 0."""
-        return self.evidence.groups.piles()
+        return self.evidence.piles
 
     # -- the ties -------------------------------------------------------------------------------------------------
 
@@ -241,7 +255,7 @@ class Audit:
     @property
     def rounded_share(self) -> float | None:
         """The share of tied pairs that printing, or float32, explains; None if nothing is tied, or by other means."""
-        if self.evidence.scores.name in ("integer", *LOW_PRECISION) or self.evidence.scores.beneath:
+        if self.evidence.scores.name == "integer" or self.evidence.scores.origin:
             return None
         return None if self.evidence.rounding is None else self.evidence.rounding[0]
 
@@ -296,6 +310,16 @@ class Audit:
         return self.judgment.level
 
     @property
+    def unreliable(self) -> bool:
+        """Whether the order of ties decides what is printed."""
+        return self.level == "unreliable"
+
+    @property
+    def unfaithful(self) -> bool | None:
+        """Whether the order is not that of the reference, ties or not; None if there is none."""
+        return None if self.fidelity is None else bool(doubt_of(self.fidelity))
+
+    @property
     def cause(self) -> str | None:
         """What made most of the ties; None if there are none."""
         return self.judgment.cause
@@ -328,6 +352,7 @@ class Audit:
             "grid_evidence": self.grid_evidence,
             "grid_beneath": self.evidence.scores.beneath,
             "grid_made_by": self.evidence.scores.made_by,
+            "even_steps": self.even_steps,
             "log10_chance": self.evidence.scores.log10_chance,
             "distinct": self.distinct,
             "tied_rows": self.tied_rows,
@@ -345,6 +370,8 @@ class Audit:
             "piles": [one._asdict() for one in self.piles],
             **self._effect(),
             "level": self.level,
+            "unreliable": self.unreliable,
+            "unfaithful": self.unfaithful,
             "cause": self.cause,
             "verdict": self.verdict,
             "remedy": self.remedy,

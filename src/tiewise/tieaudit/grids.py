@@ -1,26 +1,24 @@
 """The grid on which scores lie: the numbers that a type or a way of printing can tell apart, and the evidence for it.
 
 A score lies on a grid if its nearest float32 does, for text is often rounded to 9 digits. If all scores of a run lie on
-bfloat16's grid, where one float32 in 65,536 does, they were bfloat16 once; that a few do says nothing. Scores that were
-printed with few digits may hide a coarser grid beneath: it is looked for too.
+bfloat16's grid, where one float32 in 65,536 does, they were bfloat16 once; that a few do says nothing. From what
+numbers scores on a fine grid may have been made is the question of `origins`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Floats
 
-__all__ = ["GRIDS", "LOW_PRECISION", "Grid", "ScoreGrid", "score_grid"]
+__all__ = ["GRIDS", "LOW_PRECISION", "Grid", "grid_of", "printings"]
 
 FEW = 10  # fewer distinct scores than this are no evidence of anything: they may have been chosen by hand
 GLANCE = 1000  # so many scores are looked at before all are
-CHANCE = -12.0  # log10: what is less likely than this did not come about by chance
 
 
 @dataclass(frozen=True)
@@ -73,11 +71,12 @@ class FloatGrid(Grid):
 
 @dataclass(frozen=True)
 class _Float32(FloatGrid):
-    """float32, and what text makes of it: a score lies here too if it is a float32 printed with 6 to 12 digits."""
+    """float32, and what text makes of it: a score lies here too if it is a float32 printed with 6 to 16 digits."""
 
     def holds(self, x: Floats) -> NDArray[np.bool_]:
         f = _nearest_float32(x)
-        held: NDArray[np.bool_] = np.asarray(f == x)
+        with np.errstate(invalid="ignore"):
+            held: NDArray[np.bool_] = np.abs(f - x) <= 0.51 * 10.0 ** (_exponent(x) - 12)  # 13 digits or more
         rest = np.flatnonzero(~held & np.isfinite(f) & (f != 0))
         for digits in range(6, 13):
             printed = _significant(f[rest], digits)
@@ -99,9 +98,9 @@ class DecimalGrid(Grid):
     digits: int
 
     def holds(self, x: Floats) -> NDArray[np.bool_]:
-        rounded = np.round(x, self.digits)
         f = _nearest_float32(x)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = np.round(x, self.digits)
             alike = rounded.astype(np.float32) == f
         finer = FLOAT32.step(f) < 10.0**-self.digits  # else every float32 would round to itself
         return np.isfinite(x) & ((rounded == x) | (alike & finer))
@@ -133,6 +132,28 @@ class DigitGrid(Grid):
 
 
 @dataclass(frozen=True)
+class StepGrid(Grid):
+    """Even steps: whole numbers divided by a power of two, as counts of bits are, and differences of logits.
+
+    >>> StepGrid("1/256", 2.0**-8).holds(np.array([0.71875, 0.719]))
+    array([ True, False])
+    """
+
+    size: float
+
+    def holds(self, x: Floats) -> NDArray[np.bool_]:
+        whole = _nearest_float32(x) / self.size
+        return np.asarray(whole == np.rint(whole))
+
+    def step(self, x: Floats) -> Floats:
+        return np.full(len(x), self.size)
+
+    @property
+    def words(self) -> str:
+        return f"come in even steps of {self.name}"
+
+
+@dataclass(frozen=True)
 class _Anything(FloatGrid):
     """float64: every score lies on it."""
 
@@ -161,104 +182,27 @@ GRIDS: dict[str, Grid] = {
 LOW_PRECISION = ("float8_e4m3", "float8_e5m2", "bfloat16", "float16")
 
 
-@dataclass(frozen=True)
-class ScoreGrid:
-    """The grid of a run's scores, and what speaks for it."""
-
-    name: str  #: the first of `GRIDS` that holds all scores
-    rows: int
-    distinct: int  #: distinct scores of the whole run
-    log10_chance: float | None  #: of all distinct scores being on the grid by chance; None for float32 and float64
-    resolutions: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with more than 4 digits
-    beneath: str | None = None  #: the low-precision grid from whose numbers the scores were made
-    made_by: str | None = None  #: how: ``"printing"`` with few digits, or the ``"sigmoid"`` of such numbers
-
-    @property
-    def known(self) -> bool:
-        """Whether there is enough evidence to say that scores were rounded to this grid."""
-        return self.distinct >= FEW and self.log10_chance is not None and self.log10_chance < CHANCE
-
-    @property
-    def precision(self) -> str | None:
-        """The low-precision type from which the scores come, if there is enough evidence of one."""
-        if self.beneath:
-            return self.beneath
-        return self.name if self.known and self.name in LOW_PRECISION else None
-
-    @cached_property
-    def evidence(self) -> str:
-        """What speaks for the grid, in a sentence."""
-        scores = f"{self.rows:,} scores ({self.distinct:,} distinct)"
-        if self.beneath:
-            how = "printed with few digits" if self.made_by == "printing" else f"put through a {self.made_by}"
-            return f"All {scores} are numbers of the {self.beneath} grid, {how}."
-        if self.name == "float64":
-            return f"The {scores} need float64: they lie on no coarser grid."
-        if self.name == "float32" or self.log10_chance is None:
-            return f"All {scores} are float32 numbers, and lie on no coarser grid."
-        lie = f"All {scores} {GRIDS[self.name].words}"
-        if self.distinct < FEW:
-            return f"{lie}, but so few distinct ones are no evidence of rounding."
-        odds = 10 ** (-self.log10_chance / self.distinct)
-        return f"{lie}; by chance, one float32 in {odds:,.0f} would." if odds >= 1.5 else f"{lie}, as any float32 here."
+def grid_of(x: Floats) -> str:
+    """The name of the first grid that holds all of some distinct, finite scores."""
+    return next(name for name, grid in GRIDS.items() if all_on(grid, x))
 
 
-def score_grid(values: Floats) -> ScoreGrid:
-    """The grid of some scores. Infinite ones, which say that a document was not scored, lie on every grid.
-
-    >>> scores = np.linspace(0.1, 0.9, 500)
-    >>> score_grid(scores).name, score_grid(scores.astype(np.float32).astype(float)).name
-    ('float64', 'float32')
-    >>> score_grid(scores.astype(np.float16).astype(float)).evidence
-    'All 500 scores (500 distinct) lie on the float16 grid; by chance, one float32 in 8,192 would.'
-    """
-    distinct = np.unique(values)
-    x = distinct[np.isfinite(distinct)]
-    name = next(name for name, grid in GRIDS.items() if _all_on(grid, x))
-    chance = None if name in ("float32", "float64") else _log10_chance(FLOAT32.step(x) / GRIDS[name].step(x), x)
-    plain = name not in ("integer", *LOW_PRECISION) and len(x) >= FEW
-    printed = tuple(_printings(x)) if plain else ()
-    finer = printed if name in ("float32", "float64") else ()
-    found = _beneath(x, printed) if plain else ()
-    return ScoreGrid(name, len(values), len(distinct), chance, (GRIDS[name], *finer), *found)
-
-
-def _all_on(grid: Grid, x: Floats) -> bool:
+def all_on(grid: Grid, x: Floats) -> bool:
     """Whether a grid holds all scores; a glance at some of them spares the rest."""
-    return all(bool(grid.holds(part).all()) for part in (x[:: len(x) // GLANCE + 1], x))
+    return all(bool(grid.holds(part).all()) for part in (glance(x), x))
 
 
-def _log10_chance(part: Floats, x: Floats) -> float:
-    """The chance that all scores lie on a grid to which such parts of the numbers belong; 0 lies on every grid."""
-    return float(np.log10(np.minimum(part, 1.0))[x != 0].sum())
+def glance(x: Floats) -> Floats:
+    """Some of the scores, evenly from all of them."""
+    return x[:: len(x) // GLANCE + 1]
 
 
-def _beneath(x: Floats, printed: tuple[Grid, ...]) -> tuple[str, str] | tuple[()]:
-    """The low-precision grid from whose numbers scores were made, and how; nothing if there is no evidence of one."""
-    for printing in printed:
-        for name in LOW_PRECISION:
-            if _near(GRIDS[name], x, printing.step(x) / 2):
-                return name, "printing"
-    if x[0] > 0 and x[-1] < 1:
-        logit = np.log(x) - np.log1p(-x)
-        for name in LOW_PRECISION:
-            if _near(GRIDS[name], logit, 4 * FLOAT32.step(x) / (x * (1 - x))):
-                return name, "sigmoid"
-    return ()
-
-
-def _near(grid: Grid, x: Floats, margin: Floats) -> bool:
-    """Whether all numbers lie as near to a grid as this, and would not by chance."""
-    near = np.abs(grid.nearest(x) - x) <= margin * 1.000001
-    return bool(near.all()) and _log10_chance(2 * margin / grid.step(x), x) < CHANCE
-
-
-def _printings(x: Floats) -> Iterator[Grid]:
+def printings(x: Floats) -> Iterator[Grid]:
     """The fewest decimals, and the fewest digits, with which all scores can have been printed."""
     decimals = (DecimalGrid(f"decimal:{digits}", digits) for digits in range(1, 9))
     digits = (DigitGrid(f"digits:{digits}", digits) for digits in range(3, 9))
     for grids in (decimals, digits):
-        found = next((grid for grid in grids if _all_on(grid, x)), None)
+        found = next((grid for grid in grids if all_on(grid, x)), None)
         if found is not None:
             yield found
 
@@ -277,6 +221,7 @@ def _exponent(x: Floats) -> Floats:
 def _significant(x: Floats, digits: int) -> Floats:
     """Numbers rounded to so many significant digits."""
     places = digits - 1 - _exponent(x)
-    scale = 10.0 ** np.abs(places)
-    scaled = np.where(places >= 0, np.rint(x * scale) / scale, np.rint(x / scale) * scale)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = 10.0 ** np.abs(places)
+        scaled = np.where(places >= 0, np.rint(x * scale) / scale, np.rint(x / scale) * scale)
     return np.where(x == 0, 0.0, scaled)

@@ -6,6 +6,7 @@ for all of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ NEARLY = 0.9  # a list is nearly constant if one score has such a share of its d
 SHORTEST = 10  # shorter lists are not called nearly constant
 NEAR_ONE = 2.0**-20  # float32 tells only 16 numbers apart in the last part of this size below 1
 APPROACH = 1e-3  # scores that near their limit without reaching it show that a function levels off there
+BESIDE = 0.05  # of scores printed with few digits, such a part of those at the limit must stand one step before it
 
 
 class Bin(NamedTuple):
@@ -51,6 +53,7 @@ class Pile(NamedTuple):
     rows: int
     tied_rows: int
     levels_off: bool  #: whether other scores come close to the limit, as those of a sigmoid or a softmax do
+    printed: bool = False  #: whether scores were printed so that they end in 1 or 0 before float32 would
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +134,11 @@ class Grouping:
         """How many lists go on after a rank."""
         return int(np.count_nonzero(self.lengths > cutoff))
 
+    @property
+    def rankings(self) -> int:
+        """How many lists hold two documents or more, so that there is something to rank."""
+        return self.longer_than(1)
+
     @cached_property
     def constant(self) -> int:
         """How many lists, of two documents or more, give all documents one score."""
@@ -161,34 +169,42 @@ class Grouping:
         size = np.diff(np.append(_heads(read, self.run.offsets), len(read)))
         return int(size[size > 1].sum()) - self.tied_rows
 
-    def rounded_share(self, grid: Grid) -> float | None:
+    def rounded_share(self, grid: Grid, without: Sequence[float] = ()) -> float | None:
         """The share of tied pairs that rounding to a grid explains; None if nothing is tied.
 
         Where rounding alone makes ties, scores fall into one cell as often as into neighbouring ones: half as many
         pairs share a cell as lie one step apart. Documents that have a score in common for another reason are tied
-        without such neighbours.
+        without such neighbours. Scores at a limit, which has one neighbour and much beyond it, can be left out.
         """
-        if not self.tied_pairs:
+        kept = ~np.isin(np.abs(self.score), without)
+        tied = int((self.size * (self.size - 1) // 2)[kept].sum())
+        if not tied:
             return None
         upper, lower = self.score[:-1], self.score[1:]
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             steps = (upper - lower) / grid.step(np.where(np.abs(upper) < np.abs(lower), upper, lower))
-        beside = (self.query[1:] == self.query[:-1]) & (np.abs(steps - 1) < 0.01)
-        return min(1.0, float((self.size[:-1] * self.size[1:])[beside].sum()) / 2 / self.tied_pairs)
+        beside = (self.query[1:] == self.query[:-1]) & (np.abs(steps - 1) < 0.01) & kept[1:] & kept[:-1]
+        return min(1.0, float((self.size[:-1] * self.size[1:])[beside].sum()) / 2 / tied)
 
-    def piles(self) -> tuple[Pile, ...]:
-        """Scores at 1 and 0, or so near to 1 that float32 hardly tells them apart, where all lie between −1 and 1."""
+    def piles(self, printing: Grid | None = None) -> tuple[Pile, ...]:
+        """Scores at 1 and 0, or so near to 1 that float32 hardly tells them apart, where all lie between −1 and 1.
+
+        With few digits, it is the printing that does not tell them apart.
+        """
         if not len(self.score) or self.score.max() > 1 or self.score.min() < -1:
             return ()
-        at_one, at_zero = np.abs(self.score) > 1 - NEAR_ONE, self.score == 0
-        near_one = ~at_one & (np.abs(self.score) > 1 - APPROACH)
-        near_zero = ~at_zero & (np.abs(self.score) < NEAR_ONE)
-        found = []
-        for at, mine, near in ((1.0, at_one, near_one), (0.0, at_zero, near_zero)):
-            rows, tied = int(self.size[mine].sum()), int(self.size[mine & (self.size > 1)].sum())
-            if tied:
-                found.append(Pile(at, rows, tied, bool(near.any())))
-        return tuple(found)
+        from_one, from_zero = 1 - np.abs(self.score), np.abs(self.score)
+        step = 0.0 if printing is None else float(printing.step(np.array([0.99]))[0])
+        found = (self._pile(1.0, from_one, step, NEAR_ONE, APPROACH), self._pile(0.0, from_zero, step, 0.0, NEAR_ONE))
+        return tuple(pile for pile in found if pile.tied_rows)
+
+    def _pile(self, at: float, distance: Floats, step: float, within: float, approach: float) -> Pile:
+        printed = step > NEAR_ONE
+        mine = distance < step / 2 if printed else (distance < within) | (distance == 0)
+        rows, tied = int(self.size[mine].sum()), int(self.size[mine & (self.size > 1)].sum())
+        near = ~mine & (distance < (1.5 * step if printed else approach))
+        needed = BESIDE * rows if printed else 1
+        return Pile(at, rows, tied, int(self.size[near].sum()) >= needed, printed)
 
     @cached_property
     def ranks(self) -> bool:

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from tiewise.columns import Codes, identifier
-from tiewise.errors import InputError
+from tiewise.data import MappedRun, Run
+from tiewise.errors import InputError, listed
 
 __all__ = ["kinds_of"]
 
 
-def kinds_of(vectors: Any) -> Callable[[Sequence[str]], Codes]:
+def kinds_of(vectors: Any, run: Run | MappedRun | None = None) -> Callable[[Sequence[str]], Codes]:
     """A function that numbers documents so that those of equal vectors have one number.
 
-    `vectors` is ``{document: vector}`` or ``(ids, matrix)``. A document without a vector is one of its own kind.
+    `vectors` is ``{document: vector}`` or ``(ids, matrix)``. A document without a vector is one of its own kind;
+    some document of the run must have one.
 
     >>> kinds = kinds_of({"a": [1, 0], "b": [0, 1], "c": [1, 0]})
     >>> kinds(["a", "b", "c", "unknown"])
@@ -25,6 +27,8 @@ def kinds_of(vectors: Any) -> Callable[[Sequence[str]], Codes]:
     ids, rows = _parts(vectors)
     names = [identifier(name, "document") for name in ids]
     matrix = _matrix(rows, len(names))
+    if run is not None:
+        _check_common(names, run)
     plain = np.ascontiguousarray(matrix + 0.0)  # −0 is 0
     whole = plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel()
     kind = dict(zip(names, np.unique(whole, return_inverse=True)[1].tolist(), strict=True))
@@ -34,6 +38,16 @@ def kinds_of(vectors: Any) -> Callable[[Sequence[str]], Codes]:
         return np.array([kind[doc] if doc in kind else next(unknown) for doc in docs], dtype=np.int64)
 
     return numbered
+
+
+def _check_common(names: Sequence[str], run: Run | MappedRun) -> None:
+    known = set(names)
+    docs = run.ids(np.arange(len(run)))
+    if known.isdisjoint(docs):
+        raise InputError(
+            f"No document of the run has a vector. Documents of the run: {listed(docs[:10])}; ids of the vectors: "
+            f"{listed(names[:10])}."
+        )
 
 
 def _parts(vectors: Any) -> tuple[Sequence[Any], Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tiewise.errors import InputError
 
-__all__ = ["LIBRARIES", "Remedy", "remedy_for"]
+__all__ = ["LIBRARIES", "Remedy", "check_library", "remedy_for"]
 
 #: The libraries for which there are lines of code, with what is meant.
 LIBRARIES = {
@@ -34,6 +34,8 @@ _UNSATURATED = {
 }
 _WIDER = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
 _DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
+_ENDS = {**_UNSATURATED, "own": _DIGITS["own"]}
+_FINER = {"own": "tiewise.scoring.head(hidden, weight, bias)  # or score(queries, docs, fn='cosine')"}
 _RESCORED = {"index": _PRECISE["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
 
 
@@ -55,20 +57,43 @@ _REMEDIES = {
     "logits": Remedy(
         "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.", _HEAD
     ),
+    "either": Remedy(
+        "If a model made these scores, it may stay in {type}: compute the last step in float32. If they are counts, "
+        "rank the candidates again by finer scores.",
+        _PRECISE,
+    ),
     "decimals": Remedy("Write scores with all their digits.", _DIGITS),
     "float32": Remedy("Compute scores in float64, if differences so small mean anything.", _WIDER),
     "float64": Remedy("Look at the score function: differences so small are lost in it, not in the scores."),
     "integer": Remedy("Rank the candidates again by finer scores, such as those of float vectors.", _RESCORED),
+    "steps": Remedy(
+        "Rank the candidates again by finer scores, such as those of float vectors; if these are differences of "
+        "logits, compute the last layer in float32.",
+        {**_RESCORED, "own": _FINER["own"]},
+    ),
+    "ends": Remedy("Write scores with all their digits, or rank by the logit, which does not level off.", _ENDS),
     "saturation": Remedy("Rank by the logit, or compute the score function in float64.", _UNSATURATED),
     "constant": Remedy("Look at what the scorer was given: a list of equal scores ranks nothing."),
     "few": Remedy("Score on a finer scale: the expected rating under a model's probabilities, say, not the likeliest."),
     "identical": Remedy("Keep one of each set of identical documents, or judge them as one."),
     "genuine": Remedy(
-        "These ties are the scorer's own, and more digits would not break them: report the expected value with its "
-        "range, or break ties by a second score."
+        "Nothing in the scores tells what made these ties. Were logits or vectors in low precision before? Then "
+        "compute the last step in float32. Else report the expected value with its range, or break ties by a second "
+        "score.",
+        _FINER,
+    ),
+    "order": Remedy(
+        "Find what differs: score a few pairs both ways, and compare the model's precision, its prompt, how texts are "
+        "cut, and the index. Until then, do not report one run in place of the other."
     ),
     "unclear": Remedy("Report the expected value with its range."),
 }
+
+
+def check_library(library: str | None) -> None:
+    """Refuse a library for which there are no lines of code."""
+    if library is not None and library not in LIBRARIES:
+        raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
 
 
 def remedy_for(cause: str, precision: str | None, library: str | None) -> Remedy:
@@ -78,8 +103,7 @@ def remedy_for(cause: str, precision: str | None, library: str | None) -> Remedy
     The model may stay in bfloat16: compute the last step of its scores in float32.
       a model of transformers: tiewise.adapters.transformers.high_precision(model)
     """
-    if library is not None and library not in LIBRARIES:
-        raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
+    check_library(library)
     known = _REMEDIES[cause]
     only = {library: known.code[library]} if library in known.code else known.code
     return Remedy(known.words.format(type=precision or "low precision"), only)

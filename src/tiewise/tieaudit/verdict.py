@@ -12,9 +12,10 @@ from functools import cached_property
 
 from tiewise.report import Report
 from tiewise.tieaudit.fidelity import Fidelity
-from tiewise.tieaudit.grids import FEW, Grid, ScoreGrid
+from tiewise.tieaudit.grids import FEW, Grid
 from tiewise.tieaudit.grouping import Grouping, Pile
 from tiewise.tieaudit.remedies import Remedy, remedy_for
+from tiewise.tieaudit.scores import ScoreGrid
 
 __all__ = ["LEVELS", "Evidence", "Verdict", "judge"]
 
@@ -50,46 +51,58 @@ class Evidence:
         """The share of rows that are tied with another."""
         return self.groups.tied_rows / max(self.scores.rows, 1)
 
+    @cached_property
+    def piles(self) -> tuple[Pile, ...]:
+        """Scores heaped up at 1 or 0."""
+        return self.groups.piles(self.scores.printing)
+
     @property
     def pile(self) -> Pile | None:
         """The heap of scores at a limit that holds most tied rows, if the score function levels off there."""
-        heaps = [pile for pile in self.groups.piles() if pile.levels_off]
+        heaps = [pile for pile in self.piles if pile.levels_off]
         return next((pile for pile in heaps if 2 * pile.tied_rows >= self.groups.tied_rows), None)
 
     @cached_property
     def rounding(self) -> tuple[float, Grid] | None:
-        """The largest share of tied pairs that rounding to a grid explains, and the grid; None if nothing is tied."""
+        """The largest share of tied pairs that rounding to a grid explains, and the grid; None if nothing is tied.
+
+        Scores that printing heaped up at a limit are left out: they have neighbours on one side only.
+        """
+        ends = tuple(pile.at for pile in self.piles if pile.printed and pile.levels_off)
         shares = [
-            (share, grid) for grid in self.scores.resolutions if (share := self.groups.rounded_share(grid)) is not None
+            (share, grid)
+            for grid in self.scores.resolutions
+            if (share := self.groups.rounded_share(grid, ends)) is not None
         ]
         return max(shares, key=lambda one: one[0], default=None)
 
     @property
     def cause(self) -> str | None:
         """What made most of the ties; None if there are none."""
-        groups, scores = self.groups, self.scores
-        if self.rounding is None:
+        groups, scores, origin = self.groups, self.scores, self.scores.origin
+        if not groups.tied_rows:
             return None
-        if 2 * (groups.constant + groups.nearly_constant) >= groups.lists:
+        if 2 * (groups.constant + groups.nearly_constant) >= groups.rankings:
             return "constant"
         if self.identical_rows is not None and self.identical_rows >= 0.9 * groups.tied_rows:
             return "identical"
-        if scores.precision:
-            return "precision"
+        if origin and not (self.pile and origin.made_by == "sigmoid"):
+            return "precision" if origin.precision else "integer" if origin.grid.name == "1" else "steps"
         if scores.name == "integer" and scores.known:
             return "integer"
         if self.pile:
             return "saturation"
         if scores.distinct < FEW:
             return "few" if scores.rows >= SMALL else "unclear"
-        return self._rounded_or_not(*self.rounding)
+        return self._rounded_or_not()
 
-    def _rounded_or_not(self, share: float, grid: Grid) -> str:
+    def _rounded_or_not(self) -> str:
         """Whether printing, or float32, made ties of scores that are of no low-precision type; a few do not tell."""
+        if self.groups.tied_pairs < FEW or self.rounding is None:
+            return "unclear"
+        share, grid = self.rounding
         if share < 0.5:
             return "genuine"
-        if self.groups.tied_pairs < FEW:
-            return "unclear"
         return grid.name if grid.name in ("float32", "float64") else "decimals"
 
 
@@ -105,16 +118,27 @@ class Verdict:
 
 def judge(evidence: Evidence, library: str | None = None) -> Verdict:
     """The verdict on some evidence."""
-    cause, precision = evidence.cause, evidence.scores.precision
+    cause = evidence.cause
     level, words = _on_ties(evidence, cause)
-    doubt = _on_order(evidence.fidelity)
-    if doubt:
-        words = f"{words} {doubt}"
-        level = "unfaithful" if level in ("sound", "harmless") else level
-    source = "precision" if precision and level in ("harmless", "unfaithful") else cause
-    source = "logits" if source == "precision" and evidence.scores.made_by == "sigmoid" else source
-    needed = level in ("unclear", "unreliable") or source in ("precision", "logits", "decimals", "saturation")
-    return Verdict(level, cause, words, remedy_for(source, precision, library) if source and needed else None)
+    level, words = _beside_reference(level, words, evidence.fidelity)
+    source = _source(evidence, level, cause)
+    remedy = None if source is None else remedy_for(source, evidence.scores.precision, library)
+    return Verdict(level, cause, words, remedy)
+
+
+def _source(evidence: Evidence, level: str, cause: str | None) -> str | None:
+    """What is to be remedied: the cause of ties, or that of a wrong order; None if nothing need be done."""
+    origin, source = evidence.scores.origin, cause
+    if origin and origin.precision and level in ("harmless", "unfaithful"):
+        source = "precision"
+    if source == "precision" and origin:
+        source = "logits" if origin.made_by == "sigmoid" else "either" if origin.steps else source
+    if source == "saturation" and evidence.pile and evidence.pile.printed:
+        source = "ends"
+    at_once = ("precision", "either", "logits", "decimals", "ends", "saturation")
+    if level == "unfaithful" and source not in at_once:
+        return "order"
+    return source if level in ("unclear", "unreliable") or source in at_once else None
 
 
 # -- on ties ----------------------------------------------------------------------------------------------------
@@ -173,38 +197,76 @@ def _by_judgments(report: Report, tied: str) -> tuple[str, str]:
 def _because(evidence: Evidence, cause: str) -> str:
     scores, groups = evidence.scores, evidence.groups
     because = {
-        "precision": f"{'logits' if scores.made_by == 'sigmoid' else 'scores'} were rounded to {scores.precision}",
+        "precision": _rounded_to(scores),
+        "steps": f"scores come in even steps of {scores.origin.grid.name}" if scores.origin else "",
         "decimals": f"scores {evidence.rounding[1].words}" if evidence.rounding else "",
         "integer": "scores are whole numbers",
         "float32": "float32 has no numbers between their scores",
         "float64": "float64 has no numbers between their scores",
-        "saturation": f"scores pile up at {evidence.pile.at:.0f}" if evidence.pile else "",
+        "saturation": _piled(evidence),
         "few": f"there are only {scores.distinct} distinct scores",
-        "identical": "the documents are identical",
-        "constant": f"{groups.constant + groups.nearly_constant:,} of {groups.lists:,} lists give all documents, or "
-        "nearly all, one score",
+        "identical": "the documents are identical, and not by rounding",
+        "constant": _constant(groups),
     }.get(cause)
     if because:
         return f" because {because}"
-    return " by the scorer itself, not by rounding" if cause == "genuine" else ""
+    return ", and no rounding was found in the scores" if cause == "genuine" else ""
+
+
+def _rounded_to(scores: ScoreGrid) -> str:
+    origin = scores.origin
+    if origin is None:
+        return ""
+    if origin.made_by == "sigmoid":
+        return f"logits were rounded to {origin.precision}"
+    counts = f", or are counts divided by {origin.steps.name.removeprefix('1/')}" if origin.steps else ""
+    return f"scores were rounded to {origin.precision}{counts}"
+
+
+def _piled(evidence: Evidence) -> str:
+    pile, printing = evidence.pile, evidence.scores.printing
+    if pile is None:
+        return ""
+    digits = f" and {printing.words}" if pile.printed and printing else ""
+    return f"scores pile up at {pile.at:.0f}{digits}"
+
+
+def _constant(groups: Grouping) -> str:
+    found = groups.constant + groups.nearly_constant
+    lists = f"{found:,} of {groups.rankings:,} lists {'gives' if found == 1 else 'give'}"
+    return f"{lists} all documents, or nearly all, one score"
 
 
 # -- on the order -----------------------------------------------------------------------------------------------
 
 
-def _on_order(found: Fidelity | None) -> str:
-    """A sentence on how the order differs from the reference; empty if it hardly does, or is not known."""
+def _beside_reference(level: str, words: str, found: Fidelity | None) -> tuple[str, str]:
+    """The verdict on ties with what a reference adds: a doubt about the order comes first, if ties are none."""
     if found is None or found.inverted is None:
+        return level, words
+    doubt = doubt_of(found)
+    if not doubt:
+        also = "also ranks" if level in ("sound", "harmless") else "otherwise ranks"
+        return level, f"{words} It {also} as the reference does{_likeness(found)}."
+    if level not in ("sound", "harmless"):
+        return level, f"{words} It does not rank as the reference does: {doubt}."
+    rest = words.split(": ", 1)[1] if level == "sound" else words
+    return "unfaithful", f"Not faithful: it does not rank as the reference does: {doubt}. {rest[0].upper()}{rest[1:]}"
+
+
+def doubt_of(found: Fidelity) -> str:
+    """How the order differs from the reference, in a few words; empty if it hardly does, or is not known."""
+    if found.inverted is None:
         return ""
     pairs = f"{percent(found.inverted)} of pairs are inverted"
-    gap = next(((measure, by) for measure, by in found.gap.items() if abs(by) >= MOVED), None)
-    if gap:
-        what = f"{gap[0]} {'-' if gap[1] < 0 else '+'}{decimal(abs(gap[1]))}"
-    elif found.rbo is not None and found.rbo < UNLIKE:
-        what = f"RBO is {decimal(found.rbo)}"
-    else:
-        return ""
-    return f"It does not rank as the reference does: {what}, and {pairs}."
+    gap = max(found.gap.items(), key=lambda one: abs(one[1]), default=None)
+    if gap and abs(gap[1]) >= MOVED:
+        return f"{gap[0]} {'-' if gap[1] < 0 else '+'}{decimal(abs(gap[1]))}, and {pairs}"
+    return f"RBO is {decimal(found.rbo)}, and {pairs}" if found.rbo is not None and found.rbo < UNLIKE else ""
+
+
+def _likeness(found: Fidelity) -> str:
+    return "" if found.rbo is None else f": RBO is {decimal(found.rbo)}"
 
 
 def percent(part: float) -> str:

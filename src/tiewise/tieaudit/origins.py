@@ -1,0 +1,172 @@
+"""From what coarse numbers scores were made: numbers of a low-precision type, or even steps, and what hides them.
+
+Printing, a sigmoid, a factor or a difference turn coarse numbers into fine ones that are tied as before. Each of these
+is undone: a score stands for all numbers that would have been printed or computed as this score, and so for a small
+interval of the numbers beneath. If a grid meets nearly all of these intervals, where by chance it would meet few, the
+scores were made from its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Floats
+from tiewise.tieaudit.grids import FEW, FLOAT32, GRIDS, LOW_PRECISION, Grid, StepGrid, glance, printings
+
+__all__ = ["CHANCE", "Origin", "log10_chance", "origin_of"]
+
+CHANCE = -12.0  # log10: what is less likely than this did not come about by chance
+DECIDED = 3.0  # log10: of two grids, one is chosen if it makes the scores a thousand times as likely
+MOST = 0.9  # of tied scores, so many must lie on a grid: a few may come from elsewhere
+COMPUTED = 4  # a score function errs by so many float32 steps at the most
+
+#: Even steps, from the widest on.
+STEPS = tuple(StepGrid("1" if not k else f"1/{2**k}", 2.0**-k) for k in range(15))
+
+
+class Way(NamedTuple):
+    """A way in which scores were made from other numbers, and how to undo it."""
+
+    name: str
+    words: str
+    undone: Callable[[Floats], Any]
+    error: float  #: of the computation, in float32 steps of the score
+
+
+#: In the order in which they are tried.
+WAYS = (
+    Way("", "", lambda x: x, 0.5),
+    Way("sigmoid", "put through a sigmoid", lambda x: np.log(x) - np.log1p(-x), COMPUTED),
+    Way("factor", "multiplied by 100", lambda x: x / 100, COMPUTED),
+    Way("difference", "subtracted from 1", lambda x: 1 - x, COMPUTED),
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The coarse numbers from which scores were made. Where a type and even steps are as likely, it has both."""
+
+    type: str | None  #: the low-precision type
+    steps: StepGrid | None  #: the even steps in which the numbers come
+    way: Way
+    printing: Grid | None  #: the few digits with which scores were printed
+
+    @property
+    def grid(self) -> Grid:
+        """The grid on which the numbers beneath lie."""
+        found = GRIDS[self.type] if self.type else self.steps
+        assert found is not None
+        return found
+
+    @property
+    def made_by(self) -> str | None:
+        """What hides the grid: ``"printing"``, or the name of a way; None if nothing does."""
+        return self.way.name or (None if self.printing is None else "printing")
+
+    @property
+    def precision(self) -> str | None:
+        """The type to which numbers were rounded, as far as it can be told; None if steps say no such thing."""
+        if self.type is None or (self.steps and self.way.name == "sigmoid"):  # of two logits the difference shows
+            return "low precision" if self.way.name == "sigmoid" else None
+        return self.type
+
+    def share(self, x: Floats, weight: Any = 1) -> float:
+        """The share of some distinct scores that can have been made so, each of such a weight."""
+        weights = np.broadcast_to(weight, x.shape)
+        return float(weights[_meets(self.grid, _beneath(x, self.way, self.printing))].sum() / weights.sum())
+
+
+def origin_of(x: Floats, least: float = 1.0) -> Origin | None:
+    """From what numbers distinct, finite scores were made; None if there is no evidence of any.
+
+    `least` is the share of them that must fit.
+
+    >>> logits = np.linspace(-4, 4, 300).astype(np.float16).astype(float)
+    >>> found = origin_of(1 / (1 + np.exp(-logits)))
+    >>> found.type, found.made_by
+    ('float16', 'sigmoid')
+    """
+    if len(x) < FEW:
+        return None
+    printed = (None, *printings(x))
+    return next((found for way in WAYS for one in printed if (found := _found(x, way, one, least))), None)
+
+
+def log10_chance(part: Floats, missed: int = 0) -> float:
+    """How likely a grid misses no more of some numbers than this, if it holds such a part of all numbers near each.
+
+    It is a bound: the chance of every choice of missed numbers is added up.
+    """
+    logs = np.sort(np.log10(np.minimum(part, 1.0)))
+    n = len(logs)
+    choices = math.lgamma(n + 1) - math.lgamma(missed + 1) - math.lgamma(n - missed + 1)
+    return float(logs[missed:].sum()) + choices / math.log(10)
+
+
+# -- what lies beneath ----------------------------------------------------------------------------------------------
+
+
+class Beneath(NamedTuple):
+    """The numbers from which scores were made, each known to a margin."""
+
+    value: Floats
+    margin: Floats
+
+
+def _beneath(x: Floats, way: Way, printing: Grid | None) -> Beneath:
+    """What lies beneath scores; at its limits, a sigmoid may come from anything."""
+    half = way.error * FLOAT32.step(x) + (0 if printing is None else printing.step(x) / 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = way.undone(x - half), way.undone(x + half)
+        value, margin = (ends[0] + ends[1]) / 2, np.abs(ends[1] - ends[0]) / 2
+    known = np.isfinite(value) & np.isfinite(margin)
+    return Beneath(np.where(known, value, 0.0), np.where(known, margin, np.inf))
+
+
+def _meets(grid: Grid, below: Beneath) -> NDArray[np.bool_]:
+    """Whether the interval of each number holds one of the grid."""
+    nearest = grid.nearest(below.value)
+    near = np.abs(nearest - below.value) <= below.margin * 1.000001
+    return np.asarray(near & grid.holds(nearest))
+
+
+def _found(x: Floats, way: Way, printing: Grid | None, least: float) -> Origin | None:
+    if way.name == "sigmoid" and (x[0] < 0 or x[-1] > 1):
+        return None
+    some = _beneath(glance(x), way, printing)
+    grids = [grid for grid in (*(GRIDS[name] for name in LOW_PRECISION), *STEPS) if _fits(grid, some, least)]
+    if not grids:
+        return None
+    below = _beneath(x, way, printing)
+    fitting = [grid for grid in grids if _fits(grid, below, least)]
+    kind = next((grid for grid in fitting if grid.name in LOW_PRECISION), None)
+    steps = next((grid for grid in fitting if isinstance(grid, StepGrid)), None)
+    if kind and steps:
+        odds = _odds(steps, kind, below)
+        kind, steps = (None if odds > DECIDED else kind), (None if odds < -DECIDED else steps)
+    return Origin(kind.name if kind else None, steps, way, printing) if kind or steps else None
+
+
+def _fits(grid: Grid, below: Beneath, least: float) -> bool:
+    """Whether a grid holds nearly all numbers that could tell, and would not by chance; 0 lies on every grid."""
+    part = 2 * below.margin / grid.step(below.value)
+    tells = (part < 0.5) & (np.abs(below.value) > below.margin)
+    count = int(np.count_nonzero(tells))
+    if count < FEW:
+        return False
+    missed = count - int(np.count_nonzero(_meets(grid, Beneath(below.value[tells], below.margin[tells]))))
+    return missed <= (1 - least) * count and log10_chance(part[tells], missed) < CHANCE
+
+
+def _odds(steps: Grid, kind: Grid, below: Beneath) -> float:
+    """log10 of how much likelier numbers of one grid are than those of the other to be these: the finer grid has more
+    numbers that could have come up."""
+    both = _meets(steps, below) & _meets(kind, below) & (np.abs(below.value) > below.margin)
+    value = below.value[both]
+    return float(np.log10(steps.step(value) / kind.step(value)).sum())
