@@ -16,7 +16,7 @@ SOURCE = Path(tw.__file__).parent
 #: From the bottom up: a module may import only modules that stand on lines above its own.
 LAYERS = [
     {"errors", "_version"},
-    {"columns", "plugin", "example"},
+    {"columns", "plugin", "example", "notebook"},
     {"records"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},
@@ -31,6 +31,7 @@ LAYERS = [
     {"rankbiased"},
     {"correlation", "likeness", "firststage"},
     {"readings"},
+    {"measuring"},
     {"report"},
     {"evaluation"},
     {"tieaudit"},

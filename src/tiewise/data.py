@@ -45,6 +45,8 @@ DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did",
 SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")
 LABEL_NAMES = ("relevance", "label", "rel", "grade", "score", "gain")
 
+QUICK = 2_000_000  # rows whose ties are counted quickly enough to be shown without being asked for
+
 
 @dataclass(frozen=True)
 class Source:
@@ -228,6 +230,20 @@ class Table(Lists):
         queries, rows = len(self.queries), len(self)
         return f"<{type(self).__name__}: {queries:,} queries, {rows:,} rows>"
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        heads = ("query", "document", self.value_names[0])
+        rows = ((query, doc, f"{value:.9g}") for query, doc, value in islice(self, notebook.FEW))
+        source = None if self.source is None else self.source.path
+        shown = notebook.table(heads, rows, total=len(self), most=notebook.FEW)
+        return notebook.block(self._title, source, shown)
+
+    @property
+    def _title(self) -> str:
+        """What the table is, for the heading of a notebook's cell."""
+        return repr(self).strip("<>")
+
     @cached_property
     def query(self) -> Codes:
         """The position in `queries` of each row's query, (n_rows,)."""
@@ -313,6 +329,14 @@ class Run(Table):
     def score(self) -> Floats:
         """The score of each row, (n_rows,)."""
         return self.value
+
+    @property
+    def _title(self) -> str:
+        name = "" if self.name is None else f" ({self.name})"
+        from tiewise.notebook import share
+
+        tied = f", {share(self.tied_share)} of them tied" if len(self) <= QUICK else ""
+        return f"{super()._title}{tied}{name}"
 
     def projected(self, dtype: str) -> Run:
         """The run as a reader sees it that keeps scores as float32, float16, bfloat16 or n decimals.

@@ -71,6 +71,11 @@ class Estimate:
     def __repr__(self) -> str:
         return f"{self.measure or 'Estimate'} {self:.4f}"
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        return notebook.block("", notebook.estimates("measure", [(self.measure or "", self)]))
+
 
 @dataclass(frozen=True, repr=False)
 class Bounds:
@@ -101,6 +106,14 @@ class Bounds:
     def __repr__(self) -> str:
         low, high = ("?" if e is None or e.expected is None else f"{e.expected:.4f}" for e in (self.lower, self.upper))
         return f"{self.measure or 'Bounds'} [{low}, {high}]"
+
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        parts = {"lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
+        open_ = () if self.residual is None else (f"What is not seen leaves {self.residual:.4f} open.",)
+        shown = notebook.estimates("bound", [(name, part) for name, part in parts.items() if part is not None])
+        return notebook.block(self.measure or "Bounds", shown, notes=open_)
 
 
 class Estimates(Mapping[str, Estimate]):
@@ -140,6 +153,12 @@ class Estimates(Mapping[str, Estimate]):
 
     def __repr__(self) -> str:
         return f"<Estimates of {self.measure} for {len(self):,} queries>"
+
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        title = f"{self.measure} for {len(self):,} queries: {self.mean():.4f}"
+        return notebook.block(title, notebook.estimates("query", self.items(), total=len(self)))
 
     def mean(self) -> Estimate:
         """The estimate of the mean over queries (of the sum, for counts).

@@ -6,16 +6,10 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tiewise import engine
-from tiewise.columns import Floats
-from tiewise.errors import CutWarning, InputError, MeasureError, listed
-from tiewise.estimate import Estimates
-from tiewise.profiles import Rule, rule_for
+from tiewise.errors import CutWarning, InputError, listed
+from tiewise.measuring import asked, estimates
 from tiewise.readings import Readings
-from tiewise.registry import Measure, parse_all
+from tiewise.registry import Measure
 from tiewise.report import Report
 
 __all__ = ["DEFAULT_MEASURES", "evaluate"]
@@ -60,10 +54,7 @@ def evaluate(
     >>> report.per_query("RR")["q1"].oblivious  # trec_eval lists tied documents by descending id: b, a
     0.5
     """
-    chosen = parse_all(measures)
-    for measure in chosen:
-        if measure.compares:
-            raise MeasureError(f"{measure} compares two rankings. Use similarity() for it, or RBP for judgments.")
+    chosen = asked(measures)
     if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
         raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
     if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
@@ -80,52 +71,11 @@ def evaluate(
         "complete": complete,
     }
     readings = Readings(qrels, run, score_dtype=score_dtype, judged_only=judged_only, depth=depth)
-    rules = {measure: _order_of(rule_for(oblivious, measure)) for measure in chosen} if oblivious else {}
-    readings.count({rule for rule in rules.values() if rule})
+    found = estimates(chosen, readings, options)
     absent = [q for q, there in zip(readings.qrels.queries, readings.ties.present.tolist(), strict=True) if not there]
     if absent and missing == "error":
         raise InputError(f"{len(absent)} judged queries are missing from the run: {listed(absent)}.")
-    found = {measure: _measured(measure, readings, rules.get(measure), complete) for measure in chosen}
-    kept = {measure: found[measure].where(_kept(measure, readings, missing, no_relevant)) for measure in chosen}
-    report = Report(kept, readings, options)
+    report = Report(found, readings, options)
     if not complete and report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)
     return report
-
-
-def _order_of(rule: Rule) -> Rule:
-    """A rule's order and score type alone: `bias` is the effect of an order, not of another definition."""
-    return Rule(rule.order, rule.dtype)
-
-
-def _measured(measure: Measure, readings: Readings, rule: Rule | None, complete: bool) -> Estimates:
-    urns = readings.urns("float64")
-    found = engine.estimates(measure, urns)
-    if rule is not None:
-        found.oblivious = readings.in_order(measure, rule)
-    if not complete:
-        found.cut = _cut(measure, readings, found.expected)
-    return found
-
-
-def _cut(measure: Measure, readings: Readings, expected: Floats) -> tuple[Floats, Floats] | None:
-    """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been.
-
-    Worst if that group goes on without end; best if the judged documents that were not retrieved are in it, as many of
-    the best ones as help. Exact for measures that are linear in the gain, or know only one.
-    """
-    looked = readings.looked_into(measure)
-    if not looked.any():
-        return None
-    lower = np.minimum(engine.expected(measure, readings.endless)[0], expected)
-    upper = np.maximum(engine.expected(measure, readings.joined(measure))[0], expected)
-    return np.where(looked, lower, expected), np.where(looked, upper, expected)
-
-
-def _kept(measure: Measure, readings: Readings, missing: str, no_relevant: str) -> NDArray[np.bool_]:
-    kept = np.ones(len(readings.qrels.queries), dtype=bool)
-    if missing == "skip":
-        kept &= readings.ties.present
-    if no_relevant == "skip":
-        kept &= readings.has_relevant(measure)
-    return kept

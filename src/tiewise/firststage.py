@@ -206,6 +206,13 @@ class Stages:
     def __repr__(self) -> str:
         return f"RBR over {_queries(len(self.queries))}\n{self.table()!r}"
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        found = self.table()
+        shown = notebook.table(found.columns, (row.values() for row in found), total=len(found))
+        return notebook.block(f"RBR over {_queries(len(self.queries))}", shown, notes=self.notes)
+
     # -- points ------------------------------------------------------------------------------------------------
 
     @cached_property

@@ -168,6 +168,17 @@ class Similarity:
         lines = [f"{name:<{wide}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
         return "\n".join([f"{self.measure} of {len(self.systems)} systems over {over}", *lines])
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        title, names = repr(self).partition("\n")[0], self.systems[: notebook.MOST]
+        cells = ([notebook.shaded(value, value) for value in row[: len(names)]] for row in self.matrix().tolist())
+        rows = ([name, *row] for name, row in zip(self.systems, cells, strict=True))
+        notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
+        if self.left_out:
+            notes.append(f"{self.left_out:,} queries that not all systems have are left out.")
+        return notebook.block(title, notebook.table(("", *names), rows, total=len(self.systems)), notes=notes)
+
     def _place(self, *systems: str) -> int:
         for system in systems:
             if system not in self.systems:

@@ -45,6 +45,11 @@ class Rows(Sequence[Any]):
         """The rows as a pandas data frame (polars where pandas is missing)."""
         return data_frame(self._columns)
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        return notebook.block("", notebook.table(self.columns, (row.values() for row in self), total=len(self)))
+
     def __repr__(self) -> str:
         shown = [[name, *map(_text, column)] for name, column in self._columns.items()]
         widths = [max(map(len, column)) for column in shown]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tiewise.columns import data_frame, need
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError, MeasureError
 from tiewise.estimate import Estimate, Estimates
+from tiewise.measuring import asked, estimates
 from tiewise.profiles import TOOLS, Tool, rule_for
 from tiewise.readings import Readings
 from tiewise.registry import Measure, parse
@@ -85,8 +87,36 @@ class Report:
             raise InputError(f"{wanted} was not measured. The report has {', '.join(map(str, self.measures))}.")
         return wanted
 
+    def at(self, measures: str | Measure | Iterable[str | Measure]) -> Report:
+        """The same evaluation by other measures; nothing is read or counted again.
+
+        >>> from tiewise import evaluate
+        >>> report = evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.1}}, "RR")
+        >>> report.at(["P@1", "P@2"])
+        P@1 0.5000 [0.0000, 1.0000]
+        P@2 0.5000
+        """
+        return Report(estimates(asked(measures), self._readings, self._options), self._readings, self._options)
+
+    @property
+    def plot(self) -> Any:
+        """Figures of this report: `curve()`, `forest()`, `differences()` and `group_sizes()`."""
+        return import_module("tiewise.figures.reports").Plots(self, self._readings.run)
+
     def __repr__(self) -> str:
         return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
+
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        from_ = self.provenance
+        tied = "" if from_.tied_share is None else f", {notebook.share(from_.tied_share)} of {from_.rows:,} rows tied"
+        order = self._options["oblivious"]
+        cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
+        shown = notebook.estimates("measure", [(measure.name, self[measure]) for measure in self], total=len(self))
+        title = f"{from_.judged_queries:,} queries{tied}"
+        explained = cross if any(self[measure].tied for measure in self) else None
+        return notebook.block(title, shown, notes=[*filter(None, [explained]), *self.notes])
 
     # -- what stands behind it --------------------------------------------------------------------------------
 
@@ -300,6 +330,13 @@ class ToolTable(tuple[ToolValue, ...]):
             bias = "-" if row.bias is None else f"{row.bias:+.4f}"
             lines.append(f"{row.measure:<12} {row.tool:<32} {value:>8} {bias:>8}  {row.note}".rstrip())
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        names = ("measure", "tool", "version", "value", "bias", "note")
+        rows = ([row.measure, row.tool, row.version, row.value, notebook.signed(row.bias), row.note] for row in self)
+        return notebook.block("What each tool prints", notebook.table(names, rows, total=len(self)))
 
 
 def _queries(number: int, kind: str = "") -> str:

@@ -55,6 +55,18 @@ class TieGroups:
         tied = int(np.count_nonzero(self.size > 1))
         return f"<TieGroups: {queries:,} queries, {retrieved:,} judged documents retrieved, {tied:,} of them tied>"
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        few, offsets = self.qrels.queries[: notebook.FEW], self.qrels.offsets
+        sizes = [self.size[offsets[q] : offsets[q + 1]] for q in range(len(few))]
+        counts = (
+            (len(size), np.count_nonzero(size), np.count_nonzero(size > 1), size.max(initial=0)) for size in sizes
+        )
+        heads = ("query", "documents", "judged", "of them retrieved", "of these tied", "largest tie group")
+        rows = ((query, self.length[q], *found) for q, (query, found) in enumerate(zip(few, counts, strict=True)))
+        return notebook.block(repr(self).strip("<>"), notebook.table(heads, rows, total=len(self.qrels.queries)))
+
     @cached_property
     def limit(self) -> Codes:
         """The number of ranks that count in each list, (n_queries,)."""

@@ -6,6 +6,17 @@ A new family of figures is a module beside `rankings`, whose functions end with 
 """
 
 from tiewise.figures.rankings import agreement, chooser, rba_range
+from tiewise.figures.reports import curve, differences, forest, forest_rows, group_sizes
 from tiewise.figures.theme import save
 
-__all__ = ["agreement", "chooser", "rba_range", "save"]
+__all__ = [
+    "agreement",
+    "chooser",
+    "curve",
+    "differences",
+    "forest",
+    "forest_rows",
+    "group_sizes",
+    "rba_range",
+    "save",
+]

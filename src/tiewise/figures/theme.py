@@ -7,6 +7,7 @@ page. The look is part of the chart and not of altair's settings: the charts of 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from io import BytesIO, StringIO
@@ -52,12 +53,20 @@ CONFIG: Mapping[str, Any] = {
     "rule": {"color": GREY},
 }
 
+
+class _InScript(json.JSONEncoder):
+    """JSON to stand in a script: a name that looks like the end of the script does not end it."""
+
+    def encode(self, o: Any) -> str:
+        return super().encode(o).replace("<", "\\u003c")  # in JSON this can only stand in a text
+
+
 #: The suffixes of files, and how altair is asked for each.
 FORMATS: Mapping[str, Mapping[str, Any]] = {
     ".svg": {},
     ".png": {"scale_factor": 2},  # sharp in print and on dense screens
     ".pdf": {},
-    ".html": {"inline": True},  # holds the programs that draw it, so that it opens without a network
+    ".html": {"inline": True, "json_kwds": {"cls": _InScript}},  # holds the programs that draw it: no network
     ".json": {},
 }
 BINARY = (".png", ".pdf")

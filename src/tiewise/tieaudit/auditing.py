@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from importlib import import_module
 from numbers import Integral
 from typing import Any
 
@@ -390,6 +391,30 @@ class Audit:
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON; what does not apply is null."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @property
+    def plot(self) -> Any:
+        """Figures of this audit: `group_sizes()`, and with judgments those of its report."""
+        return import_module("tiewise.figures.reports").Plots(self.report, self)
+
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        facts = {
+            "grid of the scores": self.grid,
+            "distinct scores": self.distinct,
+            "tied rows": self.tied_rows,
+            "largest tie group": self.largest_group,
+            "lists that end tied": self.cut_lists,
+            **{f"lists with a tie across rank {rank}": lists for rank, lists in self.across.items()},
+        }
+        sides = [(name, notebook.text(value)) for name, value in facts.items()]
+        measures = () if self.report is None else self.report.measures
+        measured = notebook.estimates("measure", [(m.name, self[m]) for m in measures]) if measures else None
+        remedy = self.remedy and notebook.Markup(f"<pre>{notebook.text(self.remedy)}</pre>")
+        title = f"Audit{f' of {self.name}' if self.name else ''}: {self.level}"
+        known = (self.verdict, self.tied_words, self.grid_evidence)
+        return notebook.block(title, *known, notebook.table(("", ""), sides), measured, remedy)
 
     def __repr__(self) -> str:
         return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *([self.remedy] if self.remedy else [])])
