@@ -56,12 +56,12 @@ def tokenizer(folder):
 def cross_encoder(folder, tokenizer):
     """A CrossEncoder of one label or more, in some type."""
 
-    def made(dtype=torch.bfloat16, labels=1):
+    def made(dtype=torch.bfloat16, labels=1, **options):
         path = folder / f"cross-encoder-{labels}"
         if not path.exists():
             tiny.bert(tokenizer, labels).save_pretrained(path)
             tokenizer.save_pretrained(path)
-        return CrossEncoder(str(path), device="cpu", model_kwargs={"dtype": dtype})
+        return CrossEncoder(str(path), device="cpu", model_kwargs={"dtype": dtype}, **options)
 
     return made
 
@@ -148,6 +148,103 @@ def test_shapes_and_types_of_predictions(cross_encoder):
     logits = high_precision(model, "logit", "float64").predict(PAIRS)
     assert probabilities.dtype == logits.dtype == np.float64
     assert np.allclose(probabilities, 1 / (1 + np.exp(-logits)), rtol=1e-12)
+
+
+def order(scores):
+    return np.argsort(-np.asarray(scores, dtype=float), kind="stable").tolist()
+
+
+@pytest.mark.parametrize("level", ["score", "logit", "head"])
+@pytest.mark.parametrize("activation", [torch.nn.Softmax(dim=-1), torch.nn.LogSoftmax(dim=-1)])
+def test_softmax_over_two_labels_ranks_as_the_model_does(cross_encoder, activation, level):
+    """Softmax mixes labels: a column of logits has another order than the probabilities of the same label."""
+    model = cross_encoder(torch.float32, labels=2, activation_fn=activation)
+    own = model.predict(PAIRS)
+    view = high_precision(model, level)
+    found = view.predict(PAIRS)
+    assert found.shape == (150, 2) and np.allclose(found, own, atol=1e-5)
+    assert order(found[:, 1]) == order(own[:, 1])
+    logits = model.predict(PAIRS, activation_fn=torch.nn.Identity()).astype(float)
+    assert order(logits[:, 1]) != order(own[:, 1])
+    odds = logits[:, 1] - logits[:, 0]
+    wanted = 1 / (1 + np.exp(-odds)) if level == "score" else odds
+    assert np.allclose(view.relevance(PAIRS), wanted, atol=1e-5)
+    double = high_precision(model, level, "float64")
+    assert double.predict(PAIRS).dtype == double.relevance(PAIRS).dtype == np.float64
+    assert np.allclose(double.relevance(PAIRS), wanted, atol=1e-5)
+
+
+def test_relevance_of_several_labels(cross_encoder):
+    model = cross_encoder(labels=3)
+    with pytest.raises(tw.InputError, match=r"the labels .*'LABEL_2'.*Say which one means relevant"):
+        high_precision(model).relevance(PAIRS)
+    with pytest.raises(tw.InputError, match="positive=3 is none of the model's labels: it has 3 labels, 0 to 2"):
+        high_precision(model, positive=3)
+    view = high_precision(model, positive="LABEL_0")
+    logits = torch.as_tensor(view.predict(PAIRS)).double()  # the library's usual activation is none
+    odds = logits[:, 0] - logits[:, 1:].logsumexp(1)
+    found = view.relevance(PAIRS, apply_softmax=True)
+    assert np.allclose(found, odds, atol=1e-5) and found.dtype == np.float32
+    assert torch.equal(view.relevance(PAIRS, convert_to_tensor=True), torch.as_tensor(found))
+    assert view.relevance(PAIRS[0]) == pytest.approx(view.relevance(PAIRS[:1])[0], abs=1e-5)
+    assert len(view.relevance([])) == 0
+    given = view.relevance(PAIRS, activation_fn=torch.nn.Softmax(dim=-1))
+    assert np.allclose(given, odds.sigmoid(), atol=1e-5)
+    sigmoid = cross_encoder(labels=2, activation_fn=torch.nn.Sigmoid())  # labels that stand alone
+    one = high_precision(sigmoid)
+    assert np.array_equal(one.relevance(PAIRS), one.predict(PAIRS)[:, 1])
+    assert len(one.relevance([])) == 0 and isinstance(one.relevance(PAIRS[:2], convert_to_numpy=False), list)
+    assert order(one.relevance(PAIRS)) != order(high_precision(cross_encoder(labels=2)).relevance(PAIRS))
+    single = high_precision(cross_encoder())
+    assert np.array_equal(single.relevance(PAIRS), single.predict(PAIRS))
+    with pytest.raises(tw.InputError, match="positive=1 is none of the model's labels: it has one label, 0"):
+        high_precision(cross_encoder(), positive=1)
+
+
+def test_rank_with_several_labels_is_by_log_odds(cross_encoder):
+    view = high_precision(cross_encoder(labels=2, activation_fn=torch.nn.Softmax(dim=-1)))
+    documents = [document for _, document in PAIRS[:30]]
+    ranked = view.rank("river delta", documents, top_k=7, return_documents=True)
+    scores = view.relevance([("river delta", document) for document in documents])
+    assert [row["corpus_id"] for row in ranked] == order(scores)[:7]
+    assert [row["score"] for row in ranked] == sorted(scores.tolist(), reverse=True)[:7]
+    assert ranked[0]["text"] == documents[ranked[0]["corpus_id"]]
+
+
+def test_what_is_said_of_several_labels(cross_encoder):
+    soft = high_precision(cross_encoder(labels=2, activation_fn=torch.nn.Softmax(dim=-1)))
+    assert "then Softmax is applied in float32, as it may change their order" in soft.explain()
+    assert "to rank, use relevance() or rank(), the log-odds of label 1." in soft.explain()
+    assert "the log-odds of the label that positive= names" in high_precision(cross_encoder(labels=3)).explain()
+    alone = high_precision(cross_encoder(labels=2, activation_fn=torch.nn.Sigmoid())).explain()
+    assert "without the activation" in alone and "the column of label 1" in alone
+    assert "the probability of label 1" in high_precision(cross_encoder(labels=2), "score").explain()
+
+
+def test_an_activation_that_is_not_known_is_kept(cross_encoder):
+    model = cross_encoder(torch.float32, activation_fn=torch.neg)
+    view = high_precision(model)
+    assert np.allclose(view.predict(PAIRS), model.predict(PAIRS), atol=1e-5)
+    assert "then neg is applied" in view.explain()
+
+
+OWN = {"Sigmoid": torch.nn.Sigmoid(), "Softmax": torch.nn.Softmax(dim=-1)}
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_a_view_is_saved_with_the_model_s_own_activation(cross_encoder, tmp_path, kind):
+    model = cross_encoder(torch.float32, labels=1 + (kind == "Softmax"), activation_fn=OWN[kind])
+    view = high_precision(model)
+    shown = view.activation_fn
+    view.save_pretrained(str(tmp_path / "view"))
+    again = CrossEncoder(str(tmp_path / "view"), device="cpu")
+    assert type(again) is CrossEncoder and type(again.activation_fn).__name__ == kind
+    assert view.activation_fn is shown
+    if kind == "Sigmoid":
+        assert np.allclose(again.predict(PAIRS), model.predict(PAIRS), atol=1e-6)
+        view.activation_fn = torch.nn.Tanh()  # set by hand: meant
+        view.save_pretrained(str(tmp_path / "other"))
+        assert isinstance(CrossEncoder(str(tmp_path / "other"), device="cpu").activation_fn, torch.nn.Tanh)
 
 
 def test_rank_uses_the_view(cross_encoder):
@@ -259,7 +356,7 @@ def test_similarity_of_what_encode_returns(encoder):
     ]
     first = view.similarity(kinds[0], kinds[0])
     assert all(torch.equal(view.similarity(kind, kind), first) for kind in kinds)
-    assert torch.equal(view.similarity(kinds[0][0], kinds[1]), first[:1])
+    assert torch.allclose(view.similarity(kinds[0][0], kinds[1]), first[:1], rtol=0, atol=1e-6)
     assert "cosine similarity of embeddings is computed in float32" in view.explain()
     assert "changes next to nothing" in view.explain()
 
@@ -382,6 +479,30 @@ def test_scores_that_are_nan_are_an_error(encoder):
         evaluator(encoder())
 
 
+def test_ids_that_do_not_meet_are_named(encoder):
+    with pytest.raises(tw.InputError, match=r"No query has a relevant document.*'q0', 'q1', 'q2' ….*is for 'x'\."):
+        TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, {"x": {"d00"}})
+    with pytest.raises(tw.InputError, match="The corpus is empty"):
+        TieAwareInformationRetrievalEvaluator(QUERIES, {}, RELEVANT)
+    corpus = {str(i): text for i, text in enumerate(CORPUS.values())}
+    with pytest.warns(
+        tw.TiewiseWarning, match=r"They are 3, and the corpus has '0', '1', '2' …\. Ids must be the same"
+    ):
+        evaluator = TieAwareInformationRetrievalEvaluator(QUERIES, corpus, {"q1": {3}})
+    found = evaluator(encoder(torch.float32))  # 3 is not "3"
+    assert not any(found.values())
+
+
+def test_ids_need_not_be_texts(encoder):
+    model = encoder(torch.float32)
+    ids = {name: at for at, name in enumerate(CORPUS)}
+    corpus = {ids[name]: text for name, text in CORPUS.items()}
+    relevant = {at: {ids[name] for name in RELEVANT[query]} for at, query in enumerate(QUERIES)}
+    queries = dict(enumerate(QUERIES.values()))
+    found = TieAwareInformationRetrievalEvaluator(queries, corpus, relevant)(model)
+    assert found == TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT)(model)
+
+
 def test_files_and_the_primary_metric(encoder, tmp_path):
     model = encoder()
     evaluator = TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, name="dev", write_predictions=True)
@@ -482,6 +603,38 @@ def test_samples_without_a_positive_count_as_zero(cross_encoder):
     assert found["mrr@10"] < TieAwareRerankingEvaluator(given[:-1], always_rerank_positives=False)(model)["mrr@10"]
 
 
+@pytest.mark.parametrize("kind", ["negative", "documents"])
+def test_without_any_positive_everything_is_zero(cross_encoder, kind):
+    """As in the library."""
+    given = [{"query": "river", "positive": [], kind: ["reed", "sand"]}] * 2
+    model = cross_encoder()
+    usual = CrossEncoderRerankingEvaluator(given)(model)
+    found = metrics_of(TieAwareRerankingEvaluator(given), model)
+    assert {key: found[key] for key in usual} == usual
+    assert len(found) == len(usual) + 12 and not any(found.values())
+    with pytest.raises(tw.InputError, match="There is no sample to evaluate"):
+        TieAwareRerankingEvaluator([])(model)
+
+
+def test_reranking_with_two_labels(cross_encoder):
+    """The library has no number for them; a view ranks by log-odds."""
+    model = cross_encoder(labels=2, activation_fn=torch.nn.Softmax(dim=-1))
+    evaluator = TieAwareRerankingEvaluator(samples(), at_k=5)
+    with pytest.raises(tw.InputError, match=r"an array of shape \(60, 2\).*Evaluate high_precision\(model\).*log-odds"):
+        evaluator(model)
+    view = high_precision(model)
+    found = metrics_of(evaluator, view)
+    judged, run = {}, {}
+    for i, sample in enumerate(samples()):
+        documents = sample["positive"] + sample["negative"]
+        odds = view.predict([(sample["query"], text) for text in documents], activation_fn=torch.nn.Identity())
+        judged[f"{i}"] = {f"{j}": 1 for j in range(len(sample["positive"]))}
+        run[f"{i}"] = {f"{j}": float(yes - no) for j, (no, yes) in enumerate(odds)}
+    report = tw.evaluate(judged, run, ["AP", "RR@5", "nDCG@5"])
+    for key, measure in {"map": "AP", "mrr@5": "RR@5", "ndcg@5": "nDCG@5"}.items():
+        assert found[f"{key}_expected"] == pytest.approx(report[measure].expected, abs=1e-9)
+
+
 def test_high_precision_shrinks_the_range(cross_encoder):
     """A bfloat16 model on many documents: the library's scores tie, those of the last layer in float32 do not."""
     model = cross_encoder()
@@ -545,6 +698,10 @@ def test_errors(cross_encoder, tokenizer, encoder):
         high_precision(cross_encoder(), "native")
     with pytest.raises(tw.InputError, match="precision is 'float32' or 'float64', not 'bfloat16'"):
         high_precision(cross_encoder(), precision="bfloat16")
+    for given in ({"level": "logit"}, {"level": "head"}, {"positive": 1}):
+        with pytest.raises(tw.InputError, match=r"is for a CrossEncoder, which has logits.*leave it out"):
+            high_precision(encoder(), **given)
+    assert "computed in float32" in high_precision(encoder(), "score").explain()
     with pytest.raises(tw.InputError, match="a high-precision view already"):
         high_precision(high_precision(encoder()))
     with pytest.raises(tw.InputError, match=r"BertForSequenceClassification is neither"):
@@ -590,14 +747,16 @@ def test_the_examples_of_the_page_run(cross_encoder, encoder, folder, capsys):
     """Every example of docs/adapters.md, in order, with tiny models in the place of those that it names."""
     page = Path(__file__).parent.parent / "docs/adapters.md"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     cross_encoder()
+    cross_encoder(labels=2)
     encoder(torch.float32).save(str(folder / "saved"))
     tokenizer = tiny.byte_tokenizer()
     tiny.qwen(tokenizer).save_pretrained(folder / "page")
     tokenizer.save_pretrained(folder / "page")
     names = {
         "cross-encoder/ms-marco-MiniLM-L6-v2": folder / "cross-encoder-1",
+        "castorini/monobert-large-msmarco": folder / "cross-encoder-2",
         "sentence-transformers/all-MiniLM-L6-v2": folder / "saved",
         "Qwen/Qwen3-Reranker-0.6B": folder / "page",
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -281,7 +283,7 @@ def test_padding_on_the_right_is_an_error(byte_tokenizer):
     model = tiny.qwen(byte_tokenizer)
     batch = byte_tokenizer(["a", "abc", "b"], padding=True, padding_side="right", return_tensors="pt")
     with pytest.raises(
-        tw.InputError, match=r"Row 0 of the batch ends in padding \(2 such rows\).*padding_side = 'left'"
+        tw.InputError, match=r"Row 0 of the batch ends in padding \(2 of 3 rows\).*padding_side = 'left'"
     ):
         high_precision(model, byte_tokenizer).score(batch)
 
@@ -308,6 +310,79 @@ def test_errors(tokenizer, byte_tokenizer):
         high_precision(tiny.bert(tokenizer), tokenizer).predict([("a", "b")], instruction="Find it.")
     with pytest.raises(tw.InputError, match="no pair"):
         high_precision(tiny.bert(tokenizer), tokenizer).predict([])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (("river", "delta"), r"Pair 0 is a text, 'river'. Put each pair in brackets"),
+        (["river", "delta"], r"Pair 0 is a text, 'river'"),
+        ("ab", r"Pairs come in a list, \[\(query, document\), …\], not as a str"),
+        ({"river": "delta"}, r"not as a dict"),
+        (7, r"not as a int"),
+        ([("river", "delta"), ("river",)], r"Pair 1 is 1 long. A pair is a query and a document"),
+        ([("river", "delta", "bank")], r"Pair 0 is 3 long"),
+        ([("river", None)], r"The document of pair 0 is a NoneType, not a text"),
+        ([None], r"Pair 0 is a NoneType"),
+        (iter(()), "There is no pair"),
+    ],
+)
+def test_pairs_that_are_none(tokenizer, pairs, said):
+    with pytest.raises(tw.InputError, match=said):
+        high_precision(tiny.bert(tokenizer), tokenizer).predict(pairs)
+
+
+def test_pairs_come_in_anything_that_holds_some(tokenizer):
+    reranker = high_precision(tiny.bert(tokenizer), tokenizer)
+    pairs = tiny.pairs(5)
+    wanted = reranker.predict(pairs).head
+    for given in (iter(pairs), tuple(pairs), [list(pair) for pair in pairs], np.array(pairs)):
+        assert torch.equal(reranker.predict(given).head, wanted)
+
+
+def test_batches_that_are_none(tokenizer):
+    reranker = high_precision(tiny.bert(tokenizer), tokenizer)
+    with pytest.raises(tw.InputError, match="A batch is what a tokenizer makes, not a str: tokenizer"):
+        reranker.score("river")
+    with pytest.raises(tw.InputError, match="'input_ids' of the batch is a list; it holds tensors"):
+        reranker.score(tokenizer(["river"]))
+    with pytest.raises(tw.InputError, match="The batch is empty"):
+        reranker.score({})
+    with pytest.raises(tw.InputError, match=r"'input_ids' has shape \(3,\)"):
+        reranker.score({"input_ids": torch.tensor([1, 2, 3])})
+    for size in (0, -1, 2.0, True):
+        with pytest.raises(tw.InputError, match=f"batch_size is a whole number from 1 on, not {size}"):
+            reranker.predict(tiny.pairs(3), batch_size=size)
+    with pytest.raises(tw.InputError, match="max_length is a whole number from 1 on, not 0"):
+        high_precision(tiny.bert(tokenizer), tokenizer, max_length=0)
+
+
+def test_labels_and_prompts_are_for_those_that_have_them(tokenizer, byte_tokenizer):
+    for positive in (7, -1, 1.0, True):
+        with pytest.raises(tw.InputError, match=f"positive={positive} is none of the model's labels: it has 2 labels"):
+            high_precision(tiny.bert(tokenizer, labels=2), tokenizer, positive=positive)
+    with pytest.raises(tw.InputError, match="positive=1 is none of the model's labels: it has one label, 0"):
+        high_precision(tiny.bert(tokenizer), tokenizer, positive=1)
+    with pytest.raises(tw.InputError, match="Qwen3ForCausalLM answers yes or no, and has no labels"):
+        high_precision(tiny.qwen(byte_tokenizer), byte_tokenizer, positive=1)
+    with pytest.raises(tw.InputError, match="A prompt is for yes/no models"):
+        high_precision(tiny.bert(tokenizer), tokenizer, prompt=Prompt("", "", "{query} {document}", ""))
+
+
+def test_it_says_what_is_computed(tokenizer, byte_tokenizer):
+    said = high_precision(tiny.bert(tokenizer, dtype=torch.bfloat16), tokenizer).explain()
+    assert "native is the sigmoid of the logit as BertForSequenceClassification computes it, in bfloat16." in said
+    assert "head is that of logits of classifier (32 → 1, bfloat16), computed again in float32" in said
+    two = high_precision(tiny.bert(tokenizer, labels=2), tokenizer, precision="float64").explain()
+    assert "the softmax of label 1" in two and "logit is the log-odds of label 1 in float64" in two
+    asked = high_precision(tiny.qwen(byte_tokenizer), byte_tokenizer).explain()
+    assert "the softmax of 'yes' against 'no'" in asked and "the difference of the two logits" in asked
+
+
+def test_a_missing_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(tw.MissingExtraError, match=r"pip install 'tiewise\[transformers\]'"):
+        high_precision(None)
 
 
 def test_a_model_that_changes_its_logits_is_an_error(tokenizer, byte_tokenizer):

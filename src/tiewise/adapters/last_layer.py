@@ -8,14 +8,15 @@ that each logit came from. torch is imported when a tap is set; the model brings
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
 from tiewise.errors import InputError
 
-__all__ = ["LastLayer", "Tap", "classifier_of", "language_head_of"]
+__all__ = ["LastLayer", "Tap", "classifier_of", "label_of", "language_head_of"]
 
 
 class LastLayer:
@@ -161,6 +162,28 @@ def language_head_of(model: Any, tokens: Sequence[int]) -> LastLayer:
         )
     name = next((name for name, module in model.named_modules() if module is head), "lm_head")
     return LastLayer(name, head, tokens)
+
+
+def label_of(positive: int | str | None, labels: int, names: Mapping[Any, Any] | None = None) -> int:
+    """The number of the label that means relevant: as given, by its number or its name; of one or two, the last.
+
+    >>> label_of(None, 2), label_of("yes", 3, {0: "no", 1: "perhaps", 2: "yes"})
+    (1, 2)
+    """
+    named = {int(number): str(name) for number, name in (names or {}).items()}
+    if positive is None:
+        if labels > 2:
+            raise InputError(f"The model has the labels {named or labels}. Say which one means relevant: positive=…")
+        return labels - 1
+    if isinstance(positive, str):
+        found = [number for number, name in named.items() if name == positive]
+        if not found:
+            raise InputError(f"The model has no label {positive!r}. Its labels: {', '.join(named.values())}.")
+        return found[0]
+    if isinstance(positive, bool) or not isinstance(positive, Integral) or not 0 <= positive < labels:
+        there = "one label, 0" if labels == 1 else f"{labels} labels, 0 to {labels - 1}"
+        raise InputError(f"positive={positive!r} is none of the model's labels: it has {there}.")
+    return int(positive)
 
 
 def _type(tensor: Any) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import csv
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -30,9 +31,9 @@ import numpy as np
 
 from tiewise import catalogue as c
 from tiewise import scoring
-from tiewise.adapters.last_layer import LastLayer, classifier_of, language_head_of
+from tiewise.adapters.last_layer import LastLayer, classifier_of, label_of, language_head_of
 from tiewise.data import Run
-from tiewise.errors import InputError, MissingExtraError, listed
+from tiewise.errors import InputError, MissingExtraError, TiewiseWarning, listed
 from tiewise.estimate import Estimate
 from tiewise.evaluation import evaluate
 from tiewise.registry import Measure
@@ -54,21 +55,31 @@ if TYPE_CHECKING:  # made by __getattr__, from the library's classes
 logger = logging.getLogger(__name__)
 
 
-def high_precision(model: Any, level: str = "head", precision: str = "float32") -> Any:
+def high_precision(
+    model: Any, level: str | None = None, precision: str = "float32", *, positive: int | str | None = None
+) -> Any:
     """A view of a model that scores in high precision; the model itself is not changed, and the two share weights.
 
     For a CrossEncoder `predict`, `rank` and whatever is built on them give the scores of a `level`:
 
     - ``"score"``: the activation in `precision` on the model's logits, as sentence-transformers does itself since 6.0;
-    - ``"logit"``: those logits, without an activation, which does not change their order and only makes ties;
-    - ``"head"``: logits computed again, in `precision`, from the last hidden state. This is what to rank by.
+    - ``"logit"``: those logits, without an activation such as the sigmoid, which keeps their order and makes ties;
+    - ``"head"``: logits computed again, in `precision`, from the last hidden state. This is what to rank by, and the
+      default.
 
-    An ``activation_fn`` given to `predict` is applied at every level. For a SentenceTransformer, `similarity` and
-    `similarity_pairwise` are computed in `precision`, whatever the embeddings are in; levels do not concern it.
-    `explain()` of the view says what is computed where, and what the library does by itself.
+    An ``activation_fn`` given to `predict` is applied at every level.
+
+    With two labels or more `predict` has a column for each, as the library has. Softmax mixes them, so it does change
+    the order within a column: it is applied at every level, in `precision`. One number a pair is `relevance`, the
+    log-odds of the label `positive` (its number or its name; of two the second), which does not saturate. `rank`, which
+    the library has for one label only, and `TieAwareRerankingEvaluator` go by it.
+
+    For a SentenceTransformer, `similarity` and `similarity_pairwise` are computed in `precision`, whatever the
+    embeddings are in; levels and labels do not concern it. `explain()` of the view says what is computed where, and
+    what the library does by itself.
     """
     package = _package()
-    if level not in scoring.LEVELS:
+    if level is not None and level not in scoring.LEVELS:
         raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(scoring.LEVELS)}.")
     if precision not in ("float32", "float64"):
         raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
@@ -76,10 +87,15 @@ def high_precision(model: Any, level: str = "head", precision: str = "float32") 
         raise InputError("This is a high-precision view already. Give the model that it was made of.")
     if isinstance(model, package.CrossEncoder):
         view = _view(model, _CrossEncoderView, "HighPrecisionCrossEncoder")
-        view.__dict__["_tiewise"] = _End(model, level, precision)
-        if level != "score":
-            view.activation_fn = import_module("torch").nn.Identity()
+        end = view.__dict__["_tiewise"] = _End(model, level or "head", precision, positive)
+        view.activation_fn = end.activation
     elif isinstance(model, package.SentenceTransformer):
+        if level not in (None, "score") or positive is not None:
+            given = f"level={level!r}" if positive is None else f"positive={positive!r}"
+            raise InputError(
+                f"{given} is for a CrossEncoder, which has logits. A SentenceTransformer compares embeddings: leave it "
+                "out."
+            )
         view = _view(model, _SentenceTransformerView, "HighPrecisionSentenceTransformer")
         view.__dict__["_tiewise_precision"] = precision
     else:
@@ -106,15 +122,64 @@ def _view(model: Any, mixin: type, name: str) -> Any:
 class _CrossEncoderView:
     """A CrossEncoder whose last step is computed in high precision; `high_precision` makes it."""
 
+    activation_fn: Any
+
     def predict(self, *args: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False, **kwargs: Any) -> Any:
         """As the CrossEncoder's own, with scores of the view's level and precision."""
         with self._raised(inside=hasattr(super(), "_inference")):
             found = super().predict(*args, convert_to_tensor=True, **kwargs)  # type: ignore[misc]
-        if convert_to_tensor:
-            return found
-        if convert_to_numpy:
-            return found.cpu().numpy()[()]
-        return list(found) if found.ndim else found
+        return _converted(found, convert_to_numpy, convert_to_tensor)
+
+    def relevance(self, pairs: Any, *, activation_fn: Any = None, **kwargs: Any) -> Any:
+        """One number a pair to rank by: of several labels the log-odds of the one that means relevant.
+
+        At the level "score" it is that label's probability. It takes what `predict` takes. Where labels stand alone
+        (sigmoids), and with an activation of your own, it is the label's column of `predict`.
+        """
+        end: _End = self.__dict__["_tiewise"]
+        if end.labels == 1:
+            return self.predict(pairs, activation_fn=activation_fn, **kwargs)
+        label, mixes = end.label(), end.mixes and activation_fn is None
+        kwargs.pop("apply_softmax", None)  # log-odds have its order
+        convert = {name: kwargs.pop(name) for name in ("convert_to_numpy", "convert_to_tensor") if name in kwargs}
+        last = _nn().Identity() if mixes else activation_fn
+        found = self.predict(pairs, activation_fn=last, convert_to_tensor=True, **kwargs)
+        if mixes and found.numel():
+            compute = scoring.score if end.level == "score" else scoring.logit
+            found = compute(found, fn="softmax", positive=label, precision=end.precision)
+        elif found.numel():
+            found = found[..., label]
+        return _converted(found, **convert)
+
+    def rank(self, query: Any, documents: Any, *args: Any, **kwargs: Any) -> Any:
+        """As the CrossEncoder's own, and with several labels by `relevance`."""
+        if self.__dict__["_tiewise"].labels == 1:
+            return super().rank(query, documents, *args, **kwargs)  # type: ignore[misc]
+        return self._ranked(query, documents, *args, **kwargs)
+
+    def _ranked(
+        self,
+        query: Any,
+        documents: Sequence[Any],
+        top_k: int | None = None,
+        return_documents: bool = False,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        scores = self.relevance([[query, document] for document in documents], **kwargs).tolist()
+        rows: list[dict[str, Any]] = [{"corpus_id": at, "score": score} for at, score in enumerate(scores)]
+        if return_documents:
+            rows = [row | {"text": document} for row, document in zip(rows, documents, strict=True)]
+        return sorted(rows, key=lambda row: -row["score"])[:top_k]
+
+    def _get_model_config(self) -> Any:
+        """What is saved: the model's own activation, not that of the view, unless another was set since."""
+        end: _End = self.__dict__["_tiewise"]
+        shown = self.activation_fn
+        self.activation_fn = end.own if shown is end.activation else shown
+        try:
+            return super()._get_model_config()  # type: ignore[misc]
+        finally:
+            self.activation_fn = shown
 
     def _inference(self, *args: Any, **kwargs: Any) -> Any:
         """The loop over batches, which the library also runs in processes of a pool."""
@@ -143,11 +208,16 @@ class _CrossEncoderView:
         layer = self._last_layer() if end.level == "head" else None
         if layer is not None and layer.name in (getattr(self, "keep_in_fp32_modules", None) or []):
             own = "itself computes that layer in float32 too, as this model asks (keep_in_fp32_modules)."
+        last = "without the activation"
+        if end.activation is end.own:
+            last = f"then {_name(end.own)} is applied in {end.precision}, as it may change their order"
         here = {
             "score": f"The activation is computed in {end.precision} on the model's logits.",
-            "logit": f"Scores are the model's logits, widened to {end.precision}, without the activation.",
-            "head": f"Scores are logits of {layer!r}, computed again in {end.precision}, without the activation.",
+            "logit": f"Scores are the model's logits, widened to {end.precision}, {last}.",
+            "head": f"Scores are logits of {layer!r}, computed again in {end.precision}, {last}.",
         }[end.level]
+        if end.labels > 1:
+            here += f" They have a column for each of {end.labels} labels; to rank, use {end.ranked_by()}."
         same = (end.level, end.precision, end.tokens) == ("score", "float32", None) and _widens()
         done = " So this view changes nothing; level='head' would." if same else ""
         return f"{here} sentence-transformers {_package().__version__} {own}{done}"
@@ -195,8 +265,13 @@ class _End:
     The last layer is looked up whenever it is used: others replace it in place, as MTEB does.
     """
 
-    def __init__(self, model: Any, level: str, precision: str):
+    def __init__(self, model: Any, level: str, precision: str, positive: int | str | None = None):
         self.level, self.precision, self.network = level, precision, model.model
+        self.labels, self.own = int(model.num_labels), model.activation_fn
+        self.activation = _nn().Identity() if level != "score" and _increases(self.own) else self.own
+        self._positive = positive
+        if positive is not None:
+            self.label()
         self.tokens: list[int] | None = None
         self._dense: Any = None
         for module in model.children():
@@ -208,6 +283,24 @@ class _End:
             raise InputError(f"The CrossEncoder runs on {type(self.network).__name__}. Load it with backend='torch'.")
         if level == "head":
             self.layer()
+
+    def label(self) -> int:
+        """The label that means relevant."""
+        return label_of(self._positive, self.labels, getattr(self.network.config, "id2label", None))
+
+    @property
+    def mixes(self) -> bool:
+        """Whether labels compete, so that a pair is ranked by log-odds; with sigmoids each label stands alone."""
+        nn = _nn()
+        return isinstance(self.own, (nn.Softmax, nn.LogSoftmax, nn.Identity))
+
+    def ranked_by(self) -> str:
+        """What a pair is ranked by where there are several labels, in words."""
+        label = "the label that positive= names" if self._positive is None and self.labels > 2 else self.label()
+        what = f"label {label}" if isinstance(label, int) else label
+        if not self.mixes:
+            return f"relevance() or rank(), the column of {what}"
+        return f"relevance() or rank(), the {'probability' if self.level == 'score' else 'log-odds'} of {what}"
 
     def layer(self) -> LastLayer:
         """The last layer."""
@@ -259,6 +352,30 @@ def _changed(module: Any, change: Callable[[tuple[Any, ...], Any], Any]) -> Iter
         del module.forward
         if own is not None:
             module.forward = own
+
+
+def _nn() -> Any:
+    return import_module("torch").nn
+
+
+def _increases(activation: Any) -> bool:
+    """Whether an activation keeps the order of whatever numbers it is given; of one that is not known, no."""
+    torch = import_module("torch")
+    kinds = (torch.nn.Identity, torch.nn.Sigmoid, torch.nn.Tanh, torch.nn.LogSigmoid)
+    return activation is None or type(activation) in kinds or activation in (torch.sigmoid, torch.tanh)
+
+
+def _name(activation: Any) -> str:
+    return getattr(activation, "__name__", type(activation).__name__)
+
+
+def _converted(found: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False) -> Any:
+    """A tensor of predictions as the library would return it, in the precision that it has."""
+    if convert_to_tensor:
+        return found
+    if convert_to_numpy:
+        return found.cpu().numpy()[()]
+    return list(found) if found.ndim else found
 
 
 def _tensor(given: Any) -> Any:
@@ -364,6 +481,24 @@ class _Retrieval(_TieAware):
     relevant_docs: Mapping[Any, Any]
     score_functions: dict[str, Callable[[Any, Any], Any]]
 
+    def __init__(self, queries: Any, corpus: Any, relevant_docs: Any, *args: Any, **kwargs: Any):
+        super().__init__(queries, corpus, relevant_docs, *args, **kwargs)  # type: ignore[call-arg]
+        if not self.corpus_ids:
+            raise InputError("The corpus is empty: there is no document to retrieve.")
+        if not self.queries_ids:
+            raise InputError(
+                f"No query has a relevant document. There are the queries {_ids(queries)}, and relevant_docs is for "
+                f"{_ids(relevant_docs)}. Ids must be the same in both, and of the same type."
+            )
+        named = [document for query in self.queries_ids for document in self.relevant_docs[query]]
+        if not set(self.corpus_ids).intersection(named):
+            warnings.warn(
+                f"None of the relevant documents is in the corpus, so every number is 0. They are {_ids(named)}, and "
+                f"the corpus has {_ids(self.corpus_ids)}. Ids must be the same in both, and of the same type.",
+                TiewiseWarning,
+                stacklevel=2,
+            )
+
     def compute_all_metrics(self, *args: Any, **kwargs: Any) -> Any:
         """The library's numbers; what they were computed from is kept for ours."""
         return self._watched(super().compute_all_metrics, *args, **kwargs)  # type: ignore[misc]
@@ -388,13 +523,23 @@ class _Retrieval(_TieAware):
 
     def _of(self, watched: _Watched) -> dict[str, Estimate]:
         rows, columns, scores = watched.kept(self.queries_ids)
-        queries = np.array([str(query) for query in self.queries_ids], dtype=object)
-        documents = np.array([str(document) for document in self.corpus_ids], dtype=object)
-        run = Run.from_columns(queries[rows], documents[columns], scores)
-        judged = {str(q): {str(d): 1 for d in self.relevant_docs[q]} for q in self.queries_ids}
+        run = Run.from_columns(rows, columns, scores)  # by their places: ids may be of any type, and 1 is not "1"
+        place = {document: str(at) for at, document in enumerate(self.corpus_ids)}
+        judged = {
+            str(at): {
+                place.get(document, f"not in the corpus: {document!r}"): 1 for document in self.relevant_docs[query]
+            }
+            for at, query in enumerate(self.queries_ids)
+        }
         measures = self._measures()
         report = evaluate(judged, run, list(measures.values()), oblivious=None, complete=True)
         return {key: report[measure] for key, measure in measures.items()}
+
+
+def _ids(given: Any) -> str:
+    """Some ids in words, so that 1 and '1' look different."""
+    shown = [repr(one) for one in given]
+    return ", ".join(shown[:3]) + (" …" if len(shown) > 3 else "") if shown else "none"
 
 
 class _Watched:
@@ -426,7 +571,8 @@ class _Reranking(_TieAware):
     """The library's CrossEncoderRerankingEvaluator, with expectation, extremes and bias beside each of its numbers.
 
     It takes the same arguments, and a SentenceTransformer as well as a CrossEncoder. The library's MRR follows an
-    unstable sort and its MAP takes each tie group as one step, so that either may lie away from the expectation.
+    unstable sort and its MAP takes each tie group as one step, so that either may lie away from the expectation. A
+    CrossEncoder of several labels is evaluated as a `high_precision` view, which says what it ranks by.
     """
 
     samples: Sequence[Any]
@@ -437,6 +583,8 @@ class _Reranking(_TieAware):
         self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1, *args: Any, **kwargs: Any
     ) -> dict[str, float]:
         """Evaluates a model."""
+        if not self.samples:
+            raise InputError("There is no sample to evaluate.")
         self._seen = []
         return super().__call__(_Scorer(model, self._seen), output_path, epoch, steps, *args, **kwargs)
 
@@ -456,7 +604,7 @@ class _Reranking(_TieAware):
             judged[f"{at}"] = {f"{place}": label for place, label in enumerate(labels.tolist())}
             found[f"{at}"] = {f"{place}": score for place, score in enumerate(scores.tolist())}
         for at in range(len(self._seen), len(self.samples)):  # nothing relevant to rank: 0, as in the library's mean
-            judged[f"{at}"] = {"none": 0.0}
+            judged[f"{at}"] = found[f"{at}"] = {"none": 0.0}
         measures = {"map": c.AP, f"mrr@{self.at_k}": c.RR @ self.at_k, f"ndcg@{self.at_k}": c.nDCG @ self.at_k}
         report = evaluate(judged, found, list(measures.values()), oblivious=None, complete=True)
         return {key: report[measure] for key, measure in measures.items()}
@@ -477,8 +625,10 @@ class _Scorer:
     def predict(self, pairs: Sequence[Sequence[Any]], **kwargs: Any) -> Any:
         """Scores of pairs, one after another."""
         self._seen.clear()
+        if isinstance(self._model, _CrossEncoderView):
+            return self._model.relevance(pairs, **kwargs)
         if hasattr(self._model, "predict"):
-            return self._model.predict(pairs, **kwargs)
+            return _one_each(self._model.predict(pairs, **kwargs))
         prompt = kwargs.pop("prompt_name", None)
         options = {name: kwargs[name] for name in ("batch_size", "show_progress_bar") if name in kwargs}
         groups = [(query, [document for _, document in some]) for query, some in groupby(pairs, lambda pair: pair[0])]
@@ -494,6 +644,17 @@ class _Scorer:
     def _embedded(self, method: str, texts: Sequence[Any], **options: Any) -> Any:
         encode = getattr(self._model, method, self._model.encode)
         return encode(texts, convert_to_tensor=True, **options)
+
+
+def _one_each(scores: Any) -> Any:
+    """Scores, one a pair."""
+    if np.ndim(scores) == 1:
+        return scores
+    raise InputError(
+        f"The model predicts an array of shape {np.shape(scores)}, and a ranking needs one number a pair. Evaluate "
+        "high_precision(model): it ranks by the log-odds of the label that means relevant (positive=, of two the "
+        "second)."
+    )
 
 
 # -- the library ----------------------------------------------------------------------------------------------

@@ -19,13 +19,14 @@ transformers itself is not imported here; the model brings it along.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
-from tiewise.adapters.last_layer import LastLayer, classifier_of, language_head_of
+from tiewise.adapters.last_layer import LastLayer, classifier_of, label_of, language_head_of
 from tiewise.errors import InputError, MissingExtraError
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
@@ -122,8 +123,14 @@ def high_precision(
         raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
     if getattr(model.config, "is_encoder_decoder", False) and model.get_output_embeddings() is not None:
         raise InputError(f"{name} decodes text. Supported are sequence classification and causal language models.")
+    if max_length is not None:
+        _count(max_length, "max_length")
     if model.get_output_embeddings() is None:
+        if prompt is not QWEN3_RERANKER:
+            raise InputError(f"A prompt is for yes/no models; {name} is given the pair alone.")
         return _Classifier(model, tokenizer, precision, max_length, positive)
+    if positive is not None:
+        raise InputError(f"{name} answers yes or no, and has no labels. Name its words in a Prompt: yes=…, no=….")
     return _YesNo(model, tokenizer, precision, max_length, prompt)
 
 
@@ -140,23 +147,32 @@ class Reranker:
     def __repr__(self) -> str:
         return f"<High-precision {type(self.model).__name__}: {self.layer!r} in {self.precision}>"
 
+    def explain(self) -> str:
+        """What is computed in which precision here, and what the model does by itself."""
+        return (
+            f"native is {self._words()} as {type(self.model).__name__} computes it, in {self._own_type()}. score is "
+            f"the same in {self.precision}, on the model's logits; logit is {self._ranked()} in {self.precision}, "
+            f"without an activation; head is that of logits of {self.layer!r}, computed again in {self.precision}. "
+            "Rank by head."
+        )
+
     def score(self, batch: Mapping[str, Any]) -> Scores:
         """The scores of a batch of inputs (``input_ids``, ``attention_mask`` …), from one forward pass."""
         torch = _torch()
-        inputs = {name: value.to(self.model.device) for name, value in batch.items()}
+        inputs = {name: value.to(self.model.device) for name, value in _batch(batch).items()}
         with torch.inference_mode(), _evaluating(self.model), self.layer.tapped() as tap:
             output = self.model(**inputs, **self._options(inputs), return_dict=True)
             own, hidden = tap.read(output.logits)
             return self._scores(own, self.layer.logits(hidden, self.precision))
 
     def predict(
-        self, pairs: Sequence[tuple[str, str]], *, batch_size: int = 32, instruction: str | None = None
+        self, pairs: Iterable[tuple[str, str]], *, batch_size: int = 32, instruction: str | None = None
     ) -> Scores:
         """The scores of pairs ``(query, document)``, in their order."""
         if self.tokenizer is None:
             raise InputError("Texts need a tokenizer: high_precision(model, tokenizer).")
-        if not pairs:
-            raise InputError("There is no pair to score.")
+        _count(batch_size, "batch_size")
+        pairs = _pairs(pairs)
         longest_first = sorted(range(len(pairs)), key=lambda at: -len(pairs[at][0]) - len(pairs[at][1]))
         parts = []
         for at in range(0, len(pairs), batch_size):
@@ -177,6 +193,17 @@ class Reranker:
         limit = self.max_length or getattr(self.tokenizer, "model_max_length", None)
         return None if limit is None or limit > 10**9 else int(limit)
 
+    def _own_type(self) -> str:
+        return str(self.layer.module.weight.dtype).removeprefix("torch.")
+
+    def _words(self) -> str:
+        """The model's own score in words."""
+        raise NotImplementedError
+
+    def _ranked(self) -> str:
+        """What stands in its place at the levels logit and head, in words."""
+        raise NotImplementedError
+
     def _tokenized(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         raise NotImplementedError
 
@@ -190,7 +217,13 @@ class _Classifier(Reranker):
     def __init__(self, model: Any, tokenizer: Any, precision: str, max_length: int | None, positive: int | str | None):
         super().__init__(model, tokenizer, classifier_of(model), precision, max_length)
         self.fn = "sigmoid" if model.config.num_labels == 1 else "softmax"
-        self.positive = _label(model.config, positive)
+        self.positive = label_of(positive, model.config.num_labels, getattr(model.config, "id2label", None))
+
+    def _words(self) -> str:
+        return "the sigmoid of the logit" if self.fn == "sigmoid" else f"the softmax of label {self.positive}"
+
+    def _ranked(self) -> str:
+        return "the logit" if self.fn == "sigmoid" else f"the log-odds of label {self.positive}"
 
     def _tokenized(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         if instruction is not None:
@@ -232,14 +265,20 @@ class _YesNo(Reranker):
             tokenizer.encode(text, add_special_tokens=False) for text in (prompt.before, prompt.after)
         )
 
+    def _words(self) -> str:
+        return f"the softmax of {self.prompt.yes!r} against {self.prompt.no!r}"
+
+    def _ranked(self) -> str:
+        return "the difference of the two logits"
+
     def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Logits of the last position alone, where the model can; its last token must not be padding."""
         mask = inputs.get("attention_mask")
-        padded = [] if mask is None else (mask[:, -1] == 0).nonzero().flatten().tolist()
-        if padded:
+        padded = [] if mask is None else (mask[:, -1] == 0).tolist()
+        if any(padded):
             raise InputError(
-                f"Row {padded[0]} of the batch ends in padding ({len(padded)} such rows), but the answer is read at "
-                "the last position. Pad on the left: tokenizer.padding_side = 'left'."
+                f"Row {padded.index(True)} of the batch ends in padding ({sum(padded)} of {len(padded)} rows), but "
+                "the answer is read at the last position. Pad on the left: tokenizer.padding_side = 'left'."
             )
         taken = inspect.signature(self.model.forward).parameters
         return {"logits_to_keep": 1} if "logits_to_keep" in taken else {}
@@ -271,19 +310,47 @@ class _YesNo(Reranker):
         )
 
 
-def _label(config: Any, positive: int | str | None) -> int:
-    """The number of the label that means relevant."""
-    names = {int(number): str(name) for number, name in (getattr(config, "id2label", None) or {}).items()}
-    if positive is None:
-        if config.num_labels > 2:
-            raise InputError(f"The model has the labels {names}. Say which one means relevant: positive=…")
-        return config.num_labels - 1
-    if isinstance(positive, str):
-        found = [number for number, name in names.items() if name == positive]
-        if not found:
-            raise InputError(f"The model has no label {positive!r}. Its labels: {', '.join(names.values())}.")
-        return found[0]
-    return positive
+def _pairs(given: Any) -> list[tuple[str, str]]:
+    """Pairs of texts, out of anything that holds some."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InputError(f"Pairs come in a list, [(query, document), …], not as a {type(given).__name__}.")
+    pairs = [_pair(one, at) for at, one in enumerate(given)]
+    if not pairs:
+        raise InputError("There is no pair to score.")
+    return pairs
+
+
+def _pair(given: Any, at: int) -> tuple[str, str]:
+    if isinstance(given, str):
+        raise InputError(f"Pair {at} is a text, {given[:40]!r}. Put each pair in brackets: [(query, document), …].")
+    texts = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)) else None
+    if texts is None or len(texts) != 2:
+        what = f"a {type(given).__name__}" if texts is None else f"{len(texts)} long"
+        raise InputError(f"Pair {at} is {what}. A pair is a query and a document: (query, document).")
+    for text, name in zip(texts, ("query", "document"), strict=True):
+        if not isinstance(text, str):
+            raise InputError(f"The {name} of pair {at} is a {type(text).__name__}, not a text.")
+    return texts[0], texts[1]
+
+
+def _batch(given: Any) -> Mapping[str, Any]:
+    """A batch as a tokenizer makes it, or an error that says how to make one."""
+    made = "tokenizer(queries, documents, padding=True, truncation=True, return_tensors='pt')"
+    if not isinstance(given, Mapping):
+        raise InputError(f"A batch is what a tokenizer makes, not a {type(given).__name__}: {made}. Texts: predict.")
+    odd = [name for name, value in given.items() if not hasattr(value, "to")]
+    if odd or not given:
+        what = f"{odd[0]!r} of the batch is a {type(given[odd[0]]).__name__}" if odd else "The batch is empty"
+        raise InputError(f"{what}; it holds tensors: {made}.")
+    ids = given.get("input_ids")
+    if ids is not None and ids.ndim != 2:
+        raise InputError(f"'input_ids' has shape {tuple(ids.shape)}. Give a row of tokens for each pair: {made}.")
+    return given
+
+
+def _count(given: Any, name: str) -> None:
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
+        raise InputError(f"{name} is a whole number from 1 on, not {given!r}.")
 
 
 def _token(tokenizer: Any, word: str) -> int:
@@ -316,5 +383,5 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError:
-        raise MissingExtraError("Scoring with transformers", "torch") from None
+        raise MissingExtraError("Scoring with transformers", "transformers") from None
     return torch

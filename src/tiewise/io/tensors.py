@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import need
-from tiewise.errors import InputError
+from tiewise.errors import InputError, TiewiseError
 from tiewise.io.streams import PathLike
 
 __all__ = ["read_tensors"]
@@ -39,6 +42,7 @@ TYPES = {
     "F8_E5M2": "float8_e5m2",
 }
 LONGEST_HEADER = 100_000_000  # bytes: what the format allows
+NPY = b"\x93NUMPY"  # how a .npy file begins
 
 
 def read_tensors(path: PathLike) -> dict[str, NDArray[Any]]:
@@ -46,39 +50,66 @@ def read_tensors(path: PathLike) -> dict[str, NDArray[Any]]:
     name = os.fspath(path)
     readers = {".npy": _npy, ".npz": _npz, ".safetensors": _safetensors}
     suffix = Path(name).suffix.lower()
+    if Path(name).is_dir():
+        raise InputError(f"{name}: is a folder. Give a file that ends in {', '.join(readers)}.")
     if suffix not in readers:
-        raise InputError(f"{name}: '{suffix}' holds no arrays. Give a file that ends in {', '.join(readers)}.")
+        found = f"'{suffix}' holds no arrays" if suffix else "its name has no ending that says what it holds"
+        raise InputError(f"{name}: {found}. Give a file that ends in {', '.join(readers)}.")
     try:
         return readers[suffix](name)
+    except TiewiseError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file.") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
-    except (ValueError, EOFError, KeyError) as error:
+    except (ValueError, EOFError, KeyError, zlib.error) as error:
         raise InputError(f"{name}: is no whole {suffix} file ({error}).") from None
 
 
 def _npy(name: str) -> dict[str, NDArray[Any]]:
-    return {Path(name).stem: _known(np.load(name, mmap_mode="r", allow_pickle=False), name)}
+    with Path(name).open("rb") as file:
+        if file.read(len(NPY)) != NPY:
+            raise ValueError("it does not begin as one")
+    return {Path(name).stem: _known(partial(np.load, name, mmap_mode="r", allow_pickle=False), name)}
 
 
 def _npz(name: str) -> dict[str, NDArray[Any]]:
-    from zipfile import BadZipFile
+    from zipfile import BadZipFile, is_zipfile
 
+    with Path(name).open("rb") as file:
+        if not is_zipfile(file):
+            raise ValueError("it is no archive")
     try:
         with np.load(name, allow_pickle=False) as arrays:
-            return {key: _known(arrays[key], f"{name}: {key}") for key in arrays.files}
+            return {key: _known(partial(arrays.__getitem__, key), f"{name}: '{key}'") for key in arrays.files}
     except BadZipFile as error:
         raise ValueError(error) from None
 
 
-def _known(array: NDArray[Any], where: str) -> NDArray[Any]:
-    """The array, unless NumPy forgot its type, as it does for bfloat16."""
+def _known(load: Callable[[], Any], where: str) -> NDArray[Any]:
+    """The array, unless it holds what cannot be known, such as a type that NumPy forgot, as it does for bfloat16."""
+    forgotten = InputError(
+        f"{where} holds numbers of a type that NumPy did not keep. Save them as safetensors, or as float32."
+    )
+    try:
+        array = load()
+    except ValueError as error:
+        if "dtype descriptor" in str(error):
+            raise forgotten from None
+        if "bject" not in str(error):  # NumPy says "Object arrays" or "Python objects"
+            raise
+        raise InputError(
+            f"{where} holds Python objects, which are not read, as that could run code. Save ids as text: "
+            "numpy.array(ids, dtype=str)."
+        ) from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{where} is no array. Save it with numpy.savez.")
     if array.dtype.kind != "V":
         return array
     if array.dtype.itemsize == 2:
         return array.view(_type("bfloat16"))
-    raise InputError(f"{where}: NumPy did not keep the type of these numbers. Save them as safetensors, or as float32.")
+    raise forgotten
 
 
 def _safetensors(name: str) -> dict[str, NDArray[Any]]:
@@ -87,15 +118,30 @@ def _safetensors(name: str) -> dict[str, NDArray[Any]]:
         if not 2 <= length <= LONGEST_HEADER:
             raise ValueError("its header has no length")
         header = json.loads(file.read(length))
+    if not isinstance(header, dict):
+        raise ValueError("its header is no table of arrays")
     data = np.memmap(name, mode="r", offset=8 + length) if Path(name).stat().st_size > 8 + length else np.zeros(0, "u1")
     arrays = {}
     for key, one in header.items():
         if key != "__metadata__":
-            if one["dtype"] not in TYPES:
-                raise InputError(f"{name}: '{key}' is of type {one['dtype']}, which is not known here.")
-            start, stop = one["data_offsets"]
-            arrays[key] = data[start:stop].view(_type(TYPES[one["dtype"]])).reshape(one["shape"])
+            arrays[key] = _array(data, one, f"{name}: '{key}'")
     return arrays
+
+
+def _array(data: NDArray[Any], described: Any, where: str) -> NDArray[Any]:
+    """One array, as its line in the header describes it."""
+    if not isinstance(described, dict) or not {"dtype", "shape", "data_offsets"} <= described.keys():
+        raise ValueError("its header does not describe every array")
+    kind, shape, offsets = described["dtype"], described["shape"], described["data_offsets"]
+    if not isinstance(kind, str) or kind not in TYPES:
+        raise InputError(f"{where} is of type {kind}, which is not read here. Save it as one of: {', '.join(TYPES)}.")
+    numbers = [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) else [None]
+    if not all(isinstance(number, int) and number >= 0 for number in numbers) or len(offsets) != 2:
+        raise ValueError("its header does not say where every array is")
+    start, stop = offsets
+    if stop > len(data):
+        raise ValueError(f"it ends {stop - len(data):,} bytes too early")
+    return data[start:stop].view(_type(TYPES[kind])).reshape(shape)
 
 
 def _type(name: str) -> Any:
