@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring import arrays, counting
+from tiewise.scoring import arrays, counting, pairs
 from tiewise.ties import TieGroups
 from tiewise.ties import tie_groups as from_run
 
@@ -172,6 +172,7 @@ def test_a_library_whose_products_depend_on_the_place(collection, small_tiles, m
         arrays.Numpy, "product", lambda self, a, b: (a @ b.T) * (1 + np.arange(len(b), dtype="f4") / 64)
     )
     monkeypatch.setattr(arrays.Numpy, "product_into", lambda self, room, a, b: False)
+    monkeypatch.setattr(arrays.Numpy, "writes", lambda self, dtype, held: False)
     scores = scoring.score(queries, docs, fn="dot")
     assert (scores != scoring.score(queries, docs[::-1], fn="dot")[:, ::-1]).any()
     found = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=8, **ids)
@@ -179,6 +180,24 @@ def test_a_library_whose_products_depend_on_the_place(collection, small_tiles, m
     given = scoring.judged_scores(queries, docs, qrels, **ids)
     with pytest.raises(InputError, match="not the one it has here"):
         scoring.tie_groups(queries, docs, qrels, scores=given, **ids)
+
+
+def test_a_library_whose_products_depend_on_the_shape(collection, small_tiles, monkeypatch):
+    """Then documents are multiplied tile by tile, and not all at once."""
+    *vectors, ids, qrels = collection
+    queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:501]))
+    ids = {**ids, "doc_ids": ids["doc_ids"][:501]}
+    truth, plainly = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids), arrays.Numpy.product_into
+
+    def product_into(self, room, a, b):
+        plainly(self, room, a, b)
+        room *= 1 if len(b) == self.doc_tile else 2
+        return True
+
+    monkeypatch.setattr(arrays.Numpy, "product_into", product_into)
+    monkeypatch.setattr(pairs, "_alike", {})
+    assert_equal(scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=1000, **ids), truth)
+    assert set(pairs._alike[None].values()) == {False}
 
 
 def test_a_document_ties_with_its_copy_wherever_it_stands(collection):
@@ -286,3 +305,31 @@ def test_on_a_gpu(collection):
                 assert_equal(found, truth)
         run = scoring.search(queries, docs, 50, **ids, **options).to_dict()
         assert [*run.values()] == [best(row, ids["doc_ids"], 50) for row in scores]
+
+
+@pytest.mark.parametrize("judged", [3, 40])
+def test_many_tiles_on_a_gpu(judged):
+    """Products of all documents at once, or in blocks of tiles, and kernels that count: all as on the host.
+
+    Vectors of small whole numbers tie by the thousand, and their products are exact.
+    """
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    chance = np.random.default_rng(3)
+    q, d = (chance.integers(-4, 5, (n, 16)).astype(np.float32) for n in (5, 300_001))
+    qrels = tw.Qrels.from_dict(
+        {str(i): {str(j): 1 for j in chance.integers(0, len(d) + 5, judged)} for i in range(len(q))}
+    )
+    truth = scoring.tie_groups(q, d, qrels, orders=ORDERS)
+    assert (truth.size > 100).any()
+    for dtype in (torch.bfloat16, torch.float32, torch.float64):
+        queries, docs = (torch.from_numpy(x).cuda().to(dtype) for x in (q, d))
+        for block in (None, 1, 140_000):
+            assert_equal(scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=block), truth)
+        assert scoring.search(queries, docs, 20).to_dict() == scoring.search(q, d, 20).to_dict()
+        single = tw.Qrels.from_dict({"0": {"7": 1}})
+        assert_equal(scoring.tie_groups(queries[:1], docs, single), scoring.tie_groups(q[:1], d, single))
+    docs[299_999, 3] = float("nan")
+    with pytest.raises(InputError, match="Row 299999 of the documents holds NaN"):
+        scoring.tie_groups(queries, docs, qrels)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Floats
 from tiewise.errors import InputError, TiewiseWarning
 
 __all__ = ["Array", "Library", "Numpy", "Torch", "is_integer", "is_low", "library_of"]
@@ -33,6 +32,7 @@ class Numpy:
 
     xp: Any = np
     on_host = True
+    device: Any = None
     query_tile, doc_tile, block = 256, 8192, 32_768
     held: int | None = None  # bytes of scores that `tie_groups` holds at once, where that is not a block
 
@@ -75,10 +75,9 @@ class Numpy:
             np.matmul(a, b.T, out=room)
         return True
 
-    def products_into(self, work: Sequence[tuple[Array, Array, Array]]) -> None:
-        """Write the dot products of many pairs of matrices where they belong."""
-        for room, a, b in work:
-            self.product_into(room, a, b)
+    def writes(self, dtype: Any, held: Any) -> bool:
+        """Whether products of matrices of a type, as they lie, are written as scores of another."""
+        return bool(dtype == held)
 
     def lies_here(self, array: Array) -> bool:
         """Whether an array need not be brought to this library and device."""
@@ -87,6 +86,10 @@ class Numpy:
     def finite(self, array: Array) -> bool:
         """Whether all of it are finite numbers."""
         return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+
+    def same(self, a: Array, b: Array) -> bool:
+        """Whether two arrays are equal throughout, NaN to NaN."""
+        return bool(((a == b) | ((a != a) & (b != b))).all())
 
     def contiguous(self, array: Array) -> bool:
         """Whether its rows lie one after another, with nothing between."""
@@ -117,6 +120,10 @@ class Numpy:
         """An array of zeros."""
         return np.zeros(shape, dtype)
 
+    def filled(self, shape: Sequence[int], value: float, dtype: Any) -> Array:
+        """An array of one value."""
+        return np.full(shape, value, dtype)
+
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """An array still to be filled."""
         return np.empty(shape, dtype)
@@ -144,9 +151,14 @@ class Numpy:
         """The array in main memory, as NumPy."""
         return array
 
-    def hosts(self, arrays: Sequence[Array]) -> list[Floats]:
-        """Several arrays in main memory, as float64, which holds counts and scores alike."""
-        return [self.host(array).astype(np.float64) for array in arrays]
+    def soon(self, array: Array) -> Callable[[], Any]:
+        """What brings an array to main memory, where it is already."""
+        return lambda: array
+
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """Work that overtakes what a device has been asked for."""
+        yield
 
 
 class Torch(Numpy):
@@ -157,7 +169,7 @@ class Torch(Numpy):
         self.device = device
         self.on_host = device.type == "cpu"
         if not self.on_host:  # an accelerator wants larger pieces
-            self.query_tile, self.doc_tile, self.block = 512, 131_072, 131_072
+            self.query_tile, self.doc_tile, self.block = 256, 65_536, 131_072
             self.held = 2**32
 
     def array(self, given: Any, what: str) -> Array:
@@ -197,31 +209,19 @@ class Torch(Numpy):
 
     def product_into(self, room: Array, a: Array, b: Array) -> bool:
         """Write all dot products where they belong, on a device that is known to."""
-        if self.device.type != "cuda" or a.dtype != b.dtype:
+        if a.dtype != b.dtype or not self.writes(a.dtype, room.dtype):
             return False
-        if self.multiplies(a.dtype) and room.dtype == self.torch.float32:
-            self.torch.mm(a, b.T, out_dtype=self.torch.float32, out=room)
-            return True
         if room.dtype != a.dtype:
-            return False
+            self.torch.mm(a, b.T, out_dtype=room.dtype, out=room)
+            return True
         with self._full_precision():
             self.torch.mm(a, b.T, out=room)
         return True
 
-    def products_into(self, work: Sequence[tuple[Array, Array, Array]]) -> None:
-        """Write many products where they belong, two at a time, so that one begins while another runs out."""
-        cuda = self.torch.cuda
-        with cuda.device(self.device):
-            here = cuda.current_stream()
-            lanes = here, _beside(self.torch, self.device)
-            lanes[1].wait_stream(here)
-            try:
-                for number, (room, a, b) in enumerate(work):
-                    cuda.set_stream(lanes[number % 2])
-                    self.product_into(room, a, b)
-            finally:
-                cuda.set_stream(here)
-                here.wait_stream(lanes[1])
+    def writes(self, dtype: Any, held: Any) -> bool:
+        """Whether the device writes products of a type, float32 of bfloat16 and float16 among them."""
+        wide = self.multiplies(dtype) and held == self.torch.float32
+        return self.device.type == "cuda" and bool(wide or held == dtype)  # on the host torch would copy
 
     def lies_here(self, array: Array) -> bool:
         """Whether a tensor is on this device."""
@@ -229,7 +229,12 @@ class Torch(Numpy):
 
     def finite(self, array: Array) -> bool:
         """Whether all of it are finite numbers, found in one reading."""
-        return not array.numel() or bool(self.torch.isfinite(self.torch.stack(self.torch.aminmax(array))).all())
+        if not array.numel():
+            return True
+        if array.numel() < 2**20:
+            return float((array * 0).sum()) == 0  # anything else times 0 is NaN
+        low, high = self.torch.aminmax(array)
+        return float(low * 0 + high * 0) == 0
 
     def contiguous(self, array: Array) -> bool:
         """Whether its rows lie one after another, with nothing between."""
@@ -263,13 +268,18 @@ class Torch(Numpy):
         """A tensor of zeros."""
         return self.torch.zeros(tuple(shape), dtype=dtype, device=self.device)
 
+    def filled(self, shape: Sequence[int], value: float, dtype: Any) -> Array:
+        """A tensor of one value."""
+        return self.torch.full(tuple(shape), value, dtype=dtype, device=self.device)
+
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor still to be filled."""
         return self.torch.empty(tuple(shape), dtype=dtype, device=self.device)
 
     def integers(self, values: Any) -> Array:
         """Positions as a tensor; nobody waits for the device to take them."""
-        return self.torch.from_numpy(np.array(values, dtype=np.int64)).to(self.device, non_blocking=True)
+        tensor = self.torch.from_numpy(np.array(values, dtype=np.int64))
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
 
     def largest(self, scores: Array, k: int) -> Array:
         """The k largest values of each row."""
@@ -288,11 +298,29 @@ class Torch(Numpy):
         """The tensor in main memory, as NumPy."""
         return _numpy_of(array.cpu())
 
-    def hosts(self, arrays: Sequence[Array]) -> list[Floats]:
-        """Several tensors in main memory, as float64, in one transfer."""
-        flat = self.host(self.torch.cat([array.reshape(-1).double() for array in arrays]))
-        ends = np.cumsum([array.numel() for array in arrays])[:-1]
-        return [part.reshape(tuple(a.shape)) for part, a in zip(np.split(flat, ends), arrays, strict=True)]
+    def soon(self, array: Array) -> Callable[[], Any]:
+        """What brings a tensor to main memory: on its way at once, behind what the device has been asked for so far."""
+        if self.device.type != "cuda":
+            return lambda: self.host(array)
+        there = self.torch.empty(array.shape, dtype=array.dtype, pin_memory=True)
+        there.copy_(array, non_blocking=True)
+        arrived = self.torch.cuda.Event()
+        arrived.record()
+
+        def wait() -> Any:
+            arrived.synchronize()
+            return there.numpy().copy()
+
+        return wait
+
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """Work that overtakes what the device has been asked for; it may only use what has already arrived."""
+        if self.device.type != "cuda":
+            yield
+            return
+        with self.torch.cuda.stream(_express(self.torch, self.device)):
+            yield
 
     @contextmanager
     def _full_precision(self) -> Iterator[None]:
@@ -374,9 +402,9 @@ def _steady_on_host() -> bool:
 
 
 @cache
-def _beside(torch: Any, device: Any) -> Any:
-    """A second stream of a device."""
-    return torch.cuda.Stream(device)
+def _express(torch: Any, device: Any) -> Any:
+    """A stream of a device that goes before others."""
+    return torch.cuda.Stream(device, priority=-1)
 
 
 _wide: dict[Any, bool] = {}

@@ -13,20 +13,19 @@ import numpy as np
 
 from tiewise.columns import Codes, Floats
 from tiewise.scoring.arrays import Array, Library
+from tiewise.scoring.judgments import Slots
 
-__all__ = ["Reading", "picked", "read"]
+__all__ = ["Reading", "looked_up", "picked", "read"]
 
 #: From so many values a row on, sorting the row costs less than comparing it with each.
 SORT_FROM = 16
 
-#: Scores of a device that are compared at a time, to find which ones are tied.
-AT_ONCE = 2**24
 
-
-def read(lib: Library, scores: Array, values: Array) -> Reading:
+def read(lib: Library, scores: Array, values: Array, *, ties: bool = True) -> Reading:
     """Count in a block of scores, (rows, documents), for the values of each row, (rows, most values a row).
 
-    Values are scores, of the same type; a row that has fewer is filled up with infinity, which no score reaches.
+    Values are scores, of the same type; a row that has fewer is filled up with infinity, which no score reaches. With
+    `ties` the reading will be asked which documents tie.
 
     >>> from tiewise.scoring.arrays import Numpy
     >>> reading = read(Numpy(), np.array([[3.0, 1.0, 2.0, 2.0]]), np.array([[1.0, 2.0, np.inf]]))
@@ -35,7 +34,7 @@ def read(lib: Library, scores: Array, values: Array) -> Reading:
     >>> reading.tied(np.array([0, 0]), np.array([1, 0]))
     (array([0, 0, 1]), array([2, 3, 1]))
     """
-    return Reading(scores, values) if isinstance(scores, np.ndarray) else DeviceReading(lib, scores, values)
+    return Reading(scores, values) if isinstance(scores, np.ndarray) else DeviceReading(lib, scores, values, ties)
 
 
 class Reading:
@@ -66,7 +65,7 @@ class Reading:
                 self.above[row, :n], self.equal[row, :n] = _counts(mine, values[row, :n])
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
-        """Which scores equal some of the values: the number of the question, and the document; ordered by both."""
+        """Which scores equal some of the values: the number of the question, ascending, and the document."""
         values = self._values[row, column]
         places = [np.flatnonzero(self.scores[at] == one) for at, one in zip(row.tolist(), values, strict=True)]
         lengths = np.array([len(place) for place in places], dtype=np.int64)
@@ -86,69 +85,106 @@ def _counts(mine: Any, values: Any) -> tuple[Any, Any]:
 
 
 class DeviceReading(Reading):
-    """The same of a block of scores on a device, whose chunks are counted one by one."""
+    """The same of a block of scores on a device, in one table that comes to main memory when it is first asked for."""
 
-    def __init__(self, lib: Library, scores: Array, values: Array):
-        self.lib = lib
+    def __init__(self, lib: Library, scores: Array, values: Array, ties: bool):
+        self.lib, self._kernels, self._ties = lib, _kernels(scores.device.type), ties
         super().__init__(scores, values)
 
     def _count(self) -> None:
-        kernels = _kernels(self.scores.device.type)
-        found = _chunk_counts if kernels is None else kernels.chunk_counts
-        above, self._equal, low, low_size, odd = found(self.lib.xp, self.scores, self._values)
-        self._chunk = self.scores.shape[1] if kernels is None else kernels.BLOCK
-        self._found = [(odd == 0).all(), self._values, above, self._equal.sum(1), low, low_size]
+        count = _count if self._kernels is None else self._kernels.count
+        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values)
+        table, self._chunks = found
+        self._arrives = self.lib.soon(table)
+        if self._kernels is not None and self._ties:
+            small = self._kernels.small_ties(self.lib.xp, self.scores, self._values, table, self._chunks)
+            self._small = self.lib.soon(small)
 
     @cached_property
-    def _host(self) -> list[Floats]:
-        return self.lib.hosts(self._found)
+    def _host(self) -> Floats:
+        return self._arrives()
+
+    def _part(self, number: int) -> Floats:
+        wide = self._values.shape[1]
+        return self._host[:, number * wide : (number + 1) * wide]
 
     @property
     def finite(self) -> bool:  # type: ignore[override]
         """Whether all scores are finite."""
-        return bool(self._host[0])
+        return bool((self._host[:, -1] == 0).all())
 
     @property
     def values(self) -> Floats:  # type: ignore[override]
         """The values."""
-        return self._host[1]
-
-    @property
-    def low(self) -> Floats:  # type: ignore[override]
-        """The lowest score of each row."""
-        return self._host[4]
+        return self._part(0)
 
     @cached_property
     def above(self) -> Codes:  # type: ignore[override]
         """Scores above each value."""
-        return self._host[2].astype(np.int64)
+        return self._part(1).astype(np.int64)
 
     @cached_property
     def equal(self) -> Codes:  # type: ignore[override]
         """Scores that equal it."""
-        return self._host[3].astype(np.int64)
+        return self._part(2).astype(np.int64)
 
-    @cached_property
+    @property
+    def low(self) -> Floats:  # type: ignore[override]
+        """The lowest score of each row."""
+        return self._host[:, -3]
+
+    @property
     def low_size(self) -> Codes:  # type: ignore[override]
         """How often the lowest score occurs."""
-        return self._host[5].astype(np.int64)
+        return self._host[:, -2].astype(np.int64)
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
-        """Which scores equal some of the values; only chunks that have any are looked at."""
-        lib, n = self.lib, self.scores.shape[1]
-        rows, columns = lib.integers(row), lib.integers(column)
-        asked, chunk = lib.where(self._equal[rows, :, columns] > 0)
-        inside, step = lib.integers(np.arange(self._chunk)), max(AT_ONCE // self._chunk, 1)
-        question, doc = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for at in range(0, len(asked), step):
-            which = asked[at : at + step]
-            places = chunk[at : at + step, None] * self._chunk + inside
-            mine, value = rows[which], self._values[rows[which], columns[which]]
-            same = self.scores[mine[:, None], places.clamp(max=n - 1)] == value[:, None]
-            hit, where = lib.where(same & (places < n))
-            question.append(lib.host(which[hit]))
-            doc.append(lib.host(places[hit, where]))
-        return np.concatenate(question), np.concatenate(doc)
+        """Which scores equal some of the values; how many there are is known."""
+        many = self.equal[row, column]
+        if not len(row):
+            return row, row
+        if self._kernels is not None and self._ties and many.min() > 1 and many.max() <= self._kernels.SMALL:
+            small = self._small()
+            if small[0] <= self._kernels.ROOM:
+                return self._among(small[1 : small[0] + 1], row, column)
+        if self._kernels is None:
+            same = [self.scores[i] == self._values[i, j] for i, j in zip(row.tolist(), column.tolist(), strict=True)]
+            found = [self.lib.xp.nonzero(one) for one in same]
+            docs = self.lib.host(self.lib.joined(found))[:, 0]
+        else:
+            with self.lib.ahead():
+                asked = self.lib.integers(np.stack([row, column, np.cumsum(many) - many]))
+                found = self._kernels.tied(self.lib.xp, self.scores, self._values, self._chunks, asked, int(many.sum()))
+                docs = self.lib.host(found)
+        return np.repeat(np.arange(len(row)), many), docs
+
+    def _among(self, small: Codes, row: Codes, column: Codes) -> tuple[Codes, Codes]:
+        """The answers among small tie groups that were written down while counting."""
+        number = np.full(self._values.shape, -1)
+        number[row, column] = np.arange(len(row))
+        question, doc = number.ravel()[small >> 40], small & (2**40 - 1)
+        order = np.argsort(question, kind="stable")
+        order = order[question[order] >= 0]
+        return question[order], doc[order]
+
+
+def looked_up(lib: Library, scores: Array, slots: Slots, table: Floats | None, docs: Codes | None = None) -> Array:
+    """A table of values for the slots, at those of documents that are here their scores, if `docs` says where.
+
+    On a device nobody waits for it.
+    """
+    if isinstance(scores, np.ndarray):
+        values = np.full(slots.shape, np.inf, scores.dtype) if table is None else table.astype(scores.dtype)
+    elif table is None:
+        values = lib.filled(slots.shape, np.inf, scores.dtype)
+    else:
+        values = lib.cast(lib.here(table), scores.dtype)
+    if docs is None:
+        return values
+    places = np.stack([slots.row[slots.known], slots.column[slots.known], docs])
+    row, column, doc = places if isinstance(scores, np.ndarray) else lib.integers(places)
+    values[row, column] = scores[row, doc]
+    return values
 
 
 def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
@@ -158,13 +194,14 @@ def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
     return lib.host(scores[lib.integers(row), lib.integers(column)]).astype(np.float64)
 
 
-def _chunk_counts(torch: Any, scores: Array, values: Array) -> tuple[Any, ...]:
-    """What the kernel counts, by torch alone, with each row as one chunk."""
+def _count(torch: Any, scores: Array, values: Array) -> tuple[Array, None]:
+    """What the kernels count, by torch alone: a row of the table has the values, how many scores lie above each and
+    how many equal it, the lowest score, how often it occurs, and a number that is 0 if all are finite."""
     each = [values[:, place : place + 1] for place in range(values.shape[1])]
-    above = torch.stack([(scores > one).sum(1) for one in each], 1)
-    equal = torch.stack([(scores == one).sum(1) for one in each], 1)
+    above, equal = [(scores > one).sum(1) for one in each], [(scores == one).sum(1) for one in each]
     low, high = torch.aminmax(scores, dim=1)
-    return above, equal[:, None], low, (scores == low[:, None]).sum(1), low * 0 + high * 0
+    columns = [*values.T, *above, *equal, low, (scores == low[:, None]).sum(1), low * 0 + high * 0]
+    return torch.stack([column.double() for column in columns], 1), None
 
 
 @cache
@@ -172,8 +209,6 @@ def _kernels(device: str) -> Any:
     """The module with the kernels, None where they do not run."""
     if device != "cuda":
         return None
-    try:
-        from tiewise.scoring import kernels
-    except ImportError:
-        return None
-    return kernels
+    from tiewise.scoring import kernels
+
+    return None if kernels.triton is None else kernels

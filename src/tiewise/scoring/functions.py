@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tiewise.errors import InputError
 from tiewise.scoring.arithmetic import check_precision
 from tiewise.scoring.arrays import Array, Library, Torch, is_integer, is_low, library_of
-from tiewise.scoring.pairs import Pairs
+from tiewise.scoring.pairs import LEAST_TILE, Pairs
 from tiewise.scoring.quantised import Quantized
 from tiewise.scoring.similarities import PAIRWISE
 
@@ -104,8 +106,9 @@ def logit(z: Any, *, fn: str = "sigmoid", positive: int = 1, precision: str = "f
     array([ 2., -2.], dtype=float32)
     """
     lib, array, wide, result = _logits(z, fn, precision)
-    found = wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive))
-    return lib.cast(found, result)
+    found = lib.cast(wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive)), result)
+    _check_finite(lib, wide, "logits")  # last: it waits for a device
+    return found
 
 
 def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float32") -> Array:
@@ -130,13 +133,15 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
     add = None if bias is None else lib.here(lib.array(bias, "biases"))
     if add is not None and tuple(add.shape) not in ((), (1,), tuple(rows.shape[:-1])):
         raise InputError(f"A bias of shape {tuple(add.shape)} does not go with {rows.shape[:-1]} classes.")
-    _check_finite(lib, states, "hidden states")
     low = precision == "native" and is_low(lib.name(states.dtype)) and states.dtype == rows.dtype
     if low and isinstance(lib, Torch) and lib.multiplies(states.dtype):  # whatever the device does, bias included
+        _check_finite(lib, states, "hidden states")
         return lib.torch.nn.functional.linear(states, rows, None if add is None else add.to(states.dtype))
-    few = {"at_once": 2, "doc_tile": HEAD_TILE}  # never a single row alone, so that equal states stay equal
-    pairs = Pairs(rows if rows.ndim == 2 else rows[None], states, precision="float32" if low else precision, **few)
-    found = pairs.all().T
+    found = _last_layer(lib, states, rows if rows.ndim == 2 else rows[None], "float32" if low else precision)
+    if not lib.finite(found):  # what is no number makes none; only then is it looked for
+        _check_finite(lib, states, "hidden states")
+        _check_finite(lib, rows if rows.ndim == 2 else rows[None], "weights")
+        raise InputError("The logits are too large for their type. Use precision='float64'.")
     if add is not None:
         found = found + lib.cast(add, found.dtype)
     if low:
@@ -144,17 +149,36 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
     return found if rows.ndim == 2 else found[:, 0]
 
 
+def _last_layer(lib: Library, states: Array, weight: Array, precision: str) -> Array:
+    """States times weights, in tiles of one shape, so that equal states stay equal whatever their place."""
+    names = lib.name(states.dtype), lib.name(weight.dtype)
+    if precision != "float32" or not lib.fuses(*names):
+        pairs = Pairs(weight, states, precision=precision, at_once=max(len(weight), LEAST_TILE), doc_tile=HEAD_TILE)
+        return pairs.scores(pairs.left(slice(0, len(weight))), slice(0, len(states))).T
+    parts = []
+    for at in range(0, len(states), HEAD_TILE):
+        part = states[at : at + HEAD_TILE]
+        tile = part if len(part) == HEAD_TILE else lib.zeros((HEAD_TILE, states.shape[1]), states.dtype)
+        if tile is not part:
+            tile[: len(part)] = part
+        parts.append(lib.product(tile, weight)[: len(part)])
+    return parts[0] if len(parts) == 1 else lib.joined(parts or [lib.zeros((0, len(weight)), lib.dtype("float32"))])
+
+
 def _activated(z: Any, fn: str, positive: int, precision: str) -> Array:
     lib, array, wide, result = _logits(z, fn, precision)
     if precision == "native" and isinstance(lib, Torch) and lib.multiplies(array.dtype):
         own = lib.torch.sigmoid(array) if fn == "sigmoid" else lib.torch.softmax(array, -1)
-        return own if fn == "sigmoid" else own[..., _class(array, positive)]
-    found = wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive))
-    return lib.cast(_sigmoid(lib, found), result)  # softmax is the sigmoid of the log-odds
+        found = own if fn == "sigmoid" else own[..., _class(array, positive)]
+    else:
+        odds = wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive))
+        found = lib.cast(_sigmoid(lib, odds), result)  # softmax is the sigmoid of the log-odds
+    _check_finite(lib, wide, "logits")  # last: it waits for a device
+    return found
 
 
 def _logits(z: Any, fn: str, precision: str) -> tuple[Library, Array, Array, Any]:
-    """Logits as given and widened, and the type of the result."""
+    """Logits as given and widened, and the type of the result; whether they are finite is still to be checked."""
     if fn not in ACTIVATIONS:
         raise InputError(f"fn={fn!r} is no function of logits. Use one of: {', '.join(ACTIVATIONS)}.")
     check_precision(precision)
@@ -163,7 +187,6 @@ def _logits(z: Any, fn: str, precision: str) -> tuple[Library, Array, Array, Any
     name = lib.name(array.dtype)
     if is_integer(name):
         raise InputError(f"The logits are whole numbers ({name}). Give the model's floating-point logits.")
-    _check_finite(lib, array, "logits")
     double = lib.dtype("float64")
     wide = lib.cast(array, double if precision == "float64" or name == "float64" else lib.dtype("float32"))
     return lib, array, wide, array.dtype if precision == "native" else lib.dtype(precision)
@@ -181,12 +204,13 @@ def _class(array: Array, positive: int) -> int:
 
 
 def _log_odds(lib: Library, wide: Array, positive: int) -> Array:
-    """The logit of a class less log Σ exp of the others."""
-    others = lib.joined([wide[..., :positive], wide[..., positive + 1 :]], -1)
-    top = lib.xp.amax(others, -1)
-    if others.shape[-1] > 1:
-        top = top + lib.xp.log(lib.xp.exp(others - top[..., None]).sum(-1))
-    return wide[..., positive] - top
+    """The logit of a class less log Σ exp of the others; what is not finite is found later."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if wide.shape[-1] == 2:
+            return wide[..., positive] - wide[..., 1 - positive]
+        others = lib.joined([wide[..., :positive], wide[..., positive + 1 :]], -1)
+        top = lib.xp.amax(others, -1)
+        return wide[..., positive] - (top + lib.xp.log(lib.xp.exp(others - top[..., None]).sum(-1)))
 
 
 def _sigmoid(lib: Library, x: Array) -> Array:
@@ -196,10 +220,11 @@ def _sigmoid(lib: Library, x: Array) -> Array:
 
 
 def _check_finite(lib: Library, array: Array, what: str) -> None:
-    wide = lib.cast(array, lib.dtype("float32" if is_low(lib.name(array.dtype)) else "float64"))
+    wide = lib.cast(array, lib.dtype("float32")) if is_low(lib.name(array.dtype)) else array
+    if lib.finite(wide):
+        return
     bad = lib.host(~lib.xp.isfinite(wide.reshape(wide.shape[0] if wide.ndim else 1, -1)).all(1)).nonzero()[0]
-    if len(bad):
-        raise InputError(f"Row {int(bad[0])} of the {what} holds NaN or infinity ({len(bad)} such rows).")
+    raise InputError(f"Row {int(bad[0])} of the {what} holds NaN or infinity ({len(bad)} such rows).")
 
 
 def _rows(given: Any, fn: str) -> tuple[Any, bool]:

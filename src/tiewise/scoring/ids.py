@@ -14,6 +14,8 @@ from tiewise.errors import InputError, listed
 
 __all__ = ["Ids"]
 
+TENS = 10 ** np.arange(19, dtype=np.int64)
+
 
 class Ids:
     """One id a row.
@@ -76,9 +78,8 @@ class Ids:
     def _digits(self, rows: Codes) -> Codes:
         """Numbers in the order of rows written in decimal: their digits, then how many there are."""
         widest = len(str(max(self.n - 1, 1)))
-        tens = 10 ** np.arange(widest + 1, dtype=np.int64)
-        digits = np.maximum(np.searchsorted(tens, rows, side="right"), 1)
-        return rows * tens[widest - digits] * (widest + 1) + digits
+        digits = _lengths(rows)
+        return rows * TENS[widest - digits] * (widest + 1) + digits
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -87,14 +88,19 @@ class Ids:
     def _counted(self, names: list[str]) -> Codes:
         """The rows that counted ids name: "7", but neither "07" nor "+7"."""
         try:
-            rows = list(map(int, names))
-            if list(map(str, rows)) == names:
-                found = np.array(rows, dtype=np.int64)
-                return np.where((found >= 0) & (found < self.n), found, -1)
+            rows = np.fromiter(map(int, names), np.int64, len(names))
         except (ValueError, OverflowError):
-            pass
-        return np.fromiter(map(self._place, names), np.int64, len(names))
+            return np.fromiter(map(self._place, names), np.int64, len(names))
+        # As long as the number it stands for, and in ASCII: then it is what str() makes of the number.
+        plain = np.fromiter(map(len, names), np.int64, len(names)) == _lengths(rows)
+        good = plain & (rows >= 0) & (rows < self.n)
+        return np.where(good, rows, -1) if "".join(names).isascii() else np.fromiter(map(self._place, names), np.int64)
 
     def _place(self, name: str) -> int:
         row = int(name) if name.isdecimal() and name.isascii() else -1
         return row if 0 <= row < self.n and str(row) == name else -1
+
+
+def _lengths(rows: Codes) -> Codes:
+    """How many digits numbers from 0 on have."""
+    return np.maximum(np.searchsorted(TENS, rows, side="right"), 1)

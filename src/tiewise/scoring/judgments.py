@@ -24,10 +24,10 @@ class Judged:
         self.qrels = qrels
         self.queries, self.docs = Ids(query_ids, pairs.queries.n, "query"), Ids(doc_ids, pairs.docs.n, "document")
         place = self.queries.find(qrels.queries)
-        self.rows: Codes = np.unique(place[place >= 0])  # the judged queries among ours
-        self.place = np.where(place >= 0, np.searchsorted(self.rows, place), -1)  # (n_queries,): into rows, −1 if none
-        if len(qrels) and self.queries.n and not len(self.rows):
-            raise InputError(_strangers("queries", "query_ids", self.queries, qrels.queries))
+        self.rows, self.place = place, np.arange(len(place))  # the judged queries among ours; (n_queries,): into rows
+        if not _ascending(place):
+            self.rows = np.unique(place[place >= 0])
+            self.place = np.where(place >= 0, np.searchsorted(self.rows, place), -1)  # −1 if none
 
     @cached_property
     def query(self) -> Codes:
@@ -47,14 +47,28 @@ class Judged:
     @cached_property
     def _by_query(self) -> tuple[Codes, Codes]:
         """The judgments of our queries in the order of these, and the rows of those."""
-        order = np.argsort(self.query, kind="stable")
-        query = self.query[order]
+        query = self.query
+        if (query[1:] >= query[:-1]).all() and (query[:1] >= 0).all():
+            return np.arange(len(query)), query
+        order = np.argsort(query, kind="stable")
+        query = query[order]
         return order[query >= 0], query[query >= 0]
+
+    def check_queries(self) -> None:
+        """Raise if no judged query is here."""
+        if len(self.qrels) and self.queries.n and not len(self.rows):
+            raise InputError(_strangers("queries", "query_ids", self.queries, self.qrels.queries))
 
     def check_docs(self) -> None:
         """Raise if no judged document is here."""
         if len(self.qrels) and self.docs.n and not (self.doc >= 0).any():
             raise InputError(_strangers("documents", "doc_ids", self.docs, self.qrels.docs))
+
+    def rows_of(self, block: slice) -> Any:
+        """The rows of a block of queries: a slice if they stand together, which spares a copy."""
+        rows = self.rows[block]
+        together = len(rows) and rows[-1] - rows[0] == len(rows) - 1
+        return slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
 
     def of(self, block: slice) -> Codes:
         """The judgments of a block of queries whose documents are here."""
@@ -88,11 +102,15 @@ class Slots(NamedTuple):
         """The shape of the table."""
         return self.rows, int(self.column.max(initial=0)) + 1
 
-    def table(self, values: Floats) -> Floats:
+    def table(self, values: Floats | float) -> Floats:
         """The table of a value for each judgment, filled up with infinity."""
         found = np.full(self.shape, np.inf)
         found[self.row, self.column] = values
         return found
+
+    def where(self, some: NDArray[Any]) -> Slots:
+        """Some of the slots, of the same table."""
+        return Slots(self.judged[some], self.row[some], self.column[some], self.known[some], self.rows)
 
     def groups(self, score: Floats) -> tuple[Codes, Codes]:
         """The tie group of each judgment, as a number, and the first judgment of each group; both into the slots."""
@@ -103,6 +121,11 @@ class Slots(NamedTuple):
         number = np.empty(len(order), dtype=np.int64)
         number[order] = np.cumsum(new) - 1
         return number, order[new]
+
+
+def _ascending(place: Codes) -> bool:
+    """Whether all are ours, each once, in our order."""
+    return not len(place) or bool(place[0] >= 0 and (place[1:] > place[:-1]).all())
 
 
 def _strangers(what: str, option: str, ours: Ids, theirs: Any) -> str:

@@ -57,8 +57,9 @@ def _operand(lib: Library, given: Any, what: str, fn: str, mask: Any, coded: boo
         return _bits(lib, array, what)
     there = None if mask is None else _mask(lib, mask, shape[:2], what)
     tokens = shape[1] if wanted == 3 else 1
-    matrix = array if wanted == 2 and lib.lies_here(array) else None
-    return Operand(lambda rows: lib.here(array[rows]), shape[0], shape[-1], array.dtype, tokens, there, matrix)
+    here = lib.lies_here(array)
+    take = (lambda rows: array[rows]) if here else (lambda rows: lib.here(array[rows]))
+    return Operand(take, shape[0], shape[-1], array.dtype, tokens, there, array if here and wanted == 2 else None)
 
 
 def _quantised(lib: Library, given: Quantized, fn: str, coded: bool) -> Operand:

@@ -19,7 +19,7 @@ from tiewise.scoring.arrays import Array
 from tiewise.scoring.operands import Operand, operands
 from tiewise.scoring.similarities import PAIRWISE, Similarity, Tile, check_pairwise
 
-__all__ = ["Pairs"]
+__all__ = ["LEAST_TILE", "Pairs"]
 
 #: The fewest queries in a tile: for fewer, libraries switch to kernels for narrow matrices. A single query stays alone
 #: where its products were found not to depend on the place of a document.
@@ -27,6 +27,12 @@ LEAST_TILE = 16
 
 #: Rows of scores begin at multiples of so many, as kernels are also chosen by alignment.
 ALIGNED = 64
+
+#: From so many tiles on, documents may be multiplied in one product.
+ONE_FROM = 4
+
+#: By device, None for NumPy, and shape: whether one product gives the bits of tiles.
+_alike: dict[Any, dict[Any, bool]] = {}
 
 
 class Pairs:
@@ -52,7 +58,7 @@ class Pairs:
         self.similarity = PAIRWISE[fn](self.lib, self.arithmetic, self.queries, self.docs)
         self.query_tile = self._query_tile(at_once or self.queries.n)
         self.doc_tile = doc_tile or max(self.lib.doc_tile // self.docs.tokens, 1)
-        self._room: Array | None = None
+        self._rooms: dict[int, Array] = {}
         self._zero: dict[tuple[str, int], Array] | None = {} if fn == "cosine" else None
 
     def _query_tile(self, queries: int) -> int:
@@ -69,17 +75,18 @@ class Pairs:
         spans = _spans(rows, self.queries.n, self.query_tile)
         return [self._tile(self.queries, span, self.query_tile, "queries") for span in spans]
 
-    def scores(self, left: list[Tile], rows: Any, *, again: bool = False) -> Array:
+    def scores(self, left: list[Tile], rows: Any, *, again: int = 0) -> Array:
         """The scores of queries made ready against some documents (a slice, or positions), (queries, documents).
 
-        With `again` they are written over the scores of the last call that said so, which spares fresh memory.
+        With `again` they are written over the scores of the last call that said the same number, which spares fresh
+        memory.
         """
         spans = _spans(rows, self.docs.n, self.doc_tile)
         n, straight = sum(map(_length, spans)), isinstance(rows, slice) and self._straight
         width = -(-n // ALIGNED) * ALIGNED if straight else len(spans) * self.doc_tile
         room = self._room_of((len(left) * self.query_tile, width), again)
         downs = [slice(i * self.query_tile, (i + 1) * self.query_tile) for i in range(len(left))]
-        if straight:
+        if straight and spans:
             self._multiply(room, list(zip(downs, left, strict=True)), spans)
         else:
             for j, span in enumerate(spans):
@@ -89,45 +96,75 @@ class Pairs:
                     self.similarity.combine_into(room[down, across], mine, right)
         return room[: sum(tile.rows for tile in left), :n]
 
-    def _room_of(self, shape: tuple[int, int], again: bool) -> Array:
-        fits = again and self._room is not None and tuple(self._room.shape) == shape
-        room = self._room if fits else self.lib.empty(shape, self.arithmetic.held)
+    def _room_of(self, shape: tuple[int, int], again: int) -> Array:
+        room = self._rooms.get(again)
+        if room is None or tuple(room.shape) != shape:
+            room = self.lib.empty(shape, self.arithmetic.held)
         if again:
-            self._room = room
+            self._rooms[again] = room
         return room
 
     @cached_property
     def _straight(self) -> bool:
-        """Whether scores are products of the documents as they lie on a device, which is then kept busy."""
+        """Whether scores are products of the documents as they lie."""
         ours, matrix = self.arithmetic, self.docs.matrix
-        if self.lib.on_host or matrix is None or type(self.similarity) is not Similarity or ours.native is not None:
+        plain = type(self.similarity) is Similarity and ours.native is None
+        if matrix is None or not plain or not (ours.fused or matrix.dtype == ours.compute):
             return False
-        one, room = ours.ready(matrix[:1]), self.lib.empty((1, 1), ours.held)
-        return one.dtype == matrix.dtype and self.lib.product_into(room, one, one)
+        return self.lib.writes(matrix.dtype, ours.held)
 
     def _multiply(self, room: Array, left: list[tuple[slice, Tile]], spans: list[slice]) -> None:
-        """Write the products of whole tiles where they belong, and of a last tile that is not whole its part."""
-        base, last, matrix = spans[0].start if spans else 0, [], self.docs.matrix
-        assert matrix is not None
-        if spans and _length(spans[-1]) < self.doc_tile:
-            last = [spans.pop()]
-        self.lib.products_into(
-            [
-                (room[down, span.start - base : span.stop - base], mine.vectors, matrix[span])
-                for span in spans
-                for down, mine in left
-            ]
-        )
-        for span in last:
-            n, whole = _length(span), span.stop >= self.doc_tile  # if there are as many, it ends with them
-            vectors = matrix[span.stop - self.doc_tile : span.stop] if whole else self._padded(matrix[span], self.doc_tile)
-            mine = slice(self.doc_tile - n, None) if whole else slice(n)
-            found = self.lib.empty((self.query_tile, self.doc_tile), self.arithmetic.held)
+        """Write products of documents as they lie: of all at once where that gives the bits of tiles.
+
+        One product costs less than many. Whether its bits are those of tiles is tried once for each shape,
+        on the first and the last tile.
+        """
+        everything = slice(spans[0].start, spans[-1].stop)
+        shape = self.arithmetic.held, self.docs.dtype, self.docs.dims, self.query_tile, _length(everything)
+        alike = _alike.setdefault(self.lib.device, {})
+        if len(spans) >= ONE_FROM and alike.get(shape, True):
+            for down, mine in left:
+                self.lib.product_into(room[down, : shape[-1]], mine.vectors, self._docs_at(everything))
+            if shape not in alike:
+                alike[shape] = self._gives_tiles(room, left[0], everything)
+            if alike[shape]:
+                return
+        self._multiply_tiles(room, left, spans)
+
+    def _gives_tiles(self, room: Array, left: tuple[slice, Tile], span: slice) -> bool:
+        """Whether a product of all documents of a span has the bits of tiles."""
+        found = self.lib.empty((self.query_tile, self.doc_tile), self.arithmetic.held)
+        for begin in (0, _length(span) - self.doc_tile):
+            rows = slice(span.start + begin, span.start + begin + self.doc_tile)
+            self.lib.product_into(found, left[1].vectors, self._docs_at(rows))
+            if not self.lib.same(found, room[left[0], begin : begin + self.doc_tile]):
+                return False
+        return True
+
+    def _docs_at(self, rows: slice) -> Array:
+        assert self.docs.matrix is not None
+        return self.docs.matrix[rows]
+
+    def _multiply_tiles(self, room: Array, left: list[tuple[slice, Tile]], spans: list[slice]) -> None:
+        """Write products of whole tiles where they belong, and of a last one that is not whole its part."""
+        base, size = spans[0].start, self.doc_tile
+        for span in spans:
+            across = slice(span.start - base, span.stop - base)
+            n = _length(span)
+            if n == size:
+                for down, tile in left:
+                    self.lib.product_into(room[down, across], tile.vectors, self._docs_at(span))
+                continue
+            whole = span.stop >= size  # then there is a tile that ends where they end
+            rows = slice(span.stop - size, span.stop) if whole else span
+            vectors = self._padded(self._docs_at(rows), size)
+            mine = slice(size - n, size) if whole else slice(n)
+            found = self.lib.empty((self.query_tile, size), self.arithmetic.held)
             for down, tile in left:
                 self.lib.product_into(found, tile.vectors, vectors)
-                room[down, span.start - base : span.stop - base] = found[:, mine]
+                room[down, across] = found[:, mine]
 
-    def checked(self, left: list[Tile], rows: Any, query_rows: Any, *, again: bool = False) -> Array:
+    def checked(self, left: list[Tile], rows: Any, query_rows: Any, *, again: int = 0) -> Array:
         """The same scores, all of them numbers; if they are not, an error that names the row to blame."""
         found = self.scores(left, rows, again=again)
         if not self.lib.finite(found):

@@ -16,7 +16,7 @@ from tiewise.data import Run
 from tiewise.errors import InputError, listed
 from tiewise.io import as_run
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.pairs import Pairs
+from tiewise.scoring.pairs import LEAST_TILE, Pairs
 from tiewise.scoring.searching import Progress
 
 __all__ = ["rescore"]
@@ -61,7 +61,7 @@ def rescore(
         raise InputError(f"only is 'tied' or None, not {only!r}.")
     table = as_run(run)
     table = table if isinstance(table, Run) else table.to_run()
-    pairs = Pairs(queries, docs, fn=fn, precision=precision, at_once=1)
+    pairs = Pairs(queries, docs, fn=fn, precision=precision, at_once=LEAST_TILE)
     query_row, doc_row = _rows(table, pairs, query_ids, doc_ids)
     doc, value = np.empty_like(table.doc), np.empty_like(table.value)
     for place in range(len(table.queries)):

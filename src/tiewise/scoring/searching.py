@@ -83,12 +83,17 @@ class Blocks:
         block: int | None = None,
         query_block: int | None = None,
         progress: Progress | None = None,
+        held: int | None = None,
     ):
+        """`held` is how many bytes of scores may be held, of two blocks at a time, if not those of a usual block."""
         for value, name in ((block, "block"), (query_block, "query_block")):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise InputError(f"{name} is a whole number from 1 on, not {value!r}.")
-        size = _whole(block or max(pairs.lib.block // pairs.docs.tokens, 1), pairs.doc_tile)
         wide = _whole(query_block or pairs.query_tile, pairs.query_tile)
+        usual = max(pairs.lib.block // pairs.docs.tokens, 1)
+        if held is not None:
+            usual = max(usual, held // (2 * wide * pairs.arithmetic.held.itemsize) // pairs.doc_tile * pairs.doc_tile)
+        size = _whole(block or usual, pairs.doc_tile)
         self.queries = [slice(at, min(at + wide, queries)) for at in range(0, queries, wide)]
         self.docs = [slice(at, min(at + size, pairs.docs.n)) for at in range(0, pairs.docs.n, size)]
         self._progress, self._done, self._total = progress, 0, queries * pairs.docs.n
@@ -125,7 +130,7 @@ def _best(pairs: Pairs, blocks: Blocks, rows: slice, k: int, cap: int | None) ->
     lib: Library = Numpy() if pairs.lib.on_host else pairs.lib
     best = _Best(lib, k)
     for span in blocks.docs:
-        scores = pairs.near(pairs.checked(left, span, rows, again=True))
+        scores = pairs.near(pairs.checked(left, span, rows, again=1))
         best.add(scores, span.start)
         blocks.done(scores.shape[0] * scores.shape[1])
     return _Found(*best.found(), rows, cap)

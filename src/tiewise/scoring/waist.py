@@ -9,21 +9,22 @@ of the blocks hold and the collection is counted once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.scoring.arrays import Array
-from tiewise.scoring.counting import count, lowest, picked, tied
-from tiewise.scoring.judgments import Judged, Probes, probes_at
+from tiewise.scoring.counting import Reading, looked_up, picked, read
+from tiewise.scoring.judgments import Judged, Slots
 from tiewise.scoring.pairs import Pairs
 from tiewise.scoring.searching import Blocks, Progress
 from tiewise.scoring.similarities import Tile
-from tiewise.ties import TieGroups, count_above
+from tiewise.ties import TieGroups
 
 __all__ = ["judged_scores", "tie_groups"]
 
@@ -70,11 +71,12 @@ def tie_groups(
             raise InputError(f"Unknown tie-break order {order!r}. Embeddings have: {', '.join(ORDERS)}.")
     pairs = Pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     judged = Judged(as_qrels(qrels), pairs, query_ids, doc_ids)
-    judged.check(shard=scores is not None)
+    judged.check_queries()
     tally = _Tally(pairs, judged, tuple(orders), None if scores is None else _given(scores, judged))
-    blocks = Blocks(pairs, len(judged.rows), block, query_block, progress)
-    for one in blocks.queries if blocks.docs else []:
-        tally.add(one, blocks)
+    blocks = Blocks(pairs, len(judged.rows), block, query_block, progress, held=pairs.lib.held)
+    tally.add(blocks)
+    if scores is None:  # a shard may hold no judged document
+        judged.check_docs()
     blocks.finish()
     pairs.warn()
     return tally.groups()
@@ -101,8 +103,21 @@ def judged_scores(
     judged = Judged(as_qrels(qrels), pairs, query_ids, doc_ids)
     score = np.full(len(judged.qrels), np.nan)
     for block in Blocks(pairs, len(judged.rows)).queries:
-        score[judged.of(block)] = _own_scores(pairs, pairs.left(judged.rows[block]), judged, block)
+        score[judged.of(block)] = _own_scores(pairs, pairs.left(judged.rows_of(block)), judged, block)
     return score
+
+
+_Asked = tuple[slice, slice, Array]  # a block of queries, all documents, and their scores
+
+
+class _Begun(NamedTuple):
+    """A block of queries that is being counted for."""
+
+    block: slice
+    span: slice
+    scores: Array
+    slots: Slots
+    reading: Reading
 
 
 class _Tally:
@@ -117,25 +132,107 @@ class _Tally:
         self.floor, self.floor_size = np.full(queries, np.nan), np.zeros(queries, np.int64)
         self.before = {order: np.zeros(n, np.int64) for order in ("docid-desc", "given")}
 
-    def add(self, block: slice, blocks: Blocks) -> None:
-        """Count for a block of queries."""
-        pairs, judged, mine = self.pairs, self.judged, self.judged.of(block)
-        rows = judged.rows[block]
-        left = pairs.left(rows)
+    def add(self, blocks: Blocks) -> None:
+        """Count for all blocks of queries."""
+        if len(blocks.docs) > 1:
+            for block in blocks.queries:
+                self._add_block(block, blocks)
+        elif blocks.docs:
+            self._add_whole(blocks)
 
-        def scored(span: slice) -> Array:
-            return pairs.near(pairs.checked(left, span, rows, again=True))
+    def _add_whole(self, blocks: Blocks) -> None:
+        """Count in the scores of all documents.
 
-        if len(blocks.docs) == 1:  # one product holds it all
-            everything = scored(blocks.docs[0])
-            self._take(mine, _gathered(pairs, everything, judged, block, mine, 0))
-            self._count(block, blocks, lambda span: everything)
-            return
-        self._take(mine, _own_scores(pairs, left, judged, block))
-        seen = self._count(block, blocks, scored)
+        A device is asked for the products of two blocks before anything is looked up for the first, and is at work on
+        the next one while another is finished.
+        """
+        at_once = 1 if self.pairs.lib.on_host else 2
+        asked: list[_Asked] = []
+        begun: list[_Begun] = []
+        for number, block in enumerate(blocks.queries):
+            if len(asked) + len(begun) == at_once:
+                begun += [self._begin(*asked.pop(0)) for _ in asked[:]]
+                self._finish(begun.pop(0), blocks)
+            asked.append(self._ask(block, blocks.docs[0], 1 + number % at_once))
+        for one in [*begun, *(self._begin(*one) for one in asked)]:
+            self._finish(one, blocks)
+
+    def _ask(self, block: slice, span: slice, room: int) -> _Asked:
+        """Ask for the scores of a block of queries against all documents."""
+        pairs = self.pairs
+        left = pairs.left(self.judged.rows_of(block))
+        return block, span, pairs.near(pairs.scores(left, span, again=room))
+
+    def _begin(self, block: slice, span: slice, scores: Array) -> _Begun:
+        """Take the scores of the judged documents from all scores, and ask for the counts."""
+        lib, judged, given = self.pairs.lib, self.judged, self.given
+        slots = judged.slots(block, given)  # documents are looked up here, while a device is at work
+        table = None if given is None else slots.table(given[slots.judged])
+        values = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
+        return _Begun(block, span, scores, slots, read(lib, scores, values, ties=bool(self.orders)))
+
+    def _finish(self, begun: _Begun, blocks: Blocks) -> None:
+        """Keep what was counted."""
+        block, span, scores, slots, reading = begun
+        if not reading.finite:
+            self.pairs.blame(scores, span, self.judged.rows_of(block))
+        found = reading.values[slots.row, slots.column]
+        self._take(slots.judged[slots.known], found[slots.known])
+        self._set(slots, reading.above, reading.equal)
+        self._set_floor(block, reading.low, reading.low_size)
+        open_ = self._open(slots)
+        if self.orders and open_.any():
+            some = slots.where(open_)
+            group, first = some.groups(found[open_])
+            question, doc = reading.tied(some.row[first], some.column[first])
+            self._break(some, group, question, doc + span.start)
+        blocks.done(scores.shape[0] * scores.shape[1])
+
+    def _add_block(self, block: slice, blocks: Blocks) -> None:
+        """Count in one block of documents after another, for judged scores that were computed before."""
+        left, mine = self.pairs.left(self.judged.rows_of(block)), self.judged.of(block)
+        if self.given is None:
+            self.score[mine] = _own_scores(self.pairs, left, self.judged, block)
+        seen = self._add_parts(block, blocks, left)
         if not np.array_equal(seen, self.score[mine]):  # a library whose products depend on more than the two vectors
             self._take(mine, seen)
-            self._count(block, blocks, scored)
+            self._add_parts(block, blocks, left)
+
+    def _add_parts(self, block: slice, blocks: Blocks, left: list[Tile]) -> Floats:
+        """Count in one block of documents after another; the scores that the judged documents had there."""
+        pairs, judged, lib, mine = self.pairs, self.judged, self.pairs.lib, self.judged.of(block)
+        slots = judged.slots(block, self.score)
+        table, values = slots.table(self.score[slots.judged]), None
+        above, equal = np.zeros(slots.shape, np.int64), np.zeros(slots.shape, np.int64)
+        row, doc, seen = judged.query[mine] - block.start, judged.doc[mine], np.full(len(mine), np.nan)
+        floor, floor_size = np.full(slots.rows, np.inf), np.zeros(slots.rows, np.int64)
+        group, first = slots.groups(self.score[slots.judged])
+        ties = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        for span in blocks.docs:
+            scores = pairs.near(pairs.scores(left, span, again=1))
+            if values is None:
+                values = looked_up(lib, scores, slots, table)
+            here = (doc >= span.start) & (doc < span.stop)
+            reading = read(lib, scores, values, ties=bool(self.orders))
+            if not reading.finite:
+                pairs.blame(scores, span, judged.rows_of(block))
+            seen[here] = picked(lib, scores, row[here], doc[here] - span.start)
+            above, equal = above + reading.above, equal + reading.equal
+            low, many = reading.low, reading.low_size
+            floor_size = np.where(low < floor, 0, floor_size) + np.where(low <= floor, many, 0)
+            floor = np.minimum(floor, low)
+            if self.orders:
+                ties += self._ties(slots, first, reading, span)
+            blocks.done(scores.shape[0] * scores.shape[1])
+        self._set(slots, above, equal)
+        self._set_floor(block, floor, floor_size)
+        if self.orders:
+            tied, docs = (np.concatenate(parts) for parts in zip(*ties, strict=True))
+            open_ = self._open(slots)
+            wanted = np.zeros(len(first), dtype=bool)
+            wanted[group[open_]] = True
+            self._break(slots.where(open_), group[open_], tied[wanted[tied]], docs[wanted[tied]])
+        return seen
 
     def _take(self, mine: Codes, score: Floats) -> None:
         """Set the scores of judged documents; those of a shard must be those that all shards count for."""
@@ -150,54 +247,45 @@ class _Tally:
                 "such documents). Gather judged_scores() with the same queries, options and device."
             )
 
-    def _count(self, block: slice, blocks: Blocks, scored: Callable[[slice], Array]) -> Floats:
-        """Count in all blocks of documents; the scores that the block's judged documents had there."""
-        judged, lib, mine = self.judged, self.pairs.lib, self.judged.of(block)
-        probes = probes_at(judged, block, self.score)
-        shape = probes.values.shape
-        above, equal, seen = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(len(mine), np.nan)
-        floor, floor_size = np.full(shape[0], np.inf), np.zeros(shape[0], np.int64)
-        ties: list[tuple[Codes, Codes]] = []  # the probe, numbered along the table, and the document
-        for span in blocks.docs:
-            scores = scored(span)
-            here = (judged.doc[mine] >= span.start) & (judged.doc[mine] < span.stop)
-            seen[here] = _gathered(self.pairs, scores, judged, block, mine[here], span.start)
-            more, same = count(lib, scores, probes.values)
-            above, equal = above + more, equal + same
-            low, many = lowest(lib, scores)
-            floor_size = np.where(low < floor, 0, floor_size) + np.where(low <= floor, many, 0)
-            floor = np.minimum(floor, low)
-            if self.orders:
-                row, column = np.nonzero(same)
-                question, doc = tied(lib, scores, row, probes.values[row, column])
-                ties.append(((row * shape[1] + column)[question], doc + span.start))
-            blocks.done(scores.shape[0] * scores.shape[1])
-        self.start[probes.judged] = above[probes.row, probes.column]
-        self.size[probes.judged] = equal[probes.row, probes.column]
-        asked = np.flatnonzero((judged.place >= block.start) & (judged.place < block.stop))
-        self.floor[asked] = floor[judged.place[asked] - block.start]
-        self.floor_size[asked] = floor_size[judged.place[asked] - block.start]
-        if self.orders:
-            self._break(probes, *(np.concatenate(parts) for parts in zip(*ties, strict=True)))
-        return seen
+    def _set(self, slots: Slots, above: Codes, equal: Codes) -> None:
+        self.start[slots.judged] = above[slots.row, slots.column]
+        self.size[slots.judged] = equal[slots.row, slots.column]
 
-    def _break(self, probes: Probes, group: Codes, doc: Codes) -> None:
-        """Count the tied documents before each judged one: those of a greater id, and those of an earlier row."""
-        judged, flat = self.judged, probes.row * probes.values.shape[1] + probes.column
-        owned = judged.known[probes.judged]
-        # A document that ties with itself alone has none before it; one of another shard may tie with a single one.
-        open_ = np.bincount(group, minlength=probes.values.size) > 1
-        open_[flat[~owned]] = True
-        group, doc = group[open_[group]], doc[open_[group]]
-        wanted, of = probes.judged[open_[flat]], flat[open_[flat]]
-        if {"docid-desc", "docid-asc"} & set(self.orders) and len(group):
-            keys = 2 * judged.docs.by_name
-            own = judged.docs.keys(judged.qrels.ids(wanted), judged.doc[wanted])
-            self.before["docid-desc"][wanted] = _ahead(keys[doc], group, own, of)
-        if "given" in self.orders and len(group):
+    def _set_floor(self, block: slice, floor: Floats, floor_size: Codes) -> None:
+        asked = np.flatnonzero((self.judged.place >= block.start) & (self.judged.place < block.stop))
+        self.floor[asked] = floor[self.judged.place[asked] - block.start]
+        self.floor_size[asked] = floor_size[self.judged.place[asked] - block.start]
+
+    def _open(self, slots: Slots) -> NDArray[np.bool_]:
+        """Which judged documents may have tied ones before them.
+
+        One that ties with itself alone has none; one of another shard may tie with a single one here.
+        """
+        size = self.size[slots.judged]
+        return (size > 1) | ((size > 0) & ~slots.known)
+
+    def _ties(self, slots: Slots, first: Codes, reading: Reading, span: slice) -> list[tuple[Codes, Codes]]:
+        """Groups and their documents in a block: a judged document alone is known, the others are looked for."""
+        row, column, own = slots.row[first], slots.column[first], self.judged.doc[slots.judged[first]]
+        many = reading.equal[row, column]
+        alone = (many == 1) & slots.known[first] & (own >= span.start) & (own < span.stop)
+        asked = np.flatnonzero((many > 0) & ~alone)
+        question, doc = reading.tied(row[asked], column[asked])
+        return [(np.flatnonzero(alone), own[alone]), (asked[question], doc + span.start)]
+
+    def _break(self, slots: Slots, group: Codes, tied: Codes, doc: Codes) -> None:
+        """Count the tied documents before each judged one: those of a greater id, and those of an earlier row.
+
+        `group` has the group of each slot, `tied` the groups of the documents `doc`.
+        """
+        judged, wanted = self.judged, slots.judged
+        if {"docid-desc", "docid-asc"} & set(self.orders) and len(tied):
+            keys, own = judged.docs.keys(doc, judged.qrels.ids(wanted), judged.doc[wanted])
+            self.before["docid-desc"][wanted] = _ahead(keys, tied, own, group)
+        if "given" in self.orders and len(tied):
             here = judged.known[wanted]
-            ahead = _ahead(-doc, group, -judged.doc[wanted[here]], of[here])
-            self.before["given"][wanted[here]] = ahead
+            last = judged.docs.n  # an earlier row is the greater key
+            self.before["given"][wanted[here]] = _ahead(last - doc, tied, last - judged.doc[wanted[here]], group[here])
 
     def groups(self) -> TieGroups:
         """The tie groups."""
@@ -236,24 +324,12 @@ def _own_scores(pairs: Pairs, left: list[Tile], judged: Judged, block: slice) ->
     if not len(mine):
         return np.zeros(0)
     docs, column = np.unique(judged.doc[mine], return_inverse=True)
-    scores = pairs.near(pairs.checked(left, docs, judged.rows[block]))
+    scores = pairs.near(pairs.checked(left, docs, judged.rows_of(block)))
     return picked(pairs.lib, scores, judged.query[mine] - block.start, column)
 
 
-def _gathered(pairs: Pairs, scores: Array, judged: Judged, block: slice, mine: Codes, offset: int) -> Floats:
-    """The scores that judged documents have in a block of scores that holds them."""
-    return picked(pairs.lib, scores, judged.query[mine] - block.start, judged.doc[mine] - offset)
-
-
 def _ahead(keys: Codes, group: Codes, own: Codes, of: Codes) -> Codes:
-    """For each judged document, how many tied documents of its group have a greater key."""
-    order = np.lexsort((own, of))
-    groups, number = np.unique(of, return_inverse=True)
-    bounds = np.searchsorted(number[order], np.arange(len(groups) + 1))
-    place = np.searchsorted(groups, group)
-    asked = place < len(groups)
-    asked[asked] = groups[place[asked]] == group[asked]
-    above, _, _ = count_above(keys[asked], place[asked], own[order], bounds)
-    ahead = np.empty(len(own), dtype=np.int64)
-    ahead[order] = above
-    return ahead
+    """For each judged document, how many tied documents of its group have a greater key; keys are from 0 on."""
+    span = max(int(keys.max()), int(own.max(initial=0))) + 1
+    ordered = np.sort(group * span + keys)
+    return np.searchsorted(ordered, (of + 1) * span) - np.searchsorted(ordered, of * span + own, side="right")

@@ -1,0 +1,286 @@
+"""`python -m benchmarks.scoring [--device cuda|cpu] [--quick] [--out results.json]`: what exact scores cost.
+
+On a GPU: the last step of a cross-encoder in high precision beside its own, and all scores and tie groups of a
+collection beside the bare bfloat16 product and beside upcasting first. On a CPU: search beside a plain product and
+partition. What is compared takes turns; a time is the median of the turns, by a clock that waits for the device. The
+vectors of the collection are far larger than any cache. Counts are checked before they are timed.
+
+`python -m benchmarks.scoring --page docs/speed-of-scoring.md RESULTS.json…` writes the page from results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tiewise as tw
+from benchmarks.scoring_page import page
+from tiewise import scoring
+from tiewise.scoring.pairs import Pairs
+
+Contenders = dict[str, Callable[[], Any]]
+
+#: Qwen3-Reranker-0.6B, with random weights.
+SHAPE = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "intermediate_size": 3072,
+    "vocab_size": 151_669,
+}
+NO, YES = 2152, 9693
+JUDGED, K = 10, 100
+
+
+def timed(contenders: Contenders, repeat: int, wait: Callable[[], None], warm: int = 2) -> dict[str, float]:
+    """The median time of each in milliseconds; they take turns, each time beginning with another."""
+    names = list(contenders)
+    turns: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(-warm, repeat):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            wait()
+            begin = time.perf_counter()
+            kept = contenders[name]()
+            wait()
+            spent = time.perf_counter() - begin
+            del kept
+            if turn >= 0:
+                turns[name].append(1e3 * spent)
+    return {name: statistics.median(spent) for name, spent in turns.items()}
+
+
+# -- cross-encoders ---------------------------------------------------------------------------------------------------
+
+
+def cross_encoder(torch: Any, quick: bool) -> list[dict[str, Any]]:
+    """The whole forward pass with each last step, over batch sizes and lengths."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    shape = SHAPE | ({"num_hidden_layers": 2} if quick else {})
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        torch.set_default_dtype(torch.bfloat16)
+        model = Qwen3ForCausalLM(Qwen3Config(**shape, tie_word_embeddings=True)).eval()
+        torch.set_default_dtype(torch.float32)
+    weight = model.lm_head.weight[[NO, YES]].detach()
+    rows = []
+    for batch in (1, 16, 64):
+        for length in (128, 512):
+            tokens = torch.randint(0, shape["vocab_size"], (batch, length), device="cuda")
+            with torch.inference_mode():
+                rows.append({"batch": batch, "length": length, **_levels(torch, model, weight, tokens, quick)})
+            print("cross-encoder", rows[-1], flush=True)
+    return rows
+
+
+def _levels(torch: Any, model: Any, weight: Any, tokens: Any, quick: bool) -> dict[str, Any]:
+    def forward() -> tuple[Any, Any]:
+        hidden = model.model(input_ids=tokens, use_cache=False).last_hidden_state[:, -1]
+        return hidden, model.lm_head(hidden)[:, [NO, YES]]
+
+    steps: dict[str, Callable[[Any, Any], Any]] = {
+        "native": lambda hidden, logits: torch.softmax(logits, -1)[:, 1],
+        "score": lambda hidden, logits: scoring.score(logits, fn="softmax"),
+        "logit": lambda hidden, logits: scoring.logit(logits, fn="softmax"),
+        "head": lambda hidden, logits: scoring.logit(scoring.head(hidden, weight), fn="softmax"),
+    }
+    kept = forward()
+    exact = (kept[0].double() @ weight.double().T) @ torch.tensor([-1.0, 1.0], device="cuda", dtype=torch.float64)
+    error = float((steps["head"](*kept).double() - exact).abs().max() / exact.abs().max())
+    assert error < 1e-5, f"the head's logits are off by {error}"
+    small = tokens.numel() <= 2048
+    whole: Contenders = {name: lambda step=step: step(*forward()).float().cpu() for name, step in steps.items()}
+    alone: Contenders = {name: lambda step=step: step(*kept).float().cpu() for name, step in steps.items()}
+    repeat = 3 if quick else 61 if small else 15
+    return {
+        "ms": timed(whole, repeat, torch.cuda.synchronize, 3),
+        "step_ms": timed(alone, 30, torch.cuda.synchronize),
+        "distinct": {name: len(torch.unique(step(*kept))) for name, step in steps.items()},
+    }
+
+
+# -- a collection on a GPU --------------------------------------------------------------------------------------------
+
+
+def collection(torch: Any, quick: bool) -> list[dict[str, Any]]:
+    """All scores of a collection, and its tie groups."""
+    n, dims = (300_000 if quick else 2_000_000), 1024
+    torch.manual_seed(0)
+    docs = torch.randn(n, dims, device="cuda", dtype=torch.bfloat16)
+    return [_of_queries(torch, count, docs, quick) for count in (1, 64, 1024)]
+
+
+def _of_queries(torch: Any, count: int, docs: Any, quick: bool) -> dict[str, Any]:
+    queries = torch.randn(count, docs.shape[1], device="cuda", dtype=torch.bfloat16)
+    qrels = judgments(count, len(docs))
+    found = {
+        "queries": count,
+        "documents": len(docs),
+        "dims": docs.shape[1],
+        **check_counts(torch, queries, docs, qrels),
+    }
+    found["ms"] = timed(_products(torch, queries, docs, qrels), 5 if quick else 21, torch.cuda.synchronize, 3)
+    found["held_bytes"] = _held(torch, lambda: scoring.tie_groups(queries, docs, qrels))
+    upcast: Contenders = {"upcast first": lambda: queries.float() @ docs.float().T}
+    found["ms"] |= timed(upcast, 5, torch.cuda.synchronize)
+    torch.cuda.empty_cache()
+    print("collection", found, flush=True)
+    return found
+
+
+def _products(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> Contenders:
+    def tiles() -> Any:
+        pairs = Pairs(queries, docs)
+        return pairs.scores(pairs.left(slice(0, len(queries))), slice(0, len(docs)))
+
+    return {
+        "bfloat16": lambda: torch.mm(queries, docs.T),
+        "float32 out": lambda: torch.mm(queries, docs.T, out_dtype=torch.float32),
+        "tiles": tiles,
+        "score": lambda: scoring.score(queries, docs, fn="dot"),
+        "tie_groups": lambda: scoring.tie_groups(queries, docs, qrels),
+        "tie_groups, no order": lambda: scoring.tie_groups(queries, docs, qrels, orders=()),
+    }
+
+
+def judgments(queries: int, docs: int) -> tw.Qrels:
+    """So many judged documents a query, drawn from all, so that they lie everywhere in the ranking."""
+    chance = np.random.default_rng(0)
+    query = np.repeat(np.arange(queries), JUDGED)
+    doc = np.concatenate([chance.choice(docs, JUDGED, replace=False) for _ in range(queries)])
+    return tw.Qrels.from_columns(query, doc, chance.integers(0, 2, len(doc)))
+
+
+def check_counts(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> dict[str, Any]:
+    """Count again for some queries, by comparing all scores, and compare these with float64."""
+    found = scoring.tie_groups(queries, docs, qrels)
+    assert (found.size >= 1).all(), "a judged document does not tie with itself"
+    worst, checked = 0.0, 0
+    for query in sorted({0, len(queries) // 2, len(queries) - 1}):
+        scores = scoring.score(queries, docs, fn="dot")[query].clone()
+        exact = torch.cat([part.double() @ queries[query].double() for part in docs.split(2**18)])
+        worst = max(worst, float((scores.double() - exact).abs().max() / exact.abs().max()))
+        for row in np.flatnonzero(qrels.query == qrels.query_index[str(query)]):
+            doc = int(qrels.row(int(row))[1])
+            assert float(scores[doc]) == found.score[row], "another score than that of all pairs"
+            assert int((scores > scores[doc]).sum()) == found.start[row], "a wrong count of better documents"
+            assert int((scores == scores[doc]).sum()) == found.size[row], "a wrong count of tied documents"
+            assert abs(int((exact > exact[doc]).sum()) - int(found.start[row])) < 100, "far from the rank in float64"
+            checked += 1
+    assert worst < 1e-5, f"scores are off by {worst}"
+    return {"checked": checked, "worst_error": worst, "tied": int((found.size > 1).sum()), "judged": len(found.size)}
+
+
+def _held(torch: Any, call: Callable[[], Any]) -> int:
+    """The most memory of the device that a call holds at once."""
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    call()
+    return int(torch.cuda.max_memory_allocated() - before)
+
+
+# -- a collection on a CPU --------------------------------------------------------------------------------------------
+
+
+def on_cpu(quick: bool) -> list[dict[str, Any]]:
+    """Search and tie groups beside a plain product in float32 and a partition."""
+    n, dims = (20_000 if quick else 200_000), 384
+    chance = np.random.default_rng(0)
+    docs = chance.normal(size=(n, dims)).astype(np.float32)
+    return [_on_cpu(count, docs, quick) for count in (1, 64, 512)]
+
+
+def _on_cpu(count: int, docs: Any, quick: bool) -> dict[str, Any]:
+    n, dims = docs.shape
+    queries, qrels = np.random.default_rng(1).normal(size=(count, dims)).astype(np.float32), judgments(count, n)
+    scores = queries @ docs.T
+    run, ties = scoring.search(queries, docs, K), scoring.tie_groups(queries, docs, qrels)
+    np.testing.assert_allclose(run.score[:K], np.sort(scores[0])[::-1][:K], rtol=1e-5)
+    assert (ties.size >= 1).all(), "a judged document does not tie with itself"
+    mine = scores[qrels.query, [int(doc) for doc in qrels.ids(np.arange(len(qrels)))]]
+    above = np.array([(scores[query] > own).sum() for query, own in zip(qrels.query, mine, strict=True)])
+    assert np.abs(above - ties.start).max() < 50, "ranks far from those of a plain product"
+    contenders: Contenders = {
+        "product": lambda: queries @ docs.T,
+        "product and partition": lambda: np.argpartition(queries @ docs.T, n - K, axis=1)[:, n - K :],
+        "search": lambda: scoring.search(queries, docs, K),
+        "tie_groups": lambda: scoring.tie_groups(queries, docs, qrels),
+    }
+    ms = timed(contenders, 5 if quick else 11, lambda: None)
+    print("cpu", count, ms, flush=True)
+    return {"queries": count, "documents": n, "dims": dims, "k": K, "ms": ms}
+
+
+# -- the whole --------------------------------------------------------------------------------------------------------
+
+
+def environment(torch: Any) -> dict[str, str]:
+    """Where, when and with what this was measured."""
+    packages = {}
+    for name in ("tiewise", "numpy", "torch", "triton", "transformers"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = "not installed"
+    device = _cpu() if torch is None else torch.cuda.get_device_name()
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    return {"device": device, "date": today, "python": platform.python_version(), **packages}
+
+
+def _cpu() -> str:
+    import os
+
+    names = [line.split(":")[1].strip() for line in _lines(Path("/proc/cpuinfo")) if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def measure(device: str, quick: bool) -> dict[str, Any]:
+    """All measurements of a device."""
+    if device == "cpu":
+        return {"environment": environment(None), "quick": quick, "cpu": on_cpu(quick)}
+    import torch
+
+    found: dict[str, Any] = {"environment": environment(torch), "quick": quick}
+    found["collection"] = collection(torch, quick)
+    found["cross_encoder"] = cross_encoder(torch, quick)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="*", type=Path, help="with --page: results to show, instead of measuring")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--quick", action="store_true", help="small shapes and few turns, to see that it runs")
+    parser.add_argument("--out", type=Path, help="where to write the results, as JSON")
+    parser.add_argument("--page", type=Path, help="where to write the page")
+    chosen = parser.parse_args()
+    if chosen.results:
+        found = [json.loads(path.read_text()) for path in chosen.results]
+    else:
+        found = [measure(chosen.device, chosen.quick)]
+    if chosen.out is not None and not chosen.results:
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
+        chosen.out.write_text(json.dumps(found[0], indent=1) + "\n")
+    if chosen.page is not None:
+        chosen.page.write_text(page(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""The page about the speed of scoring, made from results of `benchmarks.scoring`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+Result = dict[str, Any]
+
+LEVELS = ("score", "logit", "head")
+
+INTRODUCTION = """# The speed of scoring
+
+Exact scores should cost next to nothing, or nobody computes them. This page is made by `python -m benchmarks.scoring`,
+which checks counts and scores before it times them. Times are in milliseconds, the medians of turns which the compared
+calls take by rotation, so that a slow moment is slow for all; in brackets is the ratio to what a call is compared with.
+"""
+
+CROSS_ENCODER = """## Cross-encoders
+
+A model of the shape of Qwen3-Reranker-0.6B with random bfloat16 weights: one forward pass with its last step, which is
+softmax over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels). `added` is not what the
+aim is about: it is the most that a level's step takes longer than the native one when timed alone, as a share of the
+pass. Where the whole pass grows by more than that, either the pass scatters, which a single run cannot tell, or the
+step costs more behind a pass than alone, because it waits for the device before its last operations.
+"""
+
+COLLECTION = """## All scores of a collection
+
+{documents:,} documents of {dims} dimensions in bfloat16, on the device. `bfloat16` is the bare product, whose rounding
+makes the ties; `float32 out` is one call of torch with a float32 output; `tiles` is what Tiewise makes of it, with the
+same bits for any block or shard; `score` also checks that every score is a number; `upcast first` multiplies float32
+copies.
+"""
+
+TIES = """## Tie groups of a collection
+
+`tie_groups` for {judged} judged documents a query, drawn from all documents, beside the bare bfloat16 product. It makes
+one product, gathers the judged documents' scores from it, and counts for all of them in one reading. `no order` leaves
+aside in which order tied documents stand. Of the time for 1 and 64 queries about a quarter is Python and NumPy before
+the first and after the last work of the device. Memory is what the call holds beside the vectors: two blocks of
+scores, 4 GiB at most, or less if `block` is given.
+"""
+
+CPU = """## On a CPU
+
+{documents:,} documents of {dims} dimensions in float32, NumPy. `search` for the {k} best and all that tie, beside a
+plain product and partition of the whole matrix; `tie_groups` for {judged} judged documents a query, beside the product
+alone. Counting runs on one core where the product runs on all, and no aim was set for it.
+"""
+
+
+def page(results: Sequence[Result]) -> str:
+    """The page of some results, a section for each thing measured."""
+    parts = [INTRODUCTION, aims(results)]
+    for result in results:
+        where = _where(result)
+        if "cross_encoder" in result:
+            parts += [CROSS_ENCODER, where, _cross_encoder(result["cross_encoder"])]
+        if "collection" in result:
+            rows = result["collection"]
+            parts += [COLLECTION.format(**rows[0]), where, _products(rows)]
+            parts += [TIES.format(judged=rows[0]["judged"] // rows[0]["queries"]), where, _ties(rows)]
+        if "cpu" in result:
+            parts += [CPU.format(judged=10, **result["cpu"][0]), where, _cpu(result["cpu"])]
+    return "\n".join(part.strip() + "\n" for part in parts)
+
+
+def aims(results: Sequence[Result]) -> str:
+    """Which aims are met."""
+    found = [aim for result in results for aim in _aims(result)]
+    missed = sum(not aim.met for aim in found)
+    said = "All aims are met." if not missed else f"{len(found) - missed} of {len(found)} aims are met."
+    lines = [f"| {aim.name} | {aim.said} | {aim.ratio:.3f} | {'met' if aim.met else '**missed**'} |" for aim in found]
+    return "\n".join(["## Aims", "", said, "", "| ratio | aim | measured | |", "|---|---|---|---|", *lines])
+
+
+class Aim(NamedTuple):
+    """A ratio that should be at most, or with `least` at least, a bound."""
+
+    name: str
+    ratio: float
+    bound: float
+    least: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.ratio >= self.bound if self.least else self.ratio <= self.bound
+
+    @property
+    def said(self) -> str:
+        return f"{'≥' if self.least else '≤'} {self.bound:g}"
+
+
+def _aims(result: Result) -> Iterator[Aim]:
+    for row in result.get("cross_encoder", []):
+        name = f"cross-encoder, {row['batch']} × {row['length']}, the slowest level"
+        yield Aim(name, max(_ratio(row["ms"], level, "native") for level in LEVELS), 1.01)
+    for row in result.get("collection", []):
+        ms, many = row["ms"], row["queries"] > 64
+        yield Aim(f"product, {_queries(row)}", _ratio(ms, "tiles", "bfloat16"), 1.35 if many else 1.25)
+        yield Aim(f"upcasting first over product, {_queries(row)}", _ratio(ms, "upcast first", "tiles"), 6, least=True)
+        yield Aim(f"tie_groups, {_queries(row)}", _ratio(ms, "tie_groups", "bfloat16"), 2 if many else 1.5)
+    for row in result.get("cpu", []):
+        ratio = _ratio(row["ms"], "search", "product and partition")
+        yield Aim(f"search on a CPU, {_queries(row)}", ratio, 1.5)
+
+
+def _queries(row: Result) -> str:
+    return f"{row['queries']:,} {'query' if row['queries'] == 1 else 'queries'}"
+
+
+def _cross_encoder(rows: list[Result]) -> str:
+    table = []
+    for row in rows:
+        cells = [_cell(row["ms"], level, "native", 3) for level in LEVELS]
+        step = row["step_ms"]
+        added = max(step[level] - step["native"] for level in LEVELS) / row["ms"]["native"]
+        cells += [f"{step[name]:.2f}" for name in ("native", *LEVELS)] + [f"{100 * added:.1f} %"]
+        table.append(f"| {row['batch']} × {row['length']} | {row['ms']['native']:.2f} | {' | '.join(cells)} |")
+    alone = " | ".join(f"{name} alone" for name in ("native", *LEVELS))
+    head = f"| batch × tokens | native | score | logit | head | {alone} | added |"
+    return "\n".join([head, "|---|" + "---|" * 9, *table])
+
+
+def _products(rows: list[Result]) -> str:
+    names = ("float32 out", "tiles", "score", "upcast first")
+    return _table(rows, "bfloat16", names)
+
+
+def _ties(rows: list[Result]) -> str:
+    names = ("tie_groups", "tie_groups, no order")
+    extra = [f"{row['tied']:,} of {row['judged']:,} | {row['held_bytes'] / 2**20:,.0f} MiB" for row in rows]
+    return _table(rows, "bfloat16", names, "judged and tied | memory", extra)
+
+
+def _cpu(rows: list[Result]) -> str:
+    table = []
+    for row in rows:
+        ms = row["ms"]
+        cells = [f"{ms['product and partition']:.1f}", _cell(ms, "search", "product and partition")]
+        cells += [f"{ms['product']:.1f}", _cell(ms, "tie_groups", "product")]
+        table.append(f"| {row['queries']:,} | {' | '.join(cells)} |")
+    return "\n".join(
+        ["| queries | product and partition | search | product | tie_groups |", "|---|" + "---|" * 4, *table]
+    )
+
+
+def _table(rows: list[Result], base: str, names: Sequence[str], title: str = "", extra: Sequence[str] = ()) -> str:
+    more = f" {title} |" if title else ""
+    lines = [f"| queries | {base} | {' | '.join(names)} |{more}"]
+    lines.append("|---|" + "---|" * (1 + len(names) + (title.count("|") + 1 if title else 0)))
+    for place, row in enumerate(rows):
+        cells = [f"{row['ms'][base]:.2f}", *(_cell(row["ms"], name, base) for name in names)]
+        lines.append(f"| {row['queries']:,} | {' | '.join(cells)} |" + (f" {extra[place]} |" if title else ""))
+    return "\n".join(lines)
+
+
+def _cell(ms: dict[str, float], name: str, base: str, decimals: int = 2) -> str:
+    return f"{ms[name]:.2f} ({_ratio(ms, name, base):.{decimals}f}×)"
+
+
+def _ratio(ms: dict[str, float], name: str, base: str) -> float:
+    return ms[name] / ms[base]
+
+
+def _where(result: Result) -> str:
+    packages = ("python", "numpy", "torch", "triton", "transformers")
+    found = result["environment"]
+    said = ", ".join(
+        f"{name} {found[name]}" for name in packages if found.get(name, "not installed") != "not installed"
+    )
+    quick = " A quick run, with small shapes." if result.get("quick") else ""
+    return f"{found['device']}, {found['date']}; {said}.{quick}"
