@@ -17,7 +17,7 @@ SOURCE = Path(tw.__file__).parent
 LAYERS = [
     {"errors", "_version"},
     {"columns", "plugin", "example"},
-    {"records"},
+    {"records", "significance"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},
     {"pairs"},
@@ -33,6 +33,7 @@ LAYERS = [
     {"readings"},
     {"report"},
     {"evaluation"},
+    {"comparison", "incomplete"},
     {"tieaudit"},
     {"figures"},
     {"reporting", "gate", "adapters"},
