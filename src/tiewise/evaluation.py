@@ -11,6 +11,7 @@ from tiewise.measuring import asked, estimates
 from tiewise.readings import Readings
 from tiewise.registry import Measure
 from tiewise.report import Report
+from tiewise.ties import TieGroups
 
 __all__ = ["DEFAULT_MEASURES", "evaluate"]
 
@@ -68,7 +69,7 @@ def evaluate(
         "score_dtype": score_dtype,
         "depth": depth,
         "judged_only": judged_only,
-        "complete": complete,
+        "complete": complete or (isinstance(run, TieGroups) and run.complete),
     }
     readings = Readings(qrels, run, score_dtype=score_dtype, judged_only=judged_only, depth=depth)
     found = estimates(chosen, readings, options)
@@ -76,6 +77,6 @@ def evaluate(
     if absent and missing == "error":
         raise InputError(f"{len(absent)} judged queries are missing from the run: {listed(absent)}.")
     report = Report(found, readings, options)
-    if not complete and report.cut_lists:
+    if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)
     return report

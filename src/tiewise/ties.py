@@ -49,6 +49,7 @@ class TieGroups:
     owned: NDArray[np.bool_] | None = None  # (n_judged,): retrieved in this shard; None: this is the whole
     unjudged: frozenset[str] = frozenset()  # queries of the run that the qrels do not have
     depth: int | None = None  # only ranks up to here count
+    complete: bool = False  # the lists are known to be whole, so none was cut inside its last tie group
 
     def __repr__(self) -> str:
         queries, retrieved = len(self.qrels.queries), int(np.count_nonzero(self.size))
