@@ -98,3 +98,75 @@ def test_z_without_ties_is_none_at_all_or_beyond_all_bounds():
     # Read as float32 these two are one: an order is then chosen where there was no choice.
     rounded = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 0.123456789, "b": 0.123456788}}, ["RR"], oblivious="pytrec_eval")
     assert Gate.parse("z(RR) < -4").closed_by(rounded)
+
+
+# -- comparisons ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def comparison() -> tw.Compared:
+    late = {"q1": {"b": 0.9, "a": 0.5}, "q2": {"y": 0.9, "c": 0.8}}
+    runs = {"new": TIED, "main": late, "new, v2 (old)": late}
+    return tw.compare(QRELS, runs, ["RR", "AP"], samples=100)
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("certain(new>main, RR)", True),  # 1 or .5 and 1, against .5 and .5
+        ("not certain(new > main, RR)", False),
+        ("certain(main>new, RR)", False),  # it is certain, but the other way round
+        ("certain(main<new, mrr)", True),
+        ("flip(new>main, RR) or p(new>main, RR) > 0.05", True),
+        ("p(new>main,RR) < 1", True),
+        ("p(main>new, RR) == 1", True),  # the two-sided p-value is for the one that is ahead
+        ("p_holm(new>main, RR) >= p(new>main, RR)", True),
+        ("difference(new>main, RR) == 0.375", True),
+        ("difference(main>new, RR) < -0.3 and minimum(new>main, RR) > 0.2", True),
+        ("probability(new>main, RR) < 1", False),
+        ("ci_low(new>main, RR) > 0 and ci_high(new>main, RR) > 0.3", True),
+        ("0 < effect(new>main, AP) < 100 and std(new>main, AP) < 1", True),
+        ("difference(new>new, v2 (old), AP(norm='cap')@5) > 0", False),
+    ],
+)
+def test_conditions_on_a_comparison(comparison, text, closed):
+    gate = Gate.parse(text, systems=comparison.systems)
+    if "norm" in text:
+        assert str(gate.terms[0]) == 'difference(new>new, v2 (old), AP(norm="cap")@5)'
+        return
+    assert bool(gate.closed_by(comparison)) is closed
+
+
+def test_what_closed_a_comparison(comparison):
+    gate = Gate.parse("not certain(main>new, RR) and p(new>main, AP) > 0.05", systems=comparison.systems)
+    assert gate.closed_by(comparison) == "certain(main>new, RR) = no, p(new>main, AP) = 0.5"
+    assert gate.measures == (tw.RR, tw.AP)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "certain(new>old, RR)",
+            "is not one system against another in a measure. Write (A>B, nDCG@10) with two of 'new'",
+        ),
+        ("certain(new, RR)", "is not one system against another"),
+        ("certain(new>main)", "is not one system against another"),
+        ("certain(new>main, RX)", "Unknown measure 'RX'"),
+        ("certain(new>main, RR) > 0", "is no condition. Compare what is known of one system against another"),
+        ("p(new>main, RR)", "is no condition"),
+        ("range(RR) > 0", "unknown statistic 'range'"),
+        ("expected(RR) > 0", "unknown statistic 'expected'"),
+        ("cretain(new>main, RR)", "is no condition"),
+    ],
+)
+def test_what_is_no_condition_on_a_comparison_says_so(comparison, text, message):
+    with pytest.raises(tw.TiewiseError) as raised:
+        Gate.parse(text, systems=comparison.systems)
+    assert message in str(raised.value)
+
+
+def test_a_gate_says_what_is_not_known():
+    one = tw.compare({"q": {"a": 1}}, {"A": {"q": {"a": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}, "RR", samples=100)
+    with pytest.raises(tw.InputError, match=r"The gate asks for ci_low\(A>B, RR\), which is not known here"):
+        Gate.parse("ci_low(A>B, RR) < 0", systems=one.systems).closed_by(one)

@@ -17,7 +17,7 @@ SOURCE = Path(tw.__file__).parent
 LAYERS = [
     {"errors", "_version"},
     {"columns", "plugin", "example", "notebook"},
-    {"records"},
+    {"records", "significance"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},
     {"pairs"},
@@ -34,6 +34,7 @@ LAYERS = [
     {"measuring"},
     {"report"},
     {"evaluation"},
+    {"comparison", "incomplete"},
     {"tieaudit"},
     {"figures"},
     {"reporting", "gate", "adapters"},

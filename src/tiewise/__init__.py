@@ -36,12 +36,14 @@ if TYPE_CHECKING:  # the same names for those who read without running
         nDCG,
         nERR,
     )
+    from tiewise.comparison import Compared, compare
     from tiewise.correlation import tau, tau_ap
     from tiewise.data import Qrels, Run
     from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
     from tiewise.estimate import Bounds, Estimate, Estimates
     from tiewise.evaluation import evaluate
     from tiewise.firststage import Stages, stages
+    from tiewise.incomplete import unjudged
     from tiewise.io import read_qrels, read_run, write_qrels, write_run
     from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
     from tiewise.rankbiased import (
@@ -63,12 +65,14 @@ if TYPE_CHECKING:  # the same names for those who read without running
 _HOMES = {
     "tiewise.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP SetR "
     "Success nDCG nERR",
+    "tiewise.comparison": "Compared compare",
     "tiewise.correlation": "tau tau_ap",
     "tiewise.data": "Qrels Run",
     "tiewise.errors": "CutWarning InputError MeasureError MissingExtraError TiewiseError TiewiseWarning",
     "tiewise.estimate": "Bounds Estimate Estimates",
     "tiewise.evaluation": "evaluate",
     "tiewise.firststage": "Stages stages",
+    "tiewise.incomplete": "unjudged",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.likeness": "RBA RBO RBR Similarity similarity",
     "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
@@ -96,6 +100,7 @@ __all__ = [
     "Audit",
     "Bounds",
     "Bpref",
+    "Compared",
     "CutWarning",
     "Estimate",
     "Estimates",
@@ -127,6 +132,7 @@ __all__ = [
     "TiewiseWarning",
     "__version__",
     "audit",
+    "compare",
     "evaluate",
     "judged_scores",
     "measure",
@@ -155,6 +161,7 @@ __all__ = [
     "tau_ap",
     "tie_groups",
     "top_weight",
+    "unjudged",
     "write_qrels",
     "write_run",
 ]

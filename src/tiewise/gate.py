@@ -1,11 +1,13 @@
-"""The language of ``--fail-if``: a condition on a report or an audit that closes a gate in other people's CI.
+"""The language of ``--fail-if``: a condition on a report, an audit or a comparison that closes a gate in someone's CI.
 
     range(nDCG@10) > 0.01
     abs(bias(AP)) > 0.005 or expected(nDCG@10) < 0.35
     tied_share > 0.1 or cut_lists > 0
+    not certain(new>main, nDCG@10) or difference(new>main, AP) < -0.01
 
-A statistic of a measure, in any spelling that `parse` accepts, or a fact of an audit is compared with a number; `abs`,
-`and`, `or`, `not` and round brackets do what they say. Nothing is ever evaluated as Python.
+A statistic of a measure, in any spelling that `parse` accepts, a fact of an audit, or what is known of one system
+against another is compared with a number; what is true or false stands alone. `abs`, `and`, `or`, `not` and round
+brackets do what they say. Nothing is ever evaluated as Python.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from tiewise.errors import InputError
 from tiewise.estimate import Estimate
 from tiewise.registry import Measure, parse
 
-__all__ = ["FACTS", "STATISTICS", "Fact", "Found", "Gate", "Term"]
+__all__ = ["DUELS", "FACTS", "STATISTICS", "Duel", "Fact", "Found", "Gate", "Term"]
 
 #: What a gate can ask of a measure.
 STATISTICS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
@@ -42,6 +44,24 @@ FACTS = (
     "rbo",
     "tau",
 )
+
+#: What a gate can ask of a comparison, of one system against another in a measure: ``p(A>B, nDCG@10)``.
+DUELS: dict[str, Callable[[Any], float | bool | None]] = {
+    "certain": lambda duel: duel.certain and duel.difference.expected > 0,
+    "flip": lambda duel: duel.flip,
+    "difference": lambda duel: duel.difference.expected,
+    "minimum": lambda duel: duel.difference.minimum,
+    "maximum": lambda duel: duel.difference.maximum,
+    "std": lambda duel: duel.difference.std,
+    "probability": lambda duel: duel.probability,
+    "p": lambda duel: duel.p_value if duel.difference.expected > 0 else 1.0,
+    "p_holm": lambda duel: duel.p_holm if duel.difference.expected > 0 or duel.p_holm is None else 1.0,
+    "ci_low": lambda duel: duel.ci and duel.ci[0],
+    "ci_high": lambda duel: duel.ci and duel.ci[1],
+    "effect": lambda duel: duel.effect,
+}
+#: Of these, what is true or false.
+TRUTHS = ("certain", "flip")
 
 Values = Mapping[str, float]  # the value of each term, by the name that stands for it in the condition
 
@@ -100,6 +120,26 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class Duel:
+    """What is known of one system against another in a measure, such as ``p(A>B, nDCG@10)``."""
+
+    word: str
+    a: str
+    b: str
+    measure: Measure
+
+    def __str__(self) -> str:
+        return f"{self.word}({self.a}>{self.b}, {self.measure})"
+
+    def of(self, found: Any) -> float:
+        """Its value, 1 or 0 for what is true or false; an error if it is not known."""
+        value = DUELS[self.word](found.pair(self.a, self.b, self.measure))
+        if value is None:
+            raise InputError(f"The gate asks for {self}, which is not known here.")
+        return float(value)
+
+
+@dataclass(frozen=True)
 class Gate:
     """A condition that closes a gate where it holds.
 
@@ -108,38 +148,61 @@ class Gate:
     (nDCG@10, RR)
     >>> Gate.parse("tied_share > 0.1", facts=FACTS).terms
     (Fact(name='tied_share'),)
+    >>> Gate.parse("not certain(new > main, AP)", systems=["main", "new"]).terms
+    (Duel(word='certain', a='new', b='main', measure=AP),)
     """
 
     text: str
-    terms: tuple[Term | Fact, ...]
+    terms: tuple[Term | Fact | Duel, ...]
     condition: Callable[[Values], bool]
 
     @classmethod
-    def parse(cls, text: str, named: Callable[[str], Measure] = parse, facts: Sequence[str] = ()) -> Gate:
-        """The gate of a text; `named` finds the measure of a name, and `facts` are asked for by their names alone."""
-        plain, found = _named_terms(text, facts)
-        terms = {
-            name: Fact(word) if measure is None else Term(word, named(measure))
-            for name, (word, measure) in found.items()
-        }
+    def parse(
+        cls,
+        text: str,
+        named: Callable[[str], Measure] = parse,
+        facts: Sequence[str] = (),
+        systems: Sequence[str] = (),
+    ) -> Gate:
+        """The gate of a text; `named` finds the measure of a name, and `facts` are asked for by their names alone.
+
+        With `systems` it is the gate of a comparison, and asks for one of them against another.
+        """
+        words = _Words(text, tuple(DUELS) if systems else STATISTICS, tuple(facts), bool(systems))
+        plain, found = _named_terms(words)
+        terms: dict[str, Term | Fact | Duel] = {}
+        for name, (word, inside) in found.items():
+            if inside is None:
+                terms[name] = Fact(word)
+            elif systems:
+                a, b, measure = _sides(words, inside, systems)
+                terms[name] = Duel(word, a, b, named(measure))
+            else:
+                terms[name] = Term(word, named(inside))
         try:
             tree = ast.parse(plain.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
-            raise _unclear(text, facts) from None
-        return cls(text, tuple(terms.values()), _Reader(text, terms, facts).condition(tree))
+            raise words.unclear() from None
+        return cls(text, tuple(terms.values()), _Reader(words, terms).condition(tree))
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The measures that it asks for."""
-        return tuple(dict.fromkeys(term.measure for term in self.terms if isinstance(term, Term)))
+        return tuple(dict.fromkeys(term.measure for term in self.terms if not isinstance(term, Fact)))
 
     def closed_by(self, found: Found) -> str | None:
         """The values that close the gate, in words; None if it stays open."""
         values = {_placeholder(place): term.of(found) for place, term in enumerate(self.terms)}
         if not self.condition(values):
             return None
-        shown = dict(zip(map(str, self.terms), values.values(), strict=True))
-        return ", ".join(f"{term} = {value:.6g}" for term, value in shown.items())
+        shown = {str(term): _shown(term, value) for term, value in zip(self.terms, values.values(), strict=True)}
+        return ", ".join(f"{term} = {value}" for term, value in shown.items())
+
+
+def _shown(term: Term | Fact | Duel, value: float) -> str:
+    if isinstance(term, Duel) and term.word in TRUTHS:
+        return "yes" if value else "no"
+    return f"{value:.6g}"
 
 
 def _untied_z(estimate: Estimate) -> float | None:
@@ -153,14 +216,44 @@ def _placeholder(place: int) -> str:
     return f"_{place}"
 
 
-def _named_terms(text: str, facts: Sequence[str]) -> tuple[str, dict[str, tuple[str, str | None]]]:
+@dataclass(frozen=True)
+class _Words:
+    """A text, the words that it may use with something in brackets, and those that stand alone."""
+
+    text: str
+    statistics: tuple[str, ...]
+    facts: tuple[str, ...]
+    duels: bool
+
+    def unknown(self, name: str) -> InputError:
+        """The error for a word that is none of them."""
+        known = (*self.statistics, *self.facts)
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f" Did you mean '{close[0]}'?" if close else f" Use one of {', '.join(known)}."
+        return InputError(f"The gate {self.text!r}: unknown {'name' if self.facts else 'statistic'} '{name}'.{hint}")
+
+    def unclear(self) -> InputError:
+        """The error for a text that is no condition."""
+        either = f"; facts, by their names alone: {', '.join(self.facts)}" if self.facts else ""
+        like = "'range(nDCG@10) > 0.01' or 'abs(bias(AP)) > 0.005 or expected(RR) < 0.5'"
+        what = "a statistic of a measure"
+        if self.duels:
+            like = "'p(A>B, nDCG@10) > 0.05' or 'not certain(A>B, nDCG@10)'"
+            what = "what is known of one system against another"
+        return InputError(
+            f"The gate {self.text!r} is no condition. Compare {what} with a number, as in {like}; statistics: "
+            f"{', '.join(self.statistics)}{either}."
+        )
+
+
+def _named_terms(words: _Words) -> tuple[str, dict[str, tuple[str, str | None]]]:
     """The text with a name in place of each ``statistic(measure)`` and each fact, and what the names stand for.
 
     Measures have spellings that are not Python (``ndcg_cut.10``), so they are taken out before it is parsed.
     """
     found: dict[str, tuple[str, str | None]] = {}
-    plain, at = "", 0
-    asked = re.compile(rf"\b(?:({'|'.join(STATISTICS)})\s*\(|({'|'.join(facts) or '(?!)'})\b(?!\s*\())")
+    text, plain, at = words.text, "", 0
+    asked = re.compile(rf"\b(?:({'|'.join(words.statistics)})\s*\(|({'|'.join(words.facts) or '(?!)'})\b(?!\s*\())")
     while match := asked.search(text, at):
         name = _placeholder(len(found))
         if match[1]:
@@ -171,6 +264,26 @@ def _named_terms(text: str, facts: Sequence[str]) -> tuple[str, dict[str, tuple[
             found[name] = match[2], None
         plain, at = plain + text[at : match.start()] + name, end + 1
     return plain + text[at:], found
+
+
+def _sides(words: _Words, inside: str, systems: Sequence[str]) -> tuple[str, str, str]:
+    """The two systems and the measure of ``A>B, nDCG@10``; ``A<B`` is B against A. Names may hold any sign."""
+    longest_first = sorted(systems, key=len, reverse=True)  # a name may begin another
+    for first in longest_first:
+        rest = inside.removeprefix(first).lstrip()
+        if not inside.startswith(first) or not rest.startswith((">", "<")):
+            continue
+        other = rest[1:].lstrip()
+        for second in longest_first:
+            measure = other.removeprefix(second).lstrip()
+            if second != first and other.startswith(second) and measure.startswith(","):
+                sides = (first, second) if rest[0] == ">" else (second, first)
+                return *sides, measure[1:].strip()
+    known = ", ".join(f"'{name}'" for name in systems[:5]) + (" …" if len(systems) > 5 else "")
+    raise InputError(
+        f"The gate {words.text!r}: '{inside}' is not one system against another in a measure. Write (A>B, nDCG@10) "
+        f"with two of {known}."
+    )
 
 
 def _closing(text: str, start: int) -> int:
@@ -187,9 +300,8 @@ def _closing(text: str, start: int) -> int:
 class _Reader:
     """Turns the tree of a condition into a function of the terms' values."""
 
-    text: str
-    terms: Mapping[str, Term | Fact]
-    facts: Sequence[str]
+    words: _Words
+    terms: Mapping[str, Term | Fact | Duel]
 
     def condition(self, node: ast.expr) -> Callable[[Values], bool]:
         match node:
@@ -200,22 +312,28 @@ class _Reader:
             case ast.UnaryOp(op=ast.Not(), operand=part):
                 negated = self.condition(part)
                 return lambda values: not negated(values)
+            case ast.Name(id=name) if self.is_truth(name):
+                return lambda values: bool(values[name])
             case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
                 sides = [self.number(side) for side in (left, *others)]
                 steps = list(zip([_COMPARISONS[type(op)] for op in ops], sides[:-1], sides[1:], strict=True))
                 return lambda values: all(holds(low(values), high(values)) for holds, low, high in steps)
-        raise _unclear(self.text, self.facts)
+        raise self.words.unclear()
+
+    def is_truth(self, name: str) -> bool:
+        term = self.terms.get(name)
+        return isinstance(term, Duel) and term.word in TRUTHS
 
     def number(self, node: ast.expr) -> Callable[[Values], float]:
         match node:
             case ast.Constant(value=bool()):
-                raise _unclear(self.text, self.facts)
+                raise self.words.unclear()
             case ast.Constant(value=int() | float() as constant):
                 return lambda values: constant
-            case ast.Name(id=name) if name in self.terms:
+            case ast.Name(id=name) if name in self.terms and not self.is_truth(name):
                 return lambda values: values[name]
-            case ast.Name(id=name) if self.facts and not name.startswith("_"):
-                raise _unknown(self.text, name, self.facts)
+            case ast.Name(id=name) if self.words.facts and not name.startswith("_"):
+                raise self.words.unknown(name)
             case ast.UnaryOp(op=ast.USub(), operand=part):
                 positive = self.number(part)
                 return lambda values: -positive(values)
@@ -223,21 +341,5 @@ class _Reader:
                 signed = self.number(part)
                 return lambda values: abs(signed(values))
             case ast.Call(func=ast.Name(id=name)) if name != "abs" and "@" not in ast.unparse(node.func):
-                raise _unknown(self.text, name, self.facts)
-        raise _unclear(self.text, self.facts)
-
-
-def _unknown(text: str, name: str, facts: Sequence[str]) -> InputError:
-    known = (*STATISTICS, *facts)
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f" Did you mean '{close[0]}'?" if close else f" Use one of {', '.join(known)}."
-    return InputError(f"The gate {text!r}: unknown {'name' if facts else 'statistic'} '{name}'.{hint}")
-
-
-def _unclear(text: str, facts: Sequence[str]) -> InputError:
-    either = f"; facts, by their names alone: {', '.join(facts)}" if facts else ""
-    return InputError(
-        f"The gate {text!r} is no condition. Compare a statistic of a measure with a number, as in "
-        "'range(nDCG@10) > 0.01' or 'abs(bias(AP)) > 0.005 or expected(RR) < 0.5'; statistics: "
-        f"{', '.join(STATISTICS)}{either}."
-    )
+                raise self.words.unknown(name)
+        raise self.words.unclear()

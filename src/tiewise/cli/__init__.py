@@ -1,4 +1,4 @@
-"""The command line: ``tiewise evaluate``, ``audit``, ``similarity``, ``recall``, ``score`` and the smaller ones.
+"""The command line: ``tiewise evaluate``, ``compare``, ``audit``, ``similarity``, ``recall``, ``score`` and more.
 
 A command is a module: it reads its options, calls the library, and writes what `tiewise.reporting` made of the result.
 What commands share stands beside them: `program` (exit codes and complaints), `options`, `asked` (measures), `inputs`
@@ -6,7 +6,7 @@ and `output`. So that a small command starts quickly, a module loads what only i
 and rich only to draw for people.
 """
 
-from tiewise.cli import audit, breaking, demo, evaluate, measures, recall, score, similarity
+from tiewise.cli import audit, breaking, compare, demo, evaluate, measures, recall, score, similarity
 from tiewise.cli.program import app, main
 from tiewise.cli.quick import QuickCommand
 
@@ -14,6 +14,7 @@ __all__ = ["app", "main"]
 
 # In the order in which help lists them.
 app.command("evaluate", cls=QuickCommand, epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("compare", cls=QuickCommand, epilog=compare.EXAMPLES)(compare.compare)
 app.command("audit", cls=QuickCommand, epilog=audit.EXAMPLES)(audit.audit)
 app.command("similarity", cls=QuickCommand, epilog=similarity.EXAMPLES)(similarity.similarity)
 app.command("recall", cls=QuickCommand, epilog=recall.EXAMPLES)(recall.recall)

@@ -25,9 +25,14 @@ __all__ = [
     "TIES",
     "AuditFailIf",
     "AuditFormat",
+    "Baseline",
+    "ChanceSeed",
     "Columns",
+    "CompareFailIf",
+    "ComparedMeasures",
     "Comparison",
     "Complete",
+    "Confidence",
     "CountMissing",
     "Cutoffs",
     "Depth",
@@ -46,6 +51,7 @@ __all__ = [
     "NoRelevant",
     "NoSummary",
     "Oblivious",
+    "Orders",
     "Output",
     "OutputFormat",
     "PairsOutputFormat",
@@ -59,10 +65,13 @@ __all__ = [
     "ReferenceFile",
     "RunFile",
     "RunFiles",
+    "Samples",
     "ScoreType",
     "Seed",
     "ShownValue",
+    "SignificanceTest",
     "Tools",
+    "Unjudged",
     "Wide",
     "complete_measure",
 ]
@@ -370,4 +379,68 @@ AuditFailIf = Annotated[
 ]
 AuditFormat = Annotated[
     SheetFormat | None, _format_option("table, tsv, csv, json (one object), jsonl, latex, markdown or parquet.")
+]
+ComparedMeasures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        "-m",
+        metavar="NAMES",
+        help="Measures, split at blanks and commas. Repeatable; `tiewise measures` lists them. Each one more makes "
+        "corrected p-values larger.",
+        show_default="nDCG@10",
+        autocompletion=complete_measure,
+        rich_help_panel=MEASURES,
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Compare all others with this run, and with nothing else.",
+        show_default="all pairs",
+        rich_help_panel=MEASURES,
+    ),
+]
+CompareFailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help="Exit with 3 if this holds: 'not certain(A>B, nDCG@10)', 'p(A>B, nDCG@10) > 0.05', 'difference(A>B, AP) < "
+        "-0.01'. Of one run against another: certain flip difference minimum maximum std probability p p_holm ci_low "
+        "ci_high effect. Repeatable.",
+        rich_help_panel=MEASURES,
+    ),
+]
+Orders = Annotated[
+    Literal["independent", "shared"],
+    typer.Option(
+        help="The ties of each run fall on their own, or one order of the documents breaks those of all runs.",
+        rich_help_panel=TIES,
+    ),
+]
+SignificanceTest = Annotated[
+    Literal["permutation", "t", "wilcoxon"],
+    typer.Option(
+        help="The paired test on the queries: by sign flips, Student's, or Wilcoxon's signed ranks.",
+        rich_help_panel=QUERIES,
+    ),
+]
+Confidence = Annotated[
+    float, typer.Option(metavar="NUMBER", help="The confidence of intervals.", rich_help_panel=QUERIES)
+]
+Samples = Annotated[
+    int, typer.Option(metavar="N", help="How many resamples and sign flips are drawn.", rich_help_panel=QUERIES)
+]
+ChanceSeed = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Equal seeds draw the same.", rich_help_panel=QUERIES)
+]
+Unjudged = Annotated[
+    bool,
+    typer.Option(
+        "--unjudged",
+        help="Also bound P, RBP, Success, RR and Judged over all that unjudged documents could be worth.",
+        rich_help_panel=QUERIES,
+    ),
 ]

@@ -1,0 +1,168 @@
+"""``tiewise compare``: runs against each other on the same judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tiewise.cli.asked import asked
+from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.options import (
+    SHORT_TYPES,
+    Baseline,
+    ChanceSeed,
+    ComparedMeasures,
+    CompareFailIf,
+    Complete,
+    Confidence,
+    Depth,
+    Digits,
+    InputFormat,
+    JudgedOnly,
+    Level,
+    ManyRunFiles,
+    Missing,
+    Names,
+    NoRelevant,
+    Oblivious,
+    Orders,
+    Output,
+    PairsOutputFormat,
+    Plugins,
+    QrelsFile,
+    QrelsFormat,
+    Quiet,
+    Samples,
+    ScoreType,
+    SignificanceTest,
+    Unjudged,
+)
+from tiewise.cli.output import leave_if, note_beside, screen, target, write
+from tiewise.data import Qrels
+from tiewise.gate import Gate
+from tiewise.io import read_qrels, read_run
+from tiewise.registry import Measure
+from tiewise.reporting import View
+
+__all__ = ["EXAMPLES", "compare"]
+
+EXAMPLES = (
+    "Examples\n\n"
+    "  tiewise compare qrels.txt bm25.trec dense.trec\n\n"
+    "  tiewise compare qrels.txt runs/*.trec --baseline bm25 -m nDCG@10,AP\n\n"
+    "  tiewise compare qrels.txt a.trec b.trec --orders shared --format json\n\n"
+    "  tiewise compare qrels.txt main.trec new.trec --fail-if 'difference(new>main, nDCG@10) < -0.01' -o comment.md"
+)
+
+
+def compare(
+    qrels: QrelsFile,
+    runs: ManyRunFiles,
+    measure: ComparedMeasures = None,
+    level: Level = 1,
+    plugin: Plugins = None,
+    baseline: Baseline = None,
+    fail_if: CompareFailIf = None,
+    missing: Missing = None,
+    no_relevant: NoRelevant = "zero",
+    judged_only: JudgedOnly = False,
+    unjudged: Unjudged = False,
+    depth: Depth = None,
+    test: SignificanceTest = "permutation",
+    confidence: Confidence = 0.95,
+    samples: Samples = 10_000,
+    seed: ChanceSeed = 0,
+    input_format: InputFormat = None,
+    qrels_format: QrelsFormat = None,
+    orders: Orders = "independent",
+    oblivious: Oblivious = "trec_eval",
+    score_dtype: ScoreType = None,
+    complete: Complete = False,
+    format: PairsOutputFormat = None,
+    digits: Digits = None,
+    name: Names = None,
+    output: Output = None,
+    quiet: Quiet = False,
+) -> None:
+    """Say which run is ahead, and whether the order of ties, the sample of queries or a tool's rule decides that.
+
+    Two runs are a line for each measure; more are a leaderboard, with the ranks that ties and queries allow.
+    """
+    from tiewise import comparison
+    from tiewise.reporting.compared import Side, draw
+    from tiewise.reporting.progress import progress
+
+    kind, output = target(format, output)
+    named = dict(zip(names(runs, name or ()), runs, strict=True))
+    chosen, gates = _asked(measure or comparison.DEFAULT_MEASURES, fail_if or (), level, plugin or (), list(named))
+    options = {
+        "oblivious": None if oblivious == "none" else oblivious,
+        "missing": missing or "zero",
+        "no_relevant": no_relevant,
+        "score_dtype": SHORT_TYPES.get(score_dtype or "", score_dtype),
+        "depth": depth,
+        "judged_only": judged_only,
+        "complete": complete,
+    }
+    read_once([qrels, *runs])
+    with heeded() as warned:
+        judged = read_qrels(qrels, format=qrels_format)
+        # A path is read again when it is needed; standard input, or a format that must be said, is read now.
+        whole = {
+            one: read_run(p, format=input_format) if input_format or str(p) == "-" else p for one, p in named.items()
+        }
+        with progress("runs", quiet=quiet) as tell:
+            found = comparison.compare(
+                judged,
+                whole,
+                chosen,
+                baseline=baseline,
+                orders=orders,
+                test=test,
+                confidence=confidence,
+                samples=samples,
+                seed=seed,
+                progress=tell,
+                **options,
+            )
+        side = Side(found, *(_unjudged(judged, whole, chosen, options) if unjudged else ()))
+        view = View(format=kind, digits=digits, notes=side.notes, **screen(output))
+        complaints = _closed(gates, found)
+        drawn = draw(side, view)
+    write(drawn, output)
+    note_beside(view, [*warned, *view.notes], quiet)
+    leave_if(complaints)
+
+
+def _asked(
+    texts: Sequence[str], conditions: Sequence[str], level: float, plugins: Sequence[str], systems: Sequence[str]
+) -> tuple[list[Measure], list[Gate]]:
+    """The measures that were asked for, those of the gates behind them, and the gates."""
+    chosen, _ = asked(texts, (), level, plugins)
+
+    def named(text: str) -> Measure:
+        return asked([text], (), level, ())[0][0]
+
+    gates = [Gate.parse(text, named, systems=systems) for text in conditions]
+    return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
+
+
+def _closed(gates: Sequence[Gate], found: Any) -> list[str]:
+    closed = [(gate, why) for gate in gates if (why := gate.closed_by(found))]
+    return [f"the gate '{gate.text}' is closed: {why}." for gate, why in closed]
+
+
+def _unjudged(
+    qrels: Qrels, runs: Mapping[str, Any], measures: Sequence[Measure], options: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What unjudged documents leave open in each run, and why it is not known for some measures."""
+    from tiewise.incomplete import reason_against, unjudged
+
+    reasons: dict[str | None, list[Measure]] = {}
+    for measure in measures:
+        reasons.setdefault(reason_against(measure), []).append(measure)
+    known = reasons.pop(None, [])
+    left_out = tuple(
+        f"Unjudged documents put no bounds on {', '.join(map(str, some))}: {reason}" for reason, some in reasons.items()
+    )
+    return {name: unjudged(qrels, run, known, **options) for name, run in runs.items()} if known else {}, left_out

@@ -1,0 +1,397 @@
+"""`compare`: systems against each other on the same judgments, and `Compared`, which answers what is asked of them.
+
+Each run is measured once; a pair is arithmetic on the columns of two systems, done when it is asked for. What is random
+about it is of two kinds that never mix: the order of tied documents, and which queries happened to be sampled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import combinations
+from os import PathLike
+from statistics import NormalDist
+from typing import Any, get_args
+
+import numpy as np
+
+from tiewise import significance
+from tiewise.columns import Floats, identifier
+from tiewise.comparison.aligned import Columns, aligned
+from tiewise.comparison.board import leaderboard
+from tiewise.comparison.duel import Duel
+from tiewise.comparison.orders import Meeting, Orders
+from tiewise.comparison.system import System
+from tiewise.correlation import tau
+from tiewise.errors import CutWarning, InputError, MeasureError, listed
+from tiewise.estimate import Estimate
+from tiewise.evaluation import evaluate
+from tiewise.io import as_qrels, as_run
+from tiewise.ranking import Ranking
+from tiewise.records import Rows
+from tiewise.registry import Measure, parse, parse_all
+from tiewise.significance import DUST, Test
+from tiewise.ties import TieGroups
+
+__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "compare"]
+
+#: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
+DEFAULT_MEASURES = ("nDCG@10",)
+#: Up to so many systems all pairs are compared; of more than KEPT systems, the runs are not kept but read again.
+MOST_SYSTEMS, KEPT = 200, 50
+
+
+def compare(
+    qrels: Any,
+    runs: Mapping[Any, Any],
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
+    *,
+    baseline: str | None = None,
+    orders: Orders = "independent",
+    test: Test = "permutation",
+    confidence: float = 0.95,
+    samples: int = 10_000,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Compared:
+    """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
+
+    `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes; `options` are those of `evaluate`
+    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`).
+
+    - `baseline`: the system that all others are compared with; without one, all pairs are compared.
+    - `orders`: the ties of each run fall on their own (``"independent"``), or one order of the documents breaks those
+      of both (``"shared"``), as where one tool breaks both by the same rule.
+    - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations.
+    - `confidence` of intervals; `samples` and `seed` of all that is drawn.
+
+    >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
+    >>> tied = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
+    >>> late = {"q1": {"b": 2.0, "a": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
+    >>> pair = compare(qrels, {"tied": tied, "late": late}, "RR", complete=True).pair("tied", "late")
+    >>> pair.difference
+    RR 0.1250 [0.0000, 0.2500]
+    >>> pair.certain, pair.probability, pair.probability_equal
+    (False, 0.5, 0.5)
+    """
+    chosen = parse_all(measures)
+    named = {identifier(name, "system"): run for name, run in runs.items()} if isinstance(runs, Mapping) else {}
+    _check(named, runs, baseline, orders, test, confidence, samples, seed)
+    judged = as_qrels(qrels)
+    systems = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutWarning)  # said once, below, for all
+        for done, (name, run) in enumerate(named.items(), 1):
+            held = run if isinstance(run, TieGroups) else as_run(run)
+            report = evaluate(judged, held, chosen, **options)
+            keep = len(named) <= KEPT or not isinstance(run, (str, PathLike))
+            systems.append(System(name, held if keep else run, judged, report, keep=keep))
+            if progress is not None:
+                progress(done, len(named))
+    found = Compared(systems, chosen, baseline, orders, test, confidence, samples, seed)
+    if found.cut_note:
+        warnings.warn(found.cut_note, CutWarning, stacklevel=2)
+    return found
+
+
+def _check(
+    named: Mapping[str, Any],
+    runs: object,
+    baseline: str | None,
+    orders: str,
+    test: str,
+    confidence: float,
+    samples: int,
+    seed: int,
+) -> None:
+    if not isinstance(runs, Mapping):
+        raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
+    if len(named) < 2:
+        raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
+    if baseline is not None and baseline not in named:
+        raise InputError(f"The baseline '{baseline}' is none of the systems: {listed(named, 5)}.")
+    for word, known, what in ((orders, get_args(Orders), "orders"), (test, significance.TESTS, "test")):
+        if word not in known:
+            raise InputError(f"Unknown {what} {word!r}. Use {' or '.join(map(repr, known))}.")
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence lies between 0 and 1, as 0.95 does; {confidence!r} does not.")
+    if not isinstance(samples, int) or not 100 <= samples <= 1_000_000:
+        raise InputError(f"samples is a whole number from 100 to 1,000,000, not {samples!r}.")
+    if not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
+
+
+class Compared:
+    """Systems compared: `pair` has two of them in one measure, `leaderboard` all of them, `pairs` every pair."""
+
+    def __init__(
+        self,
+        systems: list[System],
+        measures: list[Measure],
+        baseline: str | None,
+        orders: Orders,
+        test: Test,
+        confidence: float,
+        samples: int,
+        seed: int,
+    ):
+        self._systems = {system.name: system for system in systems}
+        self.systems, self.measures = tuple(self._systems), tuple(measures)
+        self.baseline, self.orders, self.test = baseline, orders, test
+        self.confidence, self.samples, self.seed = confidence, samples, seed
+        self._place = {name: place for place, name in enumerate(self.systems)}
+        self._columns: dict[Measure, Columns] = {}
+        self._duels: dict[tuple[str, str, Measure], Duel] = {}
+
+    def __repr__(self) -> str:
+        if len(self.systems) == 2:
+            return "\n".join(duel.verdict for duel in self.pairs())
+        boards = (f"{measure}\n{self.leaderboard(measure)!r}" for measure in self.measures)
+        return "\n\n".join(boards)
+
+    # -- what is asked for --------------------------------------------------------------------------------------
+
+    def pair(self, a: str, b: str, measure: str | Measure | None = None) -> Duel:
+        """System a against system b in a measure, which may be left out where there is only one."""
+        wanted = self._known(measure)
+        for name in (a, b):
+            if name not in self._systems:
+                raise InputError(f"There is no system '{name}'. The systems are {listed(self.systems, 5)}.")
+        if a == b:
+            raise InputError(f"'{a}' is to be compared with itself. Name two systems.")
+        key = (a, b, wanted)
+        if key not in self._duels:
+            self._duels[key] = self._duel(*key)
+        return self._duels[key]
+
+    def pairs(self, progress: Callable[[int, int], None] | None = None) -> Iterator[Duel]:
+        """Every pair in every measure; with a baseline, each other system against it."""
+        wanted = [(*pair, measure) for measure in self.measures for pair in self._family]
+        for done, key in enumerate(wanted, 1):
+            yield self.pair(*key)
+            if progress is not None:
+                progress(done, len(wanted))
+
+    def leaderboard(self, measure: str | Measure | None = None) -> Rows:
+        """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
+
+        `rank_best` and `rank_worst` are over the orders of ties of each run, `rank_low` and `rank_high` the interval
+        over bootstrap resamples of the queries. `group_ties` and `group_queries` number the groups that cannot be told
+        apart: all of one stand above all of the next in every order of ties, or together in that share of resamples
+        which `confidence` says.
+        """
+        columns = self._of(self._known(measure))
+        return leaderboard(
+            self.systems,
+            columns.expected,
+            columns.mean(columns.minimum),
+            columns.mean(columns.maximum),
+            None if columns.oblivious is None else columns.mean(columns.oblivious),
+            scale=columns.scale,
+            confidence=self.confidence,
+            samples=self.samples,
+            seed=self.seed,
+        )
+
+    def tau(self, measure: str | Measure | None = None) -> float | None:
+        """Kendall's τ between the systems by their oblivious values and by their expectations; 1 is the same order."""
+        columns = self._of(self._known(measure))
+        if columns.oblivious is None:
+            return None
+        oblivious, expected = (
+            Ranking.from_scores(dict(zip(self.systems, columns.mean(values).round(12).tolist(), strict=True)))
+            for values in (columns.oblivious, columns.expected)
+        )
+        return tau(oblivious, expected).expected
+
+    def per_query(self, a: str, b: str, measure: str | Measure | None = None) -> Rows:
+        """The difference a − b of each query: expected, minimum and maximum over independent orders of ties."""
+        columns, (i, j) = self._of(self._known(measure)), (self._place[a], self._place[b])
+        return Rows(
+            {
+                "query": columns.queries,
+                "a": columns.expected[:, i].tolist(),
+                "b": columns.expected[:, j].tolist(),
+                "difference": (columns.expected[:, i] - columns.expected[:, j]).tolist(),
+                "minimum": (columns.minimum[:, i] - columns.maximum[:, j]).tolist(),
+                "maximum": (columns.maximum[:, i] - columns.minimum[:, j]).tolist(),
+            }
+        )
+
+    def estimate(self, system: str, measure: str | Measure | None = None) -> Estimate:
+        """The estimate of one system over the queries compared."""
+        wanted, place = self._known(measure), self._place[system]
+        columns = self._of(wanted)
+        low, mean, high = (
+            float(columns.mean(values)[place]) for values in (columns.minimum, columns.expected, columns.maximum)
+        )
+        spread = float(np.sqrt(columns.variance[:, place].sum())) / len(columns.queries) * columns.scale
+        return Estimate(
+            expected=mean, minimum=low, maximum=high, std=None if np.isnan(spread) else spread, measure=wanted.name
+        )
+
+    # -- what to know -------------------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> int:
+        """How many queries are compared: of the first measure, should they differ."""
+        return len(self._of(self.measures[0]).queries)
+
+    @property
+    def oblivious(self) -> str | None:
+        """The order of ties, or the tool, of the oblivious values."""
+        name: str | None = next(iter(self._systems.values())).provenance.options["oblivious"]
+        return name
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        """Name and file of every run."""
+        return [system.source() for system in self._systems.values()]
+
+    @cached_property
+    def cut_note(self) -> str:
+        """The sentence on runs whose lists may have been cut inside a tie group; empty if there is none."""
+        cut = [name for name, system in self._systems.items() if system.cut_lists]
+        if not cut:
+            return ""
+        return (
+            f"Lists of {listed(cut)} end with tied documents and may have been cut inside a tie group. What was cut "
+            "off is in no range here; complete=True (--complete) says that nothing was."
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        notes = [self.cut_note] if self.cut_note else []
+        for name, system in self._systems.items():
+            notes += [f"{name}: {note}" for note in system.notes if "cut inside a tie group" not in note]
+        if self.orders == "shared":
+            notes.append(
+                "Where one order for both runs has too many cases to enumerate, it is drawn, and the range is the "
+                "wider one of independent orders; so are the ranks of a leaderboard."
+            )
+        if self.queries > significance.BLOCKS:
+            notes.append(
+                f"For tests and intervals the {self.queries:,} queries were added up in {significance.BLOCKS:,} random "
+                "blocks."
+            )
+        return tuple(notes)
+
+    # -- one pair -----------------------------------------------------------------------------------------------
+
+    def _duel(self, a: str, b: str, measure: Measure) -> Duel:
+        columns, places = self._of(measure), (self._place[a], self._place[b])
+        pair = (self._systems[a], self._systems[b])
+        outcome = Meeting(pair, places, measure, columns, self.samples, self.seed).outcome(self.orders)
+        each = columns.difference(*places)
+        p, p_holm, ci = self._over_queries(a, b, measure, each)
+        return Duel(
+            a=a,
+            b=b,
+            measure=measure.name,
+            queries=len(each),
+            difference=outcome.difference,
+            chances=outcome.chances,
+            exact_range=outcome.exact_range,
+            p_value=p,
+            p_holm=p_holm,
+            ci=None if ci is None else (ci[0] * columns.scale, ci[1] * columns.scale),
+            ci_order=self._deployed(each, outcome.difference, columns.scale),
+            effect=significance.effect_size(each),
+            wins=int(np.count_nonzero(each > DUST)),
+            losses=int(np.count_nonzero(each < -DUST)),
+            ties=int(np.count_nonzero(np.abs(each) <= DUST)),
+            tools=self._tools(a, b, measure),
+        )
+
+    # -- queries ------------------------------------------------------------------------------------------------
+
+    @property
+    def _family(self) -> list[tuple[str, str]]:
+        """The pairs that are compared; a pair's p-value is corrected for all of them."""
+        if self.baseline is not None:
+            return [(name, self.baseline) for name in self.systems if name != self.baseline]
+        if len(self.systems) > MOST_SYSTEMS:
+            n = len(self.systems)
+            raise InputError(
+                f"{n:,} systems make {n * (n - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) to compare "
+                f"the others with, ask for single pairs, or compare at most {MOST_SYSTEMS} at once."
+            )
+        return list(combinations(self.systems, 2))
+
+    @cached_property
+    def _tests(self) -> dict[tuple[str, str, Measure], tuple[float, float, float, float]]:
+        """p-value, corrected p-value and interval of every pair of the family in every measure."""
+        if self.baseline is None and len(self.systems) > MOST_SYSTEMS:
+            return {}
+        keys, p, low, high = [], [], [], []
+        for measure in self.measures:
+            expected = self._of(measure).expected
+            pairs = self._family
+            keys += [(*pair, measure) for pair in pairs]
+            for first in range(0, len(pairs), 500):
+                some = pairs[first : first + 500]
+                each = np.stack([expected[:, self._place[a]] - expected[:, self._place[b]] for a, b in some], axis=1)
+                p.append(significance.p_values(each, self.test, samples=self.samples, seed=self.seed))
+                ends = significance.intervals(each, self.confidence, samples=self.samples, seed=self.seed)
+                low.append(ends[0])
+                high.append(ends[1])
+        flat = np.concatenate(p)
+        columns = (flat, significance.holm(flat), np.concatenate(low), np.concatenate(high))
+        return dict(zip(keys, zip(*(column.tolist() for column in columns), strict=True), strict=True))
+
+    def _over_queries(
+        self, a: str, b: str, measure: Measure, each: Floats
+    ) -> tuple[float, float | None, tuple[float, float] | None]:
+        for key, sign in (((a, b, measure), 1), ((b, a, measure), -1)):
+            if key in self._tests:
+                p, p_holm, *ci = self._tests[key]
+                low, high = sorted(sign * end for end in ci)
+                return p, p_holm, (low, high) if len(each) > 1 else None
+        options = {"samples": self.samples, "seed": self.seed}
+        p = float(significance.p_values(each[:, None], self.test, **options)[0])
+        ends = significance.intervals(each[:, None], self.confidence, **options)
+        return p, None, (float(ends[0][0]), float(ends[1][0])) if len(each) > 1 else None
+
+    def _deployed(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:
+        """The interval of the difference in one order of ties: Var(E over queries)/n, and the variance of the order."""
+        if len(each) < 2 or difference.std is None or difference.expected is None:
+            return None
+        spread = (float(np.var(each, ddof=1)) / len(each) * scale**2 + difference.std**2) ** 0.5
+        wide = NormalDist().inv_cdf((1 + self.confidence) / 2) * spread
+        return difference.expected - wide, difference.expected + wide
+
+    # -- tools --------------------------------------------------------------------------------------------------
+
+    def _tools(self, a: str, b: str, measure: Measure) -> Rows:
+        first, second = (self._systems[name].printed(measure) for name in (a, b))
+        rows = [(tool, first[tool], second[tool]) for tool in first if tool in second]
+        gaps = [one.value - two.value for _, one, two in rows]
+        return Rows(
+            {
+                "tool": [tool for tool, _, _ in rows],
+                "a": [one.value for _, one, _ in rows],
+                "b": [two.value for _, _, two in rows],
+                "winner": [a if gap > DUST else b if gap < -DUST else None for gap in gaps],
+                "ties_only": [one.same and two.same for _, one, two in rows],
+            }
+        )
+
+    # -- columns ------------------------------------------------------------------------------------------------
+
+    def _known(self, measure: str | Measure | None) -> Measure:
+        if measure is None:
+            if len(self.measures) > 1:
+                raise InputError(f"Name a measure: {', '.join(map(str, self.measures))} were compared.")
+            return self.measures[0]
+        wanted = parse(measure)
+        if wanted not in self.measures:
+            raise MeasureError(f"{wanted} was not compared. There is {', '.join(map(str, self.measures))}.")
+        return wanted
+
+    def _of(self, measure: Measure) -> Columns:
+        if measure not in self._columns:
+            self._columns[measure] = aligned(list(self._systems.values()), measure)
+        return self._columns[measure]

@@ -1,0 +1,334 @@
+"""The sheet of a `Compared`: two systems are a line for each measure, more are a leaderboard; programs get every pair.
+
+People read words below the numbers: what ties decide, whether other queries would say the same, which tools disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any
+
+from tiewise._version import __version__
+from tiewise.comparison import MOST_SYSTEMS, Compared, Duel
+from tiewise.incomplete import Unjudged
+from tiewise.records import Rows
+from tiewise.registry import Measure
+from tiewise.reporting import sheet
+from tiewise.reporting.grid import Cell, Grid, Line, cell_of
+from tiewise.reporting.numerals import NONE, decimal, interval, share, signed, visible
+from tiewise.reporting.rows import rounded
+from tiewise.reporting.table import Drawing
+from tiewise.reporting.view import View
+
+__all__ = ["COMPARE_COLUMNS", "Side", "draw"]
+
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines, as stable as those of ``tiewise evaluate``.
+COMPARE_COLUMNS = {
+    "measure": "the measure in its canonical spelling",
+    "a": "the name of one run",
+    "b": "the name of the run it is compared with; every difference is a − b",
+    "queries": "how many queries are compared",
+    "a_expected": "the expected value of a, as in `tiewise evaluate`",
+    "b_expected": "the expected value of b",
+    "difference": "the expected difference, over all orders of the tied documents",
+    "minimum": "the lowest difference that orders of the tied documents can give",
+    "maximum": "the highest",
+    "std": "its standard deviation over the orders",
+    "certain": "whether one of the two is ahead in every order",
+    "probability": "how likely a is ahead in a random order",
+    "probability_equal": "how likely neither is",
+    "probability_less": "how likely b is",
+    "method": "how that was found: exact, sampled (n=…), or normal",
+    "p_value": "of the test that `--test` names, on the queries' expected differences, two-sided",
+    "p_holm": "the same, corrected for all pairs and measures of the comparison",
+    "ci_low": "the interval of the expected difference over the sample of queries (`--confidence`): its lower end",
+    "ci_high": "its upper end",
+    "ci_order_low": "the interval of the difference in one order of ties, chosen once at random: its lower end",
+    "ci_order_high": "its upper end",
+    "effect": "the mean of the queries' differences over their standard deviation",
+    "wins": "queries in which a's expectation is higher",
+    "losses": "queries in which b's is",
+    "ties": "queries in which they are equal",
+    "flip": "whether two tools name different winners because they break ties differently",
+    "verdict": "all of that in words",
+}
+
+ALL_PAIRS = 10  # up to so many systems, flips are looked for in all pairs, else between neighbours
+FLIPS = 3  # how many flips are told before the others are counted
+
+
+@dataclass(frozen=True)
+class Side:
+    """A comparison to be shown, side by side, with what unjudged documents leave open where that was asked for."""
+
+    found: Compared
+    unjudged: Mapping[str, Unjudged] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What was compared, over how many queries."""
+        found = self.found
+        who = " against ".join(found.systems) if self._is_pair else f"{len(found.systems)} runs"
+        which = f"{found.measures[0]} · " if len(found.measures) == 1 else ""
+        n = found.queries
+        return f"{which}{who} · {n:,} {'query' if n == 1 else 'queries'}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        return (*self.found.notes, *self.remarks)
+
+    @property
+    def _is_pair(self) -> bool:
+        return len(self.found.systems) == 2
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(COMPARE_COLUMNS)
+
+    # -- for programs -------------------------------------------------------------------------------------------
+
+    def rows(self, view: View) -> Iterator[dict[str, Any]]:
+        """Every pair in every measure."""
+        for duel in self.found.pairs():
+            plain = duel.to_dict()
+            plain |= {"a_expected": self._mean(duel.a, duel), "b_expected": self._mean(duel.b, duel)}
+            plain |= plain.pop("difference") | {"difference": duel.difference.expected}
+            for name in ("ci", "ci_order"):
+                plain[f"{name}_low"], plain[f"{name}_high"] = plain[name] or (None, None)
+            yield {name: plain[name] for name in COMPARE_COLUMNS}
+
+    def _mean(self, system: str, duel: Duel) -> float | None:
+        return self.found.estimate(system, duel.measure).expected
+
+    def document(self, view: View) -> dict[str, Any]:
+        """How it was compared, the leaderboards, and every pair under the names that Python has for it."""
+        found = self.found
+        plain: dict[str, Any] = {
+            "version": __version__,
+            "runs": found.sources,
+            "baseline": found.baseline,
+            "orders": found.orders,
+            "test": found.test,
+            "confidence": found.confidence,
+            "samples": found.samples,
+            "seed": found.seed,
+            "queries": found.queries,
+            "notes": list(view.notes),
+            "leaderboards": {
+                measure.name: {"tau": found.tau(measure), "rows": [dict(row) for row in found.leaderboard(measure)]}
+                for measure in found.measures
+            },
+            "pairs": [duel.to_dict() for duel in found.pairs()],
+        }
+        if self.unjudged:
+            plain["unjudged"] = {name: one.to_dict() for name, one in self.unjudged.items()}
+        whole: dict[str, Any] = rounded(plain, view.digits)
+        return whole
+
+    # -- for people ---------------------------------------------------------------------------------------------
+
+    def grid(self, view: View) -> Grid:
+        """A line for each measure or each system, and below it what reads it."""
+        grid = self._pair(view) if self._is_pair else self._board(view)
+        return Grid(grid.names, grid.heads, grid.lines, (*grid.legend, *self.words(view)))
+
+    def words(self, view: View) -> list[str]:
+        """The verdicts on two systems, or what is not settled between more; and what is not judged."""
+        told = [duel.verdict for duel in self.found.pairs()] if self._is_pair else self._unsettled(view)
+        return [*told, *self._open(view)]
+
+    def _pair(self, view: View) -> Grid:
+        a, b = self.found.systems
+        places = view.places
+        lines = []
+        for measure in self.found.measures:
+            duel = self.found.pair(a, b, measure)
+            cells = (
+                *(cell_of(self.found.estimate(name, measure), measure, view) for name in (a, b)),
+                _difference(duel, places),
+                Cell(_ahead(duel)),
+                Cell(_p(duel)),
+                Cell(NONE if duel.ci is None else interval(*duel.ci, places)),
+            )
+            lines.append(Line((measure.name,), cells))
+        heads = (a, b, "difference", "ahead", self._p_head, f"{self._level} interval")
+        return Grid(("measure",), heads, tuple(lines), (self._legend("difference", "ahead", "p", "interval"),))
+
+    def _board(self, view: View) -> Grid:
+        several = len(self.found.measures) > 1
+        lines = [line for measure in self.found.measures for line in self._board_lines(measure, several, view)]
+        base = self.found.baseline
+        heads = (
+            "expected",
+            "by ties",
+            "by queries",
+            f"against {base}" if base else "against the next",
+            "ahead",
+            self._p_head,
+        )
+        names = (*(["measure"] if several else []), "rank", "run")
+        legend = self._legend("by ties", "by queries", "ahead", "p")
+        return Grid(names, heads, tuple(lines), (legend,))
+
+    def _board_lines(self, measure: Measure, several: bool, view: View) -> Iterator[Line]:
+        board = self._boards[measure]
+        for row, after in zip(board, [*board[1:], None], strict=True):
+            rival = self.found.baseline or (after and after["system"])
+            duel = self.found.pair(row["system"], rival, measure) if rival and rival != row["system"] else None
+            cells = (
+                cell_of(self.found.estimate(row["system"], measure), measure, view),
+                Cell(_ranks(row["rank_best"], row["rank_worst"])),
+                Cell(_ranks(row["rank_low"], row["rank_high"])),
+                _difference(duel, view.places) if duel else Cell(NONE),
+                Cell(_ahead(duel) if duel else NONE),
+                Cell(_p(duel) if duel else NONE),
+            )
+            yield Line((*([measure.name] if several else []), str(row["rank"]), row["system"]), cells)
+
+    @cached_property
+    def _boards(self) -> dict[Measure, Rows]:
+        return {measure: self.found.leaderboard(measure) for measure in self.found.measures}
+
+    @property
+    def _corrected(self) -> bool:
+        """Whether p-values are those of several comparisons, and corrected for that."""
+        n = len(self.found.systems)
+        return n <= MOST_SYSTEMS and not (n == 2 and len(self.found.measures) == 1)
+
+    @property
+    def _p_head(self) -> str:
+        return "p (Holm)" if self._corrected else "p"
+
+    @property
+    def _level(self) -> str:
+        return share(self.found.confidence).replace(".0%", "%")
+
+    def _legend(self, *columns: str) -> str:
+        how = "each run's ties on their own" if self.found.orders == "independent" else "one order for all runs"
+        first = self.found.systems[0] if self._is_pair else "it"
+        more = ", corrected for all pairs and measures" if self._corrected else ""
+        words = {
+            "difference": "difference: expected [lowest, highest] over the orders of ties.",
+            "by ties": "by ties: the best and the worst rank that the orders of ties allow.",
+            "by queries": f"by queries: the {self._level} interval of the rank over resamples of the queries.",
+            "ahead": f"ahead: the share of all orders of ties in which {first} is, {how}.",
+            "p": f"p: {_TESTS[self.found.test]} on the queries' expected differences{more}.",
+            "interval": "interval: bootstrap over queries.",
+        }
+        return " ".join(words[column] for column in columns)
+
+    # -- what is not settled ------------------------------------------------------------------------------------
+
+    def _unsettled(self, view: View) -> list[str]:
+        told = []
+        for measure in self.found.measures:
+            board = self._boards[measure]
+            about = f"{measure}: " if len(self.found.measures) > 1 else ""
+            told += [
+                f"{about}{line}" for line in (_told_apart(board, self._level), self._turned(measure, view)) if line
+            ]
+            flips = [duel for duel in self._looked_at(measure) if duel.flip]
+            told += [f"{about}{_flip(duel)}" for duel in flips[:FLIPS]]
+            if len(flips) > FLIPS:
+                told.append(f"{about}and {len(flips) - FLIPS} more pairs for which tools name different winners.")
+        return told
+
+    def _looked_at(self, measure: Measure) -> Iterator[Duel]:
+        names, base = self._boards[measure]["system"], self.found.baseline
+        pairs: Iterable[tuple[str, str]]
+        if base:
+            pairs = ((name, base) for name in names if name != base)
+        else:
+            pairs = combinations(names, 2) if len(names) <= ALL_PAIRS else pairwise(names)
+        return (self.found.pair(a, b, measure) for a, b in pairs)
+
+    def _turned(self, measure: Measure, view: View) -> str:
+        tau = self.found.tau(measure)
+        if tau is None or tau > 1 - 1e-9:
+            return ""
+        shown = decimal(tau, view.places)
+        return (
+            f"In the order of {self.found.oblivious} the runs stand differently (Kendall's τ {shown} with this table)."
+        )
+
+    def _open(self, view: View) -> list[str]:
+        told = []
+        for name, found in self.unjudged.items():
+            for measure, bounds in found.items():
+                low, high = bounds.lower.expected, None if bounds.upper is None else bounds.upper.expected
+                condensed = found.condensed[measure].expected
+                if low is not None and high is not None and condensed is not None:
+                    told.append(
+                        f"{name}: {measure} lies in {interval(low, high, view.places)} whatever unjudged documents are "
+                        f"worth, and is {decimal(condensed, view.places)} without them (condensed lists)."
+                    )
+        return told
+
+
+def draw(side: Side, view: View) -> str | bytes:
+    """A comparison in the format of the view: for people a page, else a sheet like any other."""
+    return _page(side, view) if view.format == "table" else sheet.draw(side, view)
+
+
+def _page(side: Side, view: View) -> str:
+    drawing = Drawing(view.width, colour=view.colour)
+    drawing.words(side.title, "bold")
+    whole, words = side.grid(view), side.words(view)
+    drawing.grid(Grid(whole.names, whole.heads, whole.lines, whole.legend[: len(whole.legend) - len(words)]))
+    if words:
+        drawing.gap()
+    for line in words:
+        drawing.words(line)
+    drawing.notes(view.notes)
+    return drawing.text()
+
+
+_TESTS = {"permutation": "paired permutation test", "t": "paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
+
+
+def _difference(duel: Duel, places: int) -> Cell:
+    gap = duel.difference
+    assert gap.expected is not None and gap.minimum is not None and gap.maximum is not None
+    detail = interval(gap.minimum, gap.maximum, places) if visible(gap, places) else ""
+    return Cell(signed(gap.expected, places), detail)
+
+
+def _ahead(duel: Duel) -> str:
+    if duel.probability == 1:
+        return "always"
+    return "never" if duel.probability == 0 else share(duel.probability)
+
+
+def _p(duel: Duel) -> str:
+    value = duel.p_value if duel.p_holm is None else duel.p_holm
+    return decimal(value, 3) if value >= 0.001 else "<.001"
+
+
+def _ranks(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def _told_apart(board: Rows, level: str) -> str:
+    """Which neighbours ties or queries do not tell apart, in words."""
+
+    def groups(column: str) -> list[str]:
+        found: dict[int, list[str]] = {}
+        for row in board:
+            found.setdefault(row[column], []).append(row["system"])
+        return [", ".join(names) for names in found.values() if len(names) > 1]
+
+    ties, queries = groups("group_ties"), groups("group_queries")
+    told = [f"The order of ties alone can change the order of {'; of '.join(ties)}."] if ties else []
+    if queries:
+        told.append(f"These queries do not tell apart, with {level} confidence: {'; '.join(queries)}.")
+    return " ".join(told)
+
+
+def _flip(duel: Duel) -> str:
+    return f"{duel.a} or {duel.b}? {duel.of_tools}"

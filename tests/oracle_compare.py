@@ -1,0 +1,88 @@
+"""Comparisons again, naively: every order of the ties of both runs is tried, each run on its own or one order for both.
+
+Nothing is imported from `src`: measures are those of `oracle`, lists are sorted in plain Python, and the distribution
+of a mean difference is a dictionary from values to exact probabilities.
+
+>>> judged, left, right = {"q": {"a": 1, "b": 0}}, {"q": {"a": 1, "b": 1}}, {"q": {"a": 1, "b": 1}}
+>>> sorted(differences("RR", None, judged, left, right, shared=False).items())
+[(-0.5, Fraction(1, 4)), (0.0, Fraction(1, 2)), (0.5, Fraction(1, 4))]
+>>> differences("RR", None, judged, left, right, shared=True)
+{0.0: Fraction(1, 1)}
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+
+import oracle
+
+Judged = dict[str, dict[str, float]]
+Lists = dict[str, dict[str, float]]
+Distribution = dict[float, Fraction]
+
+
+def value(name: str, k: int | None, labels: dict[str, float], docs: list[str], **params) -> float:
+    """A measure of one list of documents."""
+    rest = [label for doc, label in labels.items() if doc not in docs]
+    return oracle.value(name, [labels.get(doc) for doc in docs], rest, k, **params)
+
+
+def by_priority(scores: dict[str, float], priority: tuple[str, ...]) -> list[str]:
+    """The documents by descending score, tied ones by their place in `priority`."""
+    return sorted(scores, key=lambda doc: (-scores[doc], priority.index(doc)))
+
+
+def orders(scores: dict[str, float]) -> Iterator[list[str]]:
+    """Every list that the ties of a run allow, each equally likely."""
+    levels = sorted(set(scores.values()), reverse=True)
+    groups = [[doc for doc in scores if scores[doc] == level] for level in levels]
+    for arranged in itertools.product(*(itertools.permutations(group) for group in groups)):
+        yield [doc for group in arranged for doc in group]
+
+
+def of_query(name, k, labels, left, right, shared, **params) -> Distribution:
+    """The distribution of the difference in one query."""
+    if shared:
+        docs = sorted({*left, *right})
+        pairs = [(by_priority(left, p), by_priority(right, p)) for p in itertools.permutations(docs)]
+    else:
+        pairs = list(itertools.product(orders(left), orders(right)))
+    found: Distribution = defaultdict(Fraction)
+    for a, b in pairs:
+        gap = value(name, k, labels, a, **params) - value(name, k, labels, b, **params)
+        found[round(gap, 10)] += Fraction(1, len(pairs))
+    return found
+
+
+def differences(
+    name: str, k: int | None, judged: Judged, left: Lists, right: Lists, *, shared: bool, **params
+) -> Distribution:
+    """The distribution of the mean difference over queries; a run that lacks a query scores 0 there."""
+    total: Distribution = {0.0: Fraction(1)}
+    for query, labels in judged.items():
+        one = of_query(name, k, labels, left.get(query, {}), right.get(query, {}), shared, **params)
+        summed: Distribution = defaultdict(Fraction)
+        for (x, p), (y, q) in itertools.product(total.items(), one.items()):
+            summed[round(x + y, 9)] += p * q
+        total = summed
+    return {gap / len(judged): chance for gap, chance in total.items()}
+
+
+def means(name: str, k: int | None, judged: Judged, run: Lists) -> list[float]:
+    """Every mean that the ties of one run allow."""
+    each = [
+        {round(value(name, k, labels, docs), 10) for docs in orders(run[query])} for query, labels in judged.items()
+    ]
+    return sorted({sum(some) / len(judged) for some in itertools.product(*each)})
+
+
+def rank_intervals(name: str, k: int | None, judged: Judged, runs: dict[str, Lists]) -> dict[str, tuple[int, int]]:
+    """The best and the worst rank of each system over all orders of all their ties."""
+    ranks: dict[str, list[int]] = {system: [] for system in runs}
+    for some in itertools.product(*(means(name, k, judged, run) for run in runs.values())):
+        for system, own in zip(runs, some, strict=True):
+            ranks[system].append(1 + sum(other > own + 1e-9 for other in some))
+    return {system: (min(found), max(found)) for system, found in ranks.items()}

@@ -1,0 +1,171 @@
+"""``tiewise compare``: the numbers of the library in every format, words for people, and gates."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+import tiewise as tw
+from tiewise.reporting.compared import COMPARE_COLUMNS
+
+QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\nq2 0 b 0\nq3 0 a 1\n"
+# One score for all: trec_eval puts the relevant document last, ascending ids put it first.
+TIED = "".join(f"q{q} Q0 {doc} 1 1 t\n" for q in (1, 2, 3) for doc in "abc")
+SECOND = "".join(f"q{q} Q0 {doc} {rank} {9 - rank} t\n" for q in (1, 2, 3) for rank, doc in enumerate("bac", 1))
+LAST = "".join(f"q{q} Q0 {doc} {rank} {9 - rank} t\n" for q in (1, 2, 3) for rank, doc in enumerate("bxyza", 1))
+RR = ("-m", "RR@10", "--complete", "--samples", "500")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    for name, text in (("qrels.txt", QRELS), ("tied.trec", TIED), ("second.trec", SECOND), ("last.trec", LAST)):
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def pair(folder) -> tw.comparison.Duel:
+    runs = {name: folder / f"{name}.trec" for name in ("tied", "second")}
+    return tw.compare(folder / "qrels.txt", runs, "RR@10", complete=True, samples=500).pair("tied", "second")
+
+
+def test_the_columns_are_written_down():
+    assert (
+        " ".join(COMPARE_COLUMNS)
+        == "measure a b queries a_expected b_expected difference minimum maximum std certain probability "
+        "probability_equal probability_less method p_value p_holm ci_low ci_high ci_order_low ci_order_high effect "
+        "wins losses ties flip verdict"
+    )
+
+
+def test_a_row_for_each_pair(tiewise, pair):
+    done = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR)
+    (row,) = done.rows
+    assert list(row) == list(COMPARE_COLUMNS)
+    assert (row["a"], row["b"], row["queries"], row["certain"], row["flip"]) == ("tied", "second", "3", "False", "True")
+    assert float(row["difference"]) == pair.difference.expected
+    assert float(row["probability"]) == pair.probability
+    assert (float(row["ci_low"]), float(row["ci_high"])) == pair.ci
+    assert row["verdict"] == pair.verdict
+
+
+def test_json_has_the_names_of_python(tiewise, pair):
+    found = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR, "--format", "json").json
+    (plain,) = found["pairs"]
+    assert plain == json.loads(json.dumps(pair.to_dict()))
+    assert plain["difference"]["expected"] == pair.difference.expected
+    for name in ("certain", "probability", "flip", "p_value", "verdict"):
+        assert plain[name] == getattr(pair, name)
+    assert [run["name"] for run in found["runs"]] == ["tied", "second"] and found["runs"][0]["path"] == "tied.trec"
+    assert (found["orders"], found["test"], found["samples"], found["seed"]) == ("independent", "permutation", 500, 0)
+    board = found["leaderboards"]["RR@10"]
+    assert [row["system"] for row in board["rows"]] == ["tied", "second"] and "tau" in board
+
+
+def test_machine_formats_hold_the_same_rows(tiewise, folder):
+    command = ("compare", "qrels.txt", "tied.trec", "second.trec", "last.trec", *RR, "-m", "AP")
+    tsv = tiewise(*command).rows
+    assert [(row["measure"], row["a"], row["b"]) for row in tsv] == [
+        (measure, *two)
+        for measure in ("RR@10", "AP")
+        for two in (("tied", "second"), ("tied", "last"), ("second", "last"))
+    ]
+    assert list(csv.DictReader(io.StringIO(tiewise(*command, "--format", "csv").out))) == tsv
+    tiewise(*command, "-o", "out.parquet")
+    lines = [json.loads(line) for line in tiewise(*command, "--format", "jsonl").out.splitlines()]
+    for rows in (lines, pyarrow.parquet.read_table(folder / "out.parquet").to_pylist()):
+        assert [{key: "" if value is None else str(value) for key, value in row.items()} for row in rows] == tsv
+    assert len(tiewise(*command, "--baseline", "last").rows) == 4
+
+
+def test_two_runs_for_people(tiewise, pair):
+    text = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR, "--format", "table").out
+    assert text.startswith("RR@10 · tied against second · 3 queries\n")
+    assert re.search(r"^measure +tied +second +difference +ahead +p +95% interval$", text, re.M)
+    assert re.search(
+        r"^RR@10 +\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[-\.\d{3}, \.500\] +\d\d\.\d% +", text, re.M
+    )
+    assert pair.verdict in " ".join(text.split())
+
+
+def test_more_runs_are_a_leaderboard(tiewise):
+    command = ("compare", "qrels.txt", "second.trec", "last.trec", "tied.trec", *RR)
+    text = tiewise(*command, "--format", "markdown").out
+    assert text.startswith("RR@10 · 3 runs · 3 queries:\n\n| rank | run | expected | by ties | by queries |")
+    assert re.search(r"^\| 1 \| tied \| \.\d+ \[\.333, 1\.000\] \| 1–2 \|", text, re.M)
+    assert re.search(r"^\| 3 \| last \| \.200 \| 3 \| 3 \| – \|", text, re.M)
+    assert "The order of ties alone can change the order of tied, second." in text
+    assert "tied or second? Tools disagree, for they break ties differently: trec\\_eval" in text
+    assert "In the order of trec\\_eval the runs stand differently (Kendall's τ .333 with this table)." in text
+    based = tiewise(*command, "--baseline", "second", "-m", "AP", "--format", "markdown").out
+    assert "| against second | ahead | p (Holm) |" in based and "| RR@10 | 2 | second | .500 | 1–2 |" in based
+    assert r"\begin{tabular}" in tiewise(*command, "--format", "latex").out
+
+
+def test_a_gate_closes_with_3(tiewise):
+    command = ("compare", "qrels.txt", "tied.trec", "second.trec", *RR)
+    open_ = tiewise(*command, "--fail-if", "certain(tied>second, RR@10)", "--fail-if", "p(tied>second, AP) > 2")
+    assert [row["measure"] for row in open_.rows] == ["RR@10", "AP"]  # what a gate asks for is compared too
+    closed = tiewise(*command, "--fail-if", "not certain(tied>second, RR@10)", "--format", "json", code=3)
+    assert closed.json["pairs"]
+    assert "closed: certain(tied>second, RR@10) = no." in closed.err
+    stopped = tiewise(*command, "--fail-if", "not certain(tied>first, RR@10)", code=2)
+    assert (
+        "Write (A>B, nDCG@10) with two of 'second', 'tied'" in stopped.err or "two of 'tied', 'second'" in stopped.err
+    )
+
+
+def test_one_order_other_tests_and_seeds(tiewise):
+    command = ("compare", "qrels.txt", "tied.trec", "second.trec", "-m", "RR@10", "--complete")
+    shared = tiewise(*command, "--orders", "shared", "--format", "json").json
+    assert shared["orders"] == "shared" and any("one order for both runs" in note for note in shared["notes"])
+    rows = [tiewise(*command, "--test", test).rows[0] for test in ("permutation", "t", "wilcoxon")]
+    assert rows[0]["p_value"] != rows[1]["p_value"] != rows[2]["p_value"]
+    assert len({row["difference"] for row in rows}) == 1
+    narrow = tiewise(*command, "--confidence", "0.5", "--seed", "1").rows[0]
+    assert float(narrow["ci_high"]) - float(narrow["ci_low"]) <= float(rows[0]["ci_high"]) - float(rows[0]["ci_low"])
+
+
+def test_unjudged_documents_are_shown_when_asked_for(tiewise):
+    command = ("compare", "qrels.txt", "second.trec", "last.trec", "-m", "P@2,AP", "--complete", "--unjudged")
+    found = tiewise(*command, "--format", "json").json
+    assert found["unjudged"]["second"]["P@2"]["upper"]["expected"] == pytest.approx(4 / 6)
+    text = tiewise(*command, "--format", "table").out
+    assert "last: P@2 lies in [.000, .667] whatever unjudged documents are worth" in " ".join(text.split())
+    assert "Unjudged documents put no bounds on AP: it divides" in " ".join(text.split())
+    assert "unjudged" not in tiewise(*command[:-1], "--format", "json").json
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("tied.trec", "between two systems or more; 1 was given"),
+        ("tied.trec nowhere.trec", "nowhere.trec: there is no such file"),
+        ("tied.trec second.trec --baseline third", "The baseline 'third' is none of the systems: 'tied', 'second'"),
+        ("tied.trec second.trec -m RBO", "compares two rankings"),
+        ("tied.trec second.trec --orders both", "'both' is not one of independent, shared"),
+        ("tied.trec second.trec --test u", "'u' is not one of permutation, t, wilcoxon"),
+        ("tied.trec second.trec --confidence 95", "confidence lies between 0 and 1"),
+        ("tied.trec second.trec --samples 10", "samples is a whole number from 100"),
+        ("tied.trec second.trec --fail-if p>1", "is no condition. Compare what is known of one system"),
+        ("- -", "can be read once"),
+    ],
+)
+def test_an_error_is_one_paragraph(tiewise, options, message):
+    done = tiewise("compare", "qrels.txt", *options.split(), code=2)
+    assert message in done.err, done.err
+    assert not done.out
+    assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
+
+
+def test_standard_input_and_the_terminal(tiewise, terminal):
+    assert tiewise("compare", "qrels.txt", "-", "second.trec", *RR, stdin=TIED).rows[0]["a"] == "stdin"
+    text = terminal("compare", "qrels.txt", "tied.trec", "second.trec", "last.trec", *RR, columns=80)
+    assert max(map(len, text.splitlines())) <= 80 and "…" not in text

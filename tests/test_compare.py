@@ -1,0 +1,456 @@
+"""Comparisons: what ties decide, against enumeration and drawing; leaderboards; tools that disagree; limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle_compare as oracle
+import tiewise as tw
+from tiewise.comparison import comparing, lots, shared
+
+DOCS = "abcde"
+MEASURES = [
+    ("nDCG@2", "nDCG", 2, {}),
+    ("nDCG", "nDCG", None, {}),
+    ("AP", "AP", None, {}),
+    ("RR", "RR", None, {}),
+    ("P@2", "P", 2, {}),
+    ("Success@1", "Success", 1, {}),
+    ("ERR(max=2)", "ERR", None, {"max": 2}),
+    ("Bpref", "Bpref", None, {}),
+    ("AUC", "AUC", None, {}),
+    ("RBP(p=0.5)", "RBP", None, {"p": 0.5}),
+    ("Judged@2", "Judged", 2, {}),
+    ("Rprec", "Rprec", None, {}),
+]
+
+
+def lists(queries: int, most: int) -> st.SearchStrategy:
+    """Lists with ties; the last document of each is judged, so that run and judgments have one in common."""
+    one = st.dictionaries(st.sampled_from(DOCS[:most]), st.sampled_from([1.0, 2.0]), min_size=1)
+    return st.fixed_dictionaries({f"q{i}": one.map(lambda docs: docs | {"z": 0.0}) for i in range(queries)})
+
+
+def judgments(queries: int) -> st.SearchStrategy:
+    one = st.dictionaries(st.sampled_from(DOCS), st.sampled_from([0, 1, 2]), min_size=1)
+    return st.fixed_dictionaries({f"q{i}": one.map(lambda docs: docs | {"z": 0}) for i in range(queries)})
+
+
+def compared(judged, left, right, measure, **options) -> tw.Compared:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tw.CutWarning)
+        runs = {"A": left, "B": right} if right is not None else left
+        return tw.compare(judged, runs, measure, samples=200, **options)
+
+
+def facts(found: dict[float, Fraction]) -> dict[str, float]:
+    mean = float(sum(gap * chance for gap, chance in found.items()))
+    spread = math.sqrt(float(sum((gap - mean) ** 2 * float(chance) for gap, chance in found.items())))
+    return {
+        "expected": mean,
+        "minimum": min(found),
+        "maximum": max(found),
+        "std": spread,
+        "probability": float(sum(chance for gap, chance in found.items() if gap > 1e-7)),
+        "probability_less": float(sum(chance for gap, chance in found.items() if gap < -1e-7)),
+        "certain": min(found) > 1e-7 or max(found) < -1e-7,
+    }
+
+
+def check(pair, wanted: dict[str, float]) -> None:
+    for name in ("expected", "minimum", "maximum", "std"):
+        assert getattr(pair.difference, name) == pytest.approx(wanted[name], abs=1e-7), name
+    for name in ("probability", "probability_less"):
+        assert getattr(pair, name) == pytest.approx(wanted[name], abs=1e-9), name
+    assert pair.probability + pair.probability_equal + pair.probability_less == pytest.approx(1)
+    assert pair.certain is wanted["certain"]
+    assert pair.method == "exact"
+
+
+@pytest.mark.parametrize("orders", ["independent", "shared"])
+@pytest.mark.parametrize(("measure", "name", "k", "params"), MEASURES, ids=[one[0] for one in MEASURES])
+@settings(max_examples=15, deadline=None)
+@given(judged=judgments(2), left=lists(2, 4), right=lists(2, 4))
+def test_ties_decide_as_enumeration_says(orders, measure, name, k, params, judged, left, right):
+    wanted = oracle.differences(name, k, judged, left, right, shared=orders == "shared", **params)
+    pair = compared(judged, left, right, measure, orders=orders).pair("A", "B")
+    check(pair, facts(wanted))
+    assert pair.exact_range
+    back = compared(judged, left, right, measure, orders=orders).pair("B", "A")
+    assert back.probability == pytest.approx(pair.probability_less)
+    assert back.difference.minimum == pytest.approx(-pair.difference.maximum)
+
+
+def test_equal_runs_in_one_order_are_level_and_in_two_they_are_not():
+    judged, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0, "b": 1.0}}
+    together = compared(judged, run, dict(run), "RR", orders="shared").pair("A", "B")
+    assert (together.difference.minimum, together.difference.maximum, together.probability_equal) == (0, 0, 1)
+    assert not together.certain  # level is not ahead
+    apart = compared(judged, run, dict(run), "RR").pair("A", "B")
+    assert (apart.difference.minimum, apart.difference.maximum) == (-0.5, 0.5)
+    assert (apart.probability, apart.probability_equal, apart.probability_less) == (0.25, 0.5, 0.25)
+
+
+def large(queries: int, depth: int, seed: int, levels: int) -> tuple[dict, dict, dict]:
+    """Judgments and two runs with large tie groups."""
+    rng = random.Random(seed)
+    judged = {f"q{i}": {f"d{j}": rng.choice([0, 0, 1, 2]) for j in range(depth // 2)} for i in range(queries)}
+    runs = [
+        {query: {f"d{j}": float(rng.randrange(levels)) for j in range(depth)} for query in judged} for _ in range(2)
+    ]
+    return judged, *runs
+
+
+def by_chance(judged, left, right, k, shared, draws=4000) -> np.ndarray:
+    """Mean differences of nDCG@k in random orders, drawn without anything of the library."""
+    rng = random.Random(5)
+    drawn = []
+    for _ in range(draws):
+        total = 0.0
+        for query, labels in judged.items():
+            docs = sorted({*left[query], *right[query]})
+            one = tuple(rng.sample(docs, len(docs)))
+            two = one if shared else tuple(rng.sample(docs, len(docs)))
+            total += oracle.value("nDCG", k, labels, oracle.by_priority(left[query], one))
+            total -= oracle.value("nDCG", k, labels, oracle.by_priority(right[query], two))
+        drawn.append(total / len(judged))
+    return np.array(drawn)
+
+
+@pytest.mark.parametrize(
+    ("queries", "depth", "k", "orders", "levels", "seed", "method"),
+    [
+        (4, 12, 5, "independent", 3, 6, "exact"),
+        (25, 12, 5, "independent", 3, 2, "sampled (n=20,000)"),
+        (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are drawn
+        (40, 30, None, "independent", 2, 0, "normal"),
+        (6, 16, 5, "shared", 3, 2, "sampled (n=1,000)"),
+    ],
+)
+def test_larger_cases_agree_with_drawing(queries, depth, k, orders, levels, seed, method):
+    judged, left, right = large(queries, depth, seed, levels)
+    measure = "nDCG" if k is None else f"nDCG@{k}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tw.CutWarning)
+        pair = tw.compare(judged, {"A": left, "B": right}, measure, orders=orders, samples=20_000).pair("A", "B")
+    assert pair.method == method
+    drawn = by_chance(judged, left, right, k, orders == "shared", draws=1500 if queries < 30 else 400)
+    error = 0.5 / math.sqrt(len(drawn))
+    assert 0.2 < pair.probability < 0.8  # or the case would show nothing
+    assert pair.probability == pytest.approx(np.mean(drawn > 1e-9), abs=4 * error)
+    assert pair.difference.expected == pytest.approx(drawn.mean(), abs=4 * drawn.std() / math.sqrt(len(drawn)))
+    assert pair.difference.std == pytest.approx(drawn.std(), rel=6 * error)
+    assert pair.difference.minimum <= drawn.min() and drawn.max() <= pair.difference.maximum
+
+
+def test_one_order_for_both_says_where_its_range_is_only_a_bound():
+    judged, left, right = large(6, 16, seed=1, levels=2)
+    pair = compared(judged, left, right, "nDCG@5", orders="shared").pair("A", "B")
+    wide = compared(judged, left, right, "nDCG@5").pair("A", "B")
+    assert not pair.exact_range and wide.exact_range
+    assert pair.difference.minimum >= wide.difference.minimum - 1e-12
+    assert pair.difference.maximum <= wide.difference.maximum + 1e-12
+
+
+def test_draws_do_not_depend_on_the_other_systems():
+    judged, left, right = large(6, 16, seed=2, levels=2)
+    alone = compared(judged, left, right, "nDCG@5", orders="shared").pair("A", "B")
+    third = {"A": left, "C": {query: {"d1": 1.0, "d0": 1.0} for query in judged}, "B": right}
+    among = compared(judged, third, None, "nDCG@5", orders="shared").pair("A", "B")
+    assert (alone.probability, alone.difference.std) == (among.probability, among.difference.std)
+
+
+# -- lots -------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=4), min_size=1, max_size=5),
+    st.integers(-3, 3),
+)
+def test_sums_of_lots(values, constant):
+    parts = [lots.Lot(np.array(some, float) / 7, np.full(len(some), 1 / len(some))).merged() for some in values]
+    found = lots.chances(parts, constant / 7, samples=100, seed=0)
+    sums = [constant]
+    for some in values:
+        sums = [total + one for total in sums for one in some]
+    assert found.greater == pytest.approx(np.mean([total > 0 for total in sums]))
+    assert found.equal == pytest.approx(np.mean([total == 0 for total in sums]), abs=1e-12)
+    assert found.method == "exact"
+
+
+def test_words_are_all_orders_with_their_chances():
+    found = lots.words((2, 1, 2), 3)
+    assert found.chance.sum() == pytest.approx(1)
+    assert len({tuple(word) for word in found.kind.tolist()}) == len(found.chance)
+    chance = {tuple(word): one for word, one in zip(found.kind.tolist(), found.chance.tolist(), strict=True)}
+    assert chance[0, 1, 0] == pytest.approx(2 / 5 * 1 / 4 * 1 / 3)
+    assert lots.words((20, 20), 40) is None
+
+
+# -- queries ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def three() -> tw.Compared:
+    judged, left, right = large(30, 10, seed=3, levels=8)
+    last = {query: {**{f"x{j}": 9.0 - j for j in range(6)}, "d0": 1.0} for query in judged}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tw.CutWarning)
+        return tw.compare(judged, {"A": left, "B": right, "none": last}, ["nDCG@5", "AP"], samples=2000)
+
+
+def test_a_pair_has_the_numbers_of_its_queries(three):
+    pair, rows = three.pair("A", "B", "AP"), three.per_query("A", "B", "AP")
+    each = np.array(rows["difference"])
+    assert pair.difference.expected == pytest.approx(each.mean())
+    assert (pair.wins, pair.losses) == ((each > 1e-12).sum(), (each < -1e-12).sum())
+    assert pair.wins + pair.losses + pair.ties == pair.queries == len(rows) == 30
+    assert pair.effect == pytest.approx(each.mean() / each.std(ddof=1))
+    assert pair.ci[0] < pair.difference.expected < pair.ci[1]
+    spread = math.sqrt(each.var(ddof=1) / 30 + pair.difference.std**2)
+    assert pair.ci_order == pytest.approx([each.mean() - 1.959964 * spread, each.mean() + 1.959964 * spread], rel=1e-5)
+    report = three.estimate("A", "AP")
+    assert report.expected - three.estimate("B", "AP").expected == pytest.approx(pair.difference.expected)
+
+
+def test_both_directions_agree(three):
+    ahead, behind = three.pair("A", "none", "AP"), three.pair("none", "A", "AP")
+    assert ahead.p_value == behind.p_value and ahead.p_holm == behind.p_holm
+    assert behind.ci == (-ahead.ci[1], -ahead.ci[0])
+    assert (ahead.wins, ahead.losses) == (behind.losses, behind.wins)
+    assert ahead.certain and behind.certain and ahead.probability == behind.probability_less == 1
+
+
+def test_p_values_are_corrected_for_all_that_is_compared(three):
+    pairs = list(three.pairs())
+    assert len(pairs) == 6
+    p = sorted(pair.p_value for pair in pairs)
+    assert min(pair.p_holm for pair in pairs) == pytest.approx(6 * p[0])
+    assert all(pair.p_value <= pair.p_holm <= 1 for pair in pairs)
+
+
+def test_with_a_baseline_the_others_are_compared_with_it():
+    judged, left, right = large(5, 6, seed=4, levels=8)
+    found = compared(judged, {"A": left, "B": right, "C": left}, None, "RR", baseline="B", complete=True)
+    assert [(pair.a, pair.b) for pair in found.pairs()] == [("A", "B"), ("C", "B")]
+    assert found.pair("B", "A").p_holm is not None
+    assert found.pair("A", "C").p_holm is None  # it is none of those
+    assert found.pair("A", "C").p_value == 1
+
+
+# -- leaderboards -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(judged=judgments(2), runs=st.fixed_dictionaries({name: lists(2, 3) for name in "ABC"}))
+def test_rank_intervals_are_those_of_all_orders(judged, runs):
+    board = compared(judged, runs, None, "nDCG@2").leaderboard()
+    wanted = oracle.rank_intervals("nDCG", 2, judged, runs)
+    assert {row["system"]: (row["rank_best"], row["rank_worst"]) for row in board} == wanted
+    assert board["expected"] == sorted(board["expected"], reverse=True)
+    for above, below in itertools.pairwise(board):
+        apart = max(row["rank_worst"] for row in board if row["group_ties"] <= above["group_ties"])
+        if above["group_ties"] < below["group_ties"]:
+            assert apart <= list(board["system"]).index(below["system"])
+        assert below["group_ties"] - above["group_ties"] in (0, 1)
+
+
+def test_a_leaderboard_over_resamples(three):
+    board = three.leaderboard("AP")
+    assert board[2]["system"] == "none" and board[2]["rank_low"] == board[2]["rank_high"] == 3
+    assert board["group_queries"] == [1, 1, 2]
+    assert (board[0]["rank_low"], board[0]["rank_high"]) == (1, 2)
+    assert board[0]["oblivious"] < board[1]["oblivious"]  # the order of trec_eval turns the first two round
+    assert three.tau("AP") == pytest.approx(1 / 3)
+
+
+def test_tau_falls_when_one_order_turns_the_board_round():
+    judged = {"q": {"a": 1, "z": 1}}
+    runs = {"A": {"q": {"a": 1.0, "b": 1.0, "z": 0.0}}, "B": {"q": {"x": 2.0, "a": 1.0}}, "C": {"q": {"y": 1.0}}}
+    found = compared(judged, runs, None, "RR", complete=True)  # trec_eval puts b before a, so A is level with B
+    assert found.leaderboard()["system"] == ["A", "B", "C"]
+    assert found.tau() == pytest.approx(2 / 3)
+    assert compared(judged, runs, None, "RR", complete=True, oblivious=None).tau() is None
+
+
+# -- tools ------------------------------------------------------------------------------------------------------------
+
+FLIP = {"q1": {"a": 1, "b": 0, "c": 0}, "q2": {"a": 1, "b": 0, "c": 0}}
+#: A ties everything; B ranks the relevant document second.
+TIED = {query: {"a": 1.0, "b": 1.0, "c": 1.0} for query in FLIP}
+SECOND = {query: {"b": 3.0, "a": 2.0, "c": 1.0} for query in FLIP}
+
+
+@pytest.mark.parametrize("measure", ["RR@10", "nDCG@10"])
+def test_two_tools_name_different_winners(measure):
+    """A run of one score is first or last, as its ids fall: by descending id the relevant document is last."""
+    pair = compared(FLIP, TIED, SECOND, measure, complete=True).pair("A", "B")
+    assert pair.flip and not pair.certain
+    winners = dict(zip(pair.tools["tool"], pair.tools["winner"], strict=True))
+    assert (winners["trec_eval"], winners["sentence-transformers"]) == ("B", "A")
+    assert "Tools disagree, for they break ties differently: trec_eval, " in pair.verdict
+    assert pair.verdict.endswith(" more name A.")
+    printed = {row.tool: row.value for row in tw.evaluate(FLIP, TIED, measure, complete=True).oblivious_by_tool()}
+    for row in pair.tools:
+        if row["tool"] in printed:
+            assert row["a"] == pytest.approx(printed[row["tool"]])
+    assert not compared(FLIP, SECOND, TIED | {"q1": {"c": 2.0}}, "RR@10", complete=True).pair("A", "B").certain
+
+
+def test_a_definition_of_its_own_is_no_flip():
+    """Labels of 2 weigh more for most tools, and not for sentence-transformers: that is no matter of ties."""
+    judged = {"q": {"a": 2, "b": 1, "c": 1, "d": 0, "e": 0}}
+    graded = {"q": {"a": 9.0, "d": 8.0, "e": 7.0}}
+    broad = {"q": {"b": 9.0, "c": 8.0, "d": 7.0}}
+    pair = compared(judged, graded, broad, "nDCG@3").pair("A", "B")
+    winners = dict(zip(pair.tools["tool"], pair.tools["winner"], strict=True))
+    assert winners["trec_eval"] == "A" and winners["sentence-transformers"] == "B"
+    assert not pair.flip and pair.certain
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def test_verdicts():
+    level = compared(FLIP, SECOND, SECOND, "RR").pair("A", "B")
+    assert level.verdict == "A and B are level in RR."
+    open_ = compared(FLIP, TIED, SECOND, "RR", complete=True).pair("A", "B").verdict
+    assert (
+        "A is ahead of B by 0.1111 in RR on average, but the order of ties decides: in 56% of random orders A" in open_
+    )
+    judged, left, _ = large(30, 10, seed=3, levels=1000)
+    last = {query: {"x": 2.0, "d0": 1.0} for query in judged}
+    firm = compared(judged, left, last, "nDCG@10", complete=True).pair("B", "A").verdict
+    assert firm.startswith(
+        "A is ahead of B by 0."
+    ) and "would hold for other queries like these 30 (p < 0.01)" in firm.replace("p = 0.005", "p < 0.01")
+
+
+def test_everything_as_plain_values(three):
+    plain = three.pair("A", "B", "nDCG@5").to_dict()
+    for name in ("difference", "certain", "probability", "flip", "p_value", "ci", "verdict", "tools", "method"):
+        assert name in plain
+    assert set(plain["difference"]) == {"expected", "minimum", "maximum", "std"}
+
+
+# -- queries that are missing, counts, many systems -------------------------------------------------------------------
+
+
+def test_queries_that_one_system_lacks():
+    judged = {"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 1}}
+    left = {"q1": {"a": 1.0}, "q2": {"a": 1.0}}
+    right = {"q2": {"b": 2.0, "a": 1.0}, "q3": {"a": 1.0}}
+    zero = compared(judged, left, right, "RR").pair("A", "B")
+    assert zero.queries == 3 and zero.difference.expected == pytest.approx((1 + 0.5 - 1) / 3)
+    skip = compared(judged, left, right, "RR", missing="skip")
+    assert skip.queries == 1 and skip.pair("A", "B").difference.expected == pytest.approx(0.5)
+    with pytest.raises(tw.InputError, match="no query in common for RR"):
+        compared(judged, {"q1": {"a": 1.0}}, {"q3": {"a": 1.0}}, "RR", missing="skip").pair("A", "B")
+
+
+def test_the_tied_queries_may_be_some_of_those_compared():
+    judged = {"q0": {"a": 1}, "q1": {"a": 1}, "q2": {"a": 1}}
+    left = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 1.0}}
+    right = {"q0": {"a": 1.0}, "q1": {"b": 1.0, "a": 1.0}, "q2": {"b": 1.0, "a": 1.0}}
+    for orders in ("independent", "shared"):
+        pair = compared(judged, left, right, "RR", missing="skip", orders=orders, complete=True).pair("A", "B")
+        some = {query: judged[query] for query in ("q1", "q2")}
+        check(pair, facts(oracle.differences("RR", None, some, left, right, shared=orders == "shared")))
+
+
+def test_counts_are_added_up():
+    judged = {"q1": {"a": 1, "b": 1}, "q2": {"a": 1}}
+    left, right = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 1.0}}, {"q1": {"a": 1.0}, "q2": {"a": 1.0}}
+    found = compared(judged, left, right, "NumRelRet", complete=True)
+    assert found.pair("A", "B").difference.expected == 1
+    assert found.leaderboard()["expected"] == [3, 2]
+
+
+def test_many_systems_have_a_leaderboard_and_ask_for_a_baseline(monkeypatch):
+    monkeypatch.setattr(comparing, "MOST_SYSTEMS", 3)
+    monkeypatch.setattr(comparing, "KEPT", 2)
+    judged, left, right = large(3, 5, seed=6, levels=3)
+    runs = {"A": left, "B": right, "C": left, "D": right}
+    found = compared(judged, runs, None, "nDCG@3", complete=True)
+    assert len(found.leaderboard()) == 4
+    with pytest.raises(tw.InputError, match=r"4 systems make 6 pairs. Name a baseline"):
+        list(found.pairs())
+    pair = found.pair("A", "B")  # one pair is always to be had, from the runs read again
+    assert pair.p_holm is None
+    few = compared(judged, {"A": left, "B": right}, None, "nDCG@3", complete=True).pair("A", "B")
+    assert (pair.probability, pair.p_value, pair.ci) == (few.probability, few.p_value, few.ci)
+    assert len(list(compared(judged, runs, None, "nDCG@3", baseline="A", complete=True).pairs())) == 3
+
+
+def test_tie_groups_are_compared_but_have_no_documents():
+    judged = tw.Qrels.from_dict(FLIP)
+    groups = tw.tie_groups(judged, tw.Run.from_dict(TIED))
+    found = compared(judged, {"A": groups, "B": SECOND}, None, "RR", complete=True)
+    assert found.pair("A", "B").probability == pytest.approx(5 / 9)
+    assert not found.pair("A", "B").flip and not len(found.pair("A", "B").tools)
+    with pytest.raises(tw.InputError, match="'A' is given as tie groups, which hold no documents"):
+        compared(judged, {"A": groups, "B": SECOND}, None, "RR", complete=True, orders="shared").pair("A", "B")
+
+
+def test_lists_that_may_be_cut_are_named_once():
+    with pytest.warns(tw.CutWarning, match="Lists of 'A' end with tied documents") as caught:
+        found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "AP", samples=100)
+    assert len(caught) == 1
+    assert sum("may have been cut" in note for note in found.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"runs": {"A": TIED}}, "between two systems or more; 1 was given"),
+        ({"runs": [TIED, SECOND]}, "Give the runs as {name: run}, not as a list"),
+        ({"baseline": "C"}, "The baseline 'C' is none of the systems"),
+        ({"orders": "same"}, "Unknown orders 'same'. Use 'independent' or 'shared'"),
+        ({"test": "z"}, "Unknown test 'z'"),
+        ({"confidence": 95}, "confidence lies between 0 and 1"),
+        ({"samples": 3}, "samples is a whole number from 100"),
+        ({"seed": -1}, "seed is a whole number from 0 on"),
+        ({"measures": "RBO"}, "compares two rankings"),
+    ],
+)
+def test_what_cannot_be_compared_says_so(change, message):
+    with pytest.raises(tw.TiewiseError, match=message):
+        tw.compare(FLIP, **({"runs": {"A": TIED, "B": SECOND}, "measures": "RR"} | change))
+
+
+def test_what_was_not_compared_says_so():
+    found = compared(FLIP, TIED, SECOND, ["RR", "AP"], complete=True)
+    for ask, message in (
+        (lambda: found.pair("A", "C", "RR"), "no system 'C'"),
+        (lambda: found.pair("A", "A", "RR"), "compared with itself"),
+        (lambda: found.pair("A", "B"), "Name a measure: RR, AP"),
+        (lambda: found.pair("A", "B", "P@5"), "P@5 was not compared"),
+    ):
+        with pytest.raises(tw.TiewiseError, match=message):
+            ask()
+
+
+def test_one_order_for_too_many_documents_is_refused(monkeypatch):
+    monkeypatch.setattr(shared, "MOST_TIED", 5)
+    with pytest.raises(tw.InputError, match="6 tied documents matter to RR; one order for all runs takes at most 5"):
+        compared(FLIP, TIED, SECOND, "RR", orders="shared", complete=True).pair("A", "B")
+
+
+def test_components_that_hold_too_many_documents_are_drawn(monkeypatch):
+    judged, left, right = large(3, 6, seed=1, levels=2)
+    exact = compared(judged, left, right, "nDCG@3", orders="shared").pair("A", "B")
+    monkeypatch.setattr(shared, "MOST_DOCS", 1)
+    drawn = compared(judged, left, right, "nDCG@3", orders="shared").pair("A", "B")
+    assert (exact.method, drawn.method) == ("exact", "sampled (n=1,000)")
+    assert drawn.probability == pytest.approx(exact.probability, abs=0.07)
+    assert drawn.difference.std == pytest.approx(exact.difference.std, rel=0.1)

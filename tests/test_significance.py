@@ -1,0 +1,112 @@
+"""Tests, intervals and corrections on differences of queries, against scipy and against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tiewise as tw
+from tiewise import significance
+from tiewise.significance import blocks, bootstrap, effect_size, holm, intervals, p_values, permutation
+
+
+@pytest.fixture
+def differences() -> np.ndarray:
+    return np.random.default_rng(7).normal(0.03, 0.1, (40, 3))
+
+
+def test_paired_t_and_wilcoxon_are_those_of_scipy(differences):
+    a = np.random.default_rng(8).random((40, 3))
+    for column in range(3):
+        pair = a[:, column] + differences[:, column], a[:, column]
+        each = (pair[0] - pair[1])[:, None]
+        assert p_values(each, "t") == pytest.approx([stats.ttest_rel(*pair).pvalue])
+        assert p_values(each, "wilcoxon") == pytest.approx([stats.wilcoxon(each[:, 0]).pvalue])
+
+
+def test_permutation_agrees_with_scipy(differences):
+    ours = p_values(differences, samples=20_000)
+    theirs = stats.permutation_test(
+        (differences,),
+        lambda d, axis: np.mean(d, axis=axis),
+        permutation_type="samples",
+        n_resamples=20_000,
+        axis=0,
+        rng=1,
+    ).pvalue
+    assert ours == pytest.approx(theirs, abs=0.02)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_few_differences_are_enumerated(n):
+    each = np.round(np.random.default_rng(n).normal(0.1, 0.2, n), 2)
+    sums = [sum(s * d for s, d in zip(signs, each, strict=True)) for signs in itertools.product((1, -1), repeat=n)]
+    wanted = np.mean([abs(total) >= abs(each.sum()) - 1e-9 for total in sums])
+    assert permutation(each[:, None], 100, 0) == pytest.approx([wanted])
+    padded = np.append(each, np.zeros(50))  # queries that do not differ change nothing
+    assert permutation(padded[:, None], 100, 0) == pytest.approx([wanted])
+
+
+def test_drawn_flips_come_near_to_all_flips(monkeypatch):
+    each = np.random.default_rng(3).normal(0.05, 0.1, (14, 2))
+    exact = p_values(each)
+    monkeypatch.setattr(significance, "ENUMERATED", 0)
+    assert p_values(each, samples=50_000) == pytest.approx(exact, abs=0.01)
+    assert (p_values(each, samples=100) >= 1 / 101).all()  # the order that was seen counts as one
+
+
+def test_nothing_to_test():
+    assert p_values(np.zeros((5, 2))).tolist() == [1, 1]
+    assert p_values(np.zeros((5, 1)), "wilcoxon").tolist() == [1]
+    assert p_values(np.array([[0.1]]), "t").tolist() == [1]
+    with pytest.raises(tw.InputError, match="Unknown test 'sign'"):
+        p_values(np.ones((3, 1)), "sign")
+
+
+def test_a_pair_has_one_answer_alone_or_among_others(differences):
+    many = np.hstack([differences] * 5)
+    assert p_values(many)[:3] == pytest.approx(p_values(differences))
+    alone, among = intervals(differences[:, :1]), intervals(many)
+    assert (among[0][0], among[1][0]) == pytest.approx((alone[0][0], alone[1][0]))
+    assert p_values(differences, seed=1) != pytest.approx(p_values(differences, seed=2), abs=1e-6)
+
+
+def test_bootstrap_intervals_agree_with_scipy(differences):
+    low, high = intervals(differences, 0.9, samples=20_000)
+    for column in range(3):
+        theirs = stats.bootstrap(
+            (differences[:, column],), np.mean, confidence_level=0.9, n_resamples=20_000, method="percentile", rng=2
+        ).confidence_interval
+        assert (low[column], high[column]) == pytest.approx((theirs.low, theirs.high), abs=0.002)
+
+
+def test_resamples_are_bounded_and_as_many_as_asked_for(differences):
+    parts = list(bootstrap(differences, 1000, 0))
+    assert sum(len(part) for part in parts) == 1000
+    assert max(part.shape[0] for part in parts) <= 256
+    assert np.concatenate(parts).mean(axis=0) == pytest.approx(differences.mean(axis=0), abs=0.01)
+
+
+def test_very_many_queries_are_added_up_in_blocks(monkeypatch):
+    each = np.random.default_rng(4).normal(0.001, 0.1, (5000, 1))
+    whole = p_values(each), intervals(each)
+    monkeypatch.setattr(significance, "BLOCKS", 500)
+    assert blocks(each, 0).shape == (500, 1)
+    assert blocks(each, 0).mean() == pytest.approx(each.mean())
+    assert p_values(each) == pytest.approx(whole[0], abs=0.03)
+    assert np.array(intervals(each)) == pytest.approx(np.array(whole[1]), abs=3e-4)
+
+
+def test_holm():
+    p = np.array([0.01, 0.04, 0.03, 0.005, 0.9])
+    assert holm(p) == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.9])
+    assert holm(np.array([0.6, 0.7])) == pytest.approx([1, 1])
+
+
+def test_effect_size():
+    assert effect_size(np.array([1.0, 2.0, 3.0])) == pytest.approx(2)
+    assert effect_size(np.array([0.5, 0.5])) is None
+    assert effect_size(np.array([0.5])) is None
