@@ -55,7 +55,7 @@ def fidelity(run: Run | MappedRun, reference: Run | MappedRun, judged: tuple[Rep
     several = pairs > 0
     taus = (ordered - inverted - tied - inverted)[several] / pairs[several]
     total = int(ordered.sum())
-    alike = similarity({"run": ours, "reference": theirs}, RBO).pair("run", "reference").extrapolated
+    alike = similarity({"run": ours, "reference": theirs}, RBO, edge="extend").pair("run", "reference").extrapolated
     return Fidelity(
         queries=len(shared),
         pairs=total,
