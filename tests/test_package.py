@@ -38,6 +38,7 @@ LAYERS = [
     {"tieaudit"},
     {"figures"},
     {"reporting", "gate", "adapters"},
+    {"page"},
     {"cli"},
     {"__main__"},
 ]

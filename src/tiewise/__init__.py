@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.incomplete import unjudged
     from tiewise.io import read_qrels, read_run, write_qrels, write_run
     from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
+    from tiewise.page import write_report
     from tiewise.rankbiased import (
         phi_for_discount,
         phi_for_reverse_rba,
@@ -75,6 +76,7 @@ _HOMES = {
     "tiewise.incomplete": "unjudged",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.likeness": "RBA RBO RBR Similarity similarity",
+    "tiewise.page": "write_report",
     "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
     "tiewise.ranking": "Ranking",
     "tiewise.registry": "Measure measure measures param parse parse_all",
@@ -163,6 +165,7 @@ __all__ = [
     "top_weight",
     "unjudged",
     "write_qrels",
+    "write_report",
     "write_run",
 ]
 

@@ -54,6 +54,7 @@ __all__ = [
     "Orders",
     "Output",
     "OutputFormat",
+    "PageFile",
     "PairsOutputFormat",
     "PerQuery",
     "Phi",
@@ -63,6 +64,7 @@ __all__ = [
     "QrelsFormat",
     "Quiet",
     "ReferenceFile",
+    "ReferenceName",
     "RunFile",
     "RunFiles",
     "Samples",
@@ -70,6 +72,7 @@ __all__ = [
     "Seed",
     "ShownValue",
     "SignificanceTest",
+    "Title",
     "Tools",
     "Unjudged",
     "Wide",
@@ -331,6 +334,22 @@ Output = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+PageFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE.html",
+        help="Write the page to a file, whole or not at all; - is standard output; .html.gz compresses.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Title = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT", help="What the page is called.", show_default="measure and runs", rich_help_panel=OUTPUT
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No notes on standard error.", rich_help_panel=OUTPUT)]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Equal seeds break ties equally.")]
 JudgedBy = Annotated[
@@ -345,6 +364,16 @@ ReferenceFile = Annotated[
         "--reference",
         metavar="RUN",
         help="The run that this one should rank like, such as its float32 scores.",
+        rich_help_panel=MEASURES,
+    ),
+]
+ReferenceName = Annotated[
+    str | None,
+    typer.Option(
+        "--reference",
+        metavar="NAME",
+        help="The run, by its name, that the others should rank like, such as that in float32.",
+        show_default="the finest of runs whose names differ in a precision: minilm-fp32, minilm-bf16",
         rich_help_panel=MEASURES,
     ),
 ]

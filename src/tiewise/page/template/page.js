@@ -1,0 +1,298 @@
+// What moves on the page. It does no arithmetic on measures: every value shown was computed before, by tiewise.
+// Texts from files become text nodes and nothing else.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const number = (x) => x?.toFixed(4) ?? "–";
+
+function make(tag, text = "", classes = "") {
+  const element = document.createElement(tag);
+  if (text !== "") element.textContent = text;
+  if (classes) element.className = classes;
+  return element;
+}
+
+/** A row of a table: what it is about, then cells; numbers stand to the right. */
+function row(head, ...cells) {
+  const made = make("tr");
+  const first = make("th", head);
+  first.scope = "row";
+  made.append(first, ...cells.map((one) => (typeof one === "string" ? make("td", one) : make("td", number(one), "number"))));
+  return made;
+}
+
+function choices(select, names) {
+  select.replaceChildren(...names.map((name, place) => new Option(name, String(place))));
+}
+
+// -- light and dark ---------------------------------------------------------------------------------------------
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+let theme = new URLSearchParams(location.search).get("theme");
+
+function paint() {
+  const dark = theme === "dark" || (theme !== "light" && prefersDark.matches);
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  $("theme").textContent = dark ? "Light" : "Dark";
+  $("theme").setAttribute("aria-label", `Switch to ${dark ? "light" : "dark"} colours`);
+}
+
+$("theme").hidden = false;
+$("theme").addEventListener("click", () => {
+  theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  paint();
+});
+prefersDark.addEventListener("change", paint);
+paint();
+
+// -- charts -----------------------------------------------------------------------------------------------------
+const NARROW = 600;
+
+/** Legends in one column where there is no room for more. */
+function narrowed(part) {
+  if (Array.isArray(part)) part.forEach(narrowed);
+  else if (part && typeof part === "object") {
+    if (part.legend && part.legend.columns) part.legend = { ...part.legend, columns: 1 };
+    for (const [name, one] of Object.entries(part)) if (name !== "datasets") narrowed(one);
+  }
+}
+
+async function draw(id, { spec, caption }, fit) {
+  const box = $(id);
+  const made = structuredClone(spec);
+  fit(made, box.clientWidth);
+  $(`${id}-caption`).textContent = caption;
+  if (box.clientWidth < NARROW) narrowed(made);
+  await vegaEmbed(box, made, { actions: false, renderer: "svg", logLevel: 1 });
+  box.dataset.drawn = String(Number(box.dataset.drawn || 0) + 1);
+}
+
+/** Names to the left of the frame, words and brackets to its right; on a phone the words stand in the table alone. */
+function fitForest(spec, room) {
+  const narrow = room < NARROW;
+  const labels = Math.min(narrow ? 105 : 240, 7.2 * data.forest.labels + 12);
+  const words = narrow ? 0 : 168;
+  const frame = Math.max(140, room - labels - words - 26 * data.forest.brackets - 28);
+  if (narrow) spec.layer = spec.layer.filter((layer) => layer.encoding.text?.field !== "words");
+  for (const layer of spec.layer) {
+    const { x, y } = layer.encoding;
+    if (x && x.value !== undefined) x.value += frame - spec.width - (narrow ? 166 : 0);
+    if (y && y.axis) y.axis.labelLimit = labels;
+  }
+  spec.width = frame;
+}
+
+function fitCurve(spec, room) {
+  spec.width = room;
+  spec.height = room < NARROW ? 260 : 340;
+  spec.autosize = { type: "fit-x", contains: "padding" };
+}
+
+const drawForest = () => draw("forest", data.forest, fitForest);
+
+function drawCurve() {
+  const chosen = data.curves[Number($("curve-measure").value)];
+  const most = Number($("curve-cutoff").value);
+  const spec = structuredClone(chosen.spec);
+  const [name, points] = Object.entries(spec.datasets)[0];
+  spec.datasets[name] = points.filter((point) => point.cutoff <= most);
+  const titles = [`${chosen.measure}@${most}`, "lowest", "highest", data.oblivious];
+  const [top, body] = [make("thead"), make("tbody")];
+  top.append(row("run", ...titles));
+  const at = points.filter((point) => point.cutoff === most);
+  body.append(...at.map((one) => row(one.system, one.expected, one.minimum, one.maximum, one.oblivious)));
+  $("curve-values").replaceChildren(top, body);
+  return draw("curve", { ...chosen, spec }, fitCurve);
+}
+
+choices($("curve-measure"), data.curves.map((one) => one.measure));
+const cutoffs = [...new Set(Object.values(data.curves[0].spec.datasets)[0].map((point) => point.cutoff))];
+$("curve-cutoff").replaceChildren(...cutoffs.map((k) => new Option(k, k)));
+$("curve-cutoff").value = String(cutoffs.at(-1));
+for (const id of ["curve-measure", "curve-cutoff"]) $(id).addEventListener("change", drawCurve);
+
+let width = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === width) return; // a phone hides its address bar: nothing to draw anew
+  width = innerWidth;
+  clearTimeout(window.redraw);
+  window.redraw = setTimeout(() => Promise.all([drawForest(), drawCurve()]), 150);
+});
+
+// -- one query in every order -----------------------------------------------------------------------------------
+const grades = new Map(data.grades);
+const grade = (label) => `g${Math.min(4, grades.get(label) ?? 0)}`;
+
+function chip(rank, id, label) {
+  const one = make("li", "", `chip ${grade(label)}`);
+  one.append(make("span", rank, "rank"), make("span", id, "id"), make("span", String(label), "label"));
+  one.setAttribute("aria-label", `rank ${rank}: ${id}, label ${label}`);
+  return one;
+}
+
+function unjudged(from, to) {
+  const one = make("li", "", "chip none");
+  one.append(make("span", from === to ? from : `${from}–${to}`, "rank"), make("span", `${to - from + 1} unjudged`));
+  return one;
+}
+
+/** The documents of a group in the order of one stop, and what lies below the ranks shown as counts. */
+function chips(list, stop, group) {
+  const row = make("ul", "", "chips");
+  const end = Math.min(group.start + group.size, list.shown);
+  const left = new Map(group.labels);
+  let blank = 0;
+  for (let at = group.start; at <= end; at++) {
+    const doc = at < end ? stop.slots[at] : -2;
+    if (doc === -1) blank++;
+    if (doc !== -1 && blank) {
+      row.append(unjudged(at - blank + 1, at));
+      blank = 0;
+    }
+    if (doc >= 0) {
+      const [id, label] = list.docs[doc];
+      left.set(label, left.get(label) - 1);
+      row.append(chip(at + 1, id, label));
+    }
+  }
+  const rest = group.start + group.size - end;
+  if (rest > 0) {
+    const said = [...left].filter(([, many]) => many > 0).map(([label, many]) => `${many} of label ${label}`);
+    const judged = said.length ? `, among them ${said.join(", ")}` : "";
+    row.append(make("li", `${rest} more below rank ${end}${judged}`, "chip none"));
+  }
+  return row;
+}
+
+function box(list, stop, group) {
+  const last = group.start + group.size;
+  const ranks = group.size === 1 ? `rank ${last}` : `ranks ${group.start + 1}–${last}`;
+  if (!group.labels.length) return make("li", `${ranks}: ${group.size === 1 ? "not" : "none"} judged`, "gap");
+  const tied = group.size > 1;
+  const item = make("li", "", tied ? "tied" : "");
+  const about = tied ? `${ranks} · ${group.size} documents with score ${group.score}` : `${ranks} · score ${group.score}`;
+  item.append(make("p", about, "about"), chips(list, stop, group));
+  return item;
+}
+
+const played = () => data.played[Number($("play-query").value)].lists[Number($("play-run").value)];
+
+function play() {
+  const list = played();
+  const at = Number($("play-order").value);
+  const stop = list.stops[at];
+  const last = list.stops.length - 1;
+  const name = at === 0 ? "the worst order" : at === last ? "the best order" : `random order ${at} of ${last - 1}, by value`;
+  const [worst, best] = [list.stops[0].values[0], list.stops[last].values[0]];
+  const others = data.measures.slice(1).map((measure, place) => `${measure} ${number(stop.values[place + 1])}`);
+  const shown = [make("span", `${data.measures[0]} in ${name}`), make("strong", number(stop.values[0]))];
+  shown.push(make("span", number(worst) === number(best) ? "the same in every order" : `worst ${number(worst)}, best ${number(best)}`));
+  $("play-value").replaceChildren(...shown, make("span", others.join(" · ")));
+  $("play-order").setAttribute("aria-valuetext", `${name}: ${number(stop.values[0])}`);
+  const boxes = list.groups.map((group) => box(list, stop, group));
+  const below = list.length - Math.max(...list.groups.map((group) => group.start + group.size));
+  if (below > 0) boxes.push(make("li", `${below} more documents below`, "gap"));
+  $("play-groups").replaceChildren(...boxes);
+}
+
+function chooseQuery() {
+  choices($("play-run"), data.played[Number($("play-query").value)].lists.map((list) => list.run));
+  play();
+}
+
+const marks = data.grades.map(([label]) => make("span", `label ${label}`, `chip ${grade(label)}`));
+$("play-legend").replaceChildren(...marks, make("span", "unjudged", "chip none"), make("span", "thick frame: a tie"));
+if (data.played.length) {
+  choices($("play-query"), data.played.map((one) => one.query));
+  $("play-query").addEventListener("change", chooseQuery);
+  $("play-run").addEventListener("change", play);
+  $("play-order").addEventListener("input", play);
+  chooseQuery();
+}
+
+// -- precisions -------------------------------------------------------------------------------------------------
+for (const radio of document.querySelectorAll(".switch input")) {
+  const choose = (moved) => {
+    for (const panel of document.querySelectorAll(`.panel[data-group="${radio.name}"]`)) {
+      panel.hidden = panel.dataset.run !== radio.value;
+    }
+    const run = [...$("play-run").options].find((option) => option.textContent === radio.value);
+    if (moved && run) {
+      run.selected = true;
+      play();
+    }
+  };
+  radio.addEventListener("change", () => choose(true));
+  if (radio.checked) choose(false);
+}
+
+// -- tables -----------------------------------------------------------------------------------------------------
+/** Heads of columns become switches: `reorder` gets the column and 1 for ascending, −1 for descending. */
+function sortable(table, reorder) {
+  const heads = [...table.querySelectorAll("thead th")];
+  heads.forEach((head, column) => {
+    head.querySelector("button").addEventListener("click", () => {
+      const was = head.getAttribute("aria-sort");
+      const first = head.classList.contains("number") ? "descending" : "ascending";
+      const next = was === null ? first : was === "ascending" ? "descending" : "ascending";
+      heads.forEach((one) => one.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", next);
+      reorder(column, next === "ascending" ? 1 : -1);
+    });
+  });
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return collator.compare(String(a ?? ""), String(b ?? ""));
+}
+
+function cellValue({ dataset, textContent }) {
+  const text = dataset.value ?? textContent.trim();
+  return text === "" || Number.isNaN(Number(text)) ? text : Number(text);
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  sortable(table, (column, way) => {
+    const rows = [...table.tBodies[0].rows];
+    rows.sort((a, b) => way * compare(cellValue(a.cells[column]), cellValue(b.cells[column])));
+    table.tBodies[0].append(...rows);
+  });
+}
+
+// -- queries ----------------------------------------------------------------------------------------------------
+const PAGE = 25;
+const all = data.perQuery.runs.flatMap((one) =>
+  data.perQuery.queries.map((query, at) => {
+    const [low, high] = [one.minimum[at], one.maximum[at]];
+    return [query, one.run, one.expected[at], low, high, high - low, one.oblivious ? one.oblivious[at] : null];
+  }),
+);
+let [order, limit] = [[5, -1], PAGE]; // by range, the widest first
+
+function listQueries(most) {
+  limit = most;
+  const text = $("query-text").value.trim().toLowerCase();
+  const run = data.runs[Number($("query-run").value) - 1]; // the first choice is all of them
+  const moved = $("query-moved").checked;
+  const wanted = ([query, name]) => query.toLowerCase().includes(text) && (!run || name === run);
+  const kept = all.filter((one) => wanted(one) && (!moved || one[5] > 0));
+  kept.sort((a, b) => order[1] * compare(a[order[0]], b[order[0]]));
+  const rows = kept.slice(0, limit).map((values) => row(...values));
+  $("query-table").tBodies[0].replaceChildren(...rows);
+  $("query-count").textContent = `${rows.length.toLocaleString("en")} of ${kept.length.toLocaleString("en")} rows shown.`;
+  $("query-more").hidden = kept.length <= limit;
+}
+
+choices($("query-run"), ["all", ...data.runs]);
+for (const id of ["query-text", "query-run", "query-moved"]) $(id).addEventListener("input", () => listQueries(PAGE));
+$("query-more").addEventListener("click", () => listQueries(limit + 4 * PAGE));
+sortable($("query-table"), (...chosen) => {
+  order = chosen;
+  listQueries(limit);
+});
+listQueries(PAGE);
+
+await Promise.all([drawForest(), drawCurve()]);
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,393 @@
+"""The page of ``tiewise report``: what it says, that names stay text, and, in a browser, that it moves."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiewise as tw
+from browser import Browser, chromium
+from tiewise.errors import InputError
+from tiewise.example import file
+
+pytest.importorskip("jinja2")
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+from tiewise.page.findings import find
+from tiewise.page.orders import STOPS, played
+from tiewise.page.rendering import _json
+
+HOSTILE = "<script>window.hacked=1</script>"
+BREAKOUT = "</script><img src=x onerror='window.hacked=2'>"
+NAMES = ("bf16", "hps", "fp32")
+READY = "document.documentElement.dataset.ready"
+LIMIT = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def example(folder):
+    """The page of one model in three precisions, by the command line."""
+    runs = [file(f"minilm-{name}.trec.gz") for name in NAMES]
+    path = folder / "example.html"
+    command = ["report", file("qrels.txt"), *runs, "--complete", "-m", "nDCG@10 RR@10", "-o", path]
+    subprocess.run([sys.executable, "-m", "tiewise", *map(str, command)], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hostile(folder):
+    """A page on which every id and name is an attack."""
+    docs = {f"{HOSTILE}{n}": 1.0 if n < 6 else 0.5 for n in range(12)} | {BREAKOUT: 1.0, "\u2028\x1b[31m\u202e": 1.0}
+    qrels = {HOSTILE: {BREAKOUT: 2, f"{HOSTILE}1": 1, f"{HOSTILE}7": 1}, BREAKOUT: {BREAKOUT: 1}}
+    runs = {HOSTILE: {HOSTILE: docs, BREAKOUT: docs}, BREAKOUT: {HOSTILE: {BREAKOUT: 2.0, **docs}, BREAKOUT: docs}}
+    path = folder / "hostile.html"
+    tw.write_report(qrels, runs, path, ["nDCG@10", "AP"], complete=True, title=HOSTILE, command=BREAKOUT)
+    return path
+
+
+def shown(path: Path) -> str:
+    """The text of a page, scripts and styles apart."""
+
+    class Text(HTMLParser):
+        words, inside = "", ""
+
+        def handle_starttag(self, tag, attrs):
+            self.inside = tag
+
+        def handle_endtag(self, tag):
+            self.inside = ""
+
+        def handle_data(self, data):
+            self.words += "" if self.inside in ("script", "style") else f"{data} "
+
+    reader = Text()
+    reader.feed(path.read_text(encoding="utf-8"))
+    return " ".join(reader.words.split())
+
+
+def data_of(path: Path) -> dict:
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
+
+
+# -- what it says ------------------------------------------------------------------------------------------------------
+
+
+def test_it_opens_with_the_verdict_and_shows_where_it_comes_from(example):
+    words = shown(example)
+    assert "Who is first in nDCG@10 is not decided" in words
+    assert words.index("not decided") < words.index("runs side by side") < words.index("How to read this page")
+    for name in NAMES:
+        assert tw.read_run(file(f"minilm-{name}.trec.gz")).source.sha256 in words
+    assert "tiewise report" in words and "--complete -m 'nDCG@10 RR@10'" in words
+    assert "The model may stay in bfloat16" in words  # the remedy of the audit
+    assert example.stat().st_size < LIMIT
+
+
+def test_it_is_one_file_that_asks_nobody(example):
+    text = example.read_text(encoding="utf-8")
+    head = text[: text.index('<script type="module">')]
+    assert not re.findall(r"""(?:src|href)=(?!"#)""", head)
+    assert "default-src 'none'" in unescape(head) and "@import" not in head and "url(" not in head
+
+
+def test_equal_input_makes_equal_pages(folder):
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.5}}
+    for name in ("one.html", "two.html"):
+        tw.write_report(qrels, {"run": run}, folder / name, "RR", complete=True)
+    assert (folder / "one.html").read_bytes() == (folder / "two.html").read_bytes()
+    assert "RR of run is 0.6111 on average over the orders of its ties" in shown(folder / "one.html")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({"a": 1.0, "b": 0.5}, {"b": 1.0, "a": 0.5}, "A is ahead of B in RR, for this one query."),
+        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 0.5}, "A and B are level in RR."),
+        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 1.0, "c": 0.5}, "A or B ahead"),
+        ({"a": 1.0, "b": 0.5}, {"x": 1.0, "y": 0.7, "z": 0.5, "a": 0.5}, "A is ahead of B in RR whatever the order of"),
+    ],
+)
+def test_the_verdict_says_what_is_decided(first, second, said):
+    found = find({"q": {"a": 1}}, {"A": {"q": first}, "B": {"q": second}}, "RR", complete=True)
+    assert said in found.verdict or ("level" in said and found.verdict == said)
+
+
+def test_undecided_runs_are_bracketed():
+    qrels = {"q": {"a": 1}}
+    runs = {"tied": {"q": {"a": 1.0, "b": 1.0}}, "late": {"q": {"b": 1.0, "c": 0.9, "a": 0.8}}}
+    spec = find(qrels, runs, "RR", complete=True).forest()
+    assert spec["brackets"] == 0  # 1/2 or 1 against 1/3, whatever the order
+    runs["open"] = {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}}
+    spec = find(qrels, runs, "RR", complete=True).forest()
+    rows = [layer["data"]["values"][0] for layer in spec["spec"]["layer"] if "first" in str(layer.get("data"))]
+    assert {(row["first"], row["last"]) for row in rows} == {("tied", "open"), ("open", "late")}
+
+
+def test_the_reference_is_named_or_told_by_names(folder):
+    runs = {name: file(f"minilm-{name}.trec.gz") for name in ("fp32", "bf16")}
+    found = find(file("qrels.txt"), runs, "nDCG@10", complete=True)
+    assert [family.reference for family in found.families] == ["fp32"]
+    assert found.audits["bf16"].fidelity and not found.audits["fp32"].fidelity
+    found = find(file("qrels.txt"), {"a": runs["fp32"], "b": runs["bf16"]}, "nDCG@10", complete=True, reference="b")
+    assert found.audits["a"].fidelity and not found.audits["b"].fidelity
+    coarse = {**runs, "1bit": file("minilm-1bit.trec.bz2")}  # its lists end inside tie groups at the depth of RBO
+    assert find(file("qrels.txt"), coarse, "nDCG@10", complete=True).audits["1bit"].fidelity.rbo < 0.9
+    assert not find(file("qrels.txt"), {"a": runs["fp32"], "b": runs["bf16"]}, "nDCG@10", complete=True).families
+
+
+# -- the orders of one query -------------------------------------------------------------------------------------------
+
+OPTIONS = {"depth": None, "judged_only": False, "score_dtype": None}
+
+
+MEASURES = ["nDCG@5", "AP", "RR", "ERR@7", "RBP(p=0.8)", "Rprec", "P(rel=2)@3", "Bpref", "AUC"]
+READINGS = [{}, {"judged_only": True}, {"score_dtype": "decimal:1"}, {"depth": 6}]
+
+
+@pytest.mark.parametrize(
+    ("measure", "options"),
+    [(m, o) for m in MEASURES for o in READINGS if tw.parse(m).takes_depth or "depth" not in o],
+)
+def test_orders_run_from_the_lowest_value_to_the_highest(measure, options):
+    rng = np.random.default_rng(3)
+    docs = {f"d{n}": float(rng.integers(0, 40)) / 20 for n in range(25)}
+    qrels = tw.Qrels.from_dict({"q": {f"d{n}": float(rng.integers(-1, 4)) for n in range(0, 30, 2)}})
+    run = tw.Run.from_dict({"q": docs})
+    found = played(qrels, run, "q", [tw.parse(measure), tw.parse("RR")], OPTIONS | options)
+    estimate = tw.evaluate(qrels, run, measure, complete=True, oblivious=None, **options)[measure]
+    values = [stop["values"][0] for stop in found["stops"]]
+    assert values == sorted(values) and len(values) == STOPS + 2
+    assert values[0] == pytest.approx(estimate.minimum, abs=1e-12)
+    assert values[-1] == pytest.approx(estimate.maximum, abs=1e-12)
+
+
+def test_documents_stay_in_their_groups():
+    run = tw.Run.from_dict({"q": {"a": 2.0, "b": 1.0, "x": 1.0, "y": 1.0, "c": 0.5, "z": 0.1, "w": 0.1}})
+    qrels = tw.Qrels.from_dict({"q": {"a": 1, "b": 1, "c": 0}})
+    found = played(qrels, run, "q", [tw.parse("AP")], OPTIONS)
+    assert found["docs"] == [["a", 1.0], ["b", 1.0], ["c", 0.0]]
+    shape = [(one["start"], one["size"], one["groups"], one["labels"]) for one in found["groups"]]
+    assert shape == [(0, 1, 1, [[1.0, 1]]), (1, 3, 1, [[1.0, 1]]), (4, 1, 1, [[0.0, 1]]), (5, 2, 1, [])]
+    for stop in found["stops"]:
+        assert stop["slots"][0] == 0 and sorted(stop["slots"][1:4]) == [-1, -1, 1] and stop["slots"][4:] == [2, -1, -1]
+    assert [stop["slots"].index(1) for stop in (found["stops"][0], found["stops"][-1])] == [3, 1]
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"path": "report.pdf"}, "End the name in .html"),
+        ({"reference": "nobody"}, "none of the runs"),
+        ({"runs": {}}, "Give the runs as"),
+        ({"measures": "NumRet"}, "is a count"),
+        ({"runs": {str(n): {"q": {"a": 1.0}} for n in range(51)}}, "50 runs at the most"),
+    ],
+)
+def test_what_cannot_be_a_page_is_refused(changed, message, folder):
+    given = {"qrels": {"q": {"a": 1}}, "runs": {"run": {"q": {"a": 1.0}}}, "path": folder / "refused.html"} | changed
+    with pytest.raises(InputError, match=message):
+        tw.write_report(**given)
+    assert not (folder / "refused.html").exists()
+
+
+def test_data_in_a_script_cannot_end_it():
+    text = _json({"<": [f"{BREAKOUT}&\u2028\u2029", 0.123456789, 2.0, None]})
+    assert not set(text) & set("<>&\u2028\u2029")
+    assert json.loads(text) == {"<": [f"{BREAKOUT}&\\u2028\\u2029", 0.123457, 2, None]}
+
+
+def test_hostile_names_are_text_in_the_source(hostile):
+    text = hostile.read_text(encoding="utf-8").partition('<script type="module">')[0]  # before the page's own scripts
+    for attack in (HOSTILE, "<img", "\x1b", "\u202e"):
+        assert attack not in text
+    assert data_of(hostile)["runs"] == [HOSTILE, BREAKOUT]
+
+
+def test_a_page_of_ten_systems_and_a_thousand_queries_is_small(folder):
+    rng, queries = np.random.default_rng(0), [f"query-{n:04d}" for n in range(1000)]
+    docs = [f"document-{n:06d}" for n in range(20)]
+    column = np.repeat(queries, len(docs)), np.tile(docs, len(queries))
+    qrels = tw.Qrels.from_columns(*column, rng.integers(0, 3, len(column[0])).astype(float))
+    runs = {f"system-{n}": tw.Run.from_columns(*column, rng.integers(0, 9, len(column[0])) / 8.0) for n in range(10)}
+    tw.write_report(qrels, runs, folder / "large.html", "nDCG@10", complete=True)
+    assert (folder / "large.html").stat().st_size < LIMIT
+    assert len(data_of(folder / "large.html")["perQuery"]["queries"]) == 1000
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+needs_browser = pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as one:
+        yield one
+
+
+@pytest.fixture
+def page(browser, example):
+    browser.open(example, "?theme=light", ready=READY)
+    yield browser
+    assert browser.complaints == []
+    assert browser.fetched == [f"{example.as_uri()}?theme=light"]
+
+
+def texts(page, selector):
+    return page.do(f"[...document.querySelectorAll({json.dumps(selector)})].map(one => one.textContent.trim())")
+
+
+def choose(page, selector, value):
+    page.do(
+        f"(s => {{s.value = {json.dumps(value)}; for (const kind of ['input', 'change']) "
+        f"s.dispatchEvent(new Event(kind, {{bubbles: true}}))}})(document.querySelector({json.dumps(selector)}))"
+    )
+
+
+@needs_browser
+def test_charts_are_drawn_and_curves_drawn_anew(page):
+    assert page.do("document.querySelectorAll('.chart svg').length") == 2
+    assert "not decided" in texts(page, "#forest svg text")
+    line = "document.querySelector('#curve svg .mark-line path').getAttribute('d')"
+    before, first = page.do(line), texts(page, "#curve-values tbody tr:first-child td")
+    choose(page, "#curve-measure", "1")
+    page.wait_for("document.querySelector('#curve').dataset.drawn === '2'")
+    assert page.do(line) != before
+    choose(page, "#curve-cutoff", "10")
+    page.wait_for("document.querySelector('#curve').dataset.drawn === '3'")
+    assert texts(page, "#curve-values thead td")[0] == "RR@10"
+    report = tw.evaluate(file("qrels.txt"), file("minilm-bf16.trec.gz"), "RR@10", complete=True)["RR@10"]
+    values = [f"{value:.4f}" for value in (report.expected, report.minimum, report.maximum, report.oblivious)]
+    assert texts(page, "#curve-values tbody tr:first-child td") == values != first
+
+
+@needs_browser
+def test_tables_sort_and_say_so(page):
+    column = "#systems table.sortable:first-of-type tbody tr th"
+    heads = "#systems table.sortable thead th"
+    best = texts(page, column)[:3]
+    page.click(f"{heads}:nth-child(3) button")  # expected, already descending by rank
+    assert page.do(f"document.querySelector('{heads}:nth-child(3)').getAttribute('aria-sort')") == "descending"
+    assert texts(page, column)[:3] == best
+    page.press("Enter", 13)  # the button has the focus
+    assert page.do(f"document.querySelector('{heads}:nth-child(3)').getAttribute('aria-sort')") == "ascending"
+    assert texts(page, column)[:3] == best[::-1]
+    assert page.do(f"document.querySelectorAll('{heads}[aria-sort]').length") == 1
+
+
+@needs_browser
+def test_queries_sort_and_filters_filter(page):
+    ranges = [float(text) for text in texts(page, "#query-table tbody td:nth-child(6)")]
+    assert ranges == sorted(ranges, reverse=True) and ranges[0] > 0
+    page.click("#query-table thead th:nth-child(1) button")
+    names = texts(page, "#query-table tbody th")
+    assert names == sorted(names, key=str.lower)
+    page.click("#query-text")
+    page.type("Signature")
+    assert all("signature" in name.lower() for name in texts(page, "#query-table tbody th"))
+    choose(page, "#query-run", "2")
+    assert set(texts(page, "#query-table tbody td:nth-child(2)")) == {"minilm-hps"}
+    choose(page, "#query-run", "0")
+    page.click("#query-moved")
+    assert texts(page, "#query-table tbody td:nth-child(2)") == ["minilm-bf16"]
+    assert texts(page, "#query-count") == ["1 of 1 rows shown."]
+    page.do("document.querySelector('#query-text').value = ''")
+    page.click("#query-moved")
+    assert len(texts(page, "#query-table tbody tr")) == 25
+    page.click("#query-more")
+    assert len(texts(page, "#query-table tbody tr")) == 125
+
+
+@needs_browser
+def test_the_slider_reorders_documents_and_moves_the_value(page):
+    query = texts(page, "#play-query option")[0]
+    estimate = tw.evaluate(file("qrels.txt"), file("minilm-bf16.trec.gz"), "nDCG@10", complete=True).per_query(
+        "nDCG@10"
+    )
+    assert estimate[query].range == max(one.range for one in estimate.values())
+    assert texts(page, "#play-value strong") == [f"{estimate[query].minimum:.4f}"]
+    worst = texts(page, "#play-groups .tied .chip")
+    page.do("document.querySelector('#play-order').focus()")
+    page.press("End", 35)
+    assert texts(page, "#play-value strong") == [f"{estimate[query].maximum:.4f}"]
+    best = texts(page, "#play-groups .tied .chip")
+    assert best != worst and any("unjudged" in text for text in best)
+    page.press("ArrowLeft", 37)
+    said = page.do("document.querySelector('#play-order').getAttribute('aria-valuetext')")
+    assert said.startswith(f"random order {STOPS} of {STOPS}")
+
+
+@needs_browser
+def test_the_switch_shows_one_precision_with_its_fidelity(page):
+    visible = ".panel:not([hidden])"
+    assert "of its rows are tied" in texts(page, visible)[0] and "pairs inverted" in texts(page, visible)[0]
+    page.click(".switch input[value='minilm-hps']")
+    assert len(texts(page, visible)) == 1 and texts(page, f"{visible} h3") == ["minilm-hps"]
+    assert "the other way round" in texts(page, visible)[0]
+    assert page.do("document.querySelector('#play-run').selectedOptions[0].textContent") == "minilm-hps"
+    page.press("ArrowUp", 38)  # by keyboard, as radio buttons go
+    assert texts(page, f"{visible} h3") == ["minilm-fp32"] and "reference" in texts(page, visible)[0]
+
+
+@needs_browser
+def test_light_and_dark(page):
+    colour = "getComputedStyle(document.querySelector('#forest svg .role-axis-label text')).fill"
+    light = page.do(colour)
+    page.click("#theme")
+    assert page.do("document.documentElement.dataset.theme") == "dark"
+    assert page.do(colour) != light  # charts take the colours of the page
+    assert page.do("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+
+
+@needs_browser
+def test_on_a_phone_nothing_sticks_out(browser, example):
+    browser.open(example, width=390, height=844, ready=READY)
+    assert browser.do("document.documentElement.scrollWidth") == 390
+    wide = "[...document.querySelectorAll('svg')].filter(one => one.getBoundingClientRect().right > 390).length"
+    assert browser.do(wide) == 0 and browser.complaints == []
+
+
+@needs_browser
+def test_it_prints(browser, example, folder):
+    browser.open(example, "?theme=dark", ready=READY)
+    browser.print(folder / "page.pdf")
+    assert (folder / "page.pdf").read_bytes().startswith(b"%PDF")
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    assert browser.do("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    assert browser.do("[...document.querySelectorAll('.panel')].every(one => one.offsetHeight > 0)")
+    browser.ask("Emulation.setEmulatedMedia", media="")
+
+
+@needs_browser
+def test_hostile_names_do_nothing(browser, hostile):
+    browser.open(hostile, ready=READY)
+    choose(browser, "#play-query", "1")
+    choose(browser, "#play-order", "7")
+    choose(browser, "#curve-measure", "1")
+    browser.wait_for("document.querySelector('#curve').dataset.drawn === '2'")
+    browser.do(
+        "document.querySelector('#curve svg .mark-symbol path').dispatchEvent(new PointerEvent('pointermove', "
+        "{bubbles: true, clientX: 300, clientY: 300}))"
+    )
+    assert browser.do("window.hacked === undefined && !document.querySelector('main img, main script')")
+    assert HOSTILE in texts(browser, "#query-table tbody th") and HOSTILE in texts(browser, "h1")
+    assert any(HOSTILE in text for text in texts(browser, "#play-groups .chip .id"))
+    assert browser.complaints == [] and browser.fetched == [hostile.as_uri()]
