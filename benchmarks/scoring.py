@@ -45,9 +45,25 @@ JUDGED, K = 10, 100
 
 
 def timed(contenders: Contenders, repeat: int, wait: Callable[[], None], warm: int = 2) -> dict[str, float]:
-    """The median time of each in milliseconds; they take turns, each time beginning with another."""
+    """The median time of each in milliseconds."""
+    return {name: statistics.median(spent) for name, spent in turns(contenders, repeat, wait, warm).items()}
+
+
+def ratios(times: dict[str, list[float]], base: str) -> dict[str, list[float]]:
+    """Of each, over what took its turn beside it: the median ratio, and between which two the true one lies (95 %)."""
+    found = {}
+    for name, spent in times.items():
+        each = sorted(one / other for one, other in zip(spent, times[base], strict=True))
+        off = len(each) ** 0.5  # ranks about the middle: a coin thrown so often lies within two deviations
+        low, high = max(int(len(each) / 2 - off), 0), min(round(len(each) / 2 + off), len(each) - 1)
+        found[name] = [statistics.median(each), each[low], each[high]]
+    return found
+
+
+def turns(contenders: Contenders, repeat: int, wait: Callable[[], None], warm: int = 2) -> dict[str, list[float]]:
+    """The times of each in milliseconds; they take turns, each time beginning with another."""
     names = list(contenders)
-    turns: dict[str, list[float]] = {name: [] for name in names}
+    times: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(-warm, repeat):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             wait()
@@ -57,8 +73,8 @@ def timed(contenders: Contenders, repeat: int, wait: Callable[[], None], warm: i
             spent = time.perf_counter() - begin
             del kept
             if turn >= 0:
-                turns[name].append(1e3 * spent)
-    return {name: statistics.median(spent) for name, spent in turns.items()}
+                times[name].append(1e3 * spent)
+    return times
 
 
 # -- cross-encoders ---------------------------------------------------------------------------------------------------
@@ -103,9 +119,12 @@ def _levels(torch: Any, model: Any, weight: Any, tokens: Any, quick: bool) -> di
     small = tokens.numel() <= 2048
     whole: Contenders = {name: lambda step=step: step(*forward()).float().cpu() for name, step in steps.items()}
     alone: Contenders = {name: lambda step=step: step(*kept).float().cpu() for name, step in steps.items()}
-    repeat = 3 if quick else 61 if small else 15
+    whole["native again"] = whole["native"]  # what it differs from itself is noise
+    times = turns(whole, 3 if quick else 151 if small else 61, torch.cuda.synchronize, 3)
     return {
-        "ms": timed(whole, repeat, torch.cuda.synchronize, 3),
+        "turns": len(times["native"]),
+        "ms": {name: statistics.median(spent) for name, spent in times.items()},
+        "ratio": ratios(times, "native"),
         "step_ms": timed(alone, 30, torch.cuda.synchronize),
         "distinct": {name: len(torch.unique(step(*kept))) for name, step in steps.items()},
     }
@@ -131,7 +150,7 @@ def _of_queries(torch: Any, count: int, docs: Any, quick: bool) -> dict[str, Any
         "dims": docs.shape[1],
         **check_counts(torch, queries, docs, qrels),
     }
-    found["ms"] = timed(_products(torch, queries, docs, qrels), 5 if quick else 21, torch.cuda.synchronize, 3)
+    found["ms"] = timed(_products(torch, queries, docs, qrels), 5 if quick else 51, torch.cuda.synchronize, 3)
     found["held_bytes"] = _held(torch, lambda: scoring.tie_groups(queries, docs, qrels))
     upcast: Contenders = {"upcast first": lambda: queries.float() @ docs.float().T}
     found["ms"] |= timed(upcast, 5, torch.cuda.synchronize)

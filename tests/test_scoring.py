@@ -10,6 +10,7 @@ import pytest
 
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
+from tiewise.scoring import arrays
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 LOW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
@@ -91,6 +92,64 @@ def test_near_vectors_have_a_distance():
     np.testing.assert_allclose(found, truth, rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_a_vector_has_no_distance_from_itself(kind):
+    """Squares cancel there; and among near vectors the distances are those of their differences."""
+    base = drawn(3000, 96, seed=3, scale=30)
+    near = base[:4] + 1e-7 * drawn(4, 96, seed=4)
+    q, d = (
+        (base[:4], np.concatenate([base, near]))
+        if kind == "numpy"
+        else (tensor(base[:4], "float64"), tensor(np.concatenate([base, near]), "float64"))
+    )
+    found = np.asarray(scoring.score(q, d, fn="euclidean", precision="float64"))
+    assert not found[range(4), range(4)].any() and not np.signbit(found[range(4), range(4)]).any()
+    truth = reference(base[:4], near, "euclidean")
+    np.testing.assert_allclose(found[range(4), range(3000, 3004)], truth.diagonal(), rtol=1e-9)
+    np.testing.assert_allclose(found[:, 4:3000], reference(base[:4], base[4:], "euclidean"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize(("dtype", "ends"), [("float32", (1e-38, 1e-25, 1e37)), ("float64", (1e-300, 1e-200, 1e300))])
+@pytest.mark.filterwarnings("error")
+def test_the_cosine_of_very_long_and_very_short_vectors(dtype, ends, kind):
+    q, d = drawn(4, 24, seed=1).astype(dtype), drawn(50, 24, seed=2).astype(dtype)
+    truth = reference(q, d, "cosine")
+    for end in ends:
+        for left, right in ((end, end), (1, end), (end, 1)):
+            a, b = q * TYPES[dtype](left), d * TYPES[dtype](right)
+            kept = b.copy()
+            given = (a, b) if kind == "numpy" else (tensor(a, dtype), tensor(b, dtype))
+            np.testing.assert_allclose(np.asarray(scoring.score(*given, fn="cosine")), truth, rtol=2e-4, atol=2e-6)
+            assert (b == kept).all()
+    mixed = np.concatenate([d[:2], d[:2] * TYPES[dtype](ends[0]), np.zeros((1, 24), dtype)])
+    with pytest.warns(TiewiseWarning, match="1 of the documents"):
+        found = scoring.score(q, mixed, fn="cosine")
+    np.testing.assert_allclose(found[:, :2], found[:, 2:4], atol=1e-5)
+    assert not found[:, 4].any()
+
+
+def test_far_and_near_vectors_in_the_way_of_another_device(monkeypatch):
+    """Tensors of the main memory treated like those of a GPU, where nothing looks for vectors out of range."""
+    torch = pytest.importorskip("torch")
+    started = arrays.Torch.__init__
+
+    def start(self, device):
+        started(self, device)
+        self.on_host = False
+
+    monkeypatch.setattr(arrays.Torch, "__init__", start)
+    q, d = tensor(drawn(3, 24, scale=30), "float32"), tensor(drawn(90, 24, seed=1, scale=30), "float32")
+    d[[5, 88]] = q[1]
+    found = scoring.score(q, d, fn="euclidean")
+    assert found[1, 5] == found[1, 88] == 0
+    np.testing.assert_allclose(found, reference(q, d, "euclidean"), rtol=1e-6)
+    with pytest.raises(InputError, match=r"too large for float32\. Use precision='float64'"):
+        scoring.score(q, d * 1e30, fn="cosine")
+    long = scoring.score(q, d * 1e30, fn="cosine", precision="float64")
+    assert torch.allclose(long, scoring.score(q, d, fn="cosine", precision="float64"), atol=1e-6)
+
+
 def test_zero_vectors_have_a_cosine_of_zero_and_are_counted_once():
     d = drawn(40_000, 3)
     d[[1, 9, 35_000]] = 0
@@ -125,6 +184,12 @@ def test_maxsim_is_its_definition(kind):
     assert len(run) == 12 and run.score[0] == np.asarray(found)[0].max()
     single = scoring.score(operands[0][0], operands[1], fn="maxsim", mask=operands[2][0], other_mask=operands[3])
     np.testing.assert_array_equal(np.asarray(single), np.asarray(found)[0])
+    listed = mask[0].tolist(), other[0].tolist()
+    one = scoring.score(operands[0][0], operands[1][0], fn="maxsim", mask=listed[0], other_mask=listed[1])
+    np.testing.assert_allclose(float(one), truth[0][0], rtol=1e-5)
+    again = scoring.rescore(run, *operands[:2], fn="maxsim", query_mask=operands[2], doc_mask=operands[3])
+    assert again.doc.tolist() == run.doc.tolist()
+    np.testing.assert_allclose(again.score, run.score, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dims", [8, 13, 64, 250])
@@ -167,7 +232,7 @@ def test_activations_are_those_of_float64(dtype):
         odds = scoring.logit(z, fn="softmax", positive=positive, precision="float64")
         np.testing.assert_allclose(odds, np.log(truth) - np.log1p(-truth), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(scoring.score(z, fn="sigmoid"), 1 / (1 + np.exp(-wide)), rtol=1e-6)
-    np.testing.assert_array_equal(scoring.logit(z), z.astype(np.float32))
+    np.testing.assert_array_equal(scoring.logit(z, fn="sigmoid"), z.astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
@@ -202,6 +267,33 @@ def test_no_activation_before_ranking():
         len(np.unique(scoring.score(two, fn="softmax"))) == 1
         and len(np.unique(scoring.logit(two, fn="softmax"))) == 200
     )
+
+
+def test_classes_are_told_from_single_logits():
+    z = drawn(5, 3).astype(np.float32)
+    for positive in (0, np.int64(2), np.uint8(1)):
+        np.testing.assert_array_equal(
+            scoring.logit(z, positive=positive), scoring.logit(z, fn="softmax", positive=int(positive))
+        )
+    for single in (z[:, :1], z[:, 0], z[0, 0]):
+        np.testing.assert_array_equal(scoring.logit(single), single)
+    two = scoring.head(z, drawn(2, 3, seed=1).astype(np.float32))
+    np.testing.assert_array_equal(scoring.logit(two), two[:, 1] - two[:, 0])
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_nothing_gives_nothing(kind):
+    none, some, weight = (np.zeros(shape, np.float32) for shape in ((0, 4), (3, 4), (2, 4)))
+    if kind == "torch":
+        none, some, weight = (tensor(x, "float32") for x in (none, some, weight))
+    for fn in ("dot", "euclidean"):
+        assert scoring.score(none, some, fn=fn).shape == (0, 3) and scoring.score(some, none, fn=fn).shape == (3, 0)
+    assert scoring.score(none, fn="softmax").shape == scoring.logit(none).shape == (0,)
+    assert scoring.score(none, fn="sigmoid").shape == (0, 4)
+    assert scoring.score(none[:, None], some[:, None], fn="maxsim").shape == (0, 3)
+    for precision in ("float32", "native"):
+        assert scoring.head(none, weight, precision=precision).shape == (0, 2)
+    assert scoring.search(some, none, 5).to_dict() == {"0": {}, "1": {}, "2": {}}
 
 
 # -- the last layer ---------------------------------------------------------------------------------------------
@@ -269,7 +361,15 @@ def test_errors_of_functions():
         ),
         (lambda: scoring.head(z, v), "do not go with"),
         (lambda: scoring.head(z, z, np.zeros(3)), "bias of shape"),
-        (lambda: scoring.head(bad, z), "Row 2 of the hidden states"),
+        (lambda: scoring.head(bad, z), "Row 2 of the hidden states holds NaN or infinity .1 such row.[.]"),
+        (lambda: scoring.head(z, bad), "Row 2 of the weights"),
+        (lambda: scoring.head(z, z, [0, 0, np.nan, np.inf]), "Row 2 of the biases holds .* .2 such rows"),
+        (lambda: scoring.head(np.float16([[300.0]]), np.float16([[300.0]]), precision="native"), "large for float16"),
+        (lambda: scoring.score(z * 1e200, z * 1e200, fn="dot"), "too large for float"),
+        (lambda: scoring.score([[1.0, 2.0], [3.0]], z, fn="dot"), "vectors make no array: .* different lengths"),
+        (lambda: scoring.score([[1.0, 2.0], [3.0]], fn="softmax"), "logits make no array"),
+        (lambda: scoring.score(np.zeros((2, 0, 3)), v[None], fn="maxsim"), "have shape .2, 0, 3."),
+        (lambda: scoring.score(z, fn="softmax", positive=True), "positive is the place"),
         (lambda: scoring.score(v[None], v[None], fn="maxsim", mask=np.zeros((1, 4))), "no token that counts"),
         (lambda: scoring.score(v[None], v[None], fn="maxsim", mask=np.zeros((1, 5))), "mask of the queries has shape"),
     ]:

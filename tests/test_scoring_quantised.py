@@ -50,6 +50,21 @@ def test_calibration():
     assert (constant.decode() == 7.5).all()
 
 
+def test_calibration_of_another_library():
+    torch = pytest.importorskip("torch")
+    ours, sample = scoring.quantize(DOCS), torch.from_numpy(DOCS)
+    truth = scoring.quantize(QUERIES, calibration=ours).codes
+    for vectors, calibration in (
+        (QUERIES, scoring.quantize(sample)),
+        (QUERIES, sample),
+        (torch.from_numpy(QUERIES), ours),
+        (torch.from_numpy(QUERIES), DOCS),
+    ):
+        mixed = scoring.quantize(vectors, calibration=calibration)
+        np.testing.assert_array_equal(mixed.codes, truth)
+        assert type(mixed.codes) is type(mixed.step) is type(vectors)
+
+
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("to", KINDS)
 def test_codes_are_scored_exactly_and_tie(to, library):
@@ -106,6 +121,41 @@ def test_rescoring_finds_the_order_of_the_original_vectors():
     )
 
 
+def test_rescoring_many_lists_of_any_length(monkeypatch):
+    """They are scored a tile at a time, and no list takes another's scores."""
+    chance = np.random.default_rng(1)
+    lengths = [0, 600, 1, 0, *chance.integers(0, 40, 37)]
+    queries = chance.normal(size=(len(lengths), 37)).astype(np.float32)
+    run = {
+        str(i): {str(doc): float(chance.integers(4)) for doc in chance.choice(600, n, replace=False)}
+        for i, n in enumerate(lengths)
+    }
+    seen: list[tuple[int, int]] = []
+    scoring.rescore(run, queries, DOCS, progress=lambda *done: seen.append(done))
+    assert seen[-1] == (41, 41) and seen == sorted(set(seen))
+    for fn in ("dot", "cosine", "euclidean"):
+        scores = scoring.score(queries, DOCS, fn=fn)
+        for most in (2**16, 50):  # then the longest list has a tile of its own
+            monkeypatch.setattr("tiewise.scoring.rescoring.CANDIDATES", most)
+            found = scoring.rescore(run, queries, DOCS, fn=fn).to_dict()
+            for query, listed in run.items():
+                assert found[query].keys() == listed.keys()
+                wanted = [scores[int(query), int(doc)] for doc in found[query]]
+                np.testing.assert_allclose(list(found[query].values()), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_no_list_answers_for_what_another_holds():
+    """Queries are multiplied with each other's candidates; what overflows there is nobody's score."""
+    queries, docs = np.float32([[1e30], [1.0]]), np.float32([[1.0], [1e30], [2.0]])
+    found = scoring.rescore({"0": {"0": 1.0, "2": 1.0}, "1": {"1": 1.0}}, queries, docs).to_dict()
+    assert list(found["0"]) == ["2", "0"] and found["1"] == {"1": float(np.float32(1e30))}
+    with pytest.raises(InputError, match="1 of the scores"):
+        scoring.rescore({"0": {"0": 1.0, "1": 1.0}, "1": {"1": 1.0}}, queries, docs)
+    docs[2] = np.nan
+    with pytest.raises(InputError, match="Row 2 of the documents holds NaN"):
+        scoring.rescore({"1": {"0": 1.0, "2": 1.0}}, queries, docs)
+
+
 RUN = {"q": {"a": 9.0, "b": 7.0, "c": 7.0, "d": 7.0, "e": 1e-9, "f": 1e-9, "g": -5.0, "h": -6.0}}
 VECTORS = np.array([[0.1], [0.5], [0.5], [0.9], [2.0], [3.0], [4.0], [5.0]])
 IDS = {"query_ids": ["q"], "doc_ids": list("abcdefgh"), "precision": "float64"}
@@ -120,6 +170,16 @@ def test_rescoring_to_a_depth():
     deep = scoring.rescore(RUN, [[-1.0]], VECTORS, depth=99, **IDS).to_dict()["q"]
     assert deep == {name: -float(x[0]) for name, x in zip("abcdefgh", VECTORS, strict=True)}
     assert deep == scoring.rescore(RUN, [[-1.0]], VECTORS, **IDS).to_dict()["q"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.3e6, 6e8, 1e20, 1e35])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_what_is_below_the_depth_stays_apart_in_float32(scale, sign):
+    options = {**IDS, "precision": "float32", "depth": np.int64(2)}
+    found = scoring.rescore(RUN, [[sign * scale]], VECTORS, **options).to_dict()["q"]
+    read = {doc: float(np.float32(score)) for doc, score in found.items()}
+    assert list(found)[-4:] == ["e", "f", "g", "h"]
+    assert min(read[doc] for doc in "abcd") > read["e"] == read["f"] > read["g"] > read["h"]
 
 
 def test_rescoring_only_what_ties():
@@ -141,7 +201,10 @@ def test_errors_of_quantised_vectors():
     for call, match in [
         (lambda: scoring.quantize(DOCS, "int3"), "cannot be quantised to 'int3'"),
         (lambda: scoring.quantize(DOCS[0]), "Give a matrix"),
-        (lambda: scoring.quantize(bad), "Row 4 of the vectors holds NaN"),
+        (lambda: scoring.quantize(bad), "Row 4 of the vectors holds NaN.* .1 such row[)]"),
+        (lambda: scoring.quantize([[0.0, 3e38], [1.0, -3e38]]), "range of dimension 1 .* wider than float32"),
+        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=2.0, **IDS), "depth is"),
+        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, doc_mask=[[1]] * 8, **IDS), "Masks are for"),
         (lambda: scoring.quantize(docs.codes), "whole numbers"),
         (lambda: scoring.quantize(DOCS, "binary", calibration=DOCS), "take no calibration"),
         (lambda: scoring.quantize(DOCS, "int8", calibration=binary), "calibration is binary"),

@@ -13,6 +13,7 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring import arrays, counting, pairs
+from tiewise.scoring.ids import Ids
 from tiewise.ties import TieGroups
 from tiewise.ties import tie_groups as from_run
 
@@ -280,6 +281,17 @@ def test_ids_are_counted_in_the_order_of_rows():
     ties = scoring.tie_groups([[1.0]], np.ones((12, 1)), {"0": {"9": 1, "10": 1}}, orders=ORDERS)
     assert ties.before["docid-desc"].tolist() == [0, 10 - 1] and ties.before["given"].tolist() == [9, 10]
     assert scoring.search([[1.0]], d, 1, doc_ids=np.arange(12) + 100).to_dict() == {"0": {"111": 11.0}}
+
+
+@pytest.mark.parametrize(
+    "other", ["12", "07", "+7", "-1", "", " 7", "7 8", "7_0", "x", "٧", "²", "9" * 18, "9" * 30, "1e1", "0x7"]
+)
+def test_counted_ids_are_those_that_str_gives(other):
+    """All are read at once where they are plain numbers; what is none is no row, and spoils no other."""
+    ids = Ids(None, 12, "document")
+    assert ids.find(["11", "0", "7"]).tolist() == [11, 0, 7] and ids.find([]).tolist() == []
+    assert ids.find(["11", other, "0", "7"]).tolist() == [11, -1, 0, 7]
+    assert ids.find([other]).tolist() == [-1]
 
 
 def test_on_a_gpu(collection):

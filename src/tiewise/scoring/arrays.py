@@ -7,6 +7,7 @@ does not have (bfloat16, float8) come from ml_dtypes, which is not needed here e
 
 from __future__ import annotations
 
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 
 from tiewise.errors import InputError, TiewiseWarning
 
-__all__ = ["Array", "Library", "Numpy", "Torch", "is_integer", "is_low", "library_of"]
+__all__ = ["Array", "Library", "Numpy", "Torch", "is_integer", "is_low", "library_of", "such_rows", "whole"]
 
 Array = Any  # a NumPy array or a torch tensor
 
@@ -41,9 +42,7 @@ class Numpy:
         tensor = _tensor(given)
         if tensor is not None:
             return _numpy_of(tensor.detach().cpu())
-        array = np.asarray(given)
-        _check_numeric(array.dtype.name, what)
-        return array
+        return _host_array(given, what)
 
     def here(self, array: Array) -> Array:
         """Rows brought to this library and device."""
@@ -102,7 +101,8 @@ class Numpy:
     def norms(self, x: Array, dtype: Any) -> Array:
         """The Euclidean norm of each row, computed in a type."""
         wide = self.cast(x, dtype)
-        return np.sqrt((wide * wide).sum(-1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.sqrt((wide * wide).sum(-1))
 
     def fuses(self, a: str, b: str) -> bool:
         """Whether products of these types come out in float32 without a wider copy of the operands."""
@@ -119,10 +119,6 @@ class Numpy:
     def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
         """An array of zeros."""
         return np.zeros(shape, dtype)
-
-    def filled(self, shape: Sequence[int], value: float, dtype: Any) -> Array:
-        """An array of one value."""
-        return np.full(shape, value, dtype)
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """An array still to be filled."""
@@ -176,9 +172,7 @@ class Torch(Numpy):
         """Whatever was given as a tensor, where it lies."""
         tensor = _tensor(given)
         if tensor is None:
-            array = np.asarray(given)
-            _check_numeric(array.dtype.name, what)
-            tensor = _tensor_of(self.torch, array)
+            tensor = _tensor_of(self.torch, _host_array(given, what))
         _check_numeric(self.name(tensor.dtype), what)
         return tensor.detach()
 
@@ -268,10 +262,6 @@ class Torch(Numpy):
         """A tensor of zeros."""
         return self.torch.zeros(tuple(shape), dtype=dtype, device=self.device)
 
-    def filled(self, shape: Sequence[int], value: float, dtype: Any) -> Array:
-        """A tensor of one value."""
-        return self.torch.full(tuple(shape), value, dtype=dtype, device=self.device)
-
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor still to be filled."""
         return self.torch.empty(tuple(shape), dtype=dtype, device=self.device)
@@ -357,6 +347,40 @@ def is_low(name: str) -> bool:
 def is_integer(name: str) -> bool:
     """Whether a type holds whole numbers."""
     return name.startswith(INTEGERS)
+
+
+def whole(value: Any) -> int | None:
+    """A whole number of whatever kind, NumPy's among them; None for anything else, truth values too.
+
+    >>> whole(np.int64(3)), whole(3.0), whole(True)
+    (3, None, None)
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def such_rows(count: int) -> str:
+    """How many rows have a fault, for a message.
+
+    >>> such_rows(1), such_rows(1200)
+    ('1 such row', '1,200 such rows')
+    """
+    return f"{count:,} such row{'' if count == 1 else 's'}"
+
+
+def _host_array(given: Any, what: str) -> Any:
+    """Whatever NumPy understands as an array of numbers."""
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"The {what} make no array: are their rows of different lengths? ({reason})") from error
+    _check_numeric(array.dtype.name, what)
+    return array
 
 
 def _tensor(given: Any) -> Any:

@@ -64,6 +64,10 @@ class Reading:
             if n:
                 self.above[row, :n], self.equal[row, :n] = _counts(mine, values[row, :n])
 
+    def at(self, row: Codes, column: Codes) -> tuple[Floats, Codes, Codes]:
+        """Some of the values, the scores above each, and those that equal it."""
+        return self.values[row, column], self.above[row, column], self.equal[row, column]
+
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values: the number of the question, ascending, and the document."""
         values = self._values[row, column]
@@ -93,16 +97,17 @@ class DeviceReading(Reading):
 
     def _count(self) -> None:
         count = _count if self._kernels is None else self._kernels.count
-        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values)
-        table, self._chunks = found
-        self._arrives = self.lib.soon(table)
-        if self._kernels is not None and self._ties:
-            small = self._kernels.small_ties(self.lib.xp, self.scores, self._values, table, self._chunks)
-            self._small = self.lib.soon(small)
+        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values, self._ties)
+        self._arrives, self._chunks = self.lib.soon(found[0]), found[1]
+
+    @cached_property
+    def _all(self) -> Floats:
+        return self._arrives()
 
     @cached_property
     def _host(self) -> Floats:
-        return self._arrives()
+        rows, wide = self._values.shape
+        return self._all[: rows * (3 * wide + 3)].reshape(rows, -1)
 
     def _part(self, number: int) -> Floats:
         wide = self._values.shape[1]
@@ -138,13 +143,20 @@ class DeviceReading(Reading):
         """How often the lowest score occurs."""
         return self._host[:, -2].astype(np.int64)
 
+    def at(self, row: Codes, column: Codes) -> tuple[Floats, Codes, Codes]:
+        """Some of the values, the scores above each, and those that equal it: nothing else is converted."""
+        wide = self._values.shape[1]
+        places = row * self._host.shape[1] + column
+        value, above, equal = (self._host.take(places + part * wide) for part in range(3))
+        return value, above.astype(np.int64), equal.astype(np.int64)
+
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values; how many there are is known."""
-        many = self.equal[row, column]
+        many = self._host[row, column + 2 * self._values.shape[1]].astype(np.int64)
         if not len(row):
             return row, row
         if self._kernels is not None and self._ties and many.min() > 1 and many.max() <= self._kernels.SMALL:
-            small = self._small()
+            small = self._all[-self._kernels.ROOM - 1 :].view(np.int64)
             if small[0] <= self._kernels.ROOM:
                 return self._among(small[1 : small[0] + 1], row, column)
         if self._kernels is None:
@@ -163,8 +175,7 @@ class DeviceReading(Reading):
         number = np.full(self._values.shape, -1)
         number[row, column] = np.arange(len(row))
         question, doc = number.ravel()[small >> 40], small & (2**40 - 1)
-        order = np.argsort(question, kind="stable")
-        order = order[question[order] >= 0]
+        order = np.argsort(question, kind="stable")[np.count_nonzero(question < 0) :]
         return question[order], doc[order]
 
 
@@ -173,18 +184,22 @@ def looked_up(lib: Library, scores: Array, slots: Slots, table: Floats | None, d
 
     On a device nobody waits for it.
     """
+    row, column = slots.row[slots.known], slots.column[slots.known]
     if isinstance(scores, np.ndarray):
         values = np.full(slots.shape, np.inf, scores.dtype) if table is None else table.astype(scores.dtype)
-    elif table is None:
-        values = lib.filled(slots.shape, np.inf, scores.dtype)
-    else:
-        values = lib.cast(lib.here(table), scores.dtype)
-    if docs is None:
+        if docs is not None:
+            values[row, column] = scores[row, docs]
         return values
-    places = np.stack([slots.row[slots.known], slots.column[slots.known], docs])
-    row, column, doc = places if isinstance(scores, np.ndarray) else lib.integers(places)
-    values[row, column] = scores[row, doc]
-    return values
+    given = None if table is None else lib.cast(lib.here(table), scores.dtype)
+    if docs is None:
+        return given
+    places = np.full(slots.shape, -1)
+    places[row, column] = docs
+    wanted = lib.integers(places)
+    if len(row) == places.size:
+        return scores.gather(1, wanted)
+    found = scores.gather(1, lib.xp.clip(wanted, 0))
+    return found.masked_fill(wanted < 0, np.inf) if given is None else lib.xp.where(wanted < 0, given, found)
 
 
 def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
@@ -194,14 +209,14 @@ def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
     return lib.host(scores[lib.integers(row), lib.integers(column)]).astype(np.float64)
 
 
-def _count(torch: Any, scores: Array, values: Array) -> tuple[Array, None]:
+def _count(torch: Any, scores: Array, values: Array, ties: bool) -> tuple[Array, None]:
     """What the kernels count, by torch alone: a row of the table has the values, how many scores lie above each and
     how many equal it, the lowest score, how often it occurs, and a number that is 0 if all are finite."""
     each = [values[:, place : place + 1] for place in range(values.shape[1])]
     above, equal = [(scores > one).sum(1) for one in each], [(scores == one).sum(1) for one in each]
     low, high = torch.aminmax(scores, dim=1)
     columns = [*values.T, *above, *equal, low, (scores == low[:, None]).sum(1), low * 0 + high * 0]
-    return torch.stack([column.double() for column in columns], 1), None
+    return torch.stack([column.double() for column in columns], 1).ravel(), None
 
 
 @cache

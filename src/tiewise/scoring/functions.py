@@ -2,8 +2,9 @@
 
 A model may run in bfloat16; only its last step, which turns logits or embeddings into scores, has to be computed in
 float32 for most ties to vanish. `score` widens the logits and then applies the activation. `logit` leaves the
-activation away: it never changes an order, and it rounds. `head` goes one step further back and computes the logits
-themselves again, from the hidden state, because a low-precision model's logits lie on a coarse grid and tie already.
+activation away, which rounds: a sigmoid orders like its logit, and a softmax like the log-odds. `head` goes one step
+further back and computes the logits themselves again, from the hidden state, because a low-precision model's logits lie
+on a coarse grid and tie already.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from tiewise.errors import InputError
 from tiewise.scoring.arithmetic import check_precision
-from tiewise.scoring.arrays import Array, Library, Torch, is_integer, is_low, library_of
+from tiewise.scoring.arrays import Array, Library, Torch, is_integer, is_low, library_of, such_rows, whole
 from tiewise.scoring.pairs import LEAST_TILE, Pairs
 from tiewise.scoring.quantised import Quantized
 from tiewise.scoring.similarities import PAIRWISE
@@ -52,7 +53,8 @@ def score(
     - ``"dot"``, ``"cosine"``, ``"euclidean"`` (the distance with a minus sign, so that larger is better): all pairs of
       the rows of `z` and `other`, (n, dims) and (m, dims) to (n, m). One vector may stand for one row.
     - ``"maxsim"``: late interaction of token vectors, (n, tokens, dims) and (m, tokens, dims), with `mask` and
-      `other_mask` to say which tokens count. ``"hamming"``: equal bits, of packed uint8, of bool, or of `Quantized`.
+      `other_mask` to say which tokens count. A matrix, (tokens, dims), is one query or one document, so that two
+      matrices give one score. ``"hamming"``: equal bits, of packed uint8, of bool, or of `Quantized`.
 
     `precision` is the type of the result; ``"native"`` reproduces the score in the operands' own low precision, for
     comparison. Tensors give tensors on their device, anything else NumPy arrays.
@@ -82,8 +84,8 @@ def score(
         other,
         fn=fn,
         precision=precision,
-        query_mask=mask[None] if one and mask is not None else mask,
-        doc_mask=other_mask[None] if another and other_mask is not None else other_mask,
+        query_mask=_row_of(mask) if one else mask,
+        doc_mask=_row_of(other_mask) if another else other_mask,
     )
     found = pairs.all()
     if precision == "native":
@@ -92,19 +94,24 @@ def score(
     return found[..., 0] if another else found
 
 
-def logit(z: Any, *, fn: str = "sigmoid", positive: int = 1, precision: str = "float32") -> Array:
+def logit(z: Any, *, fn: str | None = None, positive: int = 1, precision: str = "float32") -> Array:
     """What to rank by in the place of an activation: it gives the same order, and no ties of its own.
 
     For ``"sigmoid"`` the logit itself. For ``"softmax"`` the log-odds of class `positive`: its logit less the logarithm
-    of the sum of the exponentials of the others, which for two classes is the difference of the two logits.
+    of the sum of the exponentials of the others, which for two classes is the difference of the two logits. Without
+    `fn`, a matrix with two columns or more has classes and is taken for ``"softmax"``, and anything else for
+    ``"sigmoid"``.
 
     >>> import numpy as np
     >>> logits = np.float32([17.0, 18.0, 19.0])
     >>> score(logits, fn="sigmoid"), logit(logits)
     (array([1., 1., 1.], dtype=float32), array([17., 18., 19.], dtype=float32))
-    >>> logit([[1.0, 3.0], [2.0, 0.0]], fn="softmax")
+    >>> logit([[1.0, 3.0], [2.0, 0.0]])
     array([ 2., -2.], dtype=float32)
     """
+    if fn is None:
+        shape = library_of(z).array(z, "logits").shape
+        fn = "softmax" if len(shape) > 1 and shape[-1] > 1 else "sigmoid"
     lib, array, wide, result = _logits(z, fn, precision)
     found = lib.cast(wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive)), result)
     _check_finite(lib, wide, "logits")  # last: it waits for a device
@@ -116,7 +123,7 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
 
     `hidden` is what that layer was given, (n, width); `weight` has a row for each class, (classes, width), and the
     result is (n, classes). A weight of one row, (width,), gives (n,). Equal hidden states give equal logits, to the
-    last bit. Rank by `logit` of the result, for a yes/no model by ``logit(head(...), fn="softmax")``.
+    last bit. Rank by `logit` of the result, which for a yes/no model is the difference of its two logits.
 
     >>> hidden, weight = [[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [0.5, -1.0]]
     >>> head(hidden, weight, [0.0, 1.0])
@@ -134,18 +141,22 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
     if add is not None and tuple(add.shape) not in ((), (1,), tuple(rows.shape[:-1])):
         raise InputError(f"A bias of shape {tuple(add.shape)} does not go with {rows.shape[:-1]} classes.")
     low = precision == "native" and is_low(lib.name(states.dtype)) and states.dtype == rows.dtype
+    matrix = rows if rows.ndim == 2 else rows[None]
     if low and isinstance(lib, Torch) and lib.multiplies(states.dtype):  # whatever the device does, bias included
-        _check_finite(lib, states, "hidden states")
-        return lib.torch.nn.functional.linear(states, rows, None if add is None else add.to(states.dtype))
-    found = _last_layer(lib, states, rows if rows.ndim == 2 else rows[None], "float32" if low else precision)
-    if not lib.finite(found):  # what is no number makes none; only then is it looked for
-        _check_finite(lib, states, "hidden states")
-        _check_finite(lib, rows if rows.ndim == 2 else rows[None], "weights")
-        raise InputError("The logits are too large for their type. Use precision='float64'.")
-    if add is not None:
-        found = found + lib.cast(add, found.dtype)
-    if low:
-        found = lib.cast(found, states.dtype)
+        found = lib.torch.nn.functional.linear(states, matrix, None if add is None else add.to(states.dtype))
+    else:
+        found = _last_layer(lib, states, matrix, "float32" if low else precision)
+        found = found if add is None else found + lib.cast(add, found.dtype)
+        found = lib.cast(found, states.dtype) if low else found
+    if not _is_finite(lib, found):  # what is no number makes none; only then is it looked for
+        for given, what in ((states, "hidden states"), (matrix, "weights"), (add, "biases")):
+            if given is not None:
+                _check_finite(lib, given, what)
+        name = lib.name(found.dtype)
+        raise InputError(
+            f"The logits are too large for {name}. "
+            + ("Scale the weights." if name == "float64" else "Use precision='float64'.")
+        )
     return found if rows.ndim == 2 else found[:, 0]
 
 
@@ -198,9 +209,10 @@ def _class(array: Array, positive: int) -> int:
         raise InputError(
             f"Softmax is over two classes or more; logits of shape {tuple(array.shape)} have one. Use fn='sigmoid'."
         )
-    if isinstance(positive, bool) or not isinstance(positive, int) or not -classes <= positive < classes:
+    place = whole(positive)
+    if place is None or not -classes <= place < classes:
         raise InputError(f"positive is the place of a class among {classes}, from 0 on, not {positive!r}.")
-    return positive % classes
+    return place % classes
 
 
 def _log_odds(lib: Library, wide: Array, positive: int) -> Array:
@@ -219,12 +231,16 @@ def _sigmoid(lib: Library, x: Array) -> Array:
     return lib.xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
 
+def _is_finite(lib: Library, array: Array) -> bool:
+    return lib.finite(lib.cast(array, lib.dtype("float32")) if is_low(lib.name(array.dtype)) else array)
+
+
 def _check_finite(lib: Library, array: Array, what: str) -> None:
-    wide = lib.cast(array, lib.dtype("float32")) if is_low(lib.name(array.dtype)) else array
-    if lib.finite(wide):
+    if _is_finite(lib, array):
         return
+    wide = lib.cast(array, lib.dtype("float64"))
     bad = lib.host(~lib.xp.isfinite(wide.reshape(wide.shape[0] if wide.ndim else 1, -1)).all(1)).nonzero()[0]
-    raise InputError(f"Row {int(bad[0])} of the {what} holds NaN or infinity ({len(bad)} such rows).")
+    raise InputError(f"Row {int(bad[0])} of the {what} holds NaN or infinity ({such_rows(len(bad))}).")
 
 
 def _rows(given: Any, fn: str) -> tuple[Any, bool]:
@@ -234,6 +250,11 @@ def _rows(given: Any, fn: str) -> tuple[Any, bool]:
     array = library_of(given).array(given, "vectors")
     single = array.ndim == (2 if fn == "maxsim" else 1)
     return (array[None] if single else array), single
+
+
+def _row_of(mask: Any) -> Any:
+    """The mask of a single operand as a row."""
+    return None if mask is None else library_of(mask).array(mask, "mask")[None]
 
 
 def _native_type(pairs: Pairs) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -58,13 +59,15 @@ class Ids:
         rows[code[known]] = known
         return rows
 
-    def keys(self, rows: Codes, names: list[str], places: Codes) -> tuple[Codes, Codes]:
-        """Numbers in the order, by code point, of the ids of some rows, and of some names whose rows are `places`.
+    def keys(self, rows: Codes, places: Codes, names_of: Callable[[], list[str]]) -> tuple[Codes, Codes]:
+        """Numbers in the order, by code point, of the ids of some rows, and of others, whose rows are `places`.
 
-        A name that is none of ours has −1 for its row.
+        A name that is none of ours has −1 for its row; the names are asked for only if rows do not say enough.
         """
         if self.counted and not (places < 0).any():
-            return self._digits(rows), self._digits(places)
+            both = self._digits(np.concatenate([rows, places]))
+            return both[: len(rows)], both[len(rows) :]
+        names = names_of()
         if len(rows) < self.n // 16:
             distinct, inverse = np.unique(rows, return_inverse=True)
         else:  # sorting them would cost more than going through all of ours
@@ -87,14 +90,13 @@ class Ids:
 
     def _counted(self, names: list[str]) -> Codes:
         """The rows that counted ids name: "7", but neither "07" nor "+7"."""
-        try:
-            rows = np.fromiter(map(int, names), np.int64, len(names))
-        except (ValueError, OverflowError):
-            return np.fromiter(map(self._place, names), np.int64, len(names))
-        # As long as the number it stands for, and in ASCII: then it is what str() makes of the number.
-        plain = np.fromiter(map(len, names), np.int64, len(names)) == _lengths(rows)
-        good = plain & (rows >= 0) & (rows < self.n)
-        return np.where(good, rows, -1) if "".join(names).isascii() else np.fromiter(map(self._place, names), np.int64)
+        digits = "".join(names)
+        if digits.isascii() and digits.isdecimal() and max(map(len, names)) < len(TENS):
+            rows = np.fromstring(" ".join(names), np.int64, sep=" ")
+            # As many digits as the numbers have in all: then each name is what str() makes of its number.
+            if len(rows) == len(names) and int(_lengths(rows).sum()) == len(digits):
+                return np.where(rows < self.n, rows, -1)
+        return np.fromiter(map(self._place, names), np.int64, len(names))
 
     def _place(self, name: str) -> int:
         row = int(name) if name.isdecimal() and name.isascii() else -1

@@ -45,6 +45,13 @@ class Judged:
         return (self.query >= 0) & (self.doc >= 0)
 
     @cached_property
+    def unjudged(self) -> frozenset[str]:
+        """Our queries that have no judgments."""
+        if len(self.rows) == self.queries.n:
+            return frozenset()
+        return frozenset(self.queries.names(range(self.queries.n))) - self.qrels.query_index.keys()
+
+    @cached_property
     def _by_query(self) -> tuple[Codes, Codes]:
         """The judgments of our queries in the order of these, and the rows of those."""
         query = self.query
@@ -82,6 +89,11 @@ class Judged:
         row = self.query[mine] - block.start
         heads = np.searchsorted(row, np.arange(block.stop - block.start))
         return Slots(mine, row, np.arange(len(mine)) - heads[row], self.known[mine], block.stop - block.start)
+
+    def asked(self, block: slice) -> tuple[Codes, Codes]:
+        """The queries of the qrels that are in a block, and where they stand in it."""
+        mine = np.flatnonzero((self.place >= block.start) & (self.place < block.stop))
+        return mine, self.place[mine] - block.start
 
     def _in(self, block: slice) -> Codes:
         order, query = self._by_query

@@ -3,6 +3,11 @@
 A program reads a chunk of one row into registers and compares it with all thresholds of the row. It leaves its counts
 in a table of chunks, which is small and is added up afterwards; the table also tells where equal scores are, so that
 only those chunks are ever looked at again. Offsets are of 64 bits, counts of a chunk of 16.
+
+Comparing, not reading, is what takes the time, and a GPU compares at half the speed at which it multiplies and adds. So
+a score x is compared with a threshold v by arithmetic: (x − v) · 2¹²⁶ + 2⁻¹², cut to [0, 1], is 1 above, 2⁻¹² where
+both are equal and 0 below, and one sum of it holds both counts. That is exact: x − v is 0 only if both are equal, and
+else so far from it, for |v| ≥ 2⁻¹⁰⁰, that the product is beyond 1. Smaller thresholds and float64 are compared plainly.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -17,56 +22,41 @@ tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["count", "small_ties", "tied"]
+__all__ = ["count", "tied"]
 
 #: Scores a program reads, and the warps that read them; chosen by measurement.
 BLOCK, WARPS = 2048, 1
 
-#: Chunks among which one program looks for those that have the lowest score.
-GROUP = 16
+#: The least threshold that is compared by arithmetic, and what is 1 over the sum of one equal score: above any chunk.
+TINY, UNIT = 2.0**-100, 4096
 
-#: `small_ties` writes down groups of at most so many documents, and so many documents in all.
+#: `count` writes down tie groups of at most so many documents, and so many documents in all.
 SMALL, ROOM = 64, 4096
 
-#: Thresholds compared in one reading; a table of more is read in several.
-MOST = 16
 
+def count(torch: Any, scores: Any, values: Any, ties: bool) -> tuple[Any, Any]:
+    """Of a matrix of scores and a table of thresholds on one device, without waiting for it: what was counted, and the
+    counts of chunks, with which `tied` finds its way.
 
-def count(torch: Any, scores: Any, values: Any) -> tuple[Any, Any]:
-    """Of a matrix of scores and a table of thresholds on one device, without waiting for it: a table, and the counts
-    of chunks, with which `tied` finds its way.
-
-    A row of the table has the thresholds, how many scores lie above each, how many equal it, the lowest score, how
-    often it occurs, and a number that is 0 if all scores are finite. It is of float64, which holds them all.
+    What was counted is one row of float64, which holds it all: a table, and behind it as many bits as `ROOM` whole
+    numbers of 64 bits and one more have. A row of the table has the thresholds, how many scores lie above each, how
+    many equal it, the lowest score, how often it occurs, and a number that is 0 if all scores are finite. The whole
+    numbers are, with `ties`, the documents of all small tie groups: first how many they are, then for each the place of
+    its threshold among the values times 2**40, plus the document. Nothing is written of what does not fit.
     """
     (rows, n), wide = scores.shape, values.shape[1]
     chunks, stride, here = -(-n // BLOCK), scores.stride(0), {"device": scores.device}
     counts = torch.empty((rows, chunks, wide), dtype=torch.int32, **here)
-    lows, odd = (torch.empty((rows, chunks), dtype=scores.dtype, **here) for _ in range(2))
-    table = torch.empty((rows, 3 * wide + 3), dtype=torch.float64, **here)
-    sizes = {"BLOCK": BLOCK, "num_warps": WARPS}
+    ends = torch.empty((2, rows, chunks), dtype=scores.dtype, **here)
+    found = torch.zeros(rows * (3 * wide + 3) + ROOM + 1, dtype=torch.float64, **here)
+    fast, marks = scores.dtype == torch.float32, triton.next_power_of_2(wide)
+    read = (scores, stride, n, values, wide, counts, ends, ends[1], chunks)
     with torch.cuda.device(scores.device):
-        for first in range(0, wide, MOST):
-            marks = {"MANY": min(MOST, wide - first), **sizes}
-            _scan[(rows * chunks,)](scores, stride, n, values, wide, first, counts, lows, odd, chunks, **marks)
-        _add_up[(rows * (wide + 1),)](values, wide, counts, lows, odd, chunks, table, STEP=1024, num_warps=4)
-        groups = -(-chunks // GROUP)
-        _at_floor[(rows * groups,)](scores, stride, n, lows, chunks, table, wide, groups, GROUP=GROUP, **sizes)
-    return table, counts
-
-
-def small_ties(torch: Any, scores: Any, values: Any, table: Any, counts: Any) -> Any:
-    """The documents of all small tie groups, before anybody has asked, without waiting for the device.
-
-    First how many they are, then for each the place of its threshold in the table of values times 2**40, plus the
-    document. Nothing is written of what does not fit.
-    """
-    (rows, n), (_, chunks, wide) = scores.shape, counts.shape
-    found = torch.zeros(ROOM + 1, dtype=torch.int64, device=scores.device)
-    places = (scores, scores.stride(0), n, values, wide, table, counts, chunks, found)
-    with torch.cuda.device(scores.device):
-        _write_small[(rows * wide,)](*places, SMALL=SMALL, ROOM=ROOM, STEP=1024, BLOCK=BLOCK, num_warps=4)
-    return found
+        _scan[(rows * chunks,)](*read, FAST=fast, TINY=TINY, UNIT=UNIT, MARKS=marks, BLOCK=BLOCK, num_warps=WARPS)
+        small = found[-ROOM - 1 :].view(torch.int64)
+        limits = {"SMALL": SMALL if ties else 0, "ROOM": ROOM, "STEP": 1024, "BLOCK": BLOCK, "num_warps": 4}
+        _add_up[(rows * (wide + 1),)](*read, found, small, **limits)
+    return found, counts
 
 
 def tied(torch: Any, scores: Any, values: Any, counts: Any, asked: Any, many: int) -> Any:
@@ -88,76 +78,128 @@ def _kernel(function: Any) -> Any:
 
 
 @_kernel
-def _scan(scores, stride, n, values, wide, first, counts, lows, odd, chunks, MANY: tl.constexpr, BLOCK: tl.constexpr):
+def _scan(
+    scores, stride, n, values, wide, counts, lows, odd, chunks,
+    FAST: tl.constexpr, TINY: tl.constexpr, UNIT: tl.constexpr, MARKS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Count in one chunk, and leave its lowest score and whether anything in it is not finite."""
     place = tl.program_id(0).to(tl.int64)
     row = place // chunks
     chunk = place - row * chunks
     at = chunk * BLOCK + tl.arange(0, BLOCK)
     mine = scores + row * stride + at
-    past = (chunk + 1) * BLOCK - n  # places of the chunk behind the end; what fills them lies above everything
-    if past <= 0:
-        past = past * 0
+    if (chunk + 1) * BLOCK <= n:
         x = tl.load(mine)
+        low = tl.min(x)
         nothing = tl.sum(x * 0.0)  # NaN if anything is not finite
-    else:
-        x = tl.load(mine, mask=at < n, other=float("inf"))
+    else:  # what stands for places behind the end lies below everything
+        x = tl.load(mine, mask=at < n, other=float("-inf"))
+        low = tl.min(tl.where(at < n, x, float("inf")))
         nothing = tl.sum(tl.where(at < n, x * 0.0, 0.0))
-    for j in tl.static_range(MANY):
-        value = tl.load(values + row * wide + first + j)
-        above = tl.sum(tl.where(x > value, 1.0, 0.0)).to(tl.int32) - past.to(tl.int32)  # floats are added fastest
-        equal = tl.sum(tl.where(x == value, 1.0, 0.0)).to(tl.int32)
-        tl.store(counts + place * wide + first + j, above + (equal << 16))
-    if first == 0:
-        tl.store(lows + place, tl.min(x))
-        tl.store(odd + place, nothing)
+    number, out, first = tl.arange(0, MARKS), counts + place * wide, values + row * wide
+    least = tl.min(tl.abs(tl.load(first + number, mask=number < wide, other=float("inf"))))
+    if FAST and least >= TINY:
+        for j in range(0, wide, 2):  # two at a time, so that neither waits for its own sums
+            another = j + 1 < wide
+            one, two = tl.load(first + j), tl.load(first + j + 1, mask=another, other=float("inf"))
+            tl.store(out + j, _by_arithmetic(x, one, UNIT))
+            tl.store(out + j + 1, _by_arithmetic(x, two, UNIT), mask=another)
+    else:
+        for j in range(wide):
+            tl.store(out + j, _plainly(x, tl.load(first + j)))
+    tl.store(lows + place, low)
+    tl.store(odd + place, nothing)
 
 
 @_kernel
-def _add_up(values, wide, counts, lows, odd, chunks, table, STEP: tl.constexpr):
-    """Add up the counts of a threshold; the last program of a row finds its lowest score."""
+def _by_arithmetic(x, value, UNIT: tl.constexpr):
+    """What `_plainly` gives, as the beginning of this module says; 2¹²⁶ and 2⁻¹² stand there by their bits."""
+    step: tl.constexpr = "fma.rn.sat.f32 $0, $1, 0f7E800000, 0f39800000;"
+    held = tl.inline_asm_elementwise(step, "=f,f", [x - value], dtype=tl.float32, is_pure=True, pack=1)
+    both = (tl.sum(held) * UNIT).to(tl.int32)
+    return both // UNIT + ((both % UNIT) << 16)
+
+
+@_kernel
+def _plainly(x, value):
+    """How many scores lie above a threshold, plus 2¹⁶ times how many equal it."""
+    above = tl.sum(tl.where(x > value, 1.0, 0.0)).to(tl.int32)  # floats are added fastest
+    return above + (tl.sum(tl.where(x == value, 1.0, 0.0)).to(tl.int32) << 16)
+
+
+@_kernel
+def _add_up(
+    scores, stride, n, values, wide, counts, lows, odd, chunks, table, small,
+    SMALL: tl.constexpr, ROOM: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Put together what chunks of a row have of a threshold, or of its lowest score."""
     row = tl.program_id(0).to(tl.int64) // (wide + 1)
     j = tl.program_id(0).to(tl.int64) - row * (wide + 1)
-    out = table + row * (3 * wide + 3)
+    out, mine = table + row * (3 * wide + 3), scores + row * stride
     if j < wide:
-        above = tl.zeros([STEP], dtype=tl.int64)
-        equal = tl.zeros([STEP], dtype=tl.int64)
-        for begin in range(0, chunks, STEP):
-            at = begin + tl.arange(0, STEP)
-            both = tl.load(counts + (row * chunks + at) * wide + j, mask=at < chunks, other=0)
-            above += both & 0xFFFF
-            equal += both >> 16
-        tl.store(out + j, tl.load(values + row * wide + j).to(tl.float64))
-        tl.store(out + wide + j, tl.sum(above).to(tl.float64))
-        tl.store(out + 2 * wide + j, tl.sum(equal).to(tl.float64))
+        told, ours = row * wide + j, counts + row * chunks * wide + j
+        _of_threshold(mine, n, values, told, wide, ours, chunks, out + j, small, SMALL, ROOM, STEP, BLOCK)
     else:
-        low = tl.full([STEP], float("inf"), dtype=tl.float64)
-        nothing = tl.zeros([STEP], dtype=tl.float64)
-        for begin in range(0, chunks, STEP):
-            at = begin + tl.arange(0, STEP)
-            mine = row * chunks + at
-            low = tl.minimum(low, tl.load(lows + mine, mask=at < chunks, other=float("inf")).to(tl.float64))
-            nothing += tl.load(odd + mine, mask=at < chunks, other=0.0).to(tl.float64)
-        tl.store(out + 3 * wide, tl.min(low))
-        tl.store(out + 3 * wide + 1, 0.0)
-        tl.store(out + 3 * wide + 2, tl.sum(nothing))
+        _of_floor(mine, n, lows + row * chunks, odd + row * chunks, chunks, out + 3 * wide, STEP, BLOCK)
 
 
 @_kernel
-def _at_floor(scores, stride, n, lows, chunks, table, wide, groups, GROUP: tl.constexpr, BLOCK: tl.constexpr):
-    """Count the lowest score of a row in the chunks that have it."""
-    row = tl.program_id(0).to(tl.int64) // groups
-    first = (tl.program_id(0).to(tl.int64) - row * groups) * GROUP
-    out = table + row * (3 * wide + 3) + 3 * wide
-    floor = tl.load(out)
-    some = first + tl.arange(0, GROUP)
-    low = tl.load(lows + row * chunks + some, mask=some < chunks, other=float("inf")).to(tl.float64)
-    if tl.min(low) == floor:
-        for chunk in range(first, tl.minimum(first + GROUP, chunks)):
-            if tl.load(lows + row * chunks + chunk).to(tl.float64) == floor:
-                at = chunk * BLOCK + tl.arange(0, BLOCK)
-                x = tl.load(scores + row * stride + at, mask=at < n, other=float("inf"))
-                tl.atomic_add(out + 1, tl.sum(tl.where(x.to(tl.float64) == floor, 1.0, 0.0)).to(tl.float64))
+def _of_threshold(
+    scores, n, values, told, wide, counts, chunks, out, small,
+    SMALL: tl.constexpr, ROOM: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Add up the counts of a threshold, and write down the documents that equal it if they are few."""
+    number = tl.arange(0, STEP)
+    above = tl.zeros([STEP], dtype=tl.int64)
+    equal = tl.zeros([STEP], dtype=tl.int64)
+    for first in range(0, chunks, STEP):
+        both = tl.load(counts + (first + number) * wide, mask=first + number < chunks, other=0)
+        above += both & 0xFFFF
+        equal += both >> 16
+    many = tl.sum(equal)
+    value = tl.load(values + told)
+    tl.store(out, value.to(tl.float64))
+    tl.store(out + wide, tl.sum(above).to(tl.float64))
+    tl.store(out + 2 * wide, many.to(tl.float64))
+    if (many > 1) & (many <= SMALL):
+        begin = tl.atomic_add(small, many)
+        if begin + many <= ROOM:
+            for first in range(0, chunks, STEP):
+                hits = tl.load(counts + (first + number) * wide, mask=first + number < chunks, other=0) >> 16
+                while tl.max(hits, 0) > 0:
+                    which = tl.argmax(hits, 0)
+                    hits = tl.where(number == which, 0, hits)
+                    at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+                    x = tl.load(scores + at, mask=at < n, other=float("-inf"))
+                    same = (x == value).to(tl.int64)
+                    tl.store(small + begin + tl.cumsum(same, 0), (told << 40) + at, mask=same > 0)
+                    begin += tl.sum(same, 0)
+
+
+@_kernel
+def _of_floor(scores, n, lows, odd, chunks, out, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    """Find the lowest score of a row, count it in the chunks that have it, and add up what is not finite."""
+    number = tl.arange(0, STEP)
+    low = tl.full([STEP], float("inf"), dtype=tl.float64)
+    nothing = tl.zeros([STEP], dtype=tl.float64)
+    for first in range(0, chunks, STEP):
+        there = first + number < chunks
+        low = tl.minimum(low, tl.load(lows + first + number, mask=there, other=float("inf")).to(tl.float64))
+        nothing += tl.load(odd + first + number, mask=there, other=0.0).to(tl.float64)
+    floor = tl.min(low)
+    many = tl.zeros([BLOCK], dtype=tl.float64)
+    for first in range(0, chunks, STEP):
+        ends = tl.load(lows + first + number, mask=first + number < chunks, other=float("inf")).to(tl.float64)
+        hits = (ends == floor).to(tl.int32)
+        while tl.max(hits, 0) > 0:
+            which = tl.argmax(hits, 0)
+            hits = tl.where(number == which, 0, hits)
+            at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+            x = tl.load(scores + at, mask=at < n, other=float("inf")).to(tl.float64)
+            many += tl.where(x == floor, 1.0, 0.0)
+    tl.store(out, floor)
+    tl.store(out + 1, tl.sum(many))
+    tl.store(out + 2, tl.sum(nothing))
 
 
 @_kernel
@@ -178,31 +220,3 @@ def _find(
         x = tl.load(scores + row * stride + at, mask=at < n, other=float("inf"))
         same = x == tl.load(values + row * wide + column)
         tl.store(docs + begin + tl.cumsum(same.to(tl.int32), 0) - 1, at, mask=same)
-
-
-@_kernel
-def _write_small(
-    scores, stride, n, values, wide, table, counts, chunks, found,
-    SMALL: tl.constexpr, ROOM: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Write down the documents that tie at one threshold, from chunk to chunk, if they are few."""
-    place = tl.program_id(0).to(tl.int64)
-    row = place // wide
-    column = place - row * wide
-    many = tl.load(table + row * (3 * wide + 3) + 2 * wide + column).to(tl.int64)
-    if (many > 1) & (many <= SMALL):
-        begin = tl.atomic_add(found, many)
-        if begin + many <= ROOM:
-            value = tl.load(values + place)
-            for first in range(0, chunks, STEP):
-                number = tl.arange(0, STEP)
-                mine = counts + (row * chunks + first + number) * wide + column
-                hits = tl.load(mine, mask=first + number < chunks, other=0) >> 16
-                while tl.max(hits, 0) > 0:
-                    which = tl.argmax(hits, 0)
-                    hits = tl.where(number == which, 0, hits)
-                    at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-                    x = tl.load(scores + row * stride + at, mask=at < n, other=float("inf"))
-                    same = (x == value).to(tl.int64)
-                    tl.store(found + begin + tl.cumsum(same, 0), (place << 40) + at, mask=same > 0)
-                    begin += tl.sum(same, 0)

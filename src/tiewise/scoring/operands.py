@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tiewise.errors import InputError
-from tiewise.scoring.arrays import Array, Library, library_of
+from tiewise.scoring.arrays import Array, Library, library_of, such_rows
 from tiewise.scoring.quantised import Quantized, unpack_bits
 
 __all__ = ["Operand", "operands"]
@@ -50,7 +50,7 @@ def _operand(lib: Library, given: Any, what: str, fn: str, mask: Any, coded: boo
         return _quantised(lib, given, fn, coded)
     array = lib.array(given, what)
     shape, wanted = tuple(array.shape), 3 if fn == "maxsim" else 2
-    if len(shape) != wanted or not shape[-1]:
+    if len(shape) != wanted or not all(shape[1:]):
         says = "(rows, tokens, dimensions)" if wanted == 3 else "(rows, dimensions)"
         raise InputError(f"The {what} have shape {shape}. fn={fn!r} takes {says}.")
     if fn == "hamming":
@@ -96,5 +96,5 @@ def _mask(lib: Library, mask: Any, shape: tuple[int, ...], what: str) -> Array:
         raise InputError(f"The mask of the {what} has shape {tuple(there.shape)}; their tokens have {shape}.")
     empty = lib.host(~there.any(1)).nonzero()[0]
     if len(empty):
-        raise InputError(f"Row {empty[0]} of the {what} has no token that counts ({len(empty)} such rows).")
+        raise InputError(f"Row {empty[0]} of the {what} has no token that counts ({such_rows(len(empty))}).")
     return there

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring.arithmetic import Arithmetic
-from tiewise.scoring.arrays import Array
+from tiewise.scoring.arrays import Array, such_rows
 from tiewise.scoring.operands import Operand, operands
 from tiewise.scoring.similarities import PAIRWISE, Similarity, Tile, check_pairwise
 
@@ -81,15 +81,14 @@ class Pairs:
         With `again` they are written over the scores of the last call that said the same number, which spares fresh
         memory.
         """
-        spans = _spans(rows, self.docs.n, self.doc_tile)
-        n, straight = sum(map(_length, spans)), isinstance(rows, slice) and self._straight
-        width = -(-n // ALIGNED) * ALIGNED if straight else len(spans) * self.doc_tile
+        n, straight = _length(rows), isinstance(rows, slice) and self._straight
+        width = _whole(n, ALIGNED if straight else self.doc_tile)
         room = self._room_of((len(left) * self.query_tile, width), again)
         downs = [slice(i * self.query_tile, (i + 1) * self.query_tile) for i in range(len(left))]
-        if straight and spans:
-            self._multiply(room, list(zip(downs, left, strict=True)), spans)
+        if straight and n:
+            self._multiply(room, list(zip(downs, left, strict=True)), rows)
         else:
-            for j, span in enumerate(spans):
+            for j, span in enumerate(_spans(rows, self.docs.n, self.doc_tile)):
                 right = self._tile(self.docs, span, self.doc_tile, "documents")
                 across = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
                 for down, mine in zip(downs, left, strict=True):
@@ -113,23 +112,22 @@ class Pairs:
             return False
         return self.lib.writes(matrix.dtype, ours.held)
 
-    def _multiply(self, room: Array, left: list[tuple[slice, Tile]], spans: list[slice]) -> None:
+    def _multiply(self, room: Array, left: list[tuple[slice, Tile]], everything: slice) -> None:
         """Write products of documents as they lie: of all at once where that gives the bits of tiles.
 
         One product costs less than many. Whether its bits are those of tiles is tried once for each shape,
         on the first and the last tile.
         """
-        everything = slice(spans[0].start, spans[-1].stop)
         shape = self.arithmetic.held, self.docs.dtype, self.docs.dims, self.query_tile, _length(everything)
         alike = _alike.setdefault(self.lib.device, {})
-        if len(spans) >= ONE_FROM and alike.get(shape, True):
+        if shape[-1] > (ONE_FROM - 1) * self.doc_tile and alike.get(shape, True):
             for down, mine in left:
                 self.lib.product_into(room[down, : shape[-1]], mine.vectors, self._docs_at(everything))
             if shape not in alike:
                 alike[shape] = self._gives_tiles(room, left[0], everything)
             if alike[shape]:
                 return
-        self._multiply_tiles(room, left, spans)
+        self._multiply_tiles(room, left, _spans(everything, self.docs.n, self.doc_tile))
 
     def _gives_tiles(self, room: Array, left: tuple[slice, Tile], span: slice) -> bool:
         """Whether a product of all documents of a span has the bits of tiles."""
@@ -221,13 +219,17 @@ class Pairs:
             if len(bad):
                 row = mine.start + bad[0] if isinstance(mine, slice) else mine[bad[0]]
                 raise InputError(
-                    f"Row {int(row)} of the {what} holds NaN or infinity ({len(bad)} such rows in this block). "
+                    f"Row {int(row)} of the {what} holds NaN or infinity ({such_rows(len(bad))} in this block). "
                     "It has no score: leave it out or mend it."
                 )
         rows_, _ = self.lib.host(~self.lib.xp.isfinite(found)).nonzero()
+        low = self.arithmetic.native
+        name = self.lib.name(self.arithmetic.held if low is None else low)
+        wider = {"float64": "Scale", "float32": "Use precision='float64' or scale"}
+        remedy = wider.get(name, "Use precision='float32' or scale")
         raise InputError(
-            f"{len(rows_):,} scores are too large for their type. Use precision='float32' or 'float64', or scale the "
-            "vectors."
+            f"{len(rows_):,} of the scores, or the squares that they are made of, are too large for {name}. "
+            f"{remedy} the vectors."
         )
 
 
@@ -237,6 +239,11 @@ def _spans(rows: Any, n: int, size: int) -> list[Any]:
         low, high = rows.start, min(rows.stop, n)
         return [slice(at, min(at + size, high)) for at in range(low, high, size)]
     return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def _whole(n: int, size: int) -> int:
+    """The next multiple of a size."""
+    return -(-n // size) * size
 
 
 def _length(rows: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tiewise.errors import InputError
-from tiewise.scoring.arrays import Array, Library, is_integer, library_of
+from tiewise.scoring.arrays import Array, Library, is_integer, library_of, such_rows
 
 __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
 
@@ -126,14 +126,18 @@ def _scale(lib: Library, calibration: Any, to: str, dims: int) -> tuple[Array, A
             raise InputError(
                 f"The calibration is {calibration.kind} with {calibration.dims} dimensions; wanted is {to} with {dims}."
             )
-        return calibration.low, calibration.step
+        return lib.here(calibration.low), lib.here(calibration.step)
     sample = _matrix(lib, calibration, "calibration vectors")
     if sample.shape[1] != dims or not len(sample):
         raise InputError(
             f"The calibration vectors have shape {tuple(sample.shape)}; wanted are some vectors of {dims} dimensions."
         )
-    low = lib.xp.amin(sample, 0)
-    step = (lib.xp.amax(sample, 0) - low) / (KINDS[to] - 1)
+    low, high = lib.here(lib.xp.amin(sample, 0)), lib.here(lib.xp.amax(sample, 0))
+    with np.errstate(over="ignore"):
+        step = (high - low) / (KINDS[to] - 1)
+    if not lib.finite(step):
+        place = int(lib.host(~lib.xp.isfinite(step)).nonzero()[0][0])
+        raise InputError(f"The range of dimension {place} of the vectors is wider than float32 holds. Scale them down.")
     return low, lib.xp.where(step > 0, step, lib.xp.ones_like(step))  # a constant dimension decodes to its constant
 
 
@@ -147,7 +151,10 @@ def _matrix(lib: Library, given: Any, what: str) -> Array:
     array = lib.cast(array, lib.dtype("float32"))
     bad = lib.host(~lib.xp.isfinite(array).all(1)).nonzero()[0]
     if len(bad):
-        raise InputError(f"Row {bad[0]} of the {what} holds NaN or infinity ({len(bad)} such rows). Leave it out.")
+        raise InputError(
+            f"Row {bad[0]} of the {what} holds NaN, infinity, or what float32 cannot hold ({such_rows(len(bad))}). "
+            "Leave it out or scale it."
+        )
     return array
 
 

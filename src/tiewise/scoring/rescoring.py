@@ -1,11 +1,13 @@
 """`rescore`: candidates of a cheap search scored again with better vectors, all of them or only where they tie.
 
 An index of quantised vectors finds candidates; a float query against the quantised documents, or against the original
-vectors, puts them in order. What the operands are decides which of the two it is.
+vectors, puts them in order. What the operands are decides which of the two it is. A product takes a tile of queries
+anyway, so a tile of lists is scored at a time: all its queries against all its candidates, of which each keeps its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,11 +17,15 @@ from tiewise.columns import Codes, Floats
 from tiewise.data import Run
 from tiewise.errors import InputError, listed
 from tiewise.io import as_run
+from tiewise.scoring.arrays import whole
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairs import LEAST_TILE, Pairs
 from tiewise.scoring.searching import Progress
 
 __all__ = ["rescore"]
+
+#: Document vectors in a tile, and candidates of a tile of lists unless one list alone has more: they are few.
+CANDIDATE_TILE, CANDIDATES = 1024, 2**16
 
 
 def rescore(
@@ -33,15 +39,19 @@ def rescore(
     only: Literal["tied"] | None = None,
     query_ids: Any = None,
     doc_ids: Any = None,
+    query_mask: Any = None,
+    doc_mask: Any = None,
     progress: Progress | None = None,
 ) -> Run:
     """The run with its first `depth` documents (all, if None) scored again, in their new order.
 
-    Give float queries with `Quantized` documents, or with the original vectors. A tie group in which `depth` ends is
-    taken whole.
+    Give float queries with `Quantized` documents, or with the original vectors, and the `fn` that the model was made
+    for: for most embedding models ``"cosine"``, unless vectors have length 1 already. Masks are those of `search`. A
+    tie group in which `depth` ends is taken whole.
 
     - Documents below `depth` keep their order and their ties, beneath those scored again: their scores are whole
-      numbers that count down from below the lowest new score.
+      numbers that count down from below the lowest new score, in steps of 1 or, far from 0, of what float32 can tell
+      apart.
     - ``only="tied"`` scores only documents that tie. A tie group keeps its place and is ordered within; as new scores
       cannot be compared with those of other groups, all scores of the run become whole numbers that count down.
 
@@ -55,56 +65,56 @@ def rescore(
     >>> rescore(run, [[1.0]], vectors, only="tied", **options).to_dict()
     {'q': {'a': 4.0, 'c': 3.0, 'b': 2.0, 'd': 1.0}}
     """
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
+    deep = None if depth is None else whole(depth)
+    if depth is not None and (deep is None or deep < 1):
         raise InputError(f"depth is a whole number of documents from 1 on, or None, not {depth!r}.")
     if only not in (None, "tied"):
         raise InputError(f"only is 'tied' or None, not {only!r}.")
     table = as_run(run)
     table = table if isinstance(table, Run) else table.to_run()
-    pairs = Pairs(queries, docs, fn=fn, precision=precision, at_once=LEAST_TILE)
+    pairs = _pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     query_row, doc_row = _rows(table, pairs, query_ids, doc_ids)
     doc, value = np.empty_like(table.doc), np.empty_like(table.value)
-    for place in range(len(table.queries)):
-        low, high = int(table.offsets[place]), int(table.offsets[place + 1])
-        mine = _Listed(table, low, high)
-        chosen = mine.chosen(depth, tied=only == "tied")
-        fresh = np.zeros(high - low)
-        if chosen.any():
-            rows = _known(table, doc_row, mine.doc[chosen])
-            query = np.array([query_row[place]])
-            scores = pairs.checked(pairs.left(query), rows, query)
-            fresh[chosen] = pairs.lib.host(scores)[0]
-        new = mine.below(chosen, fresh) if only is None else mine.within(fresh)
-        order = np.argsort(-new, kind="stable")
-        doc[low:high], value[low:high] = mine.doc[order], new[order]
+    lists = (_Listed(table, place, deep, tied=only == "tied") for place in range(len(table.queries)))
+    for some in _tiles(lists, pairs.query_tile):
+        for mine, fresh in zip(some, _scored(table, pairs, some, query_row, doc_row), strict=True):
+            new = mine.below(fresh) if only is None else mine.within(fresh)
+            order = np.argsort(-new, kind="stable")
+            doc[mine.rows], value[mine.rows] = mine.doc[order], new[order]
         if progress is not None:
-            progress(place + 1, len(table.queries))
+            progress(some[-1].place + 1, len(table.queries))
     pairs.warn()
     return replace(table, doc=doc, value=value, rank=None, source=None)
 
 
+def _pairs(queries: Any, docs: Any, **options: Any) -> Pairs:
+    """Pairs of a tile of queries and a few documents."""
+    pairs = Pairs(queries, docs, at_once=LEAST_TILE, **options)
+    pairs.doc_tile = max(CANDIDATE_TILE // pairs.docs.tokens, 1)
+    return pairs
+
+
 class _Listed:
-    """One list of a run in descending order, with its tie groups."""
+    """One list of a run in descending order, with its tie groups, and which of its documents are scored again."""
 
-    def __init__(self, run: Run, low: int, high: int):
-        order = np.argsort(-run.value[low:high], kind="stable")
-        value = run.value[low:high][order]
-        self.doc: Codes = run.doc[low:high][order]
+    def __init__(self, run: Run, place: int, depth: int | None, *, tied: bool):
+        self.place, self.rows = place, slice(int(run.offsets[place]), int(run.offsets[place + 1]))
+        order = np.argsort(-run.value[self.rows], kind="stable")
+        value = run.value[self.rows][order]
+        self.doc: Codes = run.doc[self.rows][order]
         self.group: Codes = np.cumsum(np.concatenate([[False], value[1:] != value[:-1]])[: len(value)])
-        self.size: Codes = np.bincount(self.group)[self.group] if len(value) else self.group
-        self.start: Codes = np.searchsorted(self.group, self.group)
+        inside = np.searchsorted(self.group, self.group) < (len(value) if depth is None else depth)
+        tie = np.bincount(self.group)[self.group] > 1 if tied and len(value) else True
+        self.chosen: Any = inside & tie
 
-    def chosen(self, depth: int | None, *, tied: bool) -> Any:
-        """Which documents are scored again."""
-        inside = self.start < (len(self.doc) if depth is None else depth)
-        return inside & (self.size > 1) if tied else inside
-
-    def below(self, chosen: Any, fresh: Floats) -> Floats:
+    def below(self, fresh: Floats) -> Floats:
         """New scores for the first documents, and whole numbers beneath them for the others."""
+        chosen = self.chosen
         if chosen.all():
             return fresh
-        first = int(self.group[~chosen][0])
-        return np.where(chosen, fresh, np.floor(fresh[chosen].min()) - 1 - (self.group - first))
+        first, lowest = int(self.group[~chosen][0]), fresh[chosen].min()
+        step = max(1.0, 2.0 ** (int(np.frexp(lowest)[1]) - 23))  # twice the spacing of float32 at the lowest score
+        return np.where(chosen, fresh, (np.floor(lowest / step) - 1 - (self.group - first)) * step)
 
     def within(self, fresh: Floats) -> Floats:
         """Whole numbers that count down over groups, and within them by the new scores; equal in both stays equal."""
@@ -115,6 +125,37 @@ class _Listed:
         new = np.empty(len(group))
         new[order] = len(group) - place
         return new
+
+
+def _tiles(lists: Iterable[_Listed], most: int) -> Iterator[list[_Listed]]:
+    """Lists a few at a time: so many at most, and with few candidates together."""
+    tile: list[_Listed] = []
+    candidates = 0
+    for one in lists:
+        count = int(one.chosen.sum())
+        if tile and (len(tile) == most or candidates + count > CANDIDATES):
+            yield tile
+            tile, candidates = [], 0
+        tile.append(one)
+        candidates += count
+    if tile:
+        yield tile
+
+
+def _scored(run: Run, pairs: Pairs, lists: list[_Listed], query_row: Codes, doc_row: Codes) -> list[Floats]:
+    """The new scores of some lists, 0 where a document is not scored again."""
+    fresh = [np.zeros(len(one.doc)) for one in lists]
+    rows = _known(run, doc_row, np.concatenate([one.doc[one.chosen] for one in lists]))
+    if len(rows):
+        queries = query_row[[one.place for one in lists]]
+        found = pairs.scores(pairs.left(queries), rows, again=1)
+        scores = pairs.lib.host(found)
+        ends = np.cumsum([one.chosen.sum() for one in lists]).tolist()
+        for i, (one, low, high) in enumerate(zip(lists, [0, *ends], ends, strict=False)):
+            fresh[i][one.chosen] = scores[i, low:high]
+            if not np.isfinite(fresh[i]).all():  # what a query has with another's candidates does not matter
+                pairs.blame(found[i : i + 1, low:high], rows[low:high], queries[i : i + 1])
+    return fresh
 
 
 def _rows(run: Run, pairs: Pairs, query_ids: Any, doc_ids: Any) -> tuple[Codes, Codes]:
@@ -130,5 +171,5 @@ def _known(run: Run, doc_row: Codes, docs: Codes) -> Codes:
     rows = doc_row[docs]
     if (rows < 0).any():
         missing = [run.docs[code] for code in docs[rows < 0].tolist()]
-        raise InputError(f"{len(missing)} documents of a list have no vector: {listed(missing)}. Are doc_ids missing?")
+        raise InputError(f"{len(missing)} documents of the run have no vector: {listed(missing)}. Are doc_ids missing?")
     return rows

@@ -6,7 +6,9 @@ mask); `combined` scores all pairs of two prepared tiles. Larger is better in al
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tiewise.errors import InputError
 from tiewise.scoring.arithmetic import Arithmetic
@@ -14,6 +16,16 @@ from tiewise.scoring.arrays import Array, Library
 from tiewise.scoring.operands import Operand
 
 __all__ = ["PAIRWISE", "Similarity", "Tile", "check_pairwise"]
+
+
+#: Norms whose squares, and the squares of what matters in them, a type holds with some room.
+NORMS = {"float32": (1e-15, 1e15), "float64": (1e-120, 1e120)}
+
+#: From how small a part of ‖q‖² + ‖d‖² on a square that comes from their difference is computed again.
+CANCELLED = 1e-6
+
+#: How many numbers are subtracted at a time where that is done.
+DIFFERENCES = 2**20
 
 
 class Tile(NamedTuple):
@@ -49,13 +61,19 @@ class Cosine(Similarity):
     """The dot product over the norms; 0 for a zero vector.
 
     The norms divide the product, so that low-precision vectors are multiplied as they are. In native precision vectors
-    are divided by their norms first and both are rounded, as a model's own normalisation does it.
+    are divided by their norms first and both are rounded, as a model's own normalisation does it. A vector so long or
+    so short that its square is out of range is first multiplied by a power of two; on a device, where looking for such
+    vectors would make it wait, a norm that overflows is an error instead.
     """
 
     def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
         """Rows, and their norms."""
         ours, xp = self.arithmetic, self.lib.xp
         norm = self.lib.norms(x, ours.compute)
+        if self.lib.on_host:
+            x, norm = self._in_range(x, norm)
+        else:
+            norm = norm + 0 * norm  # no number where it overflowed: a product over infinity would pass for 0
         if ours.native is not None:
             x = self.lib.cast(ours.wide(x) / ours.rounded(_or_one(xp, norm))[:, None], ours.native)
         return ours.ready(x), norm
@@ -65,11 +83,33 @@ class Cosine(Similarity):
         product, xp = self.arithmetic.product(left.vectors, right.vectors), self.lib.xp
         if self.arithmetic.native is not None:
             return product
-        return product / _or_one(xp, left.beside)[:, None] / _or_one(xp, right.beside)
+        with np.errstate(invalid="ignore"):
+            return product / _or_one(xp, left.beside)[:, None] / _or_one(xp, right.beside)
+
+    def _in_range(self, x: Array, norm: Array) -> tuple[Array, Array]:
+        """Rows and norms, those of which the norm is out of range scaled so that their largest value is near 1."""
+        lib, compute = self.lib, self.arithmetic.compute
+        least, most = NORMS[lib.name(compute)]
+        odd = lib.host(~((norm > least) & (norm < most))).nonzero()[0]
+        odd = odd[lib.host((x[odd] != 0).any(1))] if len(odd) else odd  # a zero vector stays one
+        rows = lib.host(lib.cast(x[odd], lib.dtype("float64")))
+        finite = np.isfinite(rows).all(1)
+        odd, rows = odd[finite], rows[finite]
+        if not len(odd):
+            return x, norm
+        scaled = np.ldexp(rows, -np.frexp(np.abs(rows).max(1))[1][:, None])
+        x, norm = lib.joined([x]), lib.joined([norm])  # copies: what was given is not written to
+        x[odd] = lib.cast(lib.array(scaled, "vectors"), x.dtype)
+        norm[odd] = lib.norms(x[odd], compute)
+        return x, norm
 
 
 class Euclidean(Similarity):
-    """The distance with a minus sign."""
+    """The distance with a minus sign.
+
+    It comes from one product, ‖q‖² + ‖d‖² − 2q·d. Of near vectors that difference leaves little but rounding, so there
+    the square is computed once more, from q − d itself.
+    """
 
     def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
         """Rows, and their squared norms."""
@@ -77,10 +117,23 @@ class Euclidean(Similarity):
         return x, (x * x).sum(-1)
 
     def combined(self, left: Tile, right: Tile) -> Array:
-        """−‖q − d‖ from ‖q‖² + ‖d‖² − 2q·d, in float64."""
+        """−‖q − d‖, in float64."""
         assert left.beside is not None and right.beside is not None
-        square = left.beside[:, None] + right.beside - 2 * self.lib.product(left.vectors, right.vectors)
-        return self.arithmetic.rounded(-self.lib.xp.sqrt(self.lib.xp.clip(square, 0, None)))
+        both = left.beside[:, None] + right.beside
+        square = both - 2 * self.lib.product(left.vectors, right.vectors)
+        near = self.lib.where(square < CANCELLED * both)
+        size = max(DIFFERENCES // self.queries.dims, 1)
+        for at in range(0, len(near[0]), size):
+            rows, columns = near[0][at : at + size], near[1][at : at + size]
+            square[rows, columns] = self._squares(left.vectors[rows], right.vectors[columns], size)
+        return self.arithmetic.rounded(0 - self.lib.xp.sqrt(square))
+
+    def _squares(self, a: Array, b: Array, size: int) -> Array:
+        """Σ(a − b)², a row at a time; on a device always of as many rows, as it picks a kernel by their number."""
+        apart = a - b
+        if not self.lib.on_host and len(apart) < size:
+            apart = self.lib.joined([apart, self.lib.zeros((size - len(apart), apart.shape[1]), apart.dtype)])
+        return (apart * apart).sum(-1)[: len(a)]
 
 
 class MaxSim(Similarity):
@@ -127,6 +180,6 @@ def check_pairwise(fn: str) -> None:
         raise InputError(f"Unknown score function {fn!r} of two operands. Use one of: {', '.join(PAIRWISE)}.")
 
 
-def _or_one(xp: object, norm: Array) -> Array:
+def _or_one(xp: Any, norm: Array) -> Array:
     """Norms, with 1 for those that are 0, so that they divide."""
-    return xp.where(norm > 0, norm, xp.ones_like(norm))  # type: ignore[attr-defined]
+    return xp.where(norm == 0, xp.ones_like(norm), norm)

@@ -117,6 +117,7 @@ class _Begun(NamedTuple):
     span: slice
     scores: Array
     slots: Slots
+    asked: tuple[Codes, Codes]  # the queries of the qrels in the block, and their rows
     reading: Reading
 
 
@@ -130,7 +131,8 @@ class _Tally:
         self.score = np.full(n, np.nan) if given is None else given
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.floor, self.floor_size = np.full(queries, np.nan), np.zeros(queries, np.int64)
-        self.before = {order: np.zeros(n, np.int64) for order in ("docid-desc", "given")}
+        counted = {"docid-asc": "docid-desc"}  # one follows from the other
+        self.before = {counted.get(order, order): np.zeros(n, np.int64) for order in orders}
 
     def add(self, blocks: Blocks) -> None:
         """Count for all blocks of queries."""
@@ -169,19 +171,20 @@ class _Tally:
         slots = judged.slots(block, given)  # documents are looked up here, while a device is at work
         table = None if given is None else slots.table(given[slots.judged])
         values = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
-        return _Begun(block, span, scores, slots, read(lib, scores, values, ties=bool(self.orders)))
+        reading = read(lib, scores, values, ties=bool(self.orders))
+        return _Begun(block, span, scores, slots, judged.asked(block), reading)
 
     def _finish(self, begun: _Begun, blocks: Blocks) -> None:
         """Keep what was counted."""
-        block, span, scores, slots, reading = begun
+        block, span, scores, slots, asked, reading = begun
         if not reading.finite:
             self.pairs.blame(scores, span, self.judged.rows_of(block))
-        found = reading.values[slots.row, slots.column]
+        found, above, equal = reading.at(slots.row, slots.column)
         self._take(slots.judged[slots.known], found[slots.known])
-        self._set(slots, reading.above, reading.equal)
-        self._set_floor(block, reading.low, reading.low_size)
-        open_ = self._open(slots)
-        if self.orders and open_.any():
+        self.start[slots.judged], self.size[slots.judged] = above, equal
+        self._set_floor(asked, reading.low, reading.low_size)
+        open_ = np.flatnonzero(self._open(slots, equal)) if self.orders else np.zeros(0, np.int64)
+        if len(open_):
             some = slots.where(open_)
             group, first = some.groups(found[open_])
             question, doc = reading.tied(some.row[first], some.column[first])
@@ -224,11 +227,12 @@ class _Tally:
             if self.orders:
                 ties += self._ties(slots, first, reading, span)
             blocks.done(scores.shape[0] * scores.shape[1])
-        self._set(slots, above, equal)
-        self._set_floor(block, floor, floor_size)
+        above, equal = above[slots.row, slots.column], equal[slots.row, slots.column]
+        self.start[slots.judged], self.size[slots.judged] = above, equal
+        self._set_floor(judged.asked(block), floor, floor_size)
         if self.orders:
             tied, docs = (np.concatenate(parts) for parts in zip(*ties, strict=True))
-            open_ = self._open(slots)
+            open_ = self._open(slots, equal)
             wanted = np.zeros(len(first), dtype=bool)
             wanted[group[open_]] = True
             self._break(slots.where(open_), group[open_], tied[wanted[tied]], docs[wanted[tied]])
@@ -247,22 +251,16 @@ class _Tally:
                 "such documents). Gather judged_scores() with the same queries, options and device."
             )
 
-    def _set(self, slots: Slots, above: Codes, equal: Codes) -> None:
-        self.start[slots.judged] = above[slots.row, slots.column]
-        self.size[slots.judged] = equal[slots.row, slots.column]
+    def _set_floor(self, asked: tuple[Codes, Codes], floor: Floats, floor_size: Codes) -> None:
+        query, row = asked
+        self.floor[query], self.floor_size[query] = floor[row], floor_size[row]
 
-    def _set_floor(self, block: slice, floor: Floats, floor_size: Codes) -> None:
-        asked = np.flatnonzero((self.judged.place >= block.start) & (self.judged.place < block.stop))
-        self.floor[asked] = floor[self.judged.place[asked] - block.start]
-        self.floor_size[asked] = floor_size[self.judged.place[asked] - block.start]
-
-    def _open(self, slots: Slots) -> NDArray[np.bool_]:
+    def _open(self, slots: Slots, size: Codes) -> NDArray[np.bool_]:
         """Which judged documents may have tied ones before them.
 
         One that ties with itself alone has none; one of another shard may tie with a single one here.
         """
-        size = self.size[slots.judged]
-        return (size > 1) | ((size > 0) & ~slots.known)
+        return size > 1 if self.given is None else (size > 1) | ((size > 0) & ~slots.known)
 
     def _ties(self, slots: Slots, first: Codes, reading: Reading, span: slice) -> list[tuple[Codes, Codes]]:
         """Groups and their documents in a block: a judged document alone is known, the others are looked for."""
@@ -279,8 +277,8 @@ class _Tally:
         `group` has the group of each slot, `tied` the groups of the documents `doc`.
         """
         judged, wanted = self.judged, slots.judged
-        if {"docid-desc", "docid-asc"} & set(self.orders) and len(tied):
-            keys, own = judged.docs.keys(doc, judged.qrels.ids(wanted), judged.doc[wanted])
+        if "docid-desc" in self.before and len(tied):
+            keys, own = judged.docs.keys(doc, judged.doc[wanted], lambda: judged.qrels.ids(wanted))
             self.before["docid-desc"][wanted] = _ahead(keys, tied, own, group)
         if "given" in self.orders and len(tied):
             here = judged.known[wanted]
@@ -291,8 +289,9 @@ class _Tally:
         """The tie groups."""
         judged, qrels = self.judged, self.judged.qrels
         present = judged.place >= 0
-        ascending = np.where(self.size > 0, self.size - judged.known - self.before["docid-desc"], 0)
-        before = {**self.before, "docid-asc": ascending}
+        before = dict(self.before)
+        if "docid-asc" in self.orders:
+            before["docid-asc"] = np.where(self.size > 0, self.size - judged.known - before["docid-desc"], 0)
         return TieGroups(
             qrels=qrels,
             score=self.score,
@@ -304,7 +303,8 @@ class _Tally:
             floor_size=self.floor_size,
             before={order: before[order] for order in self.orders},
             owned=None if self.given is None else judged.known,
-            unjudged=frozenset(judged.queries.names(range(judged.queries.n))) - qrels.query_index.keys(),
+            unjudged=judged.unjudged,
+            complete=True,  # all documents were counted
         )
 
 
