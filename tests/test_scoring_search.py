@@ -327,7 +327,7 @@ def test_many_tiles_on_a_gpu(judged):
     """
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
+        pytest.skip("needs a GPU")
     chance = np.random.default_rng(3)
     q, d = (chance.integers(-4, 5, (n, 16)).astype(np.float32) for n in (5, 300_001))
     qrels = tw.Qrels.from_dict(
