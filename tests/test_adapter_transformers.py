@@ -417,7 +417,7 @@ def test_nan_is_named(tokenizer):
     batch = tokenizer(["river", "delta"], return_tensors="pt", padding=True)
     with torch.no_grad():
         model.classifier.bias.fill_(float("nan"))
-    with pytest.raises(tw.InputError, match="Row 0 of the (logits|biases) holds NaN"):
+    with pytest.raises(tw.InputError, match=r"Row 0 of the (logits|biases) holds NaN"):
         high_precision(model).score(batch)
 
 
