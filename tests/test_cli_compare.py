@@ -122,8 +122,17 @@ def test_a_gate_closes_with_3(tiewise):
     )
 
 
-def test_one_order_other_tests_and_seeds(tiewise):
-    command = ("compare", "qrels.txt", "tied.trec", "second.trec", "-m", "RR@10", "--complete")
+def test_one_order_other_tests_and_seeds(tiewise, folder):
+    ranks = {"left": (1, 1, 2, 1, 3, 1), "right": (2, 4, 1, 3, 1, 1)}  # of the relevant document, query by query
+    (folder / "varied.txt").write_text("".join(f"q{q} 0 d 1\n" for q in range(6)))
+    for name, places in ranks.items():
+        lines = [
+            f"q{q} Q0 {'d' if rank == place else f'x{rank}'} {rank} {9 - rank} t\n"
+            for q, place in enumerate(places)
+            for rank in range(1, 6)
+        ]
+        (folder / f"{name}.trec").write_text("".join(lines))
+    command = ("compare", "varied.txt", "left.trec", "right.trec", "-m", "RR@10", "--complete")
     shared = tiewise(*command, "--orders", "shared", "--format", "json").json
     assert shared["orders"] == "shared" and any("one order for both runs" in note for note in shared["notes"])
     rows = [tiewise(*command, "--test", test).rows[0] for test in ("permutation", "t", "wilcoxon")]

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.comparison import comparing, lots, shared
+from tiewise.comparison import comparing, lots, shared, system
+from tiewise.reporting import View
+from tiewise.reporting import compared as compared_sheet
+from tiewise.reporting.compared import Side, draw
 
 DOCS = "abcde"
 MEASURES = [
@@ -132,7 +135,7 @@ def by_chance(judged, left, right, k, shared, draws=4000) -> np.ndarray:
         (4, 12, 5, "independent", 3, 6, "exact"),
         (25, 12, 5, "independent", 3, 2, "sampled (n=20,000)"),
         (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are drawn
-        (40, 30, None, "independent", 2, 0, "normal"),
+        (40, 30, None, "independent", 2, 0, "sampled (n=2,000)"),
         (6, 16, 5, "shared", 3, 2, "sampled (n=1,000)"),
     ],
 )
@@ -150,6 +153,70 @@ def test_larger_cases_agree_with_drawing(queries, depth, k, orders, levels, seed
     assert pair.difference.expected == pytest.approx(drawn.mean(), abs=4 * drawn.std() / math.sqrt(len(drawn)))
     assert pair.difference.std == pytest.approx(drawn.std(), rel=6 * error)
     assert pair.difference.minimum <= drawn.min() and drawn.max() <= pair.difference.maximum
+
+
+def constant_run(queries: int = 40, n: int = 1000):
+    """One relevant document among many tied ones, against a run that has it where its reciprocal rank is the mean."""
+    judged = {f"q{i}": {"d": 1} for i in range(queries)}
+    at = round(n / sum(1 / rank for rank in range(1, n + 1)))
+    tied = {query: {"d": 1.0} | {f"x{i}": 1.0 for i in range(n - 1)} for query in judged}
+    fixed = {query: {f"x{i}": float(n - i) for i in range(at - 1)} | {"d": 0.0} for query in judged}
+    return judged, tied, fixed, at
+
+
+def test_skewed_measures_are_drawn():
+    judged, tied, fixed, at = constant_run()
+    pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
+    drawn = (1 / np.random.default_rng(0).integers(1, 1001, (20_000, 40))).mean(axis=1)
+    assert pair.method == "sampled (n=1,000)"
+    assert pair.probability == pytest.approx(np.mean(drawn > 1 / at), abs=0.06)  # a normal one says .5
+
+
+def test_a_normal_distribution_is_the_last_resort_and_knows_no_level(monkeypatch):
+    monkeypatch.setattr(system, "MOVED", 100)
+    judged, tied, fixed, _ = constant_run()
+    pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
+    assert (pair.method, pair.probability_equal) == ("normal", None)
+    assert pair.probability + pair.probability_less == pytest.approx(1)
+
+
+def test_what_was_never_drawn_is_not_impossible():
+    chances = lots.Chances.of_draws(np.ones(99))
+    assert (chances.greater, chances.equal, chances.less) == (0.995, 0, 0.005)
+    assert chances.within(0.0, 1.0).less == 0 and chances.within(0.0, 1.0).equal == 0.005
+    assert chances.within(-1.0, 1.0) == chances
+
+
+def test_always_and_never_are_said_of_all_orders():
+    judged = {f"q{i}": {"a": 1} for i in range(12)}
+    tied = {query: {"a": 2.0} | dict.fromkeys("bcdefghi", 2.0) for query in judged}
+    late = {query: {"b": 9.0} | {f"x{i}": 8.0 for i in range(6)} | {"a": 1.0} for query in judged}
+    found = compared(judged, tied, late, "RR", complete=True)
+    pair = found.pair("A", "B")
+    assert pair.probability > 0.9995 and not pair.certain  # all twelve must fall on the last rank
+    assert "in >99.9% of random orders A is ahead, in <0.1% B" in pair.verdict
+    text = draw(Side(found), View(format="markdown"))
+    assert ">99.9%" in text and "always" not in text
+
+
+def test_equal_runs_are_not_said_to_change_places():
+    sure = {query: {"a": 3.0, "b": 2.0, "c": 1.0} for query in FLIP}
+    text = draw(
+        Side(compared(FLIP, {"A": sure, "B": sure, "C": sure}, None, "RR", complete=True)), View(format="markdown")
+    )
+    assert "can change the order" not in text and "stand differently" not in text
+    text = draw(
+        Side(compared(FLIP, {"A": TIED, "B": SECOND, "C": sure}, None, "RR", complete=True)), View(format="markdown")
+    )
+    assert "The order of ties alone can change the order of" in text
+
+
+def test_p_values_are_said_to_be_corrected_with_a_baseline(monkeypatch):
+    for module in (comparing, compared_sheet):
+        monkeypatch.setattr(module, "MOST_SYSTEMS", 2)
+    found = compared(FLIP, {"A": TIED, "B": SECOND, "C": SECOND}, None, "RR", baseline="A", complete=True)
+    text = draw(Side(found), View(format="markdown"))
+    assert "p (Holm)" in text and "corrected for all comparisons with A and measures" in text
 
 
 def test_one_order_for_both_says_where_its_range_is_only_a_bound():
@@ -333,7 +400,7 @@ def test_verdicts():
     firm = compared(judged, left, last, "nDCG@10", complete=True).pair("B", "A").verdict
     assert firm.startswith(
         "A is ahead of B by 0."
-    ) and "would hold for other queries like these 30 (p < 0.01)" in firm.replace("p = 0.005", "p < 0.01")
+    ) and "is unlikely to be chance in the sample of 30 queries (p < 0.01)" in firm.replace("p = 0.005", "p < 0.01")
 
 
 def test_everything_as_plain_values(three):
@@ -354,6 +421,8 @@ def test_queries_that_one_system_lacks():
     assert zero.queries == 3 and zero.difference.expected == pytest.approx((1 + 0.5 - 1) / 3)
     skip = compared(judged, left, right, "RR", missing="skip")
     assert skip.queries == 1 and skip.pair("A", "B").difference.expected == pytest.approx(0.5)
+    assert len(zero.tools) and not len(skip.pair("A", "B").tools)  # tools would count other queries for each
+    assert any("queries that others lack" in note for note in skip.notes)
     with pytest.raises(tw.InputError, match="no query in common for RR"):
         compared(judged, {"q1": {"a": 1.0}}, {"q3": {"a": 1.0}}, "RR", missing="skip").pair("A", "B")
 
@@ -414,6 +483,8 @@ def test_lists_that_may_be_cut_are_named_once():
     [
         ({"runs": {"A": TIED}}, "between two systems or more; 1 was given"),
         ({"runs": [TIED, SECOND]}, "Give the runs as {name: run}, not as a list"),
+        ({"runs": {1: TIED, "1": SECOND}}, "Two of the systems are called '1'"),
+        ({"runs": {"A": TIED, "B": {"q1": {"a": "high"}}}}, "Run 'B': "),
         ({"baseline": "C"}, "The baseline 'C' is none of the systems"),
         ({"orders": "same"}, "Unknown orders 'same'. Use 'independent' or 'shared'"),
         ({"test": "z"}, "Unknown test 'z'"),
@@ -432,6 +503,8 @@ def test_what_was_not_compared_says_so():
     found = compared(FLIP, TIED, SECOND, ["RR", "AP"], complete=True)
     for ask, message in (
         (lambda: found.pair("A", "C", "RR"), "no system 'C'"),
+        (lambda: found.per_query("A", "C", "RR"), "no system 'C'"),
+        (lambda: found.estimate("C", "RR"), "no system 'C'"),
         (lambda: found.pair("A", "A", "RR"), "compared with itself"),
         (lambda: found.pair("A", "B"), "Name a measure: RR, AP"),
         (lambda: found.pair("A", "B", "P@5"), "P@5 was not compared"),

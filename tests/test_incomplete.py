@@ -67,6 +67,18 @@ def test_what_is_missing_or_all_judged():
         tw.unjudged(None, tw.notation("10"), "P@1")
 
 
+def test_both_bounds_are_over_the_same_queries():
+    judged = {"known": {"a": 1}, "unknown": {"b": 0}}
+    run = {"known": {"a": 2.0, "c": 1.0}, "unknown": {"b": 2.0, "c": 1.0}}
+    bounds = tw.unjudged(judged, run, "P@2", no_relevant="skip", complete=True)["P@2"]
+    assert (bounds.lower.expected, bounds.upper.expected) == (0.5, 1.0)  # with "unknown", the upper one would be 0.75
+
+
+def test_lists_without_unjudged_documents_have_no_bounds():
+    with pytest.raises(tw.InputError, match="nothing left to bound"):
+        tw.unjudged(QRELS, RUN, "P@2", judged_only=True)
+
+
 @pytest.mark.parametrize("measure", ["AP", "nDCG@10", "R@5", "Bpref", "Rprec"])
 def test_measures_that_divide_by_the_relevant_are_refused(measure):
     with pytest.raises(tw.MeasureError, match="divides by what is relevant in all"):

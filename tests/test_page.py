@@ -15,6 +15,7 @@ import pytest
 
 import tiewise as tw
 from browser import Browser, chromium
+from tiewise import figures
 from tiewise.errors import InputError
 from tiewise.example import file
 
@@ -118,7 +119,8 @@ def test_equal_input_makes_equal_pages(folder):
     [
         ({"a": 1.0, "b": 0.5}, {"b": 1.0, "a": 0.5}, "A is ahead of B in RR, for this one query."),
         ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 0.5}, "A and B are level in RR."),
-        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 1.0, "c": 0.5}, "A or B ahead"),
+        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 1.0, "c": 0.5}, "some put B level with it"),
+        ({"b": 1.0, "a": 0.5}, {"a": 1.0, "b": 1.0, "c": 1.0}, "can put B or A ahead"),
         ({"a": 1.0, "b": 0.5}, {"x": 1.0, "y": 0.7, "z": 0.5, "a": 0.5}, "A is ahead of B in RR whatever the order of"),
     ],
 )
@@ -188,6 +190,32 @@ def test_documents_stay_in_their_groups():
     assert [stop["slots"].index(1) for stop in (found["stops"][0], found["stops"][-1])] == [3, 1]
 
 
+def test_a_list_without_a_judged_document_is_worth_the_same_in_every_order():
+    qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1, "b": 0}}
+    runs = {"A": {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 2.0}}, "B": {"q1": {"x": 2.0, "y": 2.0}, "q2": {"a": 2.0}}}
+    lists = find(qrels, runs, ["RR", "Judged@2"], complete=True).played()[0]["lists"]
+    assert [one["run"] for one in lists] == ["A", "B"]
+    assert {tuple(stop["values"]) for stop in lists[1]["stops"]} == {(0.0, 0.0)} and lists[1]["docs"] == []
+
+
+def test_queries_that_a_run_lacks_leave_the_others_in_place():
+    qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(4)}
+    high, low = {"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 2.0}
+    runs = {"A": {"q0": high, "q1": low, "q2": high}, "B": {"q1": high, "q2": low, "q3": high}}
+    page = find(qrels, runs, "RR", missing="skip", complete=True)
+    datasets = page.forest()["spec"]["datasets"].values()
+    drawn = {row["name"]: row["expected"] for rows in datasets for row in rows if "expected" in row}
+    assert drawn == {"A": 0.75, "B": 0.75}  # over the queries of both, as the leaderboard
+    found = page.per_query()
+    assert found["queries"] == ["q0", "q1", "q2", "q3"]
+    assert [one["expected"] for one in found["runs"]] == [[1.0, 0.5, 1.0, None], [None, 1.0, 0.5, 1.0]]
+
+
+def test_differences_that_are_rounding_are_none():
+    data = figures.differences({"q1": 0.1 + 0.2, "q2": 0.5}, {"q1": 0.3, "q2": 0.25}).to_dict()["datasets"].values()
+    assert [row["query"] for rows in data for row in rows if "query" in row] == ["q2"]
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
@@ -197,6 +225,7 @@ def test_documents_stay_in_their_groups():
         ({"path": "report.pdf"}, "End the name in .html"),
         ({"reference": "nobody"}, "none of the runs"),
         ({"runs": {}}, "Give the runs as"),
+        ({"runs": {1: {"q": {"a": 1.0}}, "1": {"q": {"a": 1.0}}}}, "Two of the runs are called '1'"),
         ({"measures": "NumRet"}, "is a count"),
         ({"runs": {str(n): {"q": {"a": 1.0}} for n in range(51)}}, "50 runs at the most"),
     ],

@@ -27,6 +27,20 @@ def test_paired_t_and_wilcoxon_are_those_of_scipy(differences):
         assert p_values(each, "wilcoxon") == pytest.approx([stats.wilcoxon(each[:, 0]).pvalue])
 
 
+def test_wilcoxon_ranks_equal_differences_alike():
+    counts = np.array([(3, 2)] * 6 + [(0, 1)] * 3 + [(2, 1)] * 3)
+    each = counts[:, 0] / 3 - counts[:, 1] / 3  # thirds that differ in their last bit
+    assert p_values(each[:, None], "wilcoxon") == pytest.approx([stats.wilcoxon(counts[:, 0] - counts[:, 1]).pvalue])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_t_test_without_spread_flips_signs():
+    each = np.stack([np.full(4, 0.3), 0.1 + 0.2 * np.ones(4), np.array([0.1, 0.2, 0.3, 0.4])], axis=1)
+    each[0, 1] = 0.3
+    found = p_values(each, "t")
+    assert found[:2].tolist() == [0.125, 0.125] and found[2] == pytest.approx(stats.ttest_1samp(each[:, 2], 0).pvalue)
+
+
 def test_permutation_agrees_with_scipy(differences):
     ours = p_values(differences, samples=20_000)
     theirs = stats.permutation_test(

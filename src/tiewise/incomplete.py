@@ -9,7 +9,7 @@ of ties.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -63,8 +63,10 @@ class Unjudged(Mapping[str, Bounds]):
 def unjudged(qrels: Any, run: Any, measures: str | Measure | Iterable[str | Measure], **options: Any) -> Unjudged:
     """The lowest and the highest value of measures over all judgments of the run's unjudged documents.
 
-    `options` are those of `evaluate`. RBP counts what a list does not show as unjudged too, so that upper − lower is
-    its residual. Measures that divide by the number of relevant documents are refused: see `reason_against`.
+    `options` are those of `evaluate`, but for `judged_only`: `condensed` has that. Both bounds are means over the same
+    queries: with ``no_relevant="skip"`` those in which a relevant document is known. RBP counts what a list does not
+    show as unjudged too, so that upper − lower is its residual. Measures that divide by the number of relevant
+    documents are refused: see `reason_against`.
 
     >>> qrels = {"q": {"a": 1, "b": 0}}
     >>> run = {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
@@ -79,6 +81,11 @@ def unjudged(qrels: Any, run: Any, measures: str | Measure | Iterable[str | Meas
             raise MeasureError(f"{measure} has no bounds over unjudged documents: {reason}")
     if isinstance(run, TieGroups):
         raise InputError("Tie groups do not hold the unjudged documents. Give the run itself.")
+    if options.get("judged_only"):
+        raise InputError(
+            "judged_only (-J) takes unjudged documents out of the lists, so there is nothing left to bound. Leave it "
+            "out: the values without them stand beside the bounds as `condensed`."
+        )
     judged, listed = as_qrels(qrels), as_run(run)
     whole = listed.to_run() if isinstance(listed, MappedRun) else listed
     with warnings.catch_warnings():
@@ -86,9 +93,11 @@ def unjudged(qrels: Any, run: Any, measures: str | Measure | Iterable[str | Meas
         lower = evaluate(judged, whole, chosen, **options)
         condensed = evaluate(judged, whole, chosen, **(options | {"judged_only": True}))
         upper: dict[Measure, Estimate] = {}
-        for label in {_highest(measure) for measure in chosen}:
-            some = [measure for measure in chosen if _highest(measure) == label]
-            found = evaluate(_all_judged(judged, whole, label), whole, some, **options)
+        kinds: dict[tuple[float, tuple[str, ...]], list[Measure]] = {}
+        for measure in chosen:
+            kinds.setdefault((_highest(measure), tuple(lower.per_query(measure).queries)), []).append(measure)
+        for (label, queries), some in kinds.items():
+            found = evaluate(_all_judged(judged, whole, label, set(queries)), whole, some, **options)
             upper |= {measure: _with_unseen(found[measure]) for measure in some}
     bounds = {m.name: Bounds(lower[m], upper[m], measure=m.name) for m in chosen}
     return Unjudged(bounds, {m.name: condensed[m] for m in chosen})
@@ -128,8 +137,8 @@ def _with_unseen(found: Estimate) -> Estimate:
     )
 
 
-def _all_judged(qrels: Qrels, run: Run, label: float) -> Qrels:
-    """The judgments, and `label` for every document of the run that has none."""
+def _all_judged(qrels: Qrels, run: Run, label: float, kept: Set[str]) -> Qrels:
+    """The judgments of some queries, and `label` for every document of the run that has none."""
     places = positions(run.query_index, qrels.queries)
     _, found = run.find(qrels, places)
     open_ = np.zeros(len(run) + 1, dtype=bool)
@@ -142,4 +151,6 @@ def _all_judged(qrels: Qrels, run: Run, label: float) -> Qrels:
         run.queries[place] for place in run.query[rows].tolist()
     ]
     docs = qrels.ids(np.arange(len(qrels))) + run.ids(rows)
-    return Qrels.from_columns(queries, docs, np.append(qrels.label, np.full(len(rows), label)))
+    labels = np.append(qrels.label, np.full(len(rows), label))
+    some = [place for place, query in enumerate(queries) if query in kept]
+    return Qrels.from_columns([queries[at] for at in some], [docs[at] for at in some], labels[some])

@@ -1,4 +1,4 @@
-"""Whether a mean difference would hold for other queries: tests and intervals on one difference a query.
+"""Whether a mean difference could be chance in the sample of queries: tests and intervals on one difference a query.
 
 Everything here is about the sample of queries and nothing about ties: a row is a query, a column is a pair of systems,
 a number is the difference of two expectations. The same seeded draws serve all columns, so that a pair has one answer,
@@ -52,7 +52,11 @@ def p_values(differences: Floats, test: Test = "permutation", *, samples: int = 
     """
     if test not in TESTS:
         raise InputError(f"Unknown test {test!r}. Use one of {', '.join(TESTS)}.")
-    run = {"permutation": lambda d: permutation(d, samples, seed), "t": _paired_t, "wilcoxon": _wilcoxon}[test]
+    run = {
+        "permutation": lambda d: permutation(d, samples, seed),
+        "t": lambda d: _paired_t(d, samples, seed),
+        "wilcoxon": _wilcoxon,
+    }[test]
     some = np.abs(differences).max(axis=0, initial=0.0) > DUST  # where nothing differs, there is nothing to test
     found = np.ones(differences.shape[1])
     if some.any():
@@ -95,18 +99,24 @@ def _as_far(sums: Floats, total: Floats | float, n: int) -> Floats:
     return np.abs(sums) >= np.abs(total) - DUST * n  # type: ignore[return-value]
 
 
-def _paired_t(differences: Floats) -> Floats:
+def _paired_t(differences: Floats, samples: int, seed: int) -> Floats:
+    """The paired t-test; where all differences are equal, it has no spread, and the signs are flipped instead."""
     from scipy import stats
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = np.asarray(stats.ttest_1samp(differences, 0.0, axis=0).pvalue, dtype=np.float64)
-    return np.where(np.isnan(p), 1.0, p)  # one query says nothing
+    p = np.empty(differences.shape[1])
+    flat = np.ptp(differences, axis=0) <= DUST
+    if flat.any():
+        p[flat] = permutation(differences[:, flat], samples, seed)
+    if not flat.all():
+        p[~flat] = stats.ttest_1samp(differences[:, ~flat], 0.0, axis=0).pvalue
+    return p
 
 
 def _wilcoxon(differences: Floats) -> Floats:
     from scipy import stats
 
-    columns = (column[np.abs(column) > DUST] for column in differences.T)
+    # Equal differences must be equal numbers to share a rank.
+    columns = (column[np.abs(column) > DUST].round(12) for column in differences.T)
     return np.array([float(stats.wilcoxon(column).pvalue) for column in columns])
 
 

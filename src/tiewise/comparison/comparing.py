@@ -24,6 +24,7 @@ from tiewise.comparison.duel import Duel
 from tiewise.comparison.orders import Meeting, Orders
 from tiewise.comparison.system import System
 from tiewise.correlation import tau
+from tiewise.data import MappedRun, Run
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
 from tiewise.estimate import Estimate
 from tiewise.evaluation import evaluate
@@ -34,7 +35,7 @@ from tiewise.registry import Measure, parse, parse_all
 from tiewise.significance import DUST, Test
 from tiewise.ties import TieGroups
 
-__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "compare"]
+__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "compare", "read_run"]
 
 #: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
 DEFAULT_MEASURES = ("nDCG@10",)
@@ -64,7 +65,8 @@ def compare(
     - `baseline`: the system that all others are compared with; without one, all pairs are compared.
     - `orders`: the ties of each run fall on their own (``"independent"``), or one order of the documents breaks those
       of both (``"shared"``), as where one tool breaks both by the same rule.
-    - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations.
+    - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. Where
+      all differences are equal, ``"t"`` has no spread to divide by and is the permutation test.
     - `confidence` of intervals; `samples` and `seed` of all that is drawn.
 
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
@@ -77,14 +79,14 @@ def compare(
     (False, 0.5, 0.5)
     """
     chosen = parse_all(measures)
-    named = {identifier(name, "system"): run for name, run in runs.items()} if isinstance(runs, Mapping) else {}
+    named = by_name(runs, "system") if isinstance(runs, Mapping) else {}
     _check(named, runs, baseline, orders, test, confidence, samples, seed)
     judged = as_qrels(qrels)
     systems = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # said once, below, for all
         for done, (name, run) in enumerate(named.items(), 1):
-            held = run if isinstance(run, TieGroups) else as_run(run)
+            held = run if isinstance(run, TieGroups) else read_run(name, run)
             report = evaluate(judged, held, chosen, **options)
             keep = len(named) <= KEPT or not isinstance(run, (str, PathLike))
             systems.append(System(name, held if keep else run, judged, report, keep=keep))
@@ -94,6 +96,27 @@ def compare(
     if found.cut_note:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
+
+
+def by_name(runs: Mapping[Any, Any], what: str) -> dict[str, Any]:
+    """The runs by their names as text, of which no two may be the same."""
+    named: dict[str, Any] = {}
+    for given, run in runs.items():
+        name = identifier(given, what)
+        if name in named:
+            raise InputError(f"Two of the {what}s are called '{name}', once as text and once not. Rename one of them.")
+        named[name] = run
+    return named
+
+
+def read_run(name: str, run: Any) -> Run | MappedRun:
+    """A run; what is wrong with it is said of its name, or of its file."""
+    try:
+        return as_run(run)
+    except InputError as error:
+        if isinstance(run, (str, PathLike)):
+            raise  # it names the file
+        raise InputError(f"Run '{name}': {error}") from error
 
 
 def _check(
@@ -156,9 +179,7 @@ class Compared:
     def pair(self, a: str, b: str, measure: str | Measure | None = None) -> Duel:
         """System a against system b in a measure, which may be left out where there is only one."""
         wanted = self._known(measure)
-        for name in (a, b):
-            if name not in self._systems:
-                raise InputError(f"There is no system '{name}'. The systems are {listed(self.systems, 5)}.")
+        self._named(a, b)
         if a == b:
             raise InputError(f"'{a}' is to be compared with itself. Name two systems.")
         key = (a, b, wanted)
@@ -208,7 +229,7 @@ class Compared:
 
     def per_query(self, a: str, b: str, measure: str | Measure | None = None) -> Rows:
         """The difference a − b of each query: expected, minimum and maximum over independent orders of ties."""
-        columns, (i, j) = self._of(self._known(measure)), (self._place[a], self._place[b])
+        columns, (i, j) = self._of(self._known(measure)), self._named(a, b)
         return Rows(
             {
                 "query": columns.queries,
@@ -222,7 +243,7 @@ class Compared:
 
     def estimate(self, system: str, measure: str | Measure | None = None) -> Estimate:
         """The estimate of one system over the queries compared."""
-        wanted, place = self._known(measure), self._place[system]
+        wanted, (place,) = self._known(measure), self._named(system)
         columns = self._of(wanted)
         low, mean, high = (
             float(columns.mean(values)[place]) for values in (columns.minimum, columns.expected, columns.maximum)
@@ -267,6 +288,12 @@ class Compared:
         notes = [self.cut_note] if self.cut_note else []
         for name, system in self._systems.items():
             notes += [f"{name}: {note}" for note in system.notes if "cut inside a tie group" not in note]
+        more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more(measure)))
+        if more:
+            notes.append(
+                f"{listed(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
+                "compared. What tools print is over other queries, so that they are not asked for a winner."
+            )
         if self.orders == "shared":
             notes.append(
                 "Where one order for both runs has too many cases to enumerate, it is drawn, and the range is the "
@@ -366,7 +393,8 @@ class Compared:
     # -- tools --------------------------------------------------------------------------------------------------
 
     def _tools(self, a: str, b: str, measure: Measure) -> Rows:
-        first, second = (self._systems[name].printed(measure) for name in (a, b))
+        all_there = not {a, b} & set(self._with_more(measure))
+        first, second = (self._systems[name].printed(measure) if all_there else {} for name in (a, b))
         rows = [(tool, first[tool], second[tool]) for tool in first if tool in second]
         gaps = [one.value - two.value for _, one, two in rows]
         return Rows(
@@ -379,6 +407,11 @@ class Compared:
             }
         )
 
+    def _with_more(self, measure: Measure) -> list[str]:
+        """The systems whose own queries are more than those compared: tools average over others than we do."""
+        kept = self._of(measure).kept
+        return [name for name, system in self._systems.items() if not np.array_equal(system.kept(measure), kept)]
+
     # -- columns ------------------------------------------------------------------------------------------------
 
     def _known(self, measure: str | Measure | None) -> Measure:
@@ -390,6 +423,13 @@ class Compared:
         if wanted not in self.measures:
             raise MeasureError(f"{wanted} was not compared. There is {', '.join(map(str, self.measures))}.")
         return wanted
+
+    def _named(self, *names: str) -> tuple[int, ...]:
+        """The places of systems among the columns."""
+        for name in names:
+            if name not in self._place:
+                raise InputError(f"There is no system '{name}'. The systems are {listed(self.systems, 5)}.")
+        return tuple(self._place[name] for name in names)
 
     def _of(self, measure: Measure) -> Columns:
         if measure not in self._columns:

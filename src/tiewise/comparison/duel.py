@@ -1,8 +1,8 @@
 """`Duel`: one system against another in one measure, and what can be said of it in words.
 
-Three questions are kept apart. Does the order of ties decide who is ahead (`certain`, `probability`)? Would the
-difference hold for other queries (`p_value`, `ci`)? And would tools that break ties by a rule of their own agree
-(`flip`)?
+Three questions are kept apart. Does the order of ties decide who is ahead (`certain`, `probability`)? Could the
+difference be chance in the sample of queries (`p_value`, `ci`)? And would tools that break ties by a rule of their own
+agree (`flip`)?
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tiewise.significance import DUST
 
 __all__ = ["ALPHA", "Duel"]
 
-#: Where the corrected p-value is below this, a difference is said to hold for other queries.
+#: Where the corrected p-value is below this, a difference is said to be unlikely to be chance.
 ALPHA = 0.05
 #: How many tools are named before the others are counted.
 NAMED = 3
@@ -52,13 +52,19 @@ class Duel:
         return low is not None and high is not None and (low > DUST or high < -DUST)
 
     @property
+    def can_lead(self) -> tuple[bool, bool]:
+        """Whether some order of ties puts a ahead, and whether one puts b ahead."""
+        low, high = self.difference.minimum, self.difference.maximum
+        return high is not None and high > DUST, low is not None and low < -DUST
+
+    @property
     def probability(self) -> float:
         """How likely a is ahead when ties are in random order."""
         return self.chances.greater
 
     @property
-    def probability_equal(self) -> float:
-        """How likely neither is."""
+    def probability_equal(self) -> float | None:
+        """How likely neither is; None where `method` is ``normal``, which cannot say."""
         return self.chances.equal
 
     @property
@@ -105,15 +111,15 @@ class Duel:
             return f"{ahead}{' whatever the order of ties' if self.difference.tied else ''}."
         if not self.difference.tied:
             return f"{self.a} and {self.b} are level in {self.measure}."
-        of_first, of_second = self.probability, self.probability_less
+        of_first, of_second = zip((self.probability, self.probability_less), self.can_lead, strict=True)
         if first != self.a:
             of_first, of_second = of_second, of_first
-        often = f"in {_percent(of_first)} of random orders {first} is ahead, in {_percent(of_second)} {second}"
+        often = f"in {_percent(*of_first)} of random orders {first} is ahead, in {_percent(*of_second)} {second}"
         if gap <= DUST:
             return (
                 f"{self.a} and {self.b} are level in {self.measure} on average, and the order of ties decides: {often}."
             )
-        if not of_second:
+        if not of_second[1]:
             return f"{ahead} on average; {often}."
         return f"{ahead} on average, but the order of ties decides: {often}."
 
@@ -127,7 +133,7 @@ class Duel:
         if final != self.p_value:
             p += f", corrected {final:.3f}" if final >= 0.001 else ""
         if final < ALPHA:
-            return f"The expected difference would hold for other queries like these {self.queries:,} ({p})."
+            return f"The expected difference is unlikely to be chance in the sample of {self.queries:,} queries ({p})."
         return f"With these {self.queries:,} queries it may be chance ({p})."
 
     @property
@@ -164,9 +170,12 @@ def _small(value: float) -> str:
     return f"{value:.4f}" if value >= 0.00005 else "less than 0.0001"
 
 
-def _percent(part: float) -> str:
-    if part in (0, 1):
-        return f"{100 * part:.0f}%"
+def _percent(part: float, possible: bool) -> str:
+    """A share of orders that is 0% only if no order is among them, and never 100%."""
+    if not possible:
+        return "0%"
+    if not 0.001 <= part <= 0.999:
+        return "<0.1%" if part < 0.5 else ">99.9%"
     return f"{min(max(100 * part, 0.1), 99.9):.{0 if 0.01 <= part <= 0.99 else 1}f}%"
 
 

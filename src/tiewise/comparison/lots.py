@@ -33,7 +33,7 @@ class Chances:
     """How likely a difference is above, at and below 0 when ties are in random order, and how that was found."""
 
     greater: float
-    equal: float
+    equal: float | None  #: None where it is not known: a normal distribution has no chance of being level
     less: float
     method: str  #: "exact", "sampled (n=…)" or "normal"
 
@@ -49,9 +49,19 @@ class Chances:
 
     @classmethod
     def of_draws(cls, drawn: Floats, dust: float = DUST) -> Chances:
-        """Those of differences in random orders."""
-        above, level, below = (float(np.mean(some)) for some in (drawn > dust, np.abs(drawn) <= dust, drawn < -dust))
-        return cls(above, level, below, f"sampled (n={len(drawn):,})")
+        """Those of differences in random orders; (k + ½) / (n + 1): what was never drawn may still be."""
+        n, above, below = len(drawn), np.count_nonzero(drawn > dust), np.count_nonzero(drawn < -dust)
+        level = (n - above - below) / (n + 1)
+        return cls((above + 0.5) / (n + 1), level, (below + 0.5) / (n + 1), f"sampled (n={n:,})")
+
+    def within(self, minimum: float, maximum: float) -> Chances:
+        """The same where the difference lies in a range: a side that it cannot reach has no chance."""
+        greater, equal, less = self.greater, self.equal, self.less
+        if maximum <= DUST:
+            greater, equal = 0.0, None if equal is None else equal + greater
+        if minimum >= -DUST:
+            less, equal = 0.0, None if equal is None else equal + less
+        return Chances(greater, equal, less, self.method)
 
 
 @dataclass(frozen=True)

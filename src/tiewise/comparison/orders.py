@@ -2,8 +2,8 @@
 
 The ties of each run fall on their own (independent orders), or one order of the documents breaks those of both (a
 shared order). The extremes of independent orders are means of the queries' extremes, and contain those of a shared one.
-Probabilities are exact where lots can be added up, else drawn, else those of a normal distribution: many draws, none of
-which outweighs the rest.
+Probabilities are exact where lots can be added up, else drawn. Where so many documents are tied that drawing would take
+too long, they are those of a normal distribution, which knows no skew and no level.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Meeting", "Orders", "Outcome"]
 
 Orders = Literal["independent", "shared"]
 
-#: From so many tied queries on, none of which may weigh more than a share, a sum of draws is taken as normal.
+#: Too large to draw, a sum is taken as normal from so many tied queries on, none of which may weigh more than a share.
 MANY, HEAVIEST = 30, 0.1
 
 
@@ -72,6 +72,7 @@ class Meeting:
         minimum, maximum = min(float(spread.low.mean()), expected), max(float(spread.high.mean()), expected)
         settled = minimum > DUST or maximum < -DUST or maximum - minimum <= DUST
         odds = Chances.of_sign(expected) if settled else spread.chances or self._independent()
+        odds = odds.within(minimum, maximum)
         std = float(np.sqrt(spread.variance)) / n * scale
         found = Estimate(
             expected=expected * scale,
@@ -98,12 +99,13 @@ class Meeting:
         left, right = (system.lots(self.measure, self.columns.kept) for system in self.systems)
         if left is not None and right is not None:
             return self._of_lots([*left, *(lot.scaled(-1.0) for lot in right)])
-        each = self._variance
-        total = float(each.sum())
-        if np.count_nonzero(each) >= MANY and each.max() <= HEAVIEST * total:  # neither holds of an unknown variance
-            gap = float(self.columns.difference(*self.places).sum())
-            below = NormalDist().cdf(-gap / total**0.5)
-            return Chances(1.0 - below, 0.0, below, "normal")
+        if any(system.too_large(self.measure, self.columns.kept) for system in self.systems):
+            each = self._variance
+            total = float(each.sum())
+            if np.count_nonzero(each) >= MANY and each.max() <= HEAVIEST * total:  # neither holds of an unknown one
+                gap = float(self.columns.difference(*self.places).sum())
+                below = NormalDist().cdf(-gap / total**0.5)
+                return Chances(1.0 - below, None, below, "normal")
         return Chances.of_draws(self._drawn(shared=False), self._dust)
 
     # -- one order for both -------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ __all__ = ["ORDERS", "Printed", "System"]
 
 #: Orders in which tools list ties, applied to a measure as it is defined here.
 ORDERS = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
-#: How many random orders are drawn of a run alone, and how many documents these may move in all.
-DRAWS, MOVED = 2000, 20_000_000
+#: How many random orders are drawn of a run alone: as many as may move so many documents in all, between these bounds.
+FEWEST, DRAWS, MOVED = 200, 2000, 40_000_000
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,16 @@ class System:
             self._drawn[measure, shared] = values
         return self._drawn[measure, shared]
 
+    def too_large(self, measure: Measure, kept: NDArray[np.bool_]) -> bool:
+        """Whether even the fewest random orders would move too many documents."""
+        tied = self.tied(measure, kept)
+        return int(tied.urns.group_size[tied.groups].sum()) * FEWEST > MOVED
+
     def _own_orders(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
         tied = self.tied(measure, kept)
         size = tied.urns.group_size[tied.groups]
         rng = np.random.default_rng([seed, *self.name.encode()])
-        draws = int(np.clip(MOVED // max(int(size.sum()), 1), 100, DRAWS))
+        draws = int(np.clip(MOVED // max(int(size.sum()), 1), FEWEST, DRAWS))
         heads = np.cumsum(size) - size
         group = np.repeat(np.arange(len(size)), size)
         held = tied.urns.held[tied.groups]
@@ -123,7 +128,7 @@ class System:
         start = tied.urns.group_start[tied.groups][group[slots]]
         values = np.empty(draws)
         for draw in range(draws):
-            shuffled = np.lexsort((rng.random(len(group)), group)) - heads[group]
+            shuffled = np.argsort(group + rng.random(len(group))) - heads[group]
             rank = tied.rank.copy()
             rank[target] = start + 1 + shuffled[slots]
             values[draw] = tied.shares(rank).sum()

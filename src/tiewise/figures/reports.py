@@ -19,6 +19,7 @@ from tiewise.profiles import TOOLS
 from tiewise.records import Rows
 from tiewise.registry import Measure
 from tiewise.report import Report
+from tiewise.significance import DUST
 from tiewise.tieaudit import Audit
 from tiewise.tieaudit.grouping import Bin, Grouping
 
@@ -453,8 +454,9 @@ def differences(
 def _difference(query: str, a: Estimate | float, b: Estimate | float) -> dict[str, Any]:
     """The expected difference and its extremes: the ties of the two are in no common order."""
     (mean_a, low_a, high_a), (mean_b, low_b, high_b) = _spread(query, a), _spread(query, b)
-    low, high = low_a - high_b, high_a - low_b
-    return {"query": query, "difference": mean_a - mean_b, "low": low, "high": high, "sure": low > 0 or high < 0}
+    gaps = (mean_a - mean_b, low_a - high_b, high_a - low_b)
+    mean, low, high = (0.0 if abs(gap) <= DUST else gap for gap in gaps)  # but for rounding, these are equal
+    return {"query": query, "difference": mean, "low": low, "high": high, "sure": low > 0 or high < 0}
 
 
 def _spread(query: str, value: Estimate | float) -> tuple[float, float, float]:

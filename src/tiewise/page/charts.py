@@ -39,13 +39,16 @@ def forest(
     reports: Mapping[str, Report],
     measure: Measure,
     intervals: Mapping[str, tuple[float, float]],
-    printed: Mapping[str, Mapping[str, float]],
+    known: Mapping[str, Mapping[str, Any]],
     decided: Callable[[str, str], bool],
     confidence: float,
 ) -> dict[str, Any]:
-    """The forest plot, with a bracket beside runs of which none is ahead of another in every order of ties."""
+    """The forest plot, with a bracket beside runs of which none is ahead of another in every order of ties.
+
+    `known` has what is shown of each run over the queries that all have: its estimate, and what tools print.
+    """
     found = figures.forest_rows(reports, measure, intervals=intervals, tools=False)
-    rows = [{**row, "tools": printed[row["name"]]} for row in found]
+    rows = [{**row, **known[row["name"]]} for row in found]
     rows.sort(key=lambda row: -row["expected"])
     spec = figures.forest(rows, measure=measure.name, sort=False, level=confidence).to_dict()
     order = [row["name"] for row in rows]

@@ -7,19 +7,20 @@ in the tables and can be chosen for the curves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tiewise.columns import identifier
-from tiewise.comparison import Compared, Duel, Orders, compare
+from tiewise.columns import Floats
+from tiewise.comparison import Compared, Duel, Orders, by_name, compare, read_run
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
+from tiewise.estimate import Estimates
 from tiewise.evaluation import DEFAULT_MEASURES, evaluate
-from tiewise.io import as_qrels, as_run
+from tiewise.io import as_qrels
 from tiewise.measuring import asked
 from tiewise.page import charts, orders, words
 from tiewise.page.precisions import Family, families
@@ -55,7 +56,7 @@ def find(
     chosen, judged = asked(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
-    read = {name: _read(run) for name, run in named.items()}
+    read = {name: _read(name, run) for name, run in named.items()}
     kin = families(read, reference)
     against = {name: family.reference for family in kin for name in family.members if name != family.reference}
     options |= {"complete": complete}
@@ -82,7 +83,7 @@ def _checked(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
         raise InputError("Give the runs as {name: run}, one or more.")
     if any(not isinstance(run, Mapping) and isinstance(run, (int, float)) for run in runs.values()):
         raise InputError("Give the runs as {name: run}: this looks like a single list of scores.")
-    named = {identifier(name, "run"): run for name, run in runs.items()}
+    named = by_name(runs, "run")
     if len(named) > MOST:
         raise InputError(f"A page is for {MOST} runs at the most, not {len(named):,}. `tiewise compare` takes more.")
     if reference is not None and reference not in named:
@@ -90,8 +91,8 @@ def _checked(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
     return named
 
 
-def _read(run: Any) -> Run:
-    read = as_run(run)
+def _read(name: str, run: Any) -> Run:
+    read = read_run(name, run)
     return read.to_run() if isinstance(read, MappedRun) else read
 
 
@@ -164,16 +165,26 @@ class Findings:
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
         """The interval of each run's expectation over the sample of queries."""
-        values = [report.per_query(self.measure).expected for report in self.reports.values()]
         found = {}
-        for name, one in zip(self.reports, values, strict=True):
-            low, high = intervals(one[:, None], self.confidence, seed=self.seed)
+        for name in self.reports:
+            low, high = intervals(self._compared(name)[:, None], self.confidence, seed=self.seed)
             found[name] = (float(low[0]), float(high[0]))
         return found if self.queries > 1 else {}
 
+    def _compared(self, name: str) -> Floats:
+        """The expectations of a run in the queries that are compared, which all runs have."""
+        if self.compared is None:
+            return self.reports[name].per_query(self.measure).expected
+        other = next(one for one in self.runs if one != name)
+        return np.array(self.compared.per_query(name, other, self.measure)["a"])
+
     def forest(self) -> dict[str, Any]:
         """The forest plot."""
-        return charts.forest(self.reports, self.measure, self.intervals, self._printed(), self.decided, self.confidence)
+        printed, shown = self._printed(), ("expected", "minimum", "maximum")
+        means = {
+            row["system"]: {key: row[key] for key in shown} | {"tools": printed[row["system"]]} for row in self.board
+        }
+        return charts.forest(self.reports, self.measure, self.intervals, means, self.decided, self.confidence)
 
     def _printed(self) -> dict[str, dict[str, float]]:
         """What tools print for each run, of those that differ from each other by the order of ties alone."""
@@ -225,17 +236,22 @@ class Findings:
 
     def per_query(self) -> dict[str, Any]:
         """The estimates of every query and run, as columns."""
-        first = next(iter(self.reports.values())).per_query(self.measure)
+        found = {name: report.per_query(self.measure) for name, report in self.reports.items()}
+        there = {query for each in found.values() for query in each.queries}
+        queries = [query for query in self.qrels.queries if query in there]
         names = ("expected", "minimum", "maximum", "oblivious")
         return {
-            "queries": list(first.queries),
+            "queries": queries,
             "runs": [
-                {"run": name, **{key: _column(report.per_query(self.measure), key) for key in names}}
-                for name, report in self.reports.items()
+                {"run": name, **{key: _column(each, key, queries) for key in names}} for name, each in found.items()
             ],
         }
 
 
-def _column(each: Any, key: str) -> list[float] | None:
+def _column(each: Estimates, key: str, queries: Sequence[str]) -> list[float | None] | None:
+    """A column of estimates along some queries, None for those that it lacks."""
     column = getattr(each, key)
-    return None if column is None else column.round(5).tolist()
+    if column is None:
+        return None
+    known = dict(zip(each.queries, column.round(5).tolist(), strict=True))
+    return [known.get(query) for query in queries]

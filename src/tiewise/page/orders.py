@@ -94,7 +94,13 @@ class _List:
         docs = read.ids(down)
         judged = np.array([doc in labels for doc in docs])
         label = np.array([labels.get(doc, 0.0) for doc in docs])
-        urns = engine.Urns(tie_groups(alone, read, ()).to_depth(options["depth"]))
+        if judged.any():
+            ties = tie_groups(alone, read, ())
+        else:  # a list with a judged document beside it, for there must be one
+            other = f"{query}'"
+            both = Run.from_columns([query] * len(docs) + [other], [*docs, next(iter(labels))], np.zeros(len(docs) + 1))
+            ties = tie_groups(Qrels.from_dict({query: labels, other: labels}), both, ())
+        urns = engine.Urns(ties.to_depth(options["depth"]))
         key = np.where(judged, measure.key(label), 0.0)
         return cls(query, docs, read.value[down], start, label, judged, key, int(measure.depth(urns)[0]), labels)
 
@@ -107,6 +113,8 @@ class _List:
 
     def values(self, orders: Codes, measures: Sequence[Measure], depth: int | None) -> Floats:
         """What each order scores by each measure, (n_orders, n_measures): every order is a query of its own."""
+        if not self.judged.any():  # all are worth the same
+            return np.tile(self._worth(orders[0], measures, depth), (len(orders), 1))
         number, n = orders.shape
         names = [str(order) for order in range(number)]
         run = Run.from_codes(
@@ -120,6 +128,15 @@ class _List:
         judged = Qrels.from_dict(dict.fromkeys(names, self.labels))
         report = evaluate(judged, run, measures, oblivious=None, complete=True, depth=depth)
         return np.stack([report.per_query(measure).expected for measure in measures], axis=1)
+
+    def _worth(self, order: Codes, measures: Sequence[Measure], depth: int | None) -> Floats:
+        """What a list scores that holds no judged document, (n_measures,)."""
+        listed = {self.docs[doc]: -float(rank) for rank, doc in enumerate(order.tolist())}
+        judged = {"none": self.labels, "some": self.labels}  # evaluating takes one list with a judged document
+        run = {"none": listed, "some": {next(iter(self.labels)): 0.0}}
+        report = evaluate(judged, run, measures, oblivious=None, complete=True, depth=depth)
+        found = (report.per_query(measure) for measure in measures)
+        return np.array([each.expected[list(each.queries).index("none")] for each in found])
 
     def groups(self, shown: int) -> list[dict[str, Any]]:
         """The tie groups within the ranks shown, with their labels counted; those without a judged document joined."""

@@ -11,7 +11,7 @@ from tiewise.tieaudit import Audit
 
 __all__ = ["ALPHA", "of_one", "of_precision", "of_several"]
 
-#: p-values below this are called a difference that would hold for other queries.
+#: p-values below this are called a difference that is unlikely to be chance.
 ALPHA = 0.05
 
 
@@ -35,8 +35,14 @@ def of_several(found: Compared, measure: str) -> str:
     first, *others = (row["system"] for row in found.leaderboard(measure))
     duels = [found.pair(first, other, measure) for other in others]
     rivals = [duel for duel in duels if not duel.certain and duel.difference.tied]
+    ahead_too = [duel for duel in rivals if duel.can_lead[1]]
+    if ahead_too:
+        return _undecided(first, measure, ahead_too)
     if rivals:
-        return _undecided(first, measure, rivals)
+        return (
+            f"No order of ties puts another run ahead of {first} in {measure}, but some put "
+            f"{_listed([duel.b for duel in rivals])} level with it."
+        )
     level = [duel.b for duel in duels if not duel.certain]
     if level:
         return f"{_listed([first, *level])} are level in {measure}."
@@ -60,7 +66,7 @@ def _of_queries(duels: Sequence[Duel]) -> str:
     if queries < 2:
         return ", for this one query"
     if not chance:
-        return f", and would be for other queries like these {queries:,}"
+        return f", and that is unlikely to be chance in the sample of {queries:,} queries"
     over = "this" if len(duels) == 1 else f"the lead over {_listed([duel.b for duel in chance])}"
     return f", but with these {queries:,} queries {over} may be chance"
 

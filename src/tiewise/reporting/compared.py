@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
 
+import numpy as np
+
 from tiewise._version import __version__
 from tiewise.comparison import MOST_SYSTEMS, Compared, Duel
 from tiewise.incomplete import Unjudged
@@ -22,6 +24,7 @@ from tiewise.reporting.numerals import NONE, decimal, interval, share, signed, v
 from tiewise.reporting.rows import rounded
 from tiewise.reporting.table import Drawing
 from tiewise.reporting.view import View
+from tiewise.significance import DUST
 
 __all__ = ["COMPARE_COLUMNS", "Side", "draw"]
 
@@ -39,7 +42,7 @@ COMPARE_COLUMNS = {
     "std": "its standard deviation over the orders",
     "certain": "whether one of the two is ahead in every order",
     "probability": "how likely a is ahead in a random order",
-    "probability_equal": "how likely neither is",
+    "probability_equal": "how likely neither is; empty where the method is normal, which cannot say",
     "probability_less": "how likely b is",
     "method": "how that was found: exact, sampled (n=…), or normal",
     "p_value": "of the test that `--test` names, on the queries' expected differences, two-sided",
@@ -199,7 +202,8 @@ class Side:
     def _corrected(self) -> bool:
         """Whether p-values are those of several comparisons, and corrected for that."""
         n = len(self.found.systems)
-        return n <= MOST_SYSTEMS and not (n == 2 and len(self.found.measures) == 1)
+        family = n <= MOST_SYSTEMS or self.found.baseline is not None
+        return family and not (n == 2 and len(self.found.measures) == 1)
 
     @property
     def _p_head(self) -> str:
@@ -212,7 +216,9 @@ class Side:
     def _legend(self, *columns: str) -> str:
         how = "each run's ties on their own" if self.found.orders == "independent" else "one order for all runs"
         first = self.found.systems[0] if self._is_pair else "it"
-        more = ", corrected for all pairs and measures" if self._corrected else ""
+        base = self.found.baseline
+        pairs = f"comparisons with {base}" if base and not self._is_pair else "pairs"
+        more = f", corrected for all {pairs} and measures" if self._corrected else ""
         words = {
             "difference": "difference: expected [lowest, highest] over the orders of ties.",
             "by ties": "by ties: the best and the worst rank that the orders of ties allow.",
@@ -250,7 +256,7 @@ class Side:
 
     def _turned(self, measure: Measure, view: View) -> str:
         tau = self.found.tau(measure)
-        if tau is None or tau > 1 - 1e-9:
+        if tau is None or tau > 1 - 1e-9 or not _stand_differently(self._boards[measure]):
             return ""
         shown = decimal(tau, view.places)
         return (
@@ -300,9 +306,12 @@ def _difference(duel: Duel, places: int) -> Cell:
 
 
 def _ahead(duel: Duel) -> str:
-    if duel.probability == 1:
+    """How often a is ahead; always and never are said of all orders, not of those that happened to be drawn."""
+    if not duel.can_lead[0]:
+        return "never"
+    if duel.certain:
         return "always"
-    return "never" if duel.probability == 0 else share(duel.probability)
+    return share(min(max(duel.probability, 1e-9), 1 - 1e-9))
 
 
 def _p(duel: Duel) -> str:
@@ -317,17 +326,34 @@ def _ranks(low: int, high: int) -> str:
 def _told_apart(board: Rows, level: str) -> str:
     """Which neighbours ties or queries do not tell apart, in words."""
 
-    def groups(column: str) -> list[str]:
-        found: dict[int, list[str]] = {}
+    def groups(column: str) -> list[list[dict[str, Any]]]:
+        found: dict[int, list[dict[str, Any]]] = {}
         for row in board:
-            found.setdefault(row[column], []).append(row["system"])
-        return [", ".join(names) for names in found.values() if len(names) > 1]
+            found.setdefault(row[column], []).append(dict(row))
+        return [rows for rows in found.values() if len(rows) > 1]
 
-    ties, queries = groups("group_ties"), groups("group_queries")
+    def named(some: Iterable[list[dict[str, Any]]]) -> list[str]:
+        return [", ".join(row["system"] for row in rows) for rows in some]
+
+    ties, queries = named(filter(_can_change, groups("group_ties"))), named(groups("group_queries"))
     told = [f"The order of ties alone can change the order of {'; of '.join(ties)}."] if ties else []
     if queries:
         told.append(f"These queries do not tell apart, with {level} confidence: {'; '.join(queries)}.")
     return " ".join(told)
+
+
+def _can_change(rows: list[dict[str, Any]]) -> bool:
+    """Whether of some two systems either can stand above the other, as the order of ties has it."""
+    return any(
+        a["maximum"] > b["minimum"] + DUST and b["maximum"] > a["minimum"] + DUST for a, b in combinations(rows, 2)
+    )
+
+
+def _stand_differently(board: Rows) -> bool:
+    """Whether some two systems stand in another order, or level, by their oblivious values."""
+    columns = (np.array(board[name], dtype=np.float64).round(12) for name in ("expected", "oblivious"))
+    expected, oblivious = (np.sign(values[:, None] - values) for values in columns)
+    return bool((expected != oblivious).any())
 
 
 def _flip(duel: Duel) -> str:

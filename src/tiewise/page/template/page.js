@@ -263,12 +263,13 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
 // -- queries ----------------------------------------------------------------------------------------------------
 const PAGE = 25;
-const all = data.perQuery.runs.flatMap((one) =>
+const everyRow = data.perQuery.runs.flatMap((one) =>
   data.perQuery.queries.map((query, at) => {
     const [low, high] = [one.minimum[at], one.maximum[at]];
     return [query, one.run, one.expected[at], low, high, high - low, one.oblivious ? one.oblivious[at] : null];
   }),
 );
+const all = everyRow.filter((one) => one[2] !== null); // a run may lack a query
 let [order, limit] = [[5, -1], PAGE]; // by range, the widest first
 
 function listQueries(most) {
