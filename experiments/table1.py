@@ -29,7 +29,7 @@ import tiewise as tw
 from experiments import encoders, hub, quantised, saved
 from experiments.scored import Missing, Scored, ablation, batch_table, markdown, measured, table_1
 from tiewise import figures
-from tiewise.figures.precision import at_cutoffs
+from tiewise.figures import curve
 
 ROOT = Path(__file__).parent.parent
 MEASURE = "nDCG@10"
@@ -169,6 +169,10 @@ TABLES: dict[str, Callable[[Lab], str]] = {
 # -- the figures -------------------------------------------------------------------------------------------------------
 
 
+FOUR = ("nDCG", "RR", "AP", "R")
+FIRST = "positives first, as the data lists them"
+
+
 def cutoffs_trecqa(lab: Lab) -> Any:
     """As the paper's Figure 2: nDCG and RR of a cross-encoder in three types, and with the last layer redone."""
     kinds = {
@@ -178,31 +182,28 @@ def cutoffs_trecqa(lab: Lab) -> Any:
         "bf16, head": ("bfloat16", "head"),
     }
     found = lab.sigmoid
-    reports = {name: curves(found, kind, ("nDCG", "RR")) for name, kind in kinds.items()}
-    return at_cutoffs(reports, title="A cross-encoder on TrecQA", marked="positives first, as the data lists them")
+    reports = {name: listed_first(found, kind) for name, kind in kinds.items()}
+    return curve(reports, ("nDCG", "RR"), CUTOFFS, title="A cross-encoder on TrecQA", marked=FIRST)
 
 
 def cutoffs_llm(lab: Lab) -> Any:
     """As the paper's Figures 4 and 5: four measures of an LLM that answers yes or no."""
     kinds = {"bf16, native": ("bfloat16", "native"), "bf16, head": ("bfloat16", "head")}
-    reports = {name: curves(lab.llm, kind, ("nDCG", "RR", "AP", "R")) for name, kind in kinds.items()}
-    return at_cutoffs(
-        reports, title="A small LLM, yes or no, on TrecQA", marked="positives first, as the data lists them"
-    )
+    reports = {name: listed_first(lab.llm, kind) for name, kind in kinds.items()}
+    return curve(reports, FOUR, CUTOFFS, title="A small LLM, yes or no, on TrecQA", marked=FIRST)
 
 
 def cutoffs_askubuntu(lab: Lab) -> Any:
     """Four measures of real scores that were cast to narrow types."""
     kinds = {"float32": "float32", "cast to bfloat16": "bfloat16", "cast to float8 e4m3": "float8 e4m3"}
-    reports = {
-        name: curves(lab.askubuntu, (kind, ""), ("nDCG", "RR", "AP", "R"), "trec_eval") for name, kind in kinds.items()
-    }
-    return at_cutoffs(reports, title="BM25 scores on AskUbuntu, cast", marked="trec_eval's order")
+    found = lab.askubuntu
+    reports = {name: measured(found.judged, found.runs[kind, ""], "nDCG@10") for name, kind in kinds.items()}
+    return curve(reports, FOUR, CUTOFFS, title="BM25 scores on AskUbuntu, cast")
 
 
-def curves(found: Scored, kind: tuple[str, str], measures: Sequence[str], oblivious: str = "given") -> tw.Report:
-    names = [f"{measure}@{k}" for measure in measures for k in CUTOFFS]
-    return measured(found.judged, found.runs[kind], *names, oblivious=oblivious)
+def listed_first(found: Scored, kind: tuple[str, str]) -> tw.Report:
+    """The report of one kind of scores, with ties in the order of the data."""
+    return measured(found.judged, found.runs[kind], "nDCG@10", oblivious="given")
 
 
 FIGURES: dict[str, Callable[[Lab], Any]] = {

@@ -287,22 +287,6 @@ def precision():
     return precision
 
 
-def test_curves_hold_the_numbers_of_the_reports(precision):
-    measures = ["nDCG@1", "nDCG@2", "RR@1", "RR@2", "AP"]
-    reports = {name: tw.evaluate(JUDGED, run, measures) for name, run in (("tied", TIED), ("exact", EXACT))}
-    chart = precision.at_cutoffs(reports, title="t").to_dict()
-    rows = [row for part in chart["datasets"].values() for row in part]
-    assert len(rows) == 8  # AP has no cutoff
-    drawn = {(row["name"], f"{row['measure']}@{row['k']}"): row for row in rows}
-    for (name, measure), row in drawn.items():
-        mean = reports[name][measure]
-        assert (row["expected"], row["minimum"], row["maximum"]) == pytest.approx(
-            (mean.expected, mean.minimum, mean.maximum), abs=1e-5
-        )
-    assert drawn["tied", "RR@1"]["oblivious"] == reports["tied"]["RR@1"].oblivious
-    assert drawn["exact", "RR@1"]["oblivious"] is None  # nothing to mark
-
-
 def test_number_lines_draw_each_number_or_a_bar(precision):
     chart = precision.number_lines(
         {"few": [0.0, 0.5, 1.0, 2.0], "many": np.linspace(0, 0.01, 50)}, points=[0.3]
@@ -316,8 +300,6 @@ def test_number_lines_draw_each_number_or_a_bar(precision):
 
 
 def test_what_cannot_be_drawn(precision):
-    with pytest.raises(tw.InputError, match="no measure with a cutoff"):
-        precision.at_cutoffs({"a": tw.evaluate(JUDGED, TIED, "AP")})
     with pytest.raises(tw.InputError, match="lower end first"):
         precision.number_lines({"a": [0.0]}, domain=(1, 0))
     with pytest.raises(tw.InputError, match="no format"):

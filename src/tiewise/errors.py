@@ -46,6 +46,15 @@ class CutWarning(TiewiseWarning):
     """Lists that may have been cut inside a tie group, which leaves more open than their ties show."""
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """So many of something, in words.
+
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "query", "queries")
+    ('1 row', '1,200 rows', '2 queries')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def listed(items: Iterable[object], most: int = 3) -> str:
     """The first few items in words, for a message.
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tiewise.columns import Floats, positions
 from tiewise.data import Qrels, Run
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError, counted, listed
 from tiewise.io import as_run, read_costs
 from tiewise.io.streams import PathLike
 from tiewise.observed import Observed
@@ -197,21 +197,22 @@ class Stages:
             if number
         )
         others = (
-            f"{_queries(number)} of {name} {'is' if number == 1 else 'are'} not in the reference and left out."
+            f"{counted(number, 'query', 'queries')} of {name} {'is' if number == 1 else 'are'} not in the reference "
+            "and left out."
             for name, number in self.left_out.items()
             if number
         )
         return (*missing, *others)
 
     def __repr__(self) -> str:
-        return f"RBR over {_queries(len(self.queries))}\n{self.table()!r}"
+        return f"RBR over {counted(len(self.queries), 'query', 'queries')}\n{self.table()!r}"
 
     def _repr_html_(self) -> str:
         from tiewise import notebook
 
         found = self.table()
         shown = notebook.table(found.columns, (row.values() for row in found), total=len(found))
-        return notebook.block(f"RBR over {_queries(len(self.queries))}", shown, notes=self.notes)
+        return notebook.block(f"RBR over {counted(len(self.queries), 'query', 'queries')}", shown, notes=self.notes)
 
     # -- points ------------------------------------------------------------------------------------------------
 
@@ -269,10 +270,6 @@ def worth_it(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
     no_dearer = best[np.searchsorted(cost[order], cost, side="right")]
     kept: NDArray[np.bool_] = (cheaper < upper - ROUNDING) & (no_dearer <= upper + ROUNDING)
     return kept
-
-
-def _queries(number: int) -> str:
-    return f"{number:,} {'query' if number == 1 else 'queries'}"
 
 
 class _Point:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tiewise.columns import Codes, Floats, data_frame, positions
 from tiewise.data import Run
-from tiewise.errors import InputError, MeasureError
+from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Bounds, Estimate
 from tiewise.io import as_run
 from tiewise.rankbiased import Pair, mean_weight, rba_of, rbo_of, rbr_of
@@ -161,8 +161,7 @@ class Similarity:
         return data_frame({"system": list(self.systems)} | dict(zip(self.systems, self.matrix(part).T, strict=True)))
 
     def __repr__(self) -> str:
-        number = len(self.queries)
-        over = f"{number:,} {'query' if number == 1 else 'queries'}"
+        over = counted(len(self.queries), "query", "queries")
         wide = max(map(len, self.systems))
         rows = zip(self.systems, self.matrix(), strict=True)
         lines = [f"{name:<{wide}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]

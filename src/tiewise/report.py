@@ -15,7 +15,7 @@ from tiewise import engine
 from tiewise._version import __version__
 from tiewise.columns import data_frame, need
 from tiewise.data import MappedRun, Qrels, Run
-from tiewise.errors import InputError, MeasureError
+from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Estimate, Estimates
 from tiewise.measuring import asked, estimates
 from tiewise.profiles import TOOLS, Tool, rule_for
@@ -341,8 +341,8 @@ class ToolTable(tuple[ToolValue, ...]):
 
 def _queries(number: int, kind: str = "") -> str:
     """So many queries are …"""
-    noun = f"{kind} {'query' if number == 1 else 'queries'}".strip()
-    return f"{number:,} {noun} {'is' if number == 1 else 'are'}"
+    so_many = counted(number, f"{kind} query".strip(), f"{kind} queries".strip())
+    return f"{so_many} {'is' if number == 1 else 'are'}"
 
 
 def _source(table: Run | MappedRun | Qrels | None) -> dict[str, str] | None:

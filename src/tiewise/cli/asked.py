@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tiewise import evaluation
+from tiewise.cli.options import SHORT_TYPES
 from tiewise.gate import Gate
 from tiewise.registry import Measure, parse, parse_all, split_names
 
-__all__ = ["asked", "load"]
+__all__ = ["asked", "evaluation_options", "load"]
+
+
+def evaluation_options(
+    *, oblivious: str, missing: str | None, score_dtype: str | None, **others: Any
+) -> dict[str, Any]:
+    """What `evaluate` is told, from the words of the command line."""
+    return {
+        "oblivious": None if oblivious == "none" else oblivious,
+        "missing": missing or "zero",
+        "score_dtype": SHORT_TYPES.get(score_dtype or "", score_dtype),
+        **others,
+    }
 
 
 def load(plugins: Iterable[str]) -> None:

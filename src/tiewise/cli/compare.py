@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tiewise.cli.asked import asked
-from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.asked import asked, evaluation_options
+from tiewise.cli.inputs import heeded, named, read_once
 from tiewise.cli.options import (
-    SHORT_TYPES,
     Baseline,
     ChanceSeed,
     ComparedMeasures,
@@ -93,23 +92,23 @@ def compare(
     from tiewise.reporting.progress import progress
 
     kind, output = target(format, output)
-    named = dict(zip(names(runs, name or ()), runs, strict=True))
-    chosen, gates = _asked(measure or comparison.DEFAULT_MEASURES, fail_if or (), level, plugin or (), list(named))
-    options = {
-        "oblivious": None if oblivious == "none" else oblivious,
-        "missing": missing or "zero",
-        "no_relevant": no_relevant,
-        "score_dtype": SHORT_TYPES.get(score_dtype or "", score_dtype),
-        "depth": depth,
-        "judged_only": judged_only,
-        "complete": complete,
-    }
+    files = named(runs, name)
+    chosen, gates = _asked(measure or comparison.DEFAULT_MEASURES, fail_if or (), level, plugin or (), list(files))
+    options = evaluation_options(
+        oblivious=oblivious,
+        missing=missing,
+        no_relevant=no_relevant,
+        score_dtype=score_dtype,
+        depth=depth,
+        judged_only=judged_only,
+        complete=complete,
+    )
     read_once([qrels, *runs])
     with heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)
         # A path is read again when it is needed; standard input, or a format that must be said, is read now.
         whole = {
-            one: read_run(p, format=input_format) if input_format or str(p) == "-" else p for one, p in named.items()
+            one: read_run(p, format=input_format) if input_format or str(p) == "-" else p for one, p in files.items()
         }
         with progress("runs", quiet=quiet) as tell:
             found = comparison.compare(
@@ -140,10 +139,10 @@ def _asked(
     """The measures that were asked for, those of the gates behind them, and the gates."""
     chosen, _ = asked(texts, (), level, plugins)
 
-    def named(text: str) -> Measure:
+    def files(text: str) -> Measure:
         return asked([text], (), level, ())[0][0]
 
-    gates = [Gate.parse(text, named, systems=systems) for text in conditions]
+    gates = [Gate.parse(text, files, systems=systems) for text in conditions]
     return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
 
 

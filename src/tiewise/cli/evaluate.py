@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tiewise import evaluation
-from tiewise.cli.asked import asked
-from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.asked import asked, evaluation_options
+from tiewise.cli.inputs import heeded, named, read_once
 from tiewise.cli.options import (
-    SHORT_TYPES,
     Columns,
     Complete,
     CountMissing,
@@ -102,7 +101,7 @@ def evaluate(
         raise InputError(f"-c is --missing zero, and --missing {missing} was given too. Give one of them.")
     if tools and per_query and format not in ("table", "markdown", "json"):
         raise InputError(f"In {format}, --tools has no rows for queries. Leave -q out, or use --format json or table.")
-    named = dict(zip(names(runs, name or ()), runs, strict=True))
+    files = named(runs, name)
     chosen, gates = asked(measure, fail_if or (), level, plugin or ())
     view = View(
         format=format,
@@ -114,16 +113,16 @@ def evaluate(
         level=level,
         **screen(output),
     )
-    options = {
-        "oblivious": None if oblivious == "none" else oblivious,
-        "missing": missing or "zero",
-        "no_relevant": no_relevant,
-        "score_dtype": SHORT_TYPES.get(score_dtype or "", score_dtype),
-        "depth": depth,
-        "judged_only": judged_only,
-        "complete": complete,
-    }
-    reports, warned = _evaluated(qrels, named, chosen, options, formats=(qrels_format, input_format))
+    options = evaluation_options(
+        oblivious=oblivious,
+        missing=missing,
+        no_relevant=no_relevant,
+        score_dtype=score_dtype,
+        depth=depth,
+        judged_only=judged_only,
+        complete=complete,
+    )
+    reports, warned = _evaluated(qrels, files, chosen, options, formats=(qrels_format, input_format))
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
     complaints = closed(gates, reports)
     write(render(reports, view), output)

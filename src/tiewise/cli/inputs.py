@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
 
-__all__ = ["heeded", "names", "read_once"]
+__all__ = ["heeded", "named", "names", "read_once"]
 
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
 
@@ -29,6 +29,11 @@ def heeded() -> Iterator[list[str]]:
         warnings.simplefilter("ignore", CutWarning)  # a note of the report says it
         yield words
     words += [str(one.message) for one in caught if issubclass(one.category, TiewiseWarning)]
+
+
+def named(paths: Sequence[Path], given: Sequence[str] | None = None) -> dict[str, Path]:
+    """Runs by their names: see `names`."""
+    return dict(zip(names(paths, given or ()), paths, strict=True))
 
 
 def names(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:

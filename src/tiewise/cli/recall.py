@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.inputs import heeded, named, names, read_once
 from tiewise.cli.options import (
     MEASURES,
     OUTPUT,
@@ -120,15 +120,15 @@ def recall(
 
         kind_of(figure)  # so that a figure that cannot be drawn is refused before anything is written
         _both(figure, output)
-    named = dict(zip(names(runs, name or ()), runs, strict=True))
+    files = named(runs, name)
     phis = _numbers(phi, "--phi", float)
     depths = _numbers(depth, "--depth", lambda word: None if word == "all" else int(word))
     view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
     read_once([reference, *runs, *([cost] if cost else [])])
     with heeded() as warned:
-        costs, unused = (None, []) if cost is None else _of_runs(read_costs(cost), named)
+        costs, unused = (None, []) if cost is None else _of_runs(read_costs(cost), files)
         second = read_run(reference, format=input_format)
-        read = {name: read_run(path, format=input_format) for name, path in named.items()}
+        read = {name: read_run(path, format=input_format) for name, path in files.items()}
         with progress("sets", quiet=quiet) as tell:
             found = stages(second, read, depths, phis, costs, k=k, progress=tell)
     sheet = Staged(found, (names([reference])[0], second), read)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tiewise.cli.asked import asked
-from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.asked import asked, evaluation_options
+from tiewise.cli.inputs import heeded, named, read_once
 from tiewise.cli.options import (
-    SHORT_TYPES,
     ChanceSeed,
     Complete,
     Confidence,
@@ -81,13 +80,22 @@ def report(
         raise InputError("A page is for a browser, not for a terminal. Write it to a file: -o report.html.")
     path = Path("-") if output is None else output
     check_path(path)
-    named = dict(zip(names(runs, name or ()), runs, strict=True))
+    files = named(runs, name)
     chosen, _ = asked(measure, (), level, plugin or ())
+    options = evaluation_options(
+        oblivious=oblivious,
+        missing=missing,
+        no_relevant=no_relevant,
+        score_dtype=score_dtype,
+        depth=depth,
+        judged_only=judged_only,
+        complete=complete,
+    )
     read_once([qrels, *runs])
     with heeded() as warned:
         write_report(
             read_qrels(qrels, format=qrels_format),
-            {one: read_run(file, format=input_format) for one, file in named.items()},
+            {one: read_run(file, format=input_format) for one, file in files.items()},
             path,
             chosen,
             reference=reference,
@@ -96,13 +104,7 @@ def report(
             orders=orders,
             confidence=confidence,
             seed=seed,
-            oblivious=None if oblivious == "none" else oblivious,
-            missing=missing or "zero",
-            no_relevant=no_relevant,
-            score_dtype=SHORT_TYPES.get(score_dtype or "", score_dtype),
-            depth=depth,
-            judged_only=judged_only,
-            complete=complete,
+            **options,
         )
     if not quiet:
         note(*warned)

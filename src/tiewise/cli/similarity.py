@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from tiewise import likeness
-from tiewise.cli.inputs import heeded, names, read_once
+from tiewise.cli.inputs import heeded, named, read_once
 from tiewise.cli.options import (
     Comparison,
     Depth,
@@ -60,13 +60,13 @@ def similarity(
     from tiewise.reporting.similar import Similar, is_matrix
 
     kind, output = target(format, output)
-    named = dict(zip(names(runs, name or ()), runs, strict=True))
+    files = named(runs, name)
     chosen = _comparison(measure, phi, depth)
     view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
-    lower_only = chosen.stem == "RBA" and is_matrix(len(named), view)  # then it is one product for all pairs
+    lower_only = chosen.stem == "RBA" and is_matrix(len(files), view)  # then it is one product for all pairs
     read_once(runs)
     with heeded() as warned:
-        read = {name: read_run(path, format=input_format) for name, path in named.items()}
+        read = {name: read_run(path, format=input_format) for name, path in files.items()}
         with progress("queries", quiet=quiet) as tell:
             found = likeness.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=tell)
     sheet = Similar(found, read, edge)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError, counted, listed
 from tiewise.estimate import Estimate
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
 from tiewise.io import as_run
@@ -102,11 +102,13 @@ def curve(
     *,
     oblivious: bool = True,
     title: str = "",
+    marked: str = "",
 ) -> Any:
     """Measures against their cutoffs, for one report or for several by their names; a panel for each measure.
 
     The line is the expectation, shaded is what some order of the ties gives, and a cross is the tie-oblivious value
-    where ties can move it. The measures are computed anew from what the reports hold: they need not be in them.
+    where ties can move it; `marked` says what order that is, if its name does not. The measures are computed anew from
+    what the reports hold: they need not be in them.
     """
     named = {"": reports} if isinstance(reports, Report) else dict(reports)
     if not named:
@@ -120,7 +122,7 @@ def curve(
     ]
     alt, measured = altair(), ", ".join(one.name for one in families)
     orders = {report.provenance.options["oblivious"] for report in named.values()} - {None}
-    crosses = f" Crosses: the order of {', '.join(sorted(orders))}." if oblivious and orders else ""
+    crosses = f" Crosses: {marked or 'the order of ' + ', '.join(sorted(orders))}." if oblivious and orders else ""
     heading = alt.Title(
         title or f"{measured} against the cutoff",
         subtitle=f"Lines: expected over the orders of ties. Shaded: lowest to highest.{crosses}",
@@ -422,7 +424,7 @@ def differences(
     base = alt.Chart(data)
     domain = alt.Scale(domain=[0.4, max(len(shown), 1) + 0.6], nice=False)
     no_axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
-    count = f"{len(shown):,} {'query' if len(shown) == 1 else 'queries'}"
+    count = counted(len(shown), "query", "queries")
     x = alt.X("left:Q", title=f"{count}, sorted", scale=domain, axis=no_axis)
     y = alt.Y("difference:Q", title=f"{names[0]} − {names[1]}")
     tips = ["query:N", *(f"{key}:Q" for key in ("difference", "low", "high"))]
@@ -472,8 +474,7 @@ def _counted(found: Sequence[dict[str, Any]], shown: Sequence[dict[str, Any]], a
     """What a reader sees, in numbers."""
     first, second = (sum(sign * row["difference"] > 0 for row in found) for sign in (1, -1))
     open_ = sum(not row["sure"] for row in shown)
-    noun = "query" if first == 1 else "queries"
-    parts = [f"{names[0]} is better for {first:,} {noun}, {names[1]} for {second:,}."]
+    parts = [f"{names[0]} is better for {counted(first, 'query', 'queries')}, {names[1]} for {second:,}."]
     if any(row["high"] > row["low"] for row in shown):
         parts.append(f"Lines: over the orders of ties; pale where these could undo it ({open_:,}).")
     if len(found) > len(shown):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tiewise.errors import counted
 from tiewise.registry import Measure
 from tiewise.report import Report, ToolValue
 from tiewise.reporting import sheet
@@ -42,7 +43,7 @@ class Audited:
     @property
     def title(self) -> str:
         """The run, and how large it is."""
-        return f"{self.name} · {_counted(self.audit.queries, 'query', 'queries')} · {_counted(self.audit.rows, 'row')}"
+        return f"{self.name} · {counted(self.audit.queries, 'query', 'queries')} · {counted(self.audit.rows, 'row')}"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ class Audited:
     @property
     def _piles(self) -> list[str]:
         return [
-            f"{_counted(pile.rows, 'score')} lie {_where(pile)}, {pile.tied_rows:,} of them tied"
+            f"{counted(pile.rows, 'score')} lie {_where(pile)}, {pile.tied_rows:,} of them tied"
             f"{': the score function levels off there' if pile.levels_off else ''}."
             for pile in self.audit.piles
         ]
@@ -111,13 +112,13 @@ class Audited:
         alike = self.audit.identical_rows
         if alike is None or not self.audit.tied_rows:
             return ""
-        tied = _counted(self.audit.tied_rows, "tied row")
+        tied = counted(self.audit.tied_rows, "tied row")
         return f"Of {tied}, {alike:,} {'is' if alike == 1 else 'are'} tied with documents of the same vector only."
 
     @property
     def _float32(self) -> str:
         more = self.audit.float32_ties
-        ties = f"ties {_counted(more, 'row')} more" if more > 0 else ""
+        ties = f"ties {counted(more, 'row')} more" if more > 0 else ""
         return f"A tool that reads scores as float32, as pytrec_eval does, {ties}." if ties else ""
 
     @property
@@ -273,7 +274,7 @@ def _tools(report: Report, view: View) -> Grid | None:
     own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
     more = len(moved) - len(measures)
     short = " trm is tie-aware-retrieval-metrics." if any("trm" in tools for tools in answers.values()) else ""
-    rest = f" These move most; {_counted(more, 'measure')} more in the JSON document." if more else ""
+    rest = f" These move most; {counted(more, 'measure')} more in the JSON document." if more else ""
     legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}{short}{rest}"
     return Grid(("tools that print",), tuple(measure.name for measure in measures), lines, (legend,))
 
@@ -296,7 +297,7 @@ def _fidelity(found: Audit, view: View) -> str:
     )
     gaps = ", ".join(f"{measure} {_signed(gap, view.places + 1)}" for measure, gap in said.gap.items())
     beside = f" Expected values beside it: {gaps}." if gaps else ""
-    return f"Against the reference, in {_counted(said.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
+    return f"Against the reference, in {counted(said.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------
@@ -339,10 +340,6 @@ def _markdown(audited: Audited, view: View) -> str:
 # -- words --------------------------------------------------------------------------------------------------------
 
 
-def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def _where(pile: Pile) -> str:
     if pile.printed or not pile.at:
         return f"exactly at {pile.at:.0f}"
@@ -359,7 +356,7 @@ def _signed(value: float, digits: int) -> str:
 
 
 def _lists(number: int) -> str:
-    return _counted(number, "list")
+    return counted(number, "list")
 
 
 def _flat(plain: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tiewise._version import __version__
 from tiewise.comparison import MOST_SYSTEMS, Compared, Duel
+from tiewise.errors import counted
 from tiewise.incomplete import Unjudged
 from tiewise.records import Rows
 from tiewise.registry import Measure
@@ -78,7 +79,7 @@ class Side:
         who = " against ".join(found.systems) if self._is_pair else f"{len(found.systems)} runs"
         which = f"{found.measures[0]} · " if len(found.measures) == 1 else ""
         n = found.queries
-        return f"{which}{who} · {n:,} {'query' if n == 1 else 'queries'}"
+        return f"{which}{who} · {counted(n, 'query', 'queries')}"
 
     @property
     def notes(self) -> tuple[str, ...]:

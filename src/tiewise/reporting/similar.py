@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tiewise._version import __version__
 from tiewise.data import Run
+from tiewise.errors import counted
 from tiewise.estimate import Bounds, Estimate
 from tiewise.likeness import Similarity
 from tiewise.reporting.grid import Cell, Grid, Line, cell_of
@@ -48,14 +49,14 @@ class Similar:
     @property
     def title(self) -> str:
         """The measure and the number of queries."""
-        return f"{self.found.measure} · {_queries(len(self.found.queries))}"
+        return f"{self.found.measure} · {counted(len(self.found.queries), 'query', 'queries')}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
         left = self.found.left_out
         are = "is" if left == 1 else "are"
-        return (f"{_queries(left)} {are} not in all runs and left out.",) if left else ()
+        return (f"{counted(left, 'query', 'queries')} {are} not in all runs and left out.",) if left else ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -139,10 +140,6 @@ _WORDS = {
 
 def _legend(parts: list[str]) -> tuple[str, ...]:
     return ("; ".join(f"{part}: {_WORDS[part]}" for part in parts) + ". [lowest, highest] over the orders of ties.",)
-
-
-def _queries(count: int) -> str:
-    return f"{count:,} {'query' if count == 1 else 'queries'}"
 
 
 def _known(estimate: Estimate | None) -> Estimate | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tiewise._version import __version__
 from tiewise.data import Run
+from tiewise.errors import counted
 from tiewise.firststage import Stages
 from tiewise.reporting.grid import Cell, Grid, Line
 from tiewise.reporting.numerals import NONE, decimal
@@ -30,8 +31,7 @@ class Staged:
     @property
     def title(self) -> str:
         """What was measured against what, and over how many queries."""
-        n = len(self.found.queries)
-        return f"RBR against {self.reference[0]} · {n:,} {'query' if n == 1 else 'queries'}"
+        return f"RBR against {self.reference[0]} · {counted(len(self.found.queries), 'query', 'queries')}"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.errors import InputError, TiewiseWarning
+from tiewise.errors import InputError, TiewiseWarning, counted
 
 __all__ = ["Array", "Library", "Numpy", "Torch", "is_integer", "is_low", "library_of", "such_rows", "whole"]
 
@@ -369,7 +369,7 @@ def such_rows(count: int) -> str:
     >>> such_rows(1), such_rows(1200)
     ('1 such row', '1,200 such rows')
     """
-    return f"{count:,} such row{'' if count == 1 else 's'}"
+    return counted(count, "such row")
 
 
 def _host_array(given: Any, what: str) -> Any:
