@@ -15,7 +15,7 @@ SOURCE = Path(tw.__file__).parent
 
 #: From the bottom up: a module may import only modules that stand on lines above its own.
 LAYERS = [
-    {"errors", "_version"},
+    {"errors", "_version", "_reader"},
     {"columns", "plugin", "example", "notebook"},
     {"records", "significance"},
     {"data"},

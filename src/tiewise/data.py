@@ -575,13 +575,19 @@ def _check_duplicates(
     cls: type[Table], key: Codes, row_of: Callable[[int], Row], where: Callable[[int], str] | None
 ) -> None:
     ordered = np.sort(key)
-    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    if len(twice):
-        rows = [int(np.flatnonzero(key == one)[1]) for one in twice[:10]]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        same = np.append(False, key[order[1:]] == key[order[:-1]])
+        second = order[same & ~np.append(False, same[:-1])]  # of a document that stands there three times, one row
+        rows = np.sort(second)[:10].tolist()
         raise InputError(
             *(
-                f"{where(row) + ': ' if where else ''}document '{row_of(row).doc}' stands twice in the "
-                f"{cls.noun} for query '{row_of(row).query}'. Keep one of the rows."
+                f"{where(row) + ': ' if where else ''}{twice(cls, *row_of(row))}"
                 for row in rows
             )
         )
+
+
+def twice(cls: type[Table], query: str, doc: str) -> str:
+    """What is said of a document that stands twice in a list."""
+    return f"document '{doc}' stands twice in the {cls.noun} for query '{query}'. Keep one of the rows."

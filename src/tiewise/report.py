@@ -125,11 +125,11 @@ class Report:
         """Files, options, and how many queries and rows were there, missing, or tied."""
         inputs, ties = self._readings, self._readings.ties
         present = int(np.count_nonzero(ties.present))
-        run, before = inputs.run, inputs.unprojected
+        run, before = inputs.counted, inputs.unprojected
         return Provenance(
             version=__version__,
             qrels=_source(inputs.qrels),
-            run=_source(inputs.run),
+            run=_source(inputs.counted),
             options=self._options,
             judged_queries=len(ties.present),
             retrieved_queries=present,
@@ -232,7 +232,7 @@ class Report:
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
-        if self._readings.run is None:
+        if self._readings.counted is None:
             raise InputError("Tie groups do not hold the scores that other tools would read. Evaluate the run itself.")
         values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
         return ToolTable(tuple(value for value in values if value is not None))

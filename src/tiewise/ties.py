@@ -8,6 +8,7 @@ fixed order is decided here too, and nowhere else: `before` counts the tied docu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,10 +21,22 @@ from tiewise.columns import Codes, Floats, positions
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError
 
-__all__ = ["ORDERS", "TieGroups", "grouped", "judged_scores", "notation", "randomly_broken", "tie_groups"]
+__all__ = [
+    "ORDERS",
+    "CountingRun",
+    "TieGroups",
+    "check_orders",
+    "grouped",
+    "judged_scores",
+    "notation",
+    "randomly_broken",
+    "tie_groups",
+    "tie_groups_as",
+]
 
 #: The orders in which a tool may list tied documents.
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
+NO_RANKS = "The run has no rank column of whole numbers to list its ties by. Use the order 'given'."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,14 +217,62 @@ class TieGroups:
         return TieGroups.merge([tie_groups(qrels, run, orders, scores=scores) for run in runs])
 
 
-def judged_scores(qrels: Qrels, run: Run | MappedRun) -> Floats:
+class CountingRun(ABC):
+    """A run that is not in memory and counts for itself, for several readings of its scores at once."""
+
+    queries: tuple[str, ...]
+    tied_rows: int
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied with another, 0 to 1."""
+        return self.tied_rows / len(self) if len(self) else 0.0
+
+    @abstractmethod
+    def projected(self, dtype: str) -> CountingRun:
+        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
+
+    @abstractmethod
+    def to_run(self) -> Run:
+        """The same run as columns."""
+
+    @abstractmethod
+    def tie_groups(
+        self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None = None
+    ) -> dict[str, TieGroups]:
+        """The tie groups for several readings of the scores, each with its orders: see `tie_groups`."""
+
+
+def tie_groups_as(
+    qrels: Qrels, run: Run | MappedRun | CountingRun, wanted: Mapping[str, Sequence[str]]
+) -> dict[str, TieGroups]:
+    """The tie groups of a run for several readings of its scores (``"float64"``: as they are), each with its orders."""
+    if isinstance(run, CountingRun):
+        return run.tie_groups(qrels, wanted)
+    read = {dtype: run if dtype == "float64" else run.projected(dtype) for dtype in wanted}
+    return {dtype: tie_groups(qrels, read[dtype], orders) for dtype, orders in wanted.items()}
+
+
+def check_orders(orders: Iterable[str]) -> None:
+    """Raise if an order is not known."""
+    for order in orders:
+        if order not in ORDERS:
+            raise InputError(f"Unknown tie-break order {order!r}. Use one of: {', '.join(ORDERS)}.")
+
+
+def judged_scores(qrels: Qrels, run: Run | MappedRun | CountingRun) -> Floats:
     """The score of every judged document, NaN where the run does not have it."""
+    if isinstance(run, CountingRun):
+        return run.tie_groups(qrels, {"float64": ()})["float64"].score
     return run.find(qrels, positions(run.query_index, qrels.queries))[0]
 
 
 def tie_groups(
     qrels: Qrels,
-    run: Run | MappedRun,
+    run: Run | MappedRun | CountingRun,
     orders: Sequence[str] = ("docid-desc",),
     *,
     scores: Floats | None = None,
@@ -226,13 +287,13 @@ def tie_groups(
     <TieGroups: 1 queries, 1 judged documents retrieved, 1 of them tied>
     """
     orders = tuple(orders)
-    for order in orders:
-        if order not in ORDERS:
-            raise InputError(f"Unknown tie-break order {order!r}. Use one of: {', '.join(ORDERS)}.")
+    check_orders(orders)
+    if isinstance(run, CountingRun):
+        return run.tie_groups(qrels, {"float64": orders}, scores)["float64"]
     if isinstance(run, MappedRun) and {"given", "rank"} & set(orders):
         run = run.to_run()
     if "rank" in orders and run.rank is None:
-        raise InputError("The run has no rank column of whole numbers to list its ties by. Use the order 'given'.")
+        raise InputError(NO_RANKS)
     places = positions(run.query_index, qrels.queries)
     own, rows = run.find(qrels, places)
     owned = ~np.isnan(own)

@@ -34,7 +34,8 @@ from tiewise.columns import Floats, positions
 from tiewise.data import Qrels, Run, Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
 from tiewise.io import as_qrels, as_run
-from tiewise.io.lines import Layout, parse_lines
+from tiewise.io.layout import Layout
+from tiewise.io.lines import parse_lines
 from tiewise.profiles import TOOLS
 from tiewise.registry import Measure
 

@@ -42,7 +42,7 @@ from tiewise.cli.options import (
 )
 from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
 from tiewise.errors import InputError
-from tiewise.io import read_qrels, read_run
+from tiewise.io import countable, read_qrels
 from tiewise.registry import Measure
 from tiewise.reporting import Named, View, render
 from tiewise.reporting.view import EXTRAS
@@ -143,7 +143,7 @@ def _evaluated(
     with heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)
         reports = [
-            Named(name, evaluation.evaluate(judged, read_run(path, format=run_format), chosen, **options))
+            Named(name, evaluation.evaluate(judged, countable(path, format=run_format), chosen, **options))
             for name, path in runs.items()
         ]
     return reports, tuple(warned)

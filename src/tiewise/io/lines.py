@@ -1,20 +1,16 @@
-"""Lines become columns: the narrow room between a text file's bytes and arrays.
+"""Lines become columns, with NumPy: what reads a text file where the compiled reader is not installed.
 
-A block of whole lines is cut with NumPy: where the blanks are says where every column begins and ends, so a column
-is gathered as cells of one width and no token becomes a Python object. If that does not work, comments and blank
-lines are dropped; if it still does not, the block is checked line by line, which notes every problem with its line and
-leaves rows that are plain.
+A block of whole lines is cut where its blanks are, so a column is gathered as cells of one width and no token becomes
+a Python object. If that does not work, comments and blank lines are dropped; if it still does not, the block is checked
+line by line, which notes every problem with its line and leaves rows that are plain.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain, count
 from operator import itemgetter
 from typing import NamedTuple
@@ -23,52 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats
-from tiewise.errors import InputError
+from tiewise.io.layout import Columns, Layout, Problems, problem
 
-__all__ = ["Columns", "Layout", "blocks", "parse_lines"]
+__all__ = ["parse_lines"]
 
 Cells = NDArray[np.bytes_]  # (n_rows,): one column of a block, each cell as wide as the widest
 
-MOST_PROBLEMS = 10
 WIDEST = 128  # bytes: longer ids are kept one by one, since cells would all be as wide as the longest
 SLICE = 1 << 14  # ids that are turned into text at a time
 SKEW = 16  # a block is halved until its cells take at most this many times its own bytes
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What the columns of a line hold: "query", "document", and the number, a "score", a "label" or a "rank"."""
-
-    format: str
-    columns: tuple[str, ...]
-    nan_advice: str
-    tabs: bool = False  # columns end at tabs only, so that ids may hold spaces
-
-    @cached_property
-    def number(self) -> str:
-        """The column that holds the number: the rank only where there is nothing better."""
-        return next(name for name in ("score", "label", "rank") if name in self.columns)
-
-    def split(self, line: bytes) -> list[bytes]:
-        """The columns of one line."""
-        return [cell for cell in re.split(rb"[\t\r]", line) if cell] if self.tabs else line.split()
-
-    def is_row(self, line: bytes) -> bool:
-        """Whether a line is neither blank nor a comment."""
-        return bool(line.strip()) and not line.lstrip(b"\t\r" if self.tabs else None).startswith(b"#")
-
-
-class Columns(NamedTuple):
-    """A file as columns, ids as codes. `line(row)` is the number of a row's line."""
-
-    query: Codes
-    queries: list[str]
-    doc: Codes
-    docs: list[str]
-    number: Floats
-    rank: Codes | None  # None where the layout has no such column or where a value is no integer
-    tag: str | None  # None where the layout has no such column or where the values differ
-    line: Callable[[int], int]
 
 
 def parse_lines(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
@@ -83,19 +42,6 @@ def parse_lines(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     for block in blocks:
         reader.add(block)
     return reader.columns()
-
-
-def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Chunks of any size as blocks of whole lines; a last line without a line break gets one."""
-    rest: list[bytes] = []
-    for chunk in chunks:
-        head, found, tail = chunk.rpartition(b"\n")
-        if found:
-            yield b"".join([*rest, head, found])
-            rest = []
-        rest.append(tail)
-    if last := b"".join(rest):
-        yield last + b"\n"
 
 
 @dataclass
@@ -113,7 +59,10 @@ class _Reader:
     numbers: list[Floats] = field(default_factory=list)
     ranks: list[Codes] | None = field(default_factory=list)  # None once one of them was no integer
     tags: set[bytes] = field(default_factory=set)
-    problems: list[str] = field(default_factory=list)
+    problems: Problems = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.problems = Problems(self.layout, self.name)
 
     def add(self, block: bytes) -> None:
         """Read a block of whole lines."""
@@ -132,10 +81,9 @@ class _Reader:
         rows = {number: line for number, line in rows.items() if self.layout.is_row(line)}
         if self._keep(_joined(rows.values()), list(rows)):
             return
-        problems = {number: _problem(line, self.layout) for number, line in rows.items()}
-        for number, problem in problems.items():
-            if problem:
-                self._note(number, problem)
+        for number, wrong in [(number, problem(line, self.layout)) for number, line in rows.items()]:
+            if wrong:
+                self.problems.note(number, wrong)
                 del rows[number]
         done = self._keep(_joined(rows.values()), list(rows), checked=True)
         assert done, "rows without problems are plain"
@@ -168,15 +116,9 @@ class _Reader:
             self.tags |= {tag[0], tag[np.argmax(tag != tag[0])]}
         return True
 
-    def _note(self, line: int, problem: str) -> None:
-        self.problems.append(f"{self.name}:{line}: {problem}")
-        if len(self.problems) == MOST_PROBLEMS:
-            raise InputError(*self.problems, f"Reading stopped after {MOST_PROBLEMS} problems.")
-
     def columns(self) -> Columns:
         """All that has been read, or all that was wrong with it."""
-        if self.problems:
-            raise InputError(*self.problems)
+        self.problems.check()
         head, queries = _encode_each(self.heads)
         query = np.repeat(head, np.concatenate(self.lengths))
         doc, docs = _encode(self.docs)
@@ -198,6 +140,7 @@ class _Reader:
     def _text(self, ids: Cells | list[bytes], codes: Codes, what: str) -> list[str]:
         """The ids as text, or an error that names the lines of those that are not UTF-8."""
         texts: list[str] = []
+        bad: list[tuple[int, bytes]] = []
         for first in range(0, len(ids), SLICE):
             part = _listing(ids[first : first + SLICE])
             try:
@@ -205,10 +148,10 @@ class _Reader:
             except UnicodeDecodeError:
                 for code, name in enumerate(part, first):
                     if name.decode(errors="ignore").encode() != name:
-                        line = self._line(int(np.argmax(codes == code)))
-                        self._note(line, f"the {what} id {name!r} is not UTF-8. Convert the file with iconv.")
-        if self.problems:
-            raise InputError(*self.problems)
+                        bad.append((self._line(int(np.argmax(codes == code))), name))
+        for line, name in sorted(bad):
+            self.problems.garbled(line, what, name)
+        self.problems.check()
         return texts
 
 
@@ -283,47 +226,6 @@ def _underscored(cells: Cells) -> bool:
 
 def _joined(lines: Iterable[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
-
-
-def _problem(line: bytes, layout: Layout) -> str | None:
-    """What is wrong with a line, if anything is."""
-    cells = layout.split(line)
-    if b"\0" in line:
-        return "a NUL byte. Is this a text file?"
-    if len(cells) != len(layout.columns):
-        shown = line.strip().decode(errors="replace")
-        shown = shown if len(shown) <= 60 else shown[:60] + "…"
-        found = f"{len(cells)} column{'s' * (len(cells) != 1)}"
-        return f"{found} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {shown!r}"
-    advice = _advice(cells[layout.columns.index(layout.number)].decode(errors="replace"), layout)
-    if advice is None:
-        return None
-    text = dict(zip(layout.columns, (cell.decode(errors="replace") for cell in cells), strict=True))
-    return (
-        f"{layout.number} '{text[layout.number]}' for query '{text['query']}', document '{text['document']}'. {advice}."
-    )
-
-
-def _advice(text: str, layout: Layout) -> str | None:
-    """What to do about a number that is none, or None if it is all right."""
-    try:
-        number = float(text)
-    except ValueError:
-        if re.fullmatch(r"[-+]?\d+,\d+", text):
-            return f"Write a decimal point: {text.replace(',', '.')}"
-        if re.fullmatch(r"[-+]?0[xX][0-9a-fA-F.pP+-]+", text):
-            return "Write it as a decimal number"
-        wrapped = re.fullmatch(r"[\w.]+\((.+)\)", text)  # np.float64(0.5), the repr of NumPy 2
-        return f"Write {wrapped[1]} alone" if wrapped else "It is no number"
-    if "_" in text or not text.isascii():
-        return "Write digits only"
-    if layout.number == "rank" and not (number >= 1 and number.is_integer()):
-        return "The third of three columns is a rank, counted from 1. For scores, write the six columns of TREC"
-    if math.isnan(number):
-        return layout.nan_advice
-    if math.isinf(number) and "inf" not in text.lower():
-        return "It is too large for float64; scale the numbers"
-    return "A label is finite" if math.isinf(number) and layout.number == "label" else None
 
 
 def _encode(parts: Sequence[Cells | list[bytes]]) -> tuple[Codes, Cells | list[bytes]]:

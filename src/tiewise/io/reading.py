@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tiewise.data import MappedRun, Qrels, Run, Source, Table
 from tiewise.errors import InputError
+from tiewise.io import compiled
 from tiewise.io.documents import read_document
-from tiewise.io.lines import blocks, parse_lines
+from tiewise.io.layout import blocks
+from tiewise.io.lines import parse_lines
+from tiewise.io.onepass import FileRun
 from tiewise.io.parquet import ParquetFrame
 from tiewise.io.recognise import FORMATS, check_format, family, layout_of, swapped
 from tiewise.io.streams import PathLike, Stream, opened
+from tiewise.ties import CountingRun
 
-__all__ = ["as_qrels", "as_run", "read_qrels", "read_run"]
+__all__ = ["as_qrels", "as_run", "countable", "read_qrels", "read_run"]
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -62,9 +67,26 @@ def as_run(run: Any, *, format: str | None = None) -> Run | MappedRun:
     """
     if isinstance(run, MappedRun):
         return run
+    if isinstance(run, CountingRun):
+        return run.to_run()
     if isinstance(run, Mapping) and MappedRun.serves(run):
         return MappedRun(run)
     return _as(Run, run, format)
+
+
+def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | CountingRun:
+    """A run to be counted: as `as_run`, but a file of lines stays where it is if it can be read as often as needed."""
+    if isinstance(run, CountingRun):
+        return run
+    if not isinstance(run, (str, os.PathLike)) or not compiled.available() or not Path(run).is_file():
+        return as_run(run, format=format)
+    path = os.fspath(run)
+    wanted, _ = check_format(Run, format)
+    with opened(path, hashed=False) as stream:
+        kind = family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
+    if kind != "lines":
+        return as_run(run, format=format)
+    return FileRun(path, wanted, lambda: read_run(path, format=format))
 
 
 def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
@@ -119,7 +141,7 @@ def _read(cls: type[AnyTable], path: PathLike, format: str | None) -> AnyTable:
 
 def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tuple[str, AnyTable]:
     layout, parts = layout_of(cls, blocks(stream.chunks()), format, stream.name)
-    found = parse_lines(parts, layout, stream.name)
+    found = (compiled.columns if compiled.available() else parse_lines)(parts, layout, stream.name)
     columns: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
     table = cls.from_codes(
         found.query,

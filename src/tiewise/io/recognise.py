@@ -9,7 +9,7 @@ from itertools import chain
 
 from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels, Run, Table
 from tiewise.errors import InputError
-from tiewise.io.lines import Layout
+from tiewise.io.layout import Layout
 
 __all__ = ["FORMATS", "check_format", "family", "layout_of", "swapped"]
 
@@ -24,6 +24,7 @@ FORMATS = {
     "parquet": "parquet",
 }
 BOM = b"\xef\xbb\xbf"
+HEAD = 1 << 16  # bytes by which a file is recognised; a NUL byte further on is told with its line
 # How JSON begins, or what was meant to be JSON; an id of a TREC file may begin with a bracket too.
 JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|[-\d.]+\s*,|$))""")
 
@@ -65,7 +66,7 @@ def family(head: bytes, name: str) -> str:
         return "parquet"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{name}: is UTF-16 text. Convert it: iconv -f UTF-16 -t UTF-8")
-    if b"\0" in head:
+    if b"\0" in head[:HEAD]:
         raise InputError(f"{name}: is a binary file. Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz.")
     return "documents" if JSON.match(head.removeprefix(BOM)) else "lines"
 

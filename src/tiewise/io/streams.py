@@ -22,7 +22,7 @@ from tiewise.errors import InputError
 __all__ = ["COMPRESSED", "PathLike", "Stream", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
-CHUNK = 1 << 18
+CHUNK = 1 << 20
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes that compress
 
 # How a compressed file begins, the module that knows it, and what it is called.
@@ -34,11 +34,11 @@ METHODS = {"zlib": "gzip", "bz2": "bzip2", "lzma": "xz", "zstandard": "zstd"}
 class Stream:
     """A file that is being read: its plain bytes, decompressed, and in the end the hash of its raw bytes."""
 
-    def __init__(self, name: str, file: IO[bytes]):
+    def __init__(self, name: str, file: IO[bytes], hashed: bool = True):
         self.name = name
         from hashlib import sha256  # here, since few who import the package read a file
 
-        self._hash = sha256()
+        self._hash = sha256() if hashed else None
         raw = self._raw(file)
         first = next(raw, b"")
         module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
@@ -50,7 +50,8 @@ class Stream:
 
     def _raw(self, file: IO[bytes]) -> Iterator[bytes]:
         while chunk := file.read(CHUNK):
-            self._hash.update(chunk)
+            if self._hash is not None:
+                self._hash.update(chunk)
             yield chunk
 
     def chunks(self) -> Iterator[bytes]:
@@ -63,6 +64,7 @@ class Stream:
 
     def sha256(self) -> str:
         """The hash of the raw bytes read so far."""
+        assert self._hash is not None
         return self._hash.hexdigest()
 
 
@@ -96,8 +98,8 @@ def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
 
 
 @contextmanager
-def opened(path: PathLike) -> Iterator[Stream]:
-    """The stream of a file, or of standard input for ``-``."""
+def opened(path: PathLike, *, hashed: bool = True) -> Iterator[Stream]:
+    """The stream of a file, or of standard input for ``-``; `hashed`: its SHA-256 is computed on the way."""
     path = os.fspath(path)
     name = "stdin" if path == "-" else path
     if "\n" in path or "\0" in path:
@@ -106,8 +108,8 @@ def opened(path: PathLike) -> Iterator[Stream]:
         if path == "-":
             yield Stream(name, sys.stdin.buffer)
         else:
-            with Path(path).open("rb") as file:
-                yield Stream(name, file)
+            with Path(path).open("rb", buffering=0) as file:
+                yield Stream(name, file, hashed)
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file.") from None
     except IsADirectoryError:

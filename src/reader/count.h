@@ -1,0 +1,247 @@
+// Counting: for each judged document how many rows of its list score above it, how many score the same, and how many of
+// those an order puts before it. Each query is whole in its block, so blocks fill their own places of the same arrays.
+#pragma once
+
+#include "rows.h"
+
+namespace tiewise {
+
+// The judged documents of each query, to be looked for in blocks of a run.
+struct Judgments {
+  std::vector<Id> queries;
+  std::vector<int64_t> offsets;  // (n_queries + 1,)
+  std::vector<Id> docs;          // (n_judged,)
+  std::vector<uint64_t> hash;    // (n_judged,)
+  Index index;
+
+  void arrange() {
+    hash.resize(docs.size());
+    for (size_t row = 0; row < docs.size(); ++row) hash[row] = hashed(docs[row]);
+    index.reset(queries.size());
+    for (size_t place = 0; place < queries.size(); ++place) {
+      index.put(hashed(queries[place]), static_cast<uint32_t>(place), [&](uint32_t at) { return queries[at] == queries[place]; });
+    }
+  }
+
+  int64_t place(Id query) const {
+    const uint32_t at = index.at(hashed(query), [&](uint32_t place) { return queries[place] == query; });
+    return at == Index::none ? -1 : static_cast<int64_t>(at);
+  }
+};
+
+// For each list the place of its query among the judged, −1 if it is not; for each judged document of these queries
+// its row, −1 if it was not retrieved. Returns the rows whose document stands in their list for the second time.
+inline std::vector<int64_t> find(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* row) {
+  std::vector<int64_t> again;
+  std::vector<uint64_t> hash;
+  std::vector<bool> told;
+  Index index;
+  for (size_t list = 0; list < rows.queries.size(); ++list) {
+    const size_t low = rows.offsets[list], many = rows.offsets[list + 1] - low;
+    const Id* docs = rows.docs.data() + low;
+    index.reset(many);
+    hash.resize(many);
+    told.clear();
+    for (size_t at = 0; at < many; ++at) {
+      hash[at] = hashed(docs[at]);
+      const auto equal = [&](uint32_t other) { return hash[other] == hash[at] && same(docs[other], docs[at]); };
+      const uint32_t first = index.put(hash[at], static_cast<uint32_t>(at), equal);
+      if (first != at) {
+        told.resize(many);
+        if (!told[first]) again.push_back(static_cast<int64_t>(low + at));
+        told[first] = true;
+      }
+    }
+    place[list] = judged.place(rows.queries[list]);
+    if (place[list] < 0) continue;
+    for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
+      const auto equal = [&](uint32_t other) { return hash[other] == judged.hash[doc] && same(docs[other], judged.docs[doc]); };
+      const uint32_t found = index.at(judged.hash[doc], equal);
+      row[doc] = found == Index::none ? -1 : static_cast<int64_t>(low + found);
+    }
+  }
+  return again;
+}
+
+// The arrays of `TieGroups`, along the judged documents and along the judged queries.
+struct Groups {
+  double* score;  // (n_judged,)
+  int64_t *start, *size;
+  double* floor;  // (n_queries,)
+  int64_t* floor_size;
+  int64_t *desc, *asc, *given, *rank;  // (n_judged,), null if not wanted
+};
+
+class Counter {
+ public:
+  // `value` are the scores of the rows as they are read; `own`: the judged scores are those of these rows, else they
+  // are in `groups` already and the rows are one shard of several.
+  Counter(const Rows& rows, const Judgments& judged, const double* value, const int64_t* row, bool own, Groups groups)
+      : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups) {}
+
+  // Count all lists; returns how many rows share their score with another one of their list.
+  int64_t all(const int64_t* place) {
+    int64_t tied = 0;
+    for (size_t list = 0; list < rows_.queries.size(); ++list) tied += one(list, place[list]);
+    return tied;
+  }
+
+ private:
+  int64_t one(size_t list, int64_t place) {
+    low_ = rows_.offsets[list];
+    many_ = rows_.offsets[list + 1] - low_;
+    const double* value = value_ + low_;
+    size_t rises = 0, same = 0, runs = 0;  // neighbours that rise, that are the same, and stretches of the same
+    for (size_t at = 1; at < many_; ++at) rises += value[at] > value[at - 1], same += value[at] == value[at - 1];
+    for (size_t at = 1; same && at < many_; ++at) {
+      runs += value[at] == value[at - 1] && (at == 1 || value[at - 1] != value[at - 2]);
+    }
+    descending_ = rises == 0;
+    if (place >= 0) {
+      floor(place);
+      judge(judged_.offsets[place], judged_.offsets[place + 1]);
+    }
+    return static_cast<int64_t>(descending_ ? same + runs : tied_when_sorted());
+  }
+
+  int64_t tied_when_sorted() {
+    sorted_.assign(value_ + low_, value_ + low_ + many_);
+    std::sort(sorted_.begin(), sorted_.end());
+    int64_t tied = 0;
+    for (size_t at = 0; at < many_; ++at) {
+      tied += (at > 0 && sorted_[at] == sorted_[at - 1]) || (at + 1 < many_ && sorted_[at] == sorted_[at + 1]);
+    }
+    return tied;
+  }
+
+  void floor(int64_t place) {
+    const double *begin = value_ + low_, *end = begin + many_;
+    const double lowest = descending_ ? end[-1] : *std::min_element(begin, end);
+    out_.floor[place] = lowest;
+    out_.floor_size[place] = descending_ ? end - std::lower_bound(begin, end, lowest, std::greater<>())
+                                         : std::count(begin, end, lowest);
+  }
+
+  // Count for the judged documents `first` to `last`.
+  void judge(int64_t first, int64_t last) {
+    wanted_.clear();
+    for (int64_t doc = first; doc < last; ++doc) {
+      if (own_) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
+      if (!std::isnan(out_.score[doc])) wanted_.push_back(doc);
+    }
+    if (wanted_.empty()) return;
+    std::sort(wanted_.begin(), wanted_.end(), [&](int64_t left, int64_t right) {
+      const double a = out_.score[left], b = out_.score[right];
+      return a != b ? a < b : left < right;
+    });
+    probes_.clear(), bounds_.clear();
+    for (size_t at = 0; at < wanted_.size(); ++at) {
+      const double score = out_.score[wanted_[at]];
+      if (probes_.empty() || probes_.back() != score) probes_.push_back(score), bounds_.push_back(at);
+    }
+    bounds_.push_back(wanted_.size());
+    if (descending_) {
+      in_descending_list();
+    } else {
+      in_any_list();
+    }
+  }
+
+  void in_descending_list() {
+    const double *begin = value_ + low_, *end = begin + many_;
+    for (size_t probe = 0; probe < probes_.size(); ++probe) {
+      const double* first = std::lower_bound(begin, end, probes_[probe], std::greater<>());
+      const double* last = std::upper_bound(first, end, probes_[probe], std::greater<>());
+      group_.clear();
+      if (ordered(last - first)) {
+        for (const double* at = first; at < last; ++at) group_.push_back(at - value_);
+      }
+      put(probe, first - begin, last - first);
+    }
+  }
+
+  void in_any_list() {
+    const size_t probes = probes_.size();
+    below_.assign(probes + 1, 0), equal_.assign(probes, 0);  // rows that have so many probes below them or at them
+    members_.clear();
+    for (size_t at = low_; at < low_ + many_; ++at) {
+      const size_t place = std::lower_bound(probes_.begin(), probes_.end(), value_[at]) - probes_.begin();
+      ++below_[place];
+      if (place < probes && probes_[place] == value_[at]) ++equal_[place], members_.emplace_back(place, at);
+    }
+    std::stable_sort(members_.begin(), members_.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    int64_t above = below_[probes];
+    size_t member = members_.size();
+    for (size_t probe = probes; probe-- > 0;) {
+      group_.clear();
+      const size_t end = member;
+      while (member > 0 && members_[member - 1].first == probe) --member;
+      for (size_t at = member; at < end; ++at) group_.push_back(members_[at].second);
+      put(probe, above, equal_[probe]);
+      above += below_[probe];
+    }
+  }
+
+  // Whether the order inside a group of so many rows matters: a judged document that another shard holds may tie with
+  // a single row of this one.
+  bool ordered(int64_t size) const { return size >= (own_ ? 2 : 1); }
+
+  void put(size_t probe, int64_t above, int64_t equal) {
+    const size_t first = bounds_[probe], last = bounds_[probe + 1];
+    for (size_t at = first; at < last; ++at) out_.start[wanted_[at]] = above, out_.size[wanted_[at]] = equal;
+    if (!ordered(equal)) return;
+    const auto doc_of = [&](int64_t row) { return rows_.docs[row]; };
+    docs_.assign(wanted_.begin() + first, wanted_.begin() + last);
+    if (out_.desc || out_.asc) {
+      std::vector<std::pair<Id, int64_t>> keys;
+      for (const int64_t doc : docs_) keys.emplace_back(judged_.docs[doc], doc);
+      ahead(keys, doc_of, [&](int64_t doc, int64_t after) {  // rows with a higher id
+        if (out_.desc) out_.desc[doc] = after;
+        if (out_.asc) out_.asc[doc] = equal - (row_[doc] >= 0) - after;
+      });
+    }
+    docs_.erase(std::remove_if(docs_.begin(), docs_.end(), [&](int64_t doc) { return row_[doc] < 0; }), docs_.end());
+    if (out_.given) {
+      std::vector<std::pair<int64_t, int64_t>> keys;
+      for (const int64_t doc : docs_) keys.emplace_back(-row_[doc], doc);
+      ahead(keys, [](int64_t row) { return -row; }, [&](int64_t doc, int64_t after) { out_.given[doc] = after; });
+    }
+    if (out_.rank) {
+      const auto place = [&](int64_t row) { return std::make_pair(-rows_.rank[row], -row); };
+      std::vector<std::pair<std::pair<int64_t, int64_t>, int64_t>> keys;
+      for (const int64_t doc : docs_) keys.emplace_back(place(row_[doc]), doc);
+      ahead(keys, place, [&](int64_t doc, int64_t after) { out_.rank[doc] = after; });
+    }
+  }
+
+  // For each (key, document), how many rows of the group have a higher key.
+  template <class Key, class KeyOf, class Put>
+  void ahead(std::vector<std::pair<Key, int64_t>>& keys, KeyOf key_of, Put put) {
+    std::sort(keys.begin(), keys.end());
+    std::vector<int64_t> beyond(keys.size() + 1, 0);  // rows whose key is higher than that of so many
+    const auto less = [](const std::pair<Key, int64_t>& key, const Key& row) { return key.first < row; };
+    for (const int64_t row : group_) {
+      ++beyond[std::lower_bound(keys.begin(), keys.end(), key_of(row), less) - keys.begin()];
+    }
+    int64_t after = 0;
+    for (size_t at = keys.size(); at-- > 0;) {
+      after += beyond[at + 1];
+      put(keys[at].second, after);
+    }
+  }
+
+  const Rows& rows_;
+  const Judgments& judged_;
+  const double* value_;
+  const int64_t* row_;
+  const bool own_;
+  Groups out_;
+  size_t low_ = 0, many_ = 0;
+  bool descending_ = false;
+  std::vector<int64_t> wanted_, group_, docs_, below_, equal_;
+  std::vector<size_t> bounds_;
+  std::vector<double> probes_, sorted_;
+  std::vector<std::pair<size_t, int64_t>> members_;
+};
+
+}  // namespace tiewise

@@ -1,0 +1,254 @@
+// tiewise._reader: from the bytes of a run to the tie groups of its judged documents, in one pass.
+//
+// The idea: a measure needs to know of a judged document only how many documents of its list score above it and how
+// many the same. So a list is never sorted and no id becomes a Python object: a block of text is cut at its blanks, 64
+// bytes at a time (text.h, rows.h); the judged documents of a query are looked up among the rows of its list, and for
+// their scores the rows are counted (count.h). A block holds whole lists, so blocks are counted independently, in any
+// order and by any number of threads. No formula of a measure lives here, and no message: what is odd is handed back to
+// Python, which says what is wrong with it.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+
+#include "count.h"
+#include "regroup.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tiewise {
+namespace {
+
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Floats = Array<double>;
+using Whole = Array<int64_t>;
+template <class T>
+using Result = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+Id text_of(const Bytes& bytes) { return Id(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
+
+// A vector as an array that owns it.
+template <class T>
+Result<T> array(std::vector<T>&& values) {
+  auto* held = new std::vector<T>(std::move(values));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Result<T>(held->data(), {held->size()}, owner);
+}
+
+nb::object str(Id id) {
+  PyObject* made = PyUnicode_DecodeUTF8(id.data(), static_cast<Py_ssize_t>(id.size()), nullptr);
+  if (!made) throw nb::python_error();
+  return nb::steal(made);
+}
+
+nb::list strings(const std::vector<Id>& ids) {
+  nb::list made;
+  for (const Id id : ids) made.append(str(id));
+  return made;
+}
+
+nb::bytes bytes(Id id) { return nb::bytes(id.data(), id.size()); }
+
+// The UTF-8 of a text, which Python keeps with it; what has none (a lone surrogate) equals no id of any file.
+Id utf8(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+  if (data) return Id(data, static_cast<size_t>(size));
+  PyErr_Clear();
+  return Id("\xff", 1);
+}
+
+// A block of a run, and the memory in which its ids lie.
+struct Block {
+  Rows rows;
+  Id text;  // empty where the ids come as columns
+  std::vector<nb::object> held;
+};
+
+// The judged documents, and the texts in which their ids lie.
+struct Judged {
+  Judgments judgments;
+  nb::object queries, docs;
+
+  Judged(nb::list query_ids, Whole offsets, nb::list doc_ids) : queries(query_ids), docs(doc_ids) {
+    for (nb::handle query : query_ids) judgments.queries.push_back(utf8(query.ptr()));
+    for (nb::handle doc : doc_ids) judgments.docs.push_back(utf8(doc.ptr()));
+    judgments.offsets.assign(offsets.data(), offsets.data() + offsets.size());
+    judgments.arrange();
+  }
+};
+
+// Read a text; the memory of what the block held before is used again.
+void parse(Block& block, nb::object data, const Layout& layout, bool with_rank) {
+  const Id text = text_of(nb::cast<Bytes>(data));
+  block.held = {data};
+  block.text = text;
+  nb::gil_scoped_release unlocked;
+  block.rows.parse(text, layout, with_rank);
+}
+
+// Read columns of Arrow: the ends of the ids in their bytes, and the scores.
+void columns(Block& block, Whole query_ends, nb::object query_bytes, Whole doc_ends, nb::object doc_bytes, Array<const double> value) {
+  const Id queries = text_of(nb::cast<Bytes>(query_bytes)), docs = text_of(nb::cast<Bytes>(doc_bytes));
+  block.held = {query_bytes, doc_bytes};
+  block.text = Id();
+  nb::gil_scoped_release unlocked;
+  block.rows.clear();
+  const auto id = [](Id all, const Whole& ends, size_t row) { return all.substr(ends(row), ends(row + 1) - ends(row)); };
+  for (size_t row = 0; row < value.size(); ++row) {
+    block.rows.add(id(queries, query_ends, row), id(docs, doc_ends, row), value(row));
+  }
+}
+
+std::vector<int64_t> find_rows(const Block& block, const Judged& judged, Whole place, Whole row) {
+  return find(block.rows, judged.judgments, place.data(), row.data());
+}
+
+int64_t count(const Block& block, const Judged& judged, Array<const double> value, Whole place, Whole row, bool own, Floats score,
+              Whole start, Whole size, Floats floor, Whole floor_size, std::optional<Whole> desc, std::optional<Whole> asc,
+              std::optional<Whole> given, std::optional<Whole> rank) {
+  const auto data = [](std::optional<Whole>& array) { return array ? array->data() : nullptr; };
+  const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
+                      data(desc),   data(asc),    data(given), data(rank)};
+  return Counter(block.rows, judged.judgments, value.data(), row.data(), own, groups).all(place.data());
+}
+
+// The lists and the rows whose ids are not UTF-8.
+std::pair<std::vector<int64_t>, std::vector<int64_t>> garbled(const Block& block) {
+  std::pair<std::vector<int64_t>, std::vector<int64_t>> found;
+  if (!block.text.empty() && is_ascii(block.text)) return found;
+  const auto look = [](const std::vector<Id>& ids, std::vector<int64_t>& bad) {
+    for (size_t at = 0; at < ids.size(); ++at) {
+      if (!is_ascii(ids[at]) && !is_utf8(ids[at])) bad.push_back(static_cast<int64_t>(at));
+    }
+  };
+  look(block.rows.queries, found.first);
+  look(block.rows.docs, found.second);
+  return found;
+}
+
+// The scores of ``{query: {document: score}}`` one after another and where each list ends; None unless all ids are
+// text and all scores are plain numbers, of which Python then says what is wrong.
+nb::object walk(nb::dict table) {
+  std::vector<double> values;
+  std::vector<int64_t> offsets{0};
+  PyObject *query, *docs, *doc, *score;
+  for (Py_ssize_t outer = 0; PyDict_Next(table.ptr(), &outer, &query, &docs);) {
+    if (!PyUnicode_CheckExact(query) || !PyDict_CheckExact(docs)) return nb::none();
+    for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score);) {
+      if (!PyUnicode_CheckExact(doc) || !(PyFloat_Check(score) || PyLong_CheckExact(score))) return nb::none();
+      values.push_back(PyFloat_AsDouble(score));
+      if (values.back() == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return nb::none();
+      }
+    }
+    offsets.push_back(static_cast<int64_t>(values.size()));
+  }
+  return nb::make_tuple(array(std::move(values)), array(std::move(offsets)));
+}
+
+// The scores that judged documents have in ``{query: {document: score}}``; NaN where there is none.
+void look_up(nb::dict table, nb::list queries, Whole offsets, nb::list docs, Floats score) {
+  for (size_t place = 0; place < queries.size(); ++place) {
+    PyObject* list = PyDict_GetItemWithError(table.ptr(), nb::object(queries[place]).ptr());
+    for (int64_t doc = offsets(place); doc < offsets(place + 1); ++doc) {
+      PyObject* found = list ? PyDict_GetItemWithError(list, nb::object(docs[doc]).ptr()) : nullptr;
+      score(doc) = found ? PyFloat_AsDouble(found) : std::nan("");
+      if (PyErr_Occurred()) throw nb::python_error();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tiewise
+
+NB_MODULE(_reader, m) {
+  using namespace tiewise;
+  constexpr auto owning = nb::rv_policy::automatic;  // arrays know their owner
+  m.doc() = "Text, columns and dictionaries to tie groups, by counting.";
+
+  nb::class_<Layout>(m, "Layout")
+      .def("__init__",
+           [](Layout* self, int columns, int query, int doc, int number, int rank, int tag, const char* kind, bool tabs) {
+             new (self) Layout{columns, query, doc, number, rank, tag, kind[0], tabs};
+           },
+           "columns"_a, "query"_a, "doc"_a, "number"_a, "rank"_a, "tag"_a, "kind"_a, "tabs"_a);
+
+  nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
+
+  nb::class_<Block>(m, "Block")
+      .def(nb::init<>())
+      .def("parse", &parse, "data"_a, "layout"_a, "with_rank"_a)
+      .def("columns", &columns)
+      .def_prop_ro("queries", [](const Block& block) { return strings(block.rows.queries); })
+      .def_prop_ro("offsets",
+                   [](const Block& block) {
+                     return array(std::vector<int64_t>(block.rows.offsets.begin(), block.rows.offsets.end()));
+                   },
+                   owning)
+      .def_prop_ro(
+          "value",
+          [](Block& block) { return Result<const double>(block.rows.value.data(), {block.rows.value.size()}, nb::find(block)); }, owning)
+      .def_prop_ro("rank",
+                   [](const Block& block) -> nb::object {
+                     if (!block.rows.ranked) return nb::none();
+                     return nb::cast(array(std::vector<int64_t>(block.rows.rank)));
+                   })
+      .def_prop_ro("line", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.line)); }, owning)
+      .def_prop_ro("odd", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.odd)); }, owning)
+      .def_prop_ro("lines", [](const Block& block) { return block.rows.lines; })
+      .def_prop_ro("tag",
+                   [](const Block& block) -> nb::object {
+                     if (!block.rows.one_tag || !block.rows.tag.data()) return nb::none();
+                     return bytes(block.rows.tag);
+                   })
+      .def_prop_ro("one_tag", [](const Block& block) { return block.rows.one_tag; })
+      .def("__len__", [](const Block& block) { return block.rows.docs.size(); })
+      .def("doc", [](const Block& block, size_t row) { return bytes(block.rows.docs.at(row)); })
+      .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
+      .def("garbled", [](const Block& block) {
+        auto [lists, rows] = garbled(block);
+        return nb::make_tuple(array(std::move(lists)), array(std::move(rows)));
+      })
+      .def("find", [](const Block& block, const Judged& judged, Whole place, Whole row) {
+        std::vector<int64_t> again;
+        {
+          nb::gil_scoped_release unlocked;
+          again = find_rows(block, judged, place, row);
+        }
+        return array(std::move(again));
+      })
+      .def("count", &count, Unlocked(), "judged"_a, "value"_a, "place"_a, "row"_a, "own"_a, "score"_a, "start"_a, "size"_a,
+           "floor"_a, "floor_size"_a, "desc"_a.none(), "asc"_a.none(), "given"_a.none(), "rank"_a.none());
+
+  nb::class_<Codes>(m, "Codes")
+      .def(nb::init<>())
+      .def("code",
+           [](Codes& codes, const Block& block) {
+             std::vector<int64_t> found(block.rows.docs.size());
+             codes.code(block.rows.docs, found.data());
+             return array(std::move(found));
+           })
+      .def("ids", [](const Codes& codes) { return strings(codes.ids()); });
+
+  nb::class_<Regrouped>(m, "Regrouped")
+      .def(nb::init<uint32_t, uint32_t, bool>())
+      .def("add", [](Regrouped& regrouped, Bytes data) { regrouped.add(text_of(data)); })
+      .def("text", [](const Regrouped& regrouped) {
+        const std::string text = regrouped.text();
+        return bytes(text);
+      });
+
+  m.def("last_list", [](Bytes data) { return last_list(text_of(data)); });
+  m.def("walk", &walk);
+  m.def("look_up", &look_up);
+}

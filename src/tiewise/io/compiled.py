@@ -1,0 +1,124 @@
+"""The compiled reader, where it is installed: lines become columns, and a file's lists are cut into blocks.
+
+`tiewise._reader` cuts text and counts; it knows no message and no measure. Lines that it does not understand come back
+as odd: they are checked here one by one, and written plainly if there is nothing wrong with them.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tiewise.columns import Codes, Floats
+from tiewise.io.layout import Columns, Layout, Problems
+
+try:
+    from tiewise import _reader
+except ImportError:  # no compiler where this was installed
+    _reader = None  # type: ignore[assignment]
+
+__all__ = ["available", "columns", "parse", "reader", "whole_lists"]
+
+
+def available() -> bool:
+    """Whether files are read by the compiled reader; ``TIEWISE_READER=python`` says no."""
+    return _reader is not None and os.environ.get("TIEWISE_READER") != "python"
+
+
+def reader() -> Any:
+    """The compiled module."""
+    assert _reader is not None
+    return _reader
+
+
+@lru_cache
+def _layout(layout: Layout) -> Any:
+    """A layout as the compiled reader knows it: where each column is, −1 for those that are not there."""
+    names = ("query", "document", layout.number, "rank", "tag")
+    places = [layout.columns.index(name) if name in layout.columns else -1 for name in names]
+    return reader().Layout(len(layout.columns), *places, layout.number[0], layout.tabs)
+
+
+def parse(block: Any, data: Any, problems: Problems, first: int, *, ranks: bool = False) -> None:
+    """Read a block of lines; `first` is the number of its first line, for what is wrong with it."""
+    block.parse(data, _layout(problems.layout), ranks)
+    if len(block.odd):
+        data = problems.plain(bytes(data).split(b"\n"), block.odd.tolist(), first)
+        block.parse(data, _layout(problems.layout), ranks)
+
+
+def whole_lists(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks of any size as blocks of whole lists: a cut falls only between two rows of different queries."""
+    rest: list[bytes | memoryview] = []
+    for chunk in chunks:
+        cut = reader().last_list(chunk)
+        if cut:
+            yield b"".join([*rest, memoryview(chunk)[:cut]])
+            rest = []
+        rest.append(memoryview(chunk)[cut:])
+    if last := b"".join(rest):
+        yield last
+
+
+def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
+    """The columns of a text file, which comes as blocks of whole lines: see `tiewise.io.lines.parse_lines`."""
+    block, codes, problems = reader().Block(), reader().Codes(), Problems(layout, name)
+    queries: dict[str, int] = {}
+    query: list[Codes] = []
+    doc: list[Codes] = []
+    number: list[Floats] = []
+    ranks: list[Codes] | None = []
+    tags: set[bytes | None] = set()
+    spans: list[tuple[int, Codes]] = []  # a row, and the lines of the rows from it on
+    bad: dict[str, dict[bytes, int]] = {"query": {}, "document": {}}  # ids that are not UTF-8, and where
+    rows = lines = 0
+    for part in parts:
+        parse(block, part, problems, lines + 1, ranks=ranks is not None)
+        if not len(block):
+            lines += block.lines
+            continue
+        line = block.line.astype(np.int64) + (lines + 1)
+        lists, bad_rows = block.garbled()
+        offsets = block.offsets
+        for place in lists.tolist():
+            bad["query"].setdefault(block.query(place), int(line[offsets[place]]))
+        for row in bad_rows.tolist():
+            bad["document"].setdefault(block.doc(row), int(line[row]))
+        if not len(lists):
+            heads = [queries.setdefault(one, len(queries)) for one in block.queries]
+            query.append(np.repeat(heads, np.diff(offsets)))
+        doc.append(codes.code(block))
+        number.append(-block.value if layout.number == "rank" else block.value.copy())
+        if ranks is not None and block.rank is not None:
+            ranks.append(block.rank)
+        else:
+            ranks = None
+        tags.add(block.tag if block.one_tag else None)
+        spans.append((rows, line))
+        rows, lines = rows + len(block), lines + block.lines
+    problems.check()
+    for what, ids in bad.items():
+        for one, at in ids.items():
+            problems.garbled(at, what, one)
+        problems.check()
+    tag = next(iter(tags), None) if len(tags) == 1 else None
+
+    def line_of(row: int) -> int:
+        first, found = spans[bisect_right(spans, row, key=lambda span: span[0]) - 1]
+        return int(found[row - first])
+
+    return Columns(
+        np.concatenate(query) if query else np.zeros(0, np.int64),
+        list(queries),
+        np.concatenate(doc) if doc else np.zeros(0, np.int64),
+        codes.ids(),
+        np.concatenate(number) if number else np.zeros(0),
+        np.concatenate(ranks) if ranks else None,
+        None if tag is None else tag.decode(errors="replace"),
+        line_of,
+    )

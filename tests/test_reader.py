@@ -1,0 +1,161 @@
+"""Two readers, one result: whatever a file holds, the compiled reader and the one in Python say the same of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import tiewise as tw
+from tiewise.io import compiled, countable, onepass, read_run
+from tiewise.ties import ORDERS, tie_groups_as
+
+pytestmark = pytest.mark.skipif(compiled._reader is None, reason="the compiled reader is not installed")
+
+WANTED = {"float64": ORDERS, "float32": ("docid-desc",), "decimal:1": ("given",)}
+IDS = ["d1", "d2", "d3", "D-very-long-identifier-0001", "ü", "日本", "d1x", "a", "ab", "abc", "abcd", "0"]
+NUMBERS = ["0.5", "1", "-1", "+2.25", "1e-3", "2.", ".5", "0.1234567890123456789", "17.000000000000001", "1E5", "inf", "-inf",
+           "123456789012345678901234567890", "0.30000000000000004", "1e-400", "5e-324", "00001.50", "-0.0", "0.12345678"]  # fmt: skip
+ODD = ["nan", "1e400", "1_000", "0x10", "abc", "1,5", "--1", "٣", "1.2.3", "."]
+
+rows = st.tuples(
+    st.sampled_from(["q1", "q2", "q3", "q-long-name", "é"]),
+    st.sampled_from(IDS),
+    st.sampled_from(["1", "2", "10", "+3", "1.0", "x"]),
+    st.sampled_from(NUMBERS),
+)
+blank = st.sampled_from([" ", " ", " ", "\t", "  ", " \t", "\x0b"])
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> bytes:
+    """A run as somebody might write it: mostly right."""
+    lines = []
+    tidy = draw(st.booleans())
+    for query, doc, rank, number in draw(st.lists(rows, min_size=1, max_size=40, unique_by=lambda row: row[:2])):
+        gap = " " if tidy else draw(blank)
+        rank = "1" if tidy else rank
+        lines.append(gap.join([query, "Q0", doc, rank, number, "tag"]).encode())
+    if draw(st.booleans()):
+        lines.sort(key=lambda line: line.split()[0])
+    if not tidy:
+        extra = st.sampled_from([b"", b"# note", b"   ", b" q1 Q0 d9 1 0.5 tag ", b"q1 Q0 d1 1 0.5 other", b"q1 Q0 d2 1",
+                                 b"q1 Q0 \xff 1 0.5 tag", b"\xfe Q0 d1 1 0.5 tag", b"q1 Q0 d\x001 1 0.5 tag", b"\r",
+                                 *(f"q2 Q0 d7 1 {odd} tag".encode() for odd in ODD)])  # fmt: skip
+        for line in draw(st.lists(extra, max_size=3)):
+            lines.insert(draw(st.integers(0, len(lines))), line)
+    text = draw(st.sampled_from([b"\n", b"\r\n"])).join(lines) + draw(st.sampled_from([b"", b"\n"]))
+    return text[: draw(st.integers(1, len(text)))] if draw(st.integers(0, 9)) == 0 else text
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reader")
+
+
+QRELS = tw.Qrels.from_dict(
+    {"q1": {"d1": 1, "d2": 0, "ü": 2, "zz": 1}, "q2": dict.fromkeys(IDS, 1), "é": {"0": 1, "日本": 1}, "q9": {"d1": 1}}
+)
+
+
+def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: object = None) -> object:
+    """All that is counted in a file, or what is wrong with it."""
+    monkeypatch.setenv("TIEWISE_READER", reader)
+    try:
+        run = countable(path)
+        assert isinstance(run, onepass.FileRun) == (reader == "compiled")
+        found = {}
+        for wanted in (WANTED, {key: [o for o in orders if o != "rank"] for key, orders in WANTED.items()}):
+            try:
+                found = tie_groups_as(QRELS, run, wanted)
+                break
+            except tw.InputError as error:
+                if "rank column" not in str(error):
+                    raise
+        told = {
+            dtype: [
+                ties.score.tolist(), ties.start.tolist(), ties.size.tolist(), ties.length.tolist(), (ties.floor + 0.0).tolist(),
+                ties.floor_size.tolist(), {order: before.tolist() for order, before in ties.before.items()}, ties.unjudged,
+            ]
+            for dtype, ties in found.items()
+        }  # fmt: skip
+        rounded = run.projected("decimal:1")
+        return repr(told), sorted(run.queries), len(run), run.tied_rows, rounded.tied_rows, run.source
+    except tw.InputError as error:
+        return str(error)
+
+
+def columns(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.setenv("TIEWISE_READER", reader)
+    try:
+        run = read_run(path)
+        return run.to_dict(), None if run.rank is None else run.rank.tolist(), run.name, run.source
+    except tw.InputError as error:
+        return str(error)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts())
+@example(b"q1 Q0 d1 1 0.5 t\nq2 Q0 d1 1 0.5 t\nq1 Q0 d2 1 0.5 t\nq1 Q0 d1 2 0.4 t\n")
+@example(b"q1\td 1\t1\nq1\td 2\t2\n\nq2\td 1\t1\n")
+@example(b"\xef\xbb\xbfq1 Q0 d1 1 0.5 t")
+def test_the_readers_agree(folder: Path, text: bytes) -> None:
+    path = folder / "run"
+    path.write_bytes(text)
+    with pytest.MonkeyPatch.context() as patch:
+        assert counted(path, "compiled", patch) == counted(path, "python", patch)
+        assert columns(path, "compiled", patch) == columns(path, "python", patch)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_threads_and_shares_do_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, apart: bool
+) -> None:
+    """A file of many blocks, its queries together or line by line, read by one thread or by several."""
+    rng = np.random.default_rng(7)
+    lists = [[f"q{q} Q0 d{d} {r} {rng.integers(40) / 8} t\n" for r, d in enumerate(rng.permutation(300)[:200])] for q in range(60)]
+    text = "".join(line for row in zip(*lists, strict=True) for line in row) if apart else "".join(map("".join, lists))
+    path = tmp_path / "run"
+    path.write_text(text)
+    qrels = tw.Qrels.from_dict({f"q{q}": {f"d{d}": int(d) % 3 for d in range(0, 300, 7)} for q in range(0, 60, 2)})
+    monkeypatch.setenv("TIEWISE_READER", "python")
+    want = tie_groups_as(qrels, countable(path), WANTED)
+    monkeypatch.setenv("TIEWISE_READER", "compiled")
+    monkeypatch.setattr(onepass, "SMALL", 0 if threads > 1 else 1 << 40)
+    monkeypatch.setattr(onepass, "THREADS", threads)
+    monkeypatch.setattr(onepass, "SHARE", 1 << 17)
+    monkeypatch.setattr("tiewise.io.streams.CHUNK", 5000)
+    monkeypatch.setattr(onepass, "PIECE", 7000)
+    run = countable(path)
+    have = tie_groups_as(qrels, run, WANTED)
+    assert run.queries and len(run) == 12_000
+    for dtype, ties in want.items():
+        for name in ("score", "start", "size", "length", "floor", "floor_size"):
+            np.testing.assert_array_equal(getattr(have[dtype], name), getattr(ties, name), err_msg=f"{dtype} {name}")
+        for order, before in ties.before.items():
+            np.testing.assert_array_equal(have[dtype].before[order], before, err_msg=f"{dtype} {order}")
+        assert have[dtype].unjudged == ties.unjudged
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.write_text("q1 Q0 d1 1 0.5 t\n")
+    report = tw.evaluate({"q1": {"d1": 1}}, path, "RR")
+    path.write_text("q1 Q0 d1 1 0.25 t\nq1 Q0 d2 1 0.5 t\n")
+    with pytest.raises(tw.InputError, match="was changed after it was evaluated"):
+        report.oblivious_by_tool()
+
+
+def test_shards_count_for_the_scores_of_all(tmp_path: Path) -> None:
+    """Files that hold parts of the same lists add up to the whole."""
+    left, right = tmp_path / "left", tmp_path / "right"
+    left.write_text("q Q0 a 1 2 t\nq Q0 b 2 1 t\n")
+    right.write_text("q Q0 d 1 3 t\nq Q0 c 2 1 t\n")
+    qrels = tw.Qrels.from_dict({"q": {"a": 1, "c": 1}})
+    whole = tw.TieGroups.from_shards(qrels, [countable(left), countable(right)])
+    assert whole.start.tolist() == [1, 2]
+    assert whole.size.tolist() == [1, 2]
