@@ -13,6 +13,7 @@ import tiewise as tw
 from tiewise.columns import encode
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError
+from tiewise.io import as_run
 
 TABLE = {"q2": {"b": 1.0, "a": 2.0}, "q1": {"a": 0.5}}
 ROWS = [("q2", "b", 1.0), ("q2", "a", 2.0), ("q1", "a", 0.5)]
@@ -163,9 +164,8 @@ def test_an_empty_list_is_a_query_all_the_same():
 def test_bad_numbers_in_a_dict(table, message):
     with pytest.raises(InputError, match=message):
         Run.from_dict(table)
-    if MappedRun.serves(table):
-        with pytest.raises(InputError, match=message):
-            MappedRun(table)
+    with pytest.raises(InputError, match=message):
+        as_run(table)
 
 
 def test_bad_columns():

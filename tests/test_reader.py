@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.io import compiled, countable, onepass, read_run
+from tiewise.io import countable, onepass, read_run
+from tiewise.native import _reader
 from tiewise.ties import ORDERS, tie_groups_as
 
-pytestmark = pytest.mark.skipif(compiled._reader is None, reason="the compiled reader is not installed")
+pytestmark = pytest.mark.skipif(_reader is None, reason="the compiled reader is not installed")
 
 WANTED = {"float64": ORDERS, "float32": ("docid-desc",), "decimal:1": ("given",)}
 IDS = ["d1", "d2", "d3", "D-very-long-identifier-0001", "ü", "日本", "d1x", "a", "ab", "abc", "abcd", "0"]

@@ -146,7 +146,7 @@ nb::object walk(nb::dict table) {
     for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score);) {
       if (!PyUnicode_CheckExact(doc) || !(PyFloat_Check(score) || PyLong_CheckExact(score))) return nb::none();
       values.push_back(PyFloat_AsDouble(score));
-      if (values.back() == -1.0 && PyErr_Occurred()) {
+      if (PyLong_CheckExact(score) && !(std::abs(values.back()) < 9007199254740992.0)) {  // 2^53
         PyErr_Clear();
         return nb::none();
       }
@@ -154,18 +154,6 @@ nb::object walk(nb::dict table) {
     offsets.push_back(static_cast<int64_t>(values.size()));
   }
   return nb::make_tuple(array(std::move(values)), array(std::move(offsets)));
-}
-
-// The scores that judged documents have in ``{query: {document: score}}``; NaN where there is none.
-void look_up(nb::dict table, nb::list queries, Whole offsets, nb::list docs, Floats score) {
-  for (size_t place = 0; place < queries.size(); ++place) {
-    PyObject* list = PyDict_GetItemWithError(table.ptr(), nb::object(queries[place]).ptr());
-    for (int64_t doc = offsets(place); doc < offsets(place + 1); ++doc) {
-      PyObject* found = list ? PyDict_GetItemWithError(list, nb::object(docs[doc]).ptr()) : nullptr;
-      score(doc) = found ? PyFloat_AsDouble(found) : std::nan("");
-      if (PyErr_Occurred()) throw nb::python_error();
-    }
-  }
 }
 
 }  // namespace
@@ -250,5 +238,4 @@ NB_MODULE(_reader, m) {
 
   m.def("last_list", [](Bytes data) { return last_list(text_of(data)); });
   m.def("walk", &walk);
-  m.def("look_up", &look_up);
 }

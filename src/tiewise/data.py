@@ -33,6 +33,7 @@ from tiewise.columns import (
     sorted_lists,
 )
 from tiewise.errors import InputError
+from tiewise.native import native
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -179,16 +180,14 @@ class Table(Lists):
     @classmethod
     def from_dict(cls, table: Mapping[Any, Mapping[Any, float]]) -> Self:
         """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
-        _check_mapping(cls, table)
-        lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
+        value, offsets = _walked(table) or _mapped_columns(cls, table)
         queries = tuple(identifier(query, "query") for query in table)
         if len(set(queries)) < len(queries):
             raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
         doc, docs = encode(list(chain.from_iterable(table.values())), "document")
-        value = _mapped_values(cls, table)
-        built = cls(queries, np.concatenate([[0], np.cumsum(lengths)]), doc, docs, value)
+        built = cls(queries, offsets, doc, docs, value)
         _check_numbers(cls, value, built.row, None)
-        if not MappedRun.serves(table):  # distinct keys may become one id: 1 and "1"
+        if not _all_text(table):  # distinct keys may become one id: 1 and "1"
             _check_duplicates(cls, built.query * max(len(docs), 1) + doc, built.row, None)
         return built
 
@@ -433,22 +432,18 @@ class MappedRun(Lists):
     rank = None
     source = None
 
-    def __init__(self, table: Mapping[str, Mapping[str, float]]):
-        _check_mapping(Run, table)
+    def __init__(self, table: Mapping[str, Mapping[str, float]], walked: tuple[Floats, Codes] | None = None):
         self._table = table
         self._dtypes: tuple[str, ...] = ()
         self.queries = tuple(table)
-        lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
-        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
-        self.value = _mapped_values(Run, table)
+        self.value, self.offsets = walked or _walked(table) or _mapped_columns(Run, table)
         _check_numbers(Run, self.value, self._row, None)
 
-    @staticmethod
-    def serves(table: Mapping[Any, Any]) -> bool:
-        """Whether the ids of a mapping are text already, so that they can be looked up as they are."""
-        return set(map(type, table)) <= {str} and all(
-            set(map(type, docs)) <= {str} for docs in table.values() if isinstance(docs, Mapping)
-        )
+    @classmethod
+    def of(cls, table: Mapping[Any, Any]) -> MappedRun | None:
+        """The run in a mapping, if its ids are text already, so that they can be looked up as they are."""
+        walked = _walked(table)
+        return None if walked is None and not _all_text(table) else cls(table, walked)
 
     def _row(self, row: int) -> Row:
         place = int(np.searchsorted(self.offsets, row, side="right")) - 1
@@ -532,7 +527,17 @@ def _check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:
             )
 
 
-def _mapped_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> Floats:
+def _walked(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
+    """The numbers of a plain ``{query: {document: number}}`` and where each list ends; None if it is anything else."""
+    module = native()
+    found: tuple[Floats, Codes] | None = module.walk(table) if module is not None and type(table) is dict else None
+    return found
+
+
+def _mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> tuple[Floats, Codes]:
+    """The same of any mapping, or an error that names what is no number."""
+    _check_mapping(cls, table)
+    lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
     values = array("d")  # stricter than NumPy: neither text nor None is a number
     try:
         for docs in table.values():
@@ -543,7 +548,14 @@ def _mapped_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -
     column = np.frombuffer(values) if values else np.zeros(0)
     if (np.abs(column) >= 2**53).any():  # one of them may be an integer that float64 cannot hold
         _check_each(cls, table)
-    return column
+    return column, np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _all_text(table: Mapping[Any, Any]) -> bool:
+    """Whether all ids are text."""
+    return set(map(type, table)) <= {str} and all(
+        set(map(type, docs)) <= {str} for docs in table.values() if isinstance(docs, Mapping)
+    )
 
 
 def _check_each(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> None:

@@ -6,7 +6,6 @@ as odd: they are checked here one by one, and written plainly if there is nothin
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -16,24 +15,21 @@ import numpy as np
 
 from tiewise.columns import Codes, Floats
 from tiewise.io.layout import Columns, Layout, Problems
-
-try:
-    from tiewise import _reader
-except ImportError:  # no compiler where this was installed
-    _reader = None  # type: ignore[assignment]
+from tiewise.native import native
 
 __all__ = ["available", "columns", "parse", "reader", "whole_lists"]
 
 
 def available() -> bool:
-    """Whether files are read by the compiled reader; ``TIEWISE_READER=python`` says no."""
-    return _reader is not None and os.environ.get("TIEWISE_READER") != "python"
+    """Whether files are read by the compiled reader."""
+    return native() is not None
 
 
 def reader() -> Any:
-    """The compiled module."""
-    assert _reader is not None
-    return _reader
+    """The compiled module, where it is known to be there."""
+    module = native()
+    assert module is not None
+    return module
 
 
 @lru_cache

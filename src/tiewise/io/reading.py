@@ -69,9 +69,8 @@ def as_run(run: Any, *, format: str | None = None) -> Run | MappedRun:
         return run
     if isinstance(run, CountingRun):
         return run.to_run()
-    if isinstance(run, Mapping) and MappedRun.serves(run):
-        return MappedRun(run)
-    return _as(Run, run, format)
+    mapped = MappedRun.of(run) if isinstance(run, Mapping) else None
+    return _as(Run, run, format) if mapped is None else mapped
 
 
 def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | CountingRun:
