@@ -12,8 +12,12 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tiewise.cli.program import status_of
+
+settings.register_profile("untimed", deadline=None)  # how fast a test runs is never what it is about
+settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -118,7 +118,10 @@ def test_blocks_threads_and_shares_do_not_matter(
 ) -> None:
     """A file of many blocks, its queries together or line by line, read by one thread or by several."""
     rng = np.random.default_rng(7)
-    lists = [[f"q{q} Q0 d{d} {r} {rng.integers(40) / 8} t\n" for r, d in enumerate(rng.permutation(300)[:200])] for q in range(60)]
+    lists = [
+        [f"q{q} Q0 d{d} {r} {rng.integers(40) / 8} t\n" for r, d in enumerate(rng.permutation(300)[:200])]
+        for q in range(60)
+    ]
     text = "".join(line for row in zip(*lists, strict=True) for line in row) if apart else "".join(map("".join, lists))
     path = tmp_path / "run"
     path.write_text(text)

@@ -121,17 +121,19 @@ int64_t count(const Block& block, const Judged& judged, Array<const double> valu
   return Counter(block.rows, judged.judgments, value.data(), row.data(), own, groups).all(place.data());
 }
 
-// The lists and the rows whose ids are not UTF-8.
-std::pair<std::vector<int64_t>, std::vector<int64_t>> garbled(const Block& block) {
-  std::pair<std::vector<int64_t>, std::vector<int64_t>> found;
+// The places of ids that are not UTF-8.
+std::vector<int64_t> garbled(const Block& block, const std::vector<Id>& ids) {
+  std::vector<int64_t> found;
   if (!block.text.empty() && is_ascii(block.text)) return found;
-  const auto look = [](const std::vector<Id>& ids, std::vector<int64_t>& bad) {
-    for (size_t at = 0; at < ids.size(); ++at) {
-      if (!is_ascii(ids[at]) && !is_utf8(ids[at])) bad.push_back(static_cast<int64_t>(at));
+  for (size_t at = 0; at < ids.size(); ++at) {
+    if (is_ascii(ids[at])) continue;
+    if (PyObject* decoded = PyUnicode_DecodeUTF8(ids[at].data(), static_cast<Py_ssize_t>(ids[at].size()), nullptr)) {
+      Py_DECREF(decoded);
+    } else {
+      PyErr_Clear();
+      found.push_back(static_cast<int64_t>(at));
     }
-  };
-  look(block.rows.queries, found.first);
-  look(block.rows.docs, found.second);
+  }
   return found;
 }
 
@@ -146,7 +148,8 @@ nb::object walk(nb::dict table) {
     for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score);) {
       if (!PyUnicode_CheckExact(doc) || !(PyFloat_Check(score) || PyLong_CheckExact(score))) return nb::none();
       values.push_back(PyFloat_AsDouble(score));
-      if (PyLong_CheckExact(score) && !(std::abs(values.back()) < 9007199254740992.0)) {  // 2^53
+      const bool large = PyLong_CheckExact(score) && !(std::abs(values.back()) < 9007199254740992.0);  // 2^53
+      if (large || (values.back() == -1.0 && PyErr_Occurred())) {
         PyErr_Clear();
         return nb::none();
       }
@@ -203,10 +206,8 @@ NB_MODULE(_reader, m) {
       .def("__len__", [](const Block& block) { return block.rows.docs.size(); })
       .def("doc", [](const Block& block, size_t row) { return bytes(block.rows.docs.at(row)); })
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
-      .def("garbled", [](const Block& block) {
-        auto [lists, rows] = garbled(block);
-        return nb::make_tuple(array(std::move(lists)), array(std::move(rows)));
-      })
+      .def("garbled_queries", [](const Block& block) { return array(garbled(block, block.rows.queries)); })
+      .def("garbled_docs", [](const Block& block) { return array(garbled(block, block.rows.docs)); })
       .def("find", [](const Block& block, const Judged& judged, Whole place, Whole row) {
         std::vector<int64_t> again;
         {

@@ -48,108 +48,104 @@ struct Rows {
   template <int columns>
   void parse(Id text, const Layout&);
   template <int columns>
-  bool read_plain(const char* start, const char** ends, const Layout&, const char* limit);
-  void read_line(const char* start, const char** ends, const char** last, const Layout&, const char* limit, bool nul);
-  bool read_row(const Id* cells, const Layout&, const char* limit);
+  const char* read_plain(const char* line, const char* end, const Layout&);
+  const char* read_any(const char* line, const char* end, const Layout&);
+  template <class Cell>
+  bool read_row(const Cell& cell, const Layout&, const char* limit);
 };
-
-// The text is looked at in windows that stay in the nearest cache: where its columns end is noted for a window, 64 bytes
-// at a time, and then its lines are read.
-template <int columns>
-void Rows::parse(Id text, const Layout& layout) {
-  static constexpr size_t window = 1 << 12;
-  const Blanks blank{layout.tabs};
-  const char *at = text.data(), *end = at + text.size(), *start = at;  // of the line
-  const bool nul = std::memchr(at, 0, text.size()) != nullptr;
-  std::vector<const char*> ends;  // of columns, in lines that were not read yet
-  size_t many = 0, looked = 0;    // of them; and how many of them end no line
-  while (at < end) {
-    if (ends.size() < many + window + 64) ends.resize(2 * many + window + 64);
-    const char* stop = static_cast<size_t>(end - at) > window ? at + window : end;
-    for (; stop - at >= 64; at += 64) many += bits_of(blanks_of(at, blank), at, &ends[many]);
-    for (; stop == end && at < end; ++at) {
-      if (blank(*at)) ends[many++] = at;
-    }
-    size_t first = 0;
-    while (looked < many) {
-      if (looked == first && first + columns <= many && !nul && read_plain<columns>(start, &ends[first], layout, end)) {
-        first += columns;
-      } else {
-        while (looked < many && *ends[looked] != '\n') ++looked;
-        if (looked == many) break;
-        read_line(start, &ends[first], &ends[looked] + 1, layout, end, nul);
-        first = looked + 1;
-      }
-      start = ends[first - 1] + 1;
-      looked = first;
-    }
-    std::copy(ends.begin() + first, ends.begin() + many, ends.begin());
-    many -= first, looked -= first;
-  }
-  if (start < end) {
-    ends[many++] = end;
-    read_line(start, ends.data(), ends.data() + many, layout, end, nul);
-  }
-  if (!ranked) rank.clear();
-}
 
 inline void Rows::parse(Id text, const Layout& layout, bool with_rank) {
   clear();
   ranked = with_rank && layout.rank >= 0;
   switch (layout.columns) {
-    case 3: return parse<3>(text, layout);
-    case 4: return parse<4>(text, layout);
-    default: return parse<6>(text, layout);
+    case 3: parse<3>(text, layout); break;
+    case 4: parse<4>(text, layout); break;
+    default: parse<6>(text, layout);
+  }
+  if (!ranked) rank.clear();
+}
+
+template <int columns>
+void Rows::parse(Id text, const Layout& layout) {
+  const bool nul = std::memchr(text.data(), 0, text.size()) != nullptr;
+  const char *at = text.data(), *end = at + text.size();
+  while (at < end) {
+    const char* next = nul ? nullptr : read_plain<columns>(at, end, layout);
+    at = next ? next : read_any(at, end, layout);
   }
 }
 
-// Read the row whose columns end at `ends`, with one blank between them as in almost every line; false if it is not so,
-// or if the row is not plain.
+// Read a line as almost all are: no longer than 64 bytes (or 128), with one blank between columns. Returns where the next
+// one begins, or null if this one is different.
 template <int columns>
-bool Rows::read_plain(const char* start, const char** ends, const Layout& layout, const char* limit) {
-  bool plain = ends[0] > start && *ends[columns - 1] == '\n' && *start != '#';
-  for (int at = 1; at < columns; ++at) plain &= (ends[at] > ends[at - 1] + 1) & (*ends[at - 1] != '\n');
-  if (!plain) return false;
-  Id cells[columns] = {Id(start, ends[0] - start)};
-  for (int at = 1; at < columns; ++at) cells[at] = Id(ends[at - 1] + 1, ends[at] - ends[at - 1] - 1);
-  if (!read_row(cells, layout, limit)) return false;
-  line.push_back(static_cast<uint32_t>(lines++));
-  return true;
+const char* Rows::read_plain(const char* line, const char* end, const Layout& layout) {
+  if (end - line < 128) return nullptr;
+  const Blanks blanks{layout.tabs};
+  const Bits bits(line, blanks);
+  const char* ends[columns];
+  if (bits.newline) {
+    uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
+    if ((blank & (blank << 1)) | (blank & 1)) return nullptr;           // a column would be empty
+    for (int at = 0; at < columns - 1; ++at, blank &= blank - 1) {
+      ends[at] = line + lowest_bit(blank | uint64_t{1} << 63);
+    }
+    if (blank != (bits.newline & (~bits.newline + 1))) return nullptr;
+    ends[columns - 1] = line + lowest_bit(blank);
+  } else {
+    const Bits more(line + 64, blanks);
+    uint64_t blank = bits.blank, rest = more.blank & (more.newline ^ (more.newline - 1));
+    if (!more.newline || (blank & (blank << 1)) | (blank & 1) | (rest & (rest << 1 | blank >> 63))) return nullptr;
+    int found = 0;
+    for (; blank && found < columns; blank &= blank - 1) ends[found++] = line + lowest_bit(blank);
+    for (; rest && found < columns; rest &= rest - 1) ends[found++] = line + 64 + lowest_bit(rest);
+    if (blank | rest || found < columns) return nullptr;
+  }
+  const auto cell = [&](int at) { return at ? Id(ends[at - 1] + 1, ends[at] - ends[at - 1] - 1) : Id(line, ends[0] - line); };
+  if (*line == '#' || !read_row(cell, layout, end)) return nullptr;
+  this->line.push_back(static_cast<uint32_t>(lines++));
+  return ends[columns - 1] + 1;
 }
 
-// Read any line.
-inline void Rows::read_line(const char* start, const char** ends, const char** last, const Layout& layout,
-                            const char* limit, bool nul) {
-  std::vector<Id> cells;
-  const char* cell = start;
-  for (; ends < last; cell = *ends++ + 1) {
-    if (*ends > cell) cells.emplace_back(cell, *ends - cell);
+// Read any line; returns where the next one begins.
+inline const char* Rows::read_any(const char* line, const char* end, const Layout& layout) {
+  const Blanks blank{layout.tabs};
+  const char* newline = static_cast<const char*>(std::memchr(line, '\n', end - line));
+  const char* stop = newline ? newline : end;
+  Id cells[7];  // one more than any layout has
+  int found = 0;
+  for (const char* at = line; at < stop && found <= layout.columns;) {
+    const char* from = std::find_if_not(at, stop, blank);
+    at = std::find_if(from, stop, blank);
+    if (at > from) cells[found++] = Id(from, at - from);
   }
   const uint32_t here = static_cast<uint32_t>(lines++);
-  if (nul && std::memchr(start, 0, last[-1] - start)) {
+  const auto cell = [&](int at) { return cells[at]; };
+  if (std::memchr(line, 0, stop - line)) {
     odd.push_back(here);
-  } else if (!cells.empty() && cells[0][0] != '#') {
-    const bool fits = static_cast<int>(cells.size()) == layout.columns && read_row(cells.data(), layout, limit);
-    (fits ? line : odd).push_back(here);
+  } else if (found && cells[0][0] != '#') {
+    (found == layout.columns && read_row(cell, layout, end) ? this->line : odd).push_back(here);
   }
+  return newline ? newline + 1 : end;
 }
 
-inline bool Rows::read_row(const Id* cells, const Layout& layout, const char* limit) {
+// Put a row among the others, whose columns are `cell(0)`, `cell(1)`, …; false if its number is not plain.
+template <class Cell>
+bool Rows::read_row(const Cell& cell, const Layout& layout, const char* limit) {
   double number = 0;
-  if (!tiewise::number(cells[layout.number], limit, number)) return false;
+  if (!tiewise::number(cell(layout.number), limit, number)) return false;
   if (layout.kind == 'l' && !std::isfinite(number)) return false;
   if (layout.kind == 'r') {  // counted from 1; rank 1 scores highest
     if (!(number >= 1 && number < 9007199254740992.0 && number == std::floor(number))) return false;
     number = -number;
   }
-  add(cells[layout.query], cells[layout.doc], number);
+  add(cell(layout.query), cell(layout.doc), number);
   if (ranked) {
     rank.emplace_back();
-    ranked = integer(cells[layout.rank], rank.back());
+    ranked = integer(cell(layout.rank), rank.back());
   }
   if (layout.tag >= 0 && one_tag) {
-    if (tag.data() == nullptr) tag = cells[layout.tag];
-    one_tag = same(tag, cells[layout.tag]);
+    if (tag.data() == nullptr) tag = cell(layout.tag);
+    one_tag = same(tag, cell(layout.tag));
   }
   return true;
 }

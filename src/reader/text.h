@@ -27,29 +27,35 @@ struct Blanks {
   }
 };
 
-// A bit for each of 64 bytes: set if the byte ends a column.
-inline uint64_t blanks_of(const char* bytes, Blanks blank) {
-  uint64_t mask = 0;
+// A bit for each of 64 bytes: set in `blank` if the byte ends a column, in `newline` if it ends a line.
+struct Bits {
+  uint64_t blank = 0, newline = 0;
+
+  Bits(const char* bytes, Blanks blanks) {
 #ifdef TIEWISE_SSE2
-  for (int quarter = 0; quarter < 4; ++quarter) {
-    const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * quarter));
-    __m128i found;
-    if (blank.tabs) {
-      found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(sixteen, _mm_set1_epi8('\t')),
-                                        _mm_cmpeq_epi8(sixteen, _mm_set1_epi8('\n'))),
-                           _mm_cmpeq_epi8(sixteen, _mm_set1_epi8('\r')));
-    } else {  // 9 to 13 are those that are at most 4 after taking 9, without sign
-      const __m128i shifted = _mm_sub_epi8(sixteen, _mm_set1_epi8(9));
-      found = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(shifted, _mm_set1_epi8(4)), shifted),
-                           _mm_cmpeq_epi8(sixteen, _mm_set1_epi8(' ')));
+    for (int quarter = 0; quarter < 4; ++quarter) {
+      const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * quarter));
+      const auto equal = [&](char byte) { return _mm_cmpeq_epi8(sixteen, _mm_set1_epi8(byte)); };
+      const auto bits = [&](__m128i found) {
+        return static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(found))) << (16 * quarter);
+      };
+      const __m128i ends = equal('\n');
+      newline |= bits(ends);
+      if (blanks.tabs) {
+        blank |= bits(_mm_or_si128(_mm_or_si128(equal('\t'), equal('\r')), ends));
+      } else {  // 9 to 13 are those that are at most 4 after taking 9, without sign
+        const __m128i less = _mm_sub_epi8(sixteen, _mm_set1_epi8(9));
+        blank |= bits(_mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(less, _mm_set1_epi8(4)), less), equal(' ')));
+      }
     }
-    mask |= static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(found))) << (16 * quarter);
-  }
 #else
-  for (int place = 0; place < 64; ++place) mask |= static_cast<uint64_t>(blank(bytes[place])) << place;
+    for (int place = 0; place < 64; ++place) {
+      blank |= static_cast<uint64_t>(blanks(bytes[place])) << place;
+      newline |= static_cast<uint64_t>(bytes[place] == '\n') << place;
+    }
 #endif
-  return mask;
-}
+  }
+};
 
 inline int lowest_bit(uint64_t mask) {
 #if defined(__GNUC__)
@@ -59,22 +65,6 @@ inline int lowest_bit(uint64_t mask) {
   while (!(mask >> place & 1)) ++place;
   return place;
 #endif
-}
-
-inline size_t number_of_bits(uint64_t mask) {
-  mask -= mask >> 1 & 0x5555555555555555u;
-  mask = (mask & 0x3333333333333333u) + (mask >> 2 & 0x3333333333333333u);
-  return ((mask + (mask >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56;
-}
-
-// Write where the bits of a mask are, and return how many: eight at a time, since how many there are is hard to foresee.
-// What is written beyond them is overwritten by the next, so that there must be room for 64.
-inline size_t bits_of(uint64_t mask, const char* base, const char** places) {
-  const size_t many = number_of_bits(mask);
-  for (size_t done = 0; done < many; done += 8) {
-    for (int next = 0; next < 8; ++next, mask &= mask - 1) *places++ = base + lowest_bit(mask | uint64_t{1} << 63);
-  }
-  return many;
 }
 
 inline uint64_t word(const char* at, size_t bytes) {
@@ -163,28 +153,6 @@ inline uint64_t hashed(Id id) {
   const uint64_t low = size == 8 ? word(at, 8) : size == 4 ? word(at, 4) : word(at, left);
   const uint64_t high = size == 8 ? word(at + left - 8, 8) : size == 4 ? word(at + left - 4, 4) : 0;
   return mixed(value ^ low, 0xA0761D6478BD642Fu ^ high);
-}
-
-// Whether bytes are UTF-8 as Python decodes it: no overlong forms, no surrogates, nothing beyond U+10FFFF.
-inline bool is_utf8(Id text) {
-  const auto byte = [&](size_t place) { return static_cast<unsigned char>(text[place]); };
-  for (size_t at = 0; at < text.size();) {
-    const unsigned lead = byte(at);
-    const size_t more = lead < 0x80 ? 0 : lead < 0xC2 ? 9 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : lead < 0xF5 ? 3 : 9;
-    if (more > 3 || at + more >= text.size()) return false;
-    for (size_t next = 1; next <= more; ++next) {
-      if ((byte(at + next) & 0xC0) != 0x80) return false;
-    }
-    if (more > 1) {
-      const unsigned second = byte(at + 1);
-      if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-          (lead == 0xF4 && second > 0x8F)) {
-        return false;
-      }
-    }
-    at += more + 1;
-  }
-  return true;
 }
 
 inline bool is_ascii(Id text) {

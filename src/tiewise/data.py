@@ -592,12 +592,7 @@ def _check_duplicates(
         same = np.append(False, key[order[1:]] == key[order[:-1]])
         second = order[same & ~np.append(False, same[:-1])]  # of a document that stands there three times, one row
         rows = np.sort(second)[:10].tolist()
-        raise InputError(
-            *(
-                f"{where(row) + ': ' if where else ''}{twice(cls, *row_of(row))}"
-                for row in rows
-            )
-        )
+        raise InputError(*(f"{where(row) + ': ' if where else ''}{twice(cls, *row_of(row))}" for row in rows))
 
 
 def twice(cls: type[Table], query: str, doc: str) -> str:

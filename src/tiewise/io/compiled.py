@@ -79,7 +79,7 @@ def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
             lines += block.lines
             continue
         line = block.line.astype(np.int64) + (lines + 1)
-        lists, bad_rows = block.garbled()
+        lists, bad_rows = block.garbled_queries(), block.garbled_docs()
         offsets = block.offsets
         for place in lists.tolist():
             bad["query"].setdefault(block.query(place), int(line[offsets[place]]))

@@ -314,7 +314,7 @@ class _Pass:
             compiled.parse(block, part, Problems(self.layout, "", strict=True), 1, ranks=self.ranks)
         except InputError:
             return _Piece(wrong=True)
-        lists, rows = block.garbled()
+        lists, rows = block.garbled_queries(), block.garbled_docs()
         if len(lists) or len(rows):
             line, offsets = block.line + 1, block.offsets
             garbled = [("query", block.query(at), int(line[offsets[at]])) for at in lists.tolist()]
