@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.io import countable, onepass, read_run
+from tiewise.io import countable, filed, onepass, read_run
 from tiewise.native import _reader
 from tiewise.ties import ORDERS, tie_groups_as
 
@@ -67,7 +67,7 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
     monkeypatch.setenv("TIEWISE_READER", reader)
     try:
         run = countable(path)
-        assert isinstance(run, onepass.FileRun) == (reader == "compiled")
+        assert isinstance(run, filed.FileRun) == (reader == "compiled")
         found = {}
         for wanted in (WANTED, {key: [o for o in orders if o != "rank"] for key, orders in WANTED.items()}):
             try:
@@ -129,11 +129,11 @@ def test_blocks_threads_and_shares_do_not_matter(
     monkeypatch.setenv("TIEWISE_READER", "python")
     want = tie_groups_as(qrels, countable(path), WANTED)
     monkeypatch.setenv("TIEWISE_READER", "compiled")
-    monkeypatch.setattr(onepass, "SMALL", 0 if threads > 1 else 1 << 40)
+    monkeypatch.setattr(filed, "SMALL", 0 if threads > 1 else 1 << 40)
     monkeypatch.setattr(onepass, "THREADS", threads)
-    monkeypatch.setattr(onepass, "SHARE", 1 << 17)
+    monkeypatch.setattr(filed, "SHARE", 1 << 17)
     monkeypatch.setattr("tiewise.io.streams.CHUNK", 5000)
-    monkeypatch.setattr(onepass, "PIECE", 7000)
+    monkeypatch.setattr(filed, "PIECE", 7000)
     run = countable(path)
     have = tie_groups_as(qrels, run, WANTED)
     assert run.queries and len(run) == 12_000

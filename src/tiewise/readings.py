@@ -20,11 +20,11 @@ from tiewise.errors import InputError, listed
 from tiewise.io import as_qrels, as_run, countable
 from tiewise.profiles import Rule
 from tiewise.registry import Measure
-from tiewise.ties import CountingRun, TieGroups, tie_groups_as
+from tiewise.ties import StreamedRun, TieGroups, tie_groups_as
 
 __all__ = ["Readings"]
 
-Counted = Run | MappedRun | CountingRun
+Counted = Run | MappedRun | StreamedRun
 
 
 class Readings:
@@ -51,7 +51,7 @@ class Readings:
             raise InputError("The qrels are empty: there is nothing to measure against.")
         self.counted = as_run(run) if judged_only else countable(run)
         if judged_only:
-            assert not isinstance(self.counted, CountingRun)
+            assert not isinstance(self.counted, StreamedRun)
             self._whole, self.counted = self.counted, self.counted.judged_only(self.qrels)
         self.unprojected = self.counted
         if score_dtype is not None:
@@ -61,7 +61,7 @@ class Readings:
     @property
     def run(self) -> Run | MappedRun | None:
         """The run with its rows; None if only tie groups were given."""
-        if isinstance(self.counted, CountingRun):
+        if isinstance(self.counted, StreamedRun):
             self.counted = self.counted.to_run()
         return self.counted
 
@@ -152,7 +152,7 @@ def _check_found(qrels: Qrels, run: Counted, ties: TieGroups) -> None:
     if ties.size.any() or not len(run) or not len(qrels):
         return
     if np.count_nonzero(ties.present) > 1 or qrels.source is not None or run.source is not None:
-        rows = run.to_run() if isinstance(run, CountingRun) else run
+        rows = run.to_run() if isinstance(run, StreamedRun) else run
         raise InputError(
             "The run and the qrels have no document in common. Documents of the run: "
             f"{listed(rows.ids(np.arange(min(3, len(rows)))))}; of the qrels: "

@@ -23,7 +23,7 @@ from tiewise.errors import InputError
 
 __all__ = [
     "ORDERS",
-    "CountingRun",
+    "StreamedRun",
     "TieGroups",
     "check_orders",
     "grouped",
@@ -217,7 +217,7 @@ class TieGroups:
         return TieGroups.merge([tie_groups(qrels, run, orders, scores=scores) for run in runs])
 
 
-class CountingRun(ABC):
+class StreamedRun(ABC):
     """A run that is not in memory and counts for itself, for several readings of its scores at once."""
 
     queries: tuple[str, ...]
@@ -232,7 +232,7 @@ class CountingRun(ABC):
         return self.tied_rows / len(self) if len(self) else 0.0
 
     @abstractmethod
-    def projected(self, dtype: str) -> CountingRun:
+    def projected(self, dtype: str) -> StreamedRun:
         """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
 
     @abstractmethod
@@ -247,10 +247,10 @@ class CountingRun(ABC):
 
 
 def tie_groups_as(
-    qrels: Qrels, run: Run | MappedRun | CountingRun, wanted: Mapping[str, Sequence[str]]
+    qrels: Qrels, run: Run | MappedRun | StreamedRun, wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, TieGroups]:
     """The tie groups of a run for several readings of its scores (``"float64"``: as they are), each with its orders."""
-    if isinstance(run, CountingRun):
+    if isinstance(run, StreamedRun):
         return run.tie_groups(qrels, wanted)
     read = {dtype: run if dtype == "float64" else run.projected(dtype) for dtype in wanted}
     return {dtype: tie_groups(qrels, read[dtype], orders) for dtype, orders in wanted.items()}
@@ -263,16 +263,16 @@ def check_orders(orders: Iterable[str]) -> None:
             raise InputError(f"Unknown tie-break order {order!r}. Use one of: {', '.join(ORDERS)}.")
 
 
-def judged_scores(qrels: Qrels, run: Run | MappedRun | CountingRun) -> Floats:
+def judged_scores(qrels: Qrels, run: Run | MappedRun | StreamedRun) -> Floats:
     """The score of every judged document, NaN where the run does not have it."""
-    if isinstance(run, CountingRun):
+    if isinstance(run, StreamedRun):
         return run.tie_groups(qrels, {"float64": ()})["float64"].score
     return run.find(qrels, positions(run.query_index, qrels.queries))[0]
 
 
 def tie_groups(
     qrels: Qrels,
-    run: Run | MappedRun | CountingRun,
+    run: Run | MappedRun | StreamedRun,
     orders: Sequence[str] = ("docid-desc",),
     *,
     scores: Floats | None = None,
@@ -288,7 +288,7 @@ def tie_groups(
     """
     orders = tuple(orders)
     check_orders(orders)
-    if isinstance(run, CountingRun):
+    if isinstance(run, StreamedRun):
         return run.tie_groups(qrels, {"float64": orders}, scores)["float64"]
     if isinstance(run, MappedRun) and {"given", "rank"} & set(orders):
         run = run.to_run()

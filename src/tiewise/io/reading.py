@@ -12,13 +12,13 @@ from tiewise.data import MappedRun, Qrels, Run, Source, Table
 from tiewise.errors import InputError
 from tiewise.io import compiled
 from tiewise.io.documents import read_document
+from tiewise.io.filed import FileRun
 from tiewise.io.layout import blocks
 from tiewise.io.lines import parse_lines
-from tiewise.io.onepass import FileRun
 from tiewise.io.parquet import ParquetFrame
 from tiewise.io.recognise import FORMATS, check_format, family, layout_of, swapped
 from tiewise.io.streams import PathLike, Stream, opened
-from tiewise.ties import CountingRun
+from tiewise.ties import StreamedRun
 
 __all__ = ["as_qrels", "as_run", "countable", "read_qrels", "read_run"]
 
@@ -67,15 +67,15 @@ def as_run(run: Any, *, format: str | None = None) -> Run | MappedRun:
     """
     if isinstance(run, MappedRun):
         return run
-    if isinstance(run, CountingRun):
+    if isinstance(run, StreamedRun):
         return run.to_run()
     mapped = MappedRun.of(run) if isinstance(run, Mapping) else None
     return _as(Run, run, format) if mapped is None else mapped
 
 
-def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | CountingRun:
+def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | StreamedRun:
     """A run to be counted: as `as_run`, but a file of lines stays where it is if it can be read as often as needed."""
-    if isinstance(run, CountingRun):
+    if isinstance(run, StreamedRun):
         return run
     if not isinstance(run, (str, os.PathLike)) or not compiled.available() or not Path(run).is_file():
         return as_run(run, format=format)
