@@ -14,7 +14,6 @@ import numpy as np
 from tiewise import engine
 from tiewise._version import __version__
 from tiewise.columns import data_frame, need
-from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Estimate, Estimates
 from tiewise.measuring import asked, estimates
@@ -345,6 +344,6 @@ def _queries(number: int, kind: str = "") -> str:
     return f"{so_many} {'is' if number == 1 else 'are'}"
 
 
-def _source(table: Run | MappedRun | Qrels | None) -> dict[str, str] | None:
+def _source(table: Any) -> dict[str, str] | None:
     source = getattr(table, "source", None)
     return None if source is None else asdict(source)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats, positions
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import MappedRun, Qrels, Run, Source
 from tiewise.errors import InputError
 
 __all__ = [
@@ -220,11 +220,20 @@ class TieGroups:
 class StreamedRun(ABC):
     """A run that is not in memory and counts for itself, for several readings of its scores at once."""
 
-    queries: tuple[str, ...]
-    tied_rows: int
+    source: Source | None
+
+    @property
+    @abstractmethod
+    def queries(self) -> tuple[str, ...]:
+        """The queries of the run."""
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def tied_rows(self) -> int:
+        """How many rows share their score with another row of the same query."""
 
     @property
     def tied_share(self) -> float:

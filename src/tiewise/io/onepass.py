@@ -9,27 +9,111 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiewise.columns import Codes, Floats, project
-from tiewise.data import Qrels
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io.compiled import reader
-from tiewise.ties import NO_RANKS, TieGroups, check_orders
+from tiewise.ties import NO_RANKS, StreamedRun, TieGroups, check_orders, tie_groups
 
-__all__ = ["Pass", "Reading"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Pass", "PassedRun"]
 
 MOST_THREADS = 8
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_THREADS)
 MOST_TOLD = 10  # documents that stand twice, of which an error tells
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
+
+
+class PassedRun(StreamedRun):
+    """A run that is read anew for every question; `projected` reads its scores as another type."""
+
+    def __init__(self, to_run: Callable[[], Run]):
+        self._to_run = to_run
+        self._dtypes: tuple[str, ...] = ()
+        self._tallies: dict[tuple[str, ...], _Tally] = {}  # by how scores are read: shared with projections
+
+    @abstractmethod
+    def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> Pass | None:
+        """A pass over the run; None if it must be read into columns."""
+
+    def tie_groups(
+        self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None = None
+    ) -> dict[str, TieGroups]:
+        """The tie groups for several readings of the scores, each with its orders, in one pass."""
+        check_orders(chain.from_iterable(wanted.values()))
+        done = self._passed(qrels, wanted, scores)
+        if done is None:
+            return self._counted_as_columns(qrels, wanted, scores)
+        for reading in done.readings.values():
+            self._tallies[reading.dtypes] = _Tally(tuple(done.queries), done.rows, reading.tied)
+        return done.tie_groups()
+
+    def _counted_as_columns(
+        self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None
+    ) -> dict[str, TieGroups]:
+        found, whole = {}, self.to_run()
+        for dtype, orders in wanted.items():
+            run = whole if dtype == "float64" else whole.projected(dtype)
+            self._tallies[read_as(self._dtypes, dtype)] = _Tally(run.queries, len(run), run.tied_rows)
+            found[dtype] = tie_groups(qrels, run, orders, scores=scores)
+        return found
+
+    @property
+    def _tally(self) -> _Tally:
+        if self._dtypes not in self._tallies:
+            self.tie_groups(Qrels.from_dict({}), {"float64": ()})
+        return self._tallies[self._dtypes]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries of the run."""
+        return self._tally.queries
+
+    def __len__(self) -> int:
+        return self._tally.rows
+
+    @property
+    def tied_rows(self) -> int:
+        """How many rows share their score with another row of the same query."""
+        return self._tally.tied
+
+    def projected(self, dtype: str) -> Self:
+        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
+        project(np.zeros(0), dtype)  # an unknown type is told here
+        run = copy(self)
+        run._dtypes = (*self._dtypes, dtype)
+        return run
+
+    def to_run(self) -> Run:
+        """The same run as columns."""
+        run = self._to_run()
+        for dtype in self._dtypes:
+            run = run.projected(dtype)
+        return run
+
+
+def read_as(dtypes: tuple[str, ...], dtype: str) -> tuple[str, ...]:
+    """The types to which scores are rounded if they are read as one more; ``"float64"`` leaves them as they are."""
+    return dtypes if dtype == "float64" else (*dtypes, dtype)
+
+
+class _Tally(NamedTuple):
+    queries: tuple[str, ...]
+    rows: int
+    tied: int
 
 
 @dataclass
@@ -90,11 +174,9 @@ class Pass:
         load: Load,
         threads: int,
     ):
-        check_orders(chain.from_iterable(wanted.values()))
         self.qrels, self.load, self.threads = qrels, load, threads
         self.readings = {
-            dtype: Reading(dtypes if dtype == "float64" else (*dtypes, dtype), tuple(orders), qrels, scores)
-            for dtype, orders in wanted.items()
+            dtype: Reading(read_as(dtypes, dtype), tuple(orders), qrels, scores) for dtype, orders in wanted.items()
         }
         self._ranks = any("rank" in orders for orders in wanted.values())
         docs = qrels.ids(np.arange(len(qrels)))
