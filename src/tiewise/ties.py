@@ -220,7 +220,10 @@ class TieGroups:
 class StreamedRun(ABC):
     """A run that is not in memory and counts for itself, for several readings of its scores at once."""
 
-    source: Source | None
+    @property
+    @abstractmethod
+    def source(self) -> Source | None:
+        """The file in which it is, if it is in one."""
 
     @property
     @abstractmethod

@@ -64,9 +64,9 @@ class ArrowRun(onepass.PassedRun):
             names = parquet.read_schema(path).names
         except need("pyarrow", "Parquet", "arrow").ArrowException as error:
             raise InputError(f"is not readable as Parquet ({brief(error)}).") from None
-        return cls(names, batches, to_run, lambda: Source(path, file.sha256(), "parquet"))
+        return cls(names, batches, to_run, lambda: Source(path, file.sha256, "parquet"))
 
-    @cached_property
+    @property
     def source(self) -> Source | None:
         """The file, if it is one."""
         return self._source() if self._source else None

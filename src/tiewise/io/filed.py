@@ -32,10 +32,10 @@ class FileRun(onepass.PassedRun):
         super().__init__(to_run)
         self._file, self._format = Reread(path), format
 
-    @cached_property
+    @property
     def source(self) -> Source:
         """The file, with its hash, which is computed when it is asked for."""
-        return Source(self._file.path, self._file.sha256(), self._layout.format)
+        return Source(self._file.path, self._file.sha256, self._layout.format)
 
     @cached_property
     def _layout(self) -> Layout:

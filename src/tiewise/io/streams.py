@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -86,6 +86,7 @@ class Reread:
         if self._now() != self._first:
             raise InputError(f"{self.path}: was changed after it was evaluated. Evaluate it again.")
 
+    @cached_property
     def sha256(self) -> str:
         """The hash of its bytes."""
         from hashlib import sha256
