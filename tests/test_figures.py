@@ -194,6 +194,24 @@ def test_rows_of_a_forest(figures, reports):
         figures.forest_rows(reports, "RR@10", tools=["trec"])
 
 
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ((0.0, 0.5, 1.0), [0.0, 1.0]),  # no measure is below 0, or above 1, of those that are not
+        ((0.3, 0.35, 0.4), [0.296, 0.404]),
+        ((-0.5, 0.0, 0.5), [-0.54, 0.54]),
+        ((0.5, 2.0, 3.0), [0.4, 3.1]),
+        ((0.0, 0.0, 0.0), [0.0, 0.02]),
+    ],
+)
+def test_axes_end_where_values_can(figures, values, ends):
+    row = dict(zip(("minimum", "expected", "maximum"), values, strict=True))
+    made = figures.forest([{"name": "x", **row}]).to_dict()
+    assert [layer["encoding"]["x"]["scale"]["domain"] for layer in made["layer"][:-1]] == [pytest.approx(ends)] * 2
+    reached = figures.forest([{"name": "x", "expected": 0.1, "residual": 0.4, "tools": {"t": 0.6}}]).to_dict()
+    assert reached["layer"][0]["encoding"]["x"]["scale"]["domain"] == pytest.approx([0.08, 0.62])
+
+
 def test_a_forest_of_plain_numbers(figures):
     tools = {"p": 0.5, "q": 0.5, "r": 0.6, "none": None}
     chart = figures.forest(
@@ -228,7 +246,7 @@ def test_differences_of_queries(figures):
     assert found["sure"] == pytest.approx([0.5, 0.1, 0.9, True])
     words = " ".join(figures.differences(a, b, names=("X", "Y")).to_dict()["title"]["subtitle"])
     assert "X is better for 1 query, Y for 1." in words and "undo it (1)" in words
-    assert "1 do not differ" in words and "2 that only one of the two has" in words
+    assert "1 does not differ" in words and "2 that only one of the two has" in words
     assert known(data_of(figures.differences({"q": one}, {"q": 0.5})), "query") == []  # nothing to see is no error
 
 
@@ -255,6 +273,8 @@ def test_sizes_of_tie_groups(charts, figures, reports):
         ("3–4", 1, 3),
     ]
     assert {row["run"] for row in data_of(charts["several sizes"])} == set(FILES)
+    several = figures.group_sizes({"A": {"q": {"a": 1.0, "b": 1.0}}, "B": {"q": {"a": 1.0}}})
+    assert {(row["run"], row["size"], row["groups"]) for row in data_of(several)} >= {("A", "2", 1), ("B", "1", 1)}
 
 
 def test_an_audit_draws_its_report(qrels):
