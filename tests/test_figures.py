@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
-from tiewise import notebook
+from tiewise import notebook, significance
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
 from tiewise.records import Rows
@@ -183,6 +183,15 @@ def test_a_forest_has_the_numbers_of_the_reports(charts, figures, reports):
 def test_rows_of_a_forest(figures, reports):
     some = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals={"bf16": (0.1, 0.2)})
     assert some["tools"] == [{}, {}, {}] and (some["ci_low"], some["ci_high"]) == ([0.1, None, None], [0.2, None, None])
+    wide = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals=0.95)
+    each = reports["bf16"].per_query("RBP(p=0.8)").expected
+    ends = significance.intervals(each[:, None], 0.95)
+    assert (wide["ci_low"][0], wide["ci_high"][0]) == (ends[0][0], ends[1][0]) and wide["ci_low"][0] < each.mean()
+    narrow = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals=0.5)
+    assert all(low < other for low, other in zip(wide["ci_low"], narrow["ci_low"], strict=True))
+    assert "whisker: 50% interval" in str(reports["bf16"].plot.forest(intervals=0.5).to_dict()["title"])
+    one = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "RR")
+    assert figures.forest_rows({"one": one}, "RR", intervals=0.95)["ci_low"] == [None]
     assert some["residual"] == [reports[name]["RBP(p=0.8)"].residual for name in FILES]
     drawn = known(data_of(figures.forest(some)), "words")
     assert [row["reach"] for row in drawn] == pytest.approx([row["expected"] + row["residual"] for row in drawn])
@@ -292,6 +301,7 @@ def test_what_cannot_be_drawn(figures, reports):
         (lambda: figures.curve(one, cutoffs=[0, 1]), "whole number from 1 on"),
         (lambda: figures.curve(one, "Rprec"), "takes no cutoff"),
         (lambda: figures.forest([{"name": "x"}]), "a name and an expected value"),
+        (lambda: figures.forest_rows({"x": one}, "RR", intervals=95), "between 0 and 1"),
         (lambda: figures.forest([{"name": "x", "expected": float("nan")}]), "x: nan cannot be drawn"),
         (lambda: figures.forest([{"name": "x", "expected": 1}, {"name": "x", "expected": 2}]), "same name"),
         (lambda: figures.differences({"a": 1.0}, {"b": 1.0}), "no query in common"),

@@ -20,6 +20,7 @@ from tiewise.records import Rows
 from tiewise.registry import Measure
 from tiewise.report import Report
 from tiewise.significance import DUST
+from tiewise.significance import intervals as bootstrapped
 from tiewise.tieaudit import Audit
 from tiewise.tieaudit.grouping import Bin, Grouping
 
@@ -60,12 +61,16 @@ class Plots:
         """Measures against their cutoffs: see `tiewise.figures.curve`."""
         return curve(self._report, measure, cutoffs, oblivious=oblivious, title=title)
 
-    def forest(self, *, tools: bool | Iterable[str] = True, title: str = "") -> alt.LayerChart:
-        """All measures of the report but counts, a row for each: see `tiewise.figures.forest`."""
+    def forest(
+        self, *, tools: bool | Iterable[str] = True, intervals: float | None = None, title: str = ""
+    ) -> alt.LayerChart:
+        """All measures of the report but counts, a row for each: see `tiewise.figures.forest` and `forest_rows`."""
         report = self._report
         measured = [measure for measure in report if not measure.total]
-        found = [row for one in measured for row in forest_rows({one.name: report}, one, tools=tools)]
-        return forest(found, sort=False, title=title or "What the order of ties makes of each measure")
+        how: dict[str, Any] = {"tools": tools, "intervals": intervals}
+        found = [row for one in measured for row in forest_rows({one.name: report}, one, **how)]
+        heading = title or "What the order of ties makes of each measure"
+        return forest(found, sort=False, title=heading, level=intervals or 0.95)
 
     def differences(
         self,
@@ -238,23 +243,39 @@ def forest_rows(
     measure: str | Measure,
     *,
     tools: bool | Iterable[str] = True,
-    intervals: Mapping[str, tuple[float, float]] | None = None,
+    intervals: float | Mapping[str, tuple[float, float]] | None = None,
+    seed: int = 0,
 ) -> Rows:
     """What `forest` draws of some reports, by their names: a row for each, with the number that each tool prints.
 
-    `tools` are those whose numbers are wanted, all (True) or none (False). `intervals` are those over queries, if they
-    are known.
+    `tools` are those whose numbers are wanted, all (True) or none (False). `intervals` are those over queries: a level
+    such as 0.95, by bootstrap with this `seed`, or what is known by the names.
     """
     columns: dict[str, list[Any]] = {"name": list(reports)} | {key: [] for key in (*NUMBERS, "tools")}
     for name, report in reports.items():
         found = report.at(measure)
         mean = found[found.measures[0]]
-        low, high = (intervals or {}).get(name, (None, None))
+        known = intervals.get(name) if isinstance(intervals, Mapping) else _interval(found, intervals, seed)
+        low, high = known or (None, None)
         numbers = (mean.expected, mean.minimum, mean.maximum, low, high, mean.residual)
         for key, value in zip(NUMBERS, numbers, strict=True):
             columns[key].append(value)
         columns["tools"].append(_printed(found, tools))
     return Rows(columns)
+
+
+def _interval(report: Report, level: float | None, seed: int) -> tuple[float, float] | None:
+    """That of the expectation of a report's only measure over its queries; None for one query, and for counts."""
+    if level is None:
+        return None
+    if not 0 < level < 1:
+        raise InputError(f"intervals={level!r}: the level of an interval lies between 0 and 1, as 0.95 does.")
+    measure = report.measures[0]
+    each = report.per_query(measure).expected
+    if len(each) < 2 or measure.total:
+        return None
+    low, high = bootstrapped(each[:, None], level, seed=seed)
+    return float(low[0]), float(high[0])
 
 
 def _printed(report: Report, tools: bool | Iterable[str]) -> dict[str, float]:

@@ -39,16 +39,16 @@ Names = Sequence[str]
 def forest(
     reports: Mapping[str, Report],
     measure: Measure,
-    intervals: Mapping[str, tuple[float, float]],
     printed: Mapping[str, Mapping[str, float]],
     decided: Callable[[str, str], bool],
     confidence: float,
+    seed: int,
 ) -> dict[str, Any]:
     """The forest plot, with a bracket beside runs of which none is ahead of another in every order of ties.
 
     `printed` is what tools print for each run.
     """
-    found = figures.forest_rows(reports, measure, intervals=intervals, tools=False)
+    found = figures.forest_rows(reports, measure, intervals=confidence, seed=seed, tools=False)
     rows = [{**row, "tools": printed[row["name"]]} for row in found]
     rows.sort(key=lambda row: -row["expected"])
     spec = figures.forest(rows, measure=measure.name, sort=False, level=confidence).to_dict()

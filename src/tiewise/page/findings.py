@@ -25,7 +25,6 @@ from tiewise.page import charts, orders, words
 from tiewise.page.precisions import Family, families
 from tiewise.registry import Measure, parse
 from tiewise.report import Report
-from tiewise.significance import intervals
 from tiewise.tieaudit import Audit, audit
 
 __all__ = ["Findings", "find"]
@@ -196,18 +195,9 @@ class Findings:
 
     # -- charts -------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        """The interval of each run's expectation over the sample of queries."""
-        if self.queries < 2:
-            return {}
-        each = [report.per_query(self.measure).expected for report in self.reports.values()]
-        ends = intervals(np.stack(each, axis=1), self.confidence, seed=self.seed)
-        return dict(zip(self.reports, zip(*(end.tolist() for end in ends), strict=True), strict=True))
-
     def forest(self) -> dict[str, Any]:
         """The forest plot."""
-        return charts.forest(self.reports, self.measure, self.intervals, self._printed(), self.decided, self.confidence)
+        return charts.forest(self.reports, self.measure, self._printed(), self.decided, self.confidence, self.seed)
 
     def _printed(self) -> dict[str, dict[str, float]]:
         """What tools print for each run, of those that differ from each other by the order of ties alone."""
