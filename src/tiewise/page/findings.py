@@ -149,19 +149,17 @@ class Findings:
 
     @cached_property
     def beside(self) -> str:
-        """More on the pair that the verdict is about: the first, and the best run that may be ahead of it; or empty."""
+        """More on the pair that the verdict is about, the first run and its closest rival; empty for one run."""
         of_first = self.duels[: len(self.runs) - 1]
-        level = [duel for duel in of_first if not duel.certain and duel.difference.tied]
-        ahead = [duel for duel in level if duel.can_lead[1]]
-        return next((duel.verdict for duel in [*ahead, *level, *of_first]), "")
+        return next((duel.verdict for duel in [*words.rivals(of_first), *of_first]), "")
 
     @cached_property
     def notes(self) -> list[str]:
         """What a reader should know."""
         said = next(iter(self.reports.values())).notes if self.compared is None else self.compared.notes
-        all_, kept = len(self.given.queries), len(self.qrels.queries)
-        skipped = f"Only the {kept:,} of {all_:,} judged queries that every run has are on this page."
-        return [skipped, *said] if kept < all_ else list(said)
+        judged = len(self.given.queries)
+        skipped = f"Only the {self.queries:,} of {judged:,} judged queries that every run has are on this page."
+        return [skipped, *said] if self.queries < judged else list(said)
 
     @cached_property
     def board(self) -> list[dict[str, Any]]:
