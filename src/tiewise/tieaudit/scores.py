@@ -45,7 +45,7 @@ class ScoreGrid:
     @property
     def beneath(self) -> str | None:
         """The low-precision type from whose numbers the scores were made, if they are not such numbers themselves."""
-        return None if self.origin is None or self.name in LOW_PRECISION else self.origin.type
+        return None if self.origin is None or self.origin.type == self.name else self.origin.type
 
     @property
     def made_by(self) -> str | None:
@@ -53,9 +53,14 @@ class ScoreGrid:
         return None if self.origin is None else self.origin.made_by
 
     @property
+    def printings(self) -> tuple[Grid, ...]:
+        """The few decimals, and the few digits, with which all scores can have been printed."""
+        return tuple(grid for grid in self.resolutions if grid.name.startswith(("decimal", "digits")))
+
+    @property
     def printing(self) -> Grid | None:
-        """The few digits with which all scores can have been printed."""
-        return next((grid for grid in self.resolutions if grid.name.startswith(("decimal", "digits"))), None)
+        """The first of these."""
+        return next(iter(self.printings), None)
 
     @cached_property
     def evidence(self) -> str:
