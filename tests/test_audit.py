@@ -326,8 +326,31 @@ def test_float32_printed_with_many_digits(digits):
 
 
 @pytest.mark.filterwarnings("error")
-def test_huge_scores_raise_no_warning():
+def test_huge_and_tiny_scores_raise_no_warning():
     assert tw.audit({"q": {"a": 1e308, "b": 1.5, "c": 1.5, "d": 5e-324}}).tied_rows == 2
+    tiny = tw.audit(run_of(np.repeat(np.arange(1, 51), 20) * 2.0**-149, lists=5))
+    assert tiny.evidence.scores.made_by is None and tiny.tied_share == 1
+
+
+@pytest.mark.parametrize("near", [0.5, 1.0, 3.0])
+def test_scores_that_float32_cannot_tell_apart_are_no_low_precision(near):
+    """Their nearest float32 is one number, so that they lie on its grid; but one number is no evidence."""
+    scores = near + np.random.default_rng(53).random(400) * 1e-9
+    found = tw.audit(run_of(scores))
+    assert found.grid in ("integer", "float8_e4m3") and not found.evidence.scores.known
+    assert (found.level, found.remedy, found.evidence.scores.origin) == ("sound", None, None)
+    assert "so few distinct float32 numbers are no evidence" in found.grid_evidence
+    tied = tw.audit(run_of(np.repeat(scores, 2)))
+    assert tied.cause == "genuine"
+
+
+def test_a_softmax_of_two_logits_need_not_be_the_same_for_equal_differences():
+    """Rounding may tell two pairs of logits apart whose difference is one number."""
+    two = cast(np.random.default_rng(54).normal(10, 2, 20_000), "bfloat16").astype(np.float32).reshape(2, -1)
+    e = np.exp(two)
+    scores = (e[1] / e.sum(axis=0)).astype(float)
+    assert len(np.unique(scores)) > len(np.unique(two[1] - two[0]))
+    assert score_grid(scores).made_by == "sigmoid"
 
 
 def test_evidence():
@@ -710,6 +733,8 @@ def test_the_gap_is_over_common_queries():
         ({"vectors": [[1, 2]]}, "vectors is"),
         ({"vectors": {"a": [1, 2], "b": [1]}}, "one length"),
         ({"vectors": (["a", "b"], [[1.0]])}, "a row for each id"),
+        ({"vectors": (["a", "b", "a"], [[1.0], [2.0], [3.0]])}, "more than once among the vectors: 'a'"),
+        ({"vectors": {"a": [1.0], "b": [float("nan")]}}, r"Row 1 of the vectors holds NaN or infinity \(1 such row\)"),
         ({"reference": {"other": {"a": 1}}}, "no query in common"),
         ({"qrels": {"other": {"a": 1}}}, "no query in common"),
         ({"reference": 7}, "holds no run"),

@@ -145,6 +145,7 @@ def beneath(x: Floats, half: Floats, way: Way) -> Beneath:
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = way.undone(x - half), way.undone(x + half)
         value, margin = (ends[0] + ends[1]) / 2, np.abs(ends[1] - ends[0]) / 2
+        margin = np.maximum(margin, np.spacing(np.abs(value)))  # what is lost in float64 itself
     known = np.isfinite(value) & np.isfinite(margin)
     return Beneath(np.where(known, value, 0.0), np.where(known, margin, np.inf))
 
@@ -174,14 +175,20 @@ def _found(x: Floats, way: Way, printing: Grid | None, least: float) -> Origin |
 
 
 def _fits(grid: Grid, below: Beneath, least: float) -> bool:
-    """Whether a grid holds nearly all numbers that could tell, and would not by chance; 0 lies on every grid."""
+    """Whether a grid holds nearly all numbers that could tell, and would not by chance; 0 lies on every grid.
+
+    Scores that would come from one and the same number of the grid tell as much as one of them.
+    """
     part = 2 * below.margin / grid.step(below.value)
     tells = (part < 0.5) & (np.abs(below.value) > below.margin)
-    count = int(np.count_nonzero(tells))
-    if count < FEW:
+    if np.count_nonzero(tells) < FEW:
         return False
-    missed = count - int(np.count_nonzero(_meets(grid, Beneath(below.value[tells], below.margin[tells]))))
-    return missed <= (1 - least) * count and log10_chance(part[tells], missed) < CHANCE
+    value, part = below.value[tells], part[tells]
+    met = _meets(grid, Beneath(value, below.margin[tells]))
+    one_each = np.unique(grid.nearest(value), return_index=True)[1]
+    if len(one_each) < FEW or np.count_nonzero(~met) > (1 - least) * len(met):
+        return False
+    return log10_chance(part[one_each], int(np.count_nonzero(~met[one_each]))) < CHANCE
 
 
 def _odds(steps: Grid, kind: Grid, below: Beneath) -> float:

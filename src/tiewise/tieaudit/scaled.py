@@ -47,9 +47,9 @@ class Steps:
     @property
     def evidence(self) -> str:
         """What speaks for it, in a sentence."""
-        whole = f"all {self.looked_at:,}" if self.lists == self.looked_at else f"{self.lists:,} of {self.looked_at:,}"
+        lists = "the one list" if self.looked_at == 1 else f"{self.lists:,} of {self.looked_at:,} lists"
         return (
-            f"But in {whole} lists looked at, {self.way.words} come in even steps, as numbers do that were rounded or "
+            f"But in {lists} looked at, {self.way.words} come in even steps, as numbers do that were rounded or "
             f"counted, and scaled after it; the chance of that is 1 in 10^{-self.log10_chance:,.0f}."
         )
 

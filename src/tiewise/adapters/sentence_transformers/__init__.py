@@ -82,6 +82,8 @@ def high_precision(
         _check_no_logits(level, positive)
         view = _view(model, SentenceTransformerView, "HighPrecisionSentenceTransformer")
         view.__dict__["_tiewise_precision"] = precision
+    elif isinstance(model, str):
+        raise InputError(f"{model!r} is a name. Load the model first: CrossEncoder({model!r}), say.")
     else:
         raise InputError(
             f"{type(model).__name__} is neither a CrossEncoder nor a SentenceTransformer. For a model of transformers "
