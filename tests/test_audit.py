@@ -846,6 +846,7 @@ def test_markdown_has_the_tools_and_the_code_as_a_block():
     text = draw(Audited("r", found), View(format="markdown"))
     block = text.split("```python\n")[1].split("```")[0]
     assert all(f"\n{line}\n" in block for line in found.judgment.remedy.code.values())
+    assert found.grid_evidence in text and found.verdict in text
     assert "| tools that print |" in text and "trm is tie-aware-retrieval-metrics" in text
     assert text.count("high_precision(model)") == 2  # the two libraries, and in the block only
 
