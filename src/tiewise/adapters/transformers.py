@@ -26,7 +26,7 @@ from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
-from tiewise.adapters.last_layer import LastLayer, classifier_of, label_of, language_head_of
+from tiewise.adapters.last_layer import LastLayer, check_precision, classifier_of, label_of, language_head_of
 from tiewise.errors import InputError, MissingExtraError
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
@@ -116,8 +116,7 @@ def high_precision(
     _torch()
     _check(model)
     name = type(model).__name__
-    if precision not in ("float32", "float64"):
-        raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
+    check_precision(precision)
     if max_length is not None:
         _count(max_length, "max_length")
     if model.get_output_embeddings() is None:

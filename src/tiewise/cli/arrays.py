@@ -73,6 +73,10 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
         """The names of the arrays that have one of some roles, for a message."""
         return listed(self._names[role] for role in ROLES if role in roles and role in self)
 
+    def empty(self) -> str:
+        """The file and the name of the first array without rows, for a message."""
+        return next(self.where(role) for role in self if not np.size(self[role]))
+
     def where(self, role: str) -> str:
         """The file and the name of an array, for a message."""
         return f"{self._files[self._names[role]]}: '{self._names[role]}'"

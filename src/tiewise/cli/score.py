@@ -142,6 +142,8 @@ def score(
             if k is not None:
                 raise InputError(f"--depth {k} is for vectors, which are searched. All pairs with logits are kept.")
             run = _classified(found, ids, fn, level, precision, positive)
+    if not len(run):
+        raise InputError(f"There is nothing to rank: {found.empty()} has no rows.")
     write_run(run, "-" if output is None else output)
     if not quiet:
         note(*warned, *ids.notes(), f"{share(run.tied_share)} of {len(run):,} rows are tied.")

@@ -20,6 +20,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from tiewise import scoring
+from tiewise.adapters.last_layer import check_precision
 from tiewise.adapters.sentence_transformers.ends import End
 from tiewise.adapters.sentence_transformers.library import base_class, package
 from tiewise.adapters.sentence_transformers.reranking import Reranking
@@ -70,8 +71,7 @@ def high_precision(
     library = package()
     if level is not None and level not in scoring.LEVELS:
         raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(scoring.LEVELS)}.")
-    if precision not in ("float32", "float64"):
-        raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
+    check_precision(precision)
     if isinstance(model, (CrossEncoderView, SentenceTransformerView)):
         raise InputError("This is a high-precision view already. Give the model that it was made of.")
     if isinstance(model, library.CrossEncoder):
