@@ -215,7 +215,7 @@ def test_low_precision_shows_through_the_scaling_of_lists(name, scaling):
     assert "high_precision(model)" in found.remedy and "do not tell" not in found.verdict
     if found.cause == "scaled":
         assert (
-            "come in even steps, list by list" in found.verdict and "the chance of that is 1 in" in found.grid_evidence
+            "come in even steps, list by list" in found.verdict and "by chance, one run in 10^" in found.grid_evidence
         )
         plain = found.to_dict()["even_lists"]
         assert plain["lists"] > 0.9 * plain["looked_at"] and plain["log10_chance"] < -12

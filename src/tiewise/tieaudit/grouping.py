@@ -190,8 +190,9 @@ class Grouping:
     def tied_lists(self) -> list[Floats]:
         """The scores of lists with ties: of all of them, or some evenly from all."""
         tied = np.unique(self.query[self.size > 1])
-        bounds = self.run.offsets[np.stack([some := tied[:: len(tied) // LOOKED_AT + 1], some + 1])].T
-        return [self.values[low:high] for low, high in bounds.tolist()]
+        some = tied[:: len(tied) // LOOKED_AT + 1]
+        bounds = zip(self.run.offsets[some], self.run.offsets[some + 1], strict=True)
+        return [self.values[low:high] for low, high in bounds]
 
     def piles(self, printing: Grid | None = None) -> tuple[Pile, ...]:
         """Scores at 1 and 0, or so near to 1 that float32 hardly tells them apart, where all lie between −1 and 1.

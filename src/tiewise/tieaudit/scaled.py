@@ -27,7 +27,8 @@ RARE = -6.0  # log10: a list that is as unlikely as this by chance is said to co
 PARTS = ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25))  # of the range of a list
 DENOMINATORS = np.arange(1.0, 4097.0)  # float16 has no more numbers in such a part
 
-#: What was done to a list last: it was only scaled and shifted, or put through a function after that.
+#: What was done to a list last, with what of it comes in even steps: it was only scaled and shifted, or put through a
+#: function after that.
 WAYS = (
     Way("scaling", "scores", lambda x: x, COMPUTED),
     Way("softmax", "logarithms of scores", np.log, COMPUTED),
@@ -50,7 +51,7 @@ class Steps:
         lists = "the one list" if self.looked_at == 1 else f"{self.lists:,} of {self.looked_at:,} lists"
         return (
             f"But in {lists} looked at, {self.way.words} come in even steps, as numbers do that were rounded or "
-            f"counted, and scaled after it; the chance of that is 1 in 10^{-self.log10_chance:,.0f}."
+            f"counted, and scaled after it; by chance, one run in 10^{-self.log10_chance:,.0f} would."
         )
 
     def to_dict(self) -> dict[str, Any]:
