@@ -9,13 +9,15 @@ r relevant in it and R relevant above it,
     Var = Σ_g SS(payoff) · SS(gain) / (n−1) / divisor²,        if payoff ignores `seen`                  (3)
     minimum, maximum, oblivious = (1) on labels sorted ascending, descending, or as given in each group  (4)
 
-Only groups that hold documents of different gain need (2) and (3). They are worked through as dense blocks, groups
-× ranks, of groups of about one size, so that memory stays bounded and sums are taken pairwise.
+A query without ties has one order, so that (1) is all there is to say of it. Of the others, only groups that hold
+documents of different gain need (2) and (3). They are worked through as dense blocks, groups × ranks, of groups of about
+one size, so that memory stays bounded and sums are taken pairwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ from tiewise.ties import TieGroups
 if TYPE_CHECKING:
     from tiewise.registry import Measure
 
-__all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "per", "row_sum", "sums", "value"]
+__all__ = ["Order", "Urn", "Urns", "alone", "estimates", "expected", "moments", "per", "row_sum", "sums", "value"]
 
 #: How many numbers a block of tie groups may hold.
 BLOCK = 1 << 20
@@ -51,9 +53,13 @@ class Order:
 
     def count_before(self, flags: NDArray[np.bool_]) -> Floats:
         """How many flagged documents of its query stand before each document."""
-        total = np.cumsum(flags)
-        before: Floats = (total - flags - _at_head(self.query, total - flags)).astype(np.float64)
-        return before
+        before: Codes = np.cumsum(flags) - flags
+        return (before - before[self._head]).astype(np.float64)
+
+    @cached_property
+    def _head(self) -> Codes:
+        """The first document of the query of each document."""
+        return _at_head(self.query, np.arange(len(self.query)))
 
     def product_before(self, values: Floats) -> Floats:
         """The product of the values that stand before each document in its query."""
@@ -74,7 +80,8 @@ class Urns:
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
-        self._rows = seen[np.lexsort((-qrels.label[seen], ties.start[seen], qrels.query[seen]))]
+        self._first = np.cumsum(ties.length) - ties.length  # with lists one after another, a group has one place
+        self._rows = seen[np.lexsort((-qrels.label[seen], (ties.start + self._first[qrels.query])[seen]))]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
         self.query, self.label = qrels.query[self._rows], qrels.label[self._rows]
         self.start, self.size = ties.start[self._rows], ties.size[self._rows]
@@ -150,67 +157,116 @@ class Urns:
         return self._order(rank)
 
     def _order(self, rank: Codes) -> Order:
-        rows = np.lexsort((rank, self.query))
-        return Order(self, self.query[rows], rank[rows], self.label[rows])
+        rows = np.argsort(self._first[self.query] + rank, kind="stable")  # quick, as groups stand in order already
+        return Order(self, self.query, rank[rows], self.label[rows])
 
     def _sorted(self, which: str, measure: Measure) -> Order:
-        key = measure.key(self.label)
-        shared = key is self.label  # nearly every measure: one order serves them all
+        key, label = measure.key(self.label), self.label
+        shared = key is label  # nearly every measure: one order serves them all, and documents stand in it already
         if shared and which in self._orders:
             return self._orders[which]
-        # Documents by descending key in each group; rank counted from the group's front, or from its back for
-        # keys below those of the unjudged.
-        rows = np.lexsort((-key, self.group))
-        place = np.arange(len(rows)) - self.first[self.group]
+        if not shared:
+            rows = np.lexsort((-key, self.group))
+            key, label = key[rows], label[rows]
+        # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
+        # unjudged; by ascending key, the other way round.
+        place = np.arange(len(key)) - self.first[self.group]
         back = self.held[self.group] - 1 - place
-        front = (key[rows] >= 0) == (which == "best")
-        ahead = place if which == "best" else back
-        behind = back if which == "best" else place
-        rank = np.where(front, self.start + 1 + ahead, self.start + self.size - behind)
-        again = np.lexsort((rank, self.query))
-        order = Order(self, self.query, rank[again], self.label[rows][again])
+        if which == "best":
+            order = Order(self, self.query, self.start + np.where(key >= 0, 1 + place, self.size - back), label)
+        else:
+            turned = self.first[self.group] + back
+            rank = self.start + np.where(key >= 0, self.size - place, 1 + back)
+            order = Order(self, self.query, rank[turned], label[turned])
         if shared:
             self._orders[which] = order
         return order
+
+    # -- parts ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tied(self) -> tuple[Urns, Codes]:
+        """The queries that have ties, alone, and their places; all queries if that leaves out only a few."""
+        has_ties = np.zeros(self.n_queries, dtype=bool)
+        has_ties[self.group_query[self.group_size > 1]] = True
+        places = np.flatnonzero(has_ties)
+        if 2 * len(places) > self.n_queries:
+            return self, np.arange(self.n_queries)
+        return Urns(alone(self.ties, places)), places
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
     def blocks(self, gain: Floats, groups: Codes, inside: Codes) -> Iterator[Urn]:
         """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
-        total, relevant = self.in_group(gain), self.in_group(gain != 0)
-        mean = total / self.group_size
-        unjudged = self.group_size - self.held
-        squares = self.in_group((gain - mean[self.group]) ** 2) + unjudged * mean**2
-        effort = sums(self.group_query[groups], relevant[groups] * inside.astype(np.float64) ** 2, self.n_queries)
-        counts = {
-            "relevant": relevant,
-            "seen": self.above_group(relevant),
-            "gain": total,
-            "squares": squares,
-            "effort": effort[self.group_query],
-        }
+        if not len(groups):
+            return
+        drawn = _Drawn(self, gain, groups, inside)
         # Slots and gains are the two ways in which a block can be wide.
-        wide = np.maximum(inside, relevant[groups].astype(np.int64))
+        wide = np.maximum(inside, drawn.relevant[groups].astype(np.int64))
         for some in _alike(wide):
-            yield Urn(self, groups[some], inside[some], gain, counts)
+            yield Urn(drawn, groups[some], inside[some])
+
+
+class _Drawn:
+    """What gains there are in each tie group, and above it."""
+
+    def __init__(self, urns: Urns, gain: Floats, groups: Codes, inside: Codes):
+        self.urns, self.gain, self._groups, self._inside = urns, gain, groups, inside
+        self.relevant = urns.in_group(gain != 0)
+
+    @cached_property
+    def seen(self) -> Floats:
+        return self.urns.above_group(self.relevant)
+
+    @cached_property
+    def total(self) -> Floats:
+        return self.urns.in_group(self.gain)
+
+    @cached_property
+    def squares(self) -> Floats:
+        urns = self.urns
+        mean = self.total / urns.group_size
+        return urns.in_group((self.gain - mean[urns.group]) ** 2) + (urns.group_size - urns.held) * mean**2
+
+    @cached_property
+    def effort(self) -> Floats:
+        query = self.urns.group_query
+        cost = self.relevant[self._groups] * self._inside.astype(np.float64) ** 2
+        return sums(query[self._groups], cost, self.urns.n_queries)[query]
 
 
 class Urn:
     """A block of tie groups: columns (n_groups, 1) over groups, rows (n_groups, n_slots) over their ranks."""
 
-    def __init__(self, urns: Urns, groups: Codes, inside: Codes, gain: Floats, counts: dict[str, Floats]):
-        self.urns, self._gain, self.groups = urns, gain, groups
-        self.start = self._column(urns.group_start)  #: documents above the group
-        self.size = self._column(urns.group_size)  #: documents in it
+    def __init__(self, drawn: _Drawn, groups: Codes, inside: Codes):
+        self.urns, self._drawn, self.groups = drawn.urns, drawn, groups
+        self.start = self._column(self.urns.group_start)  #: documents above the group
+        self.size = self._column(self.urns.group_size)  #: documents in it
         self.inside = inside[:, None].astype(np.float64)  #: of these, within the cutoff
-        self.relevant = self._column(counts["relevant"])  #: documents in it with a gain
-        self.seen = self._column(counts["seen"])  #: documents above it with a gain
-        self.gain = self._column(counts["gain"])  #: sum of gains
-        self.gain_ss = self._column(counts["squares"])  #: squared deviations of the gains, unjudged documents at 0
-        self.effort = self._column(counts["effort"])  #: relevant × inside², over all groups of the query
+        self.relevant = self._column(drawn.relevant)  #: documents in it with a gain
         self.slot = np.arange(int(inside.max()), dtype=np.float64)[None, :]  #: 0, 1, … inside the group
         self.rank = self.start + 1 + self.slot
         self.within = self.slot < self.inside  #: whether a slot exists and lies within the cutoff
+
+    @property
+    def seen(self) -> Floats:
+        """Documents above the group with a gain."""
+        return self._column(self._drawn.seen)
+
+    @property
+    def gain(self) -> Floats:
+        """The sum of the group's gains."""
+        return self._column(self._drawn.total)
+
+    @property
+    def gain_ss(self) -> Floats:
+        """Squared deviations of the gains from their mean, unjudged documents at 0."""
+        return self._column(self._drawn.squares)
+
+    @property
+    def effort(self) -> Floats:
+        """relevant × inside², over all groups of the query."""
+        return self._column(self._drawn.effort)
 
     def _column(self, per_group: NDArray[Any]) -> Floats:
         column: Floats = per_group[self.groups][:, None].astype(np.float64)
@@ -245,11 +301,12 @@ class Urn:
         """The gains in each group, zeros at the end, (n_groups, most documents with a gain in a group)."""
         place = np.full(len(self.urns.first), -1)
         place[self.groups] = np.arange(len(self.groups))
-        rows = np.flatnonzero((place[self.urns.group] >= 0) & (self._gain != 0))  # by group
+        gain = self._drawn.gain
+        rows = np.flatnonzero((place[self.urns.group] >= 0) & (gain != 0))  # by group
         owner = place[self.urns.group[rows]]
         first = _at_head(owner, np.arange(len(rows)))
         gains = np.zeros((len(self.groups), int(self.relevant.max())))
-        gains[owner, np.arange(len(rows)) - first] = self._gain[rows]
+        gains[owner, np.arange(len(rows)) - first] = gain[rows]
         return gains
 
 
@@ -258,19 +315,33 @@ class Urn:
 
 def value(measure: Measure, urns: Urns, order: Order) -> Floats:
     """A measure in one order, for each query: Eq. (1)."""
-    return _value(measure, urns, order, measure.terms(order))
+    return _Reckoning(measure, urns).value(order)
+
+
+def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
+    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
+    return _Reckoning(measure, urns).expected()
 
 
 def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> Estimates:
     """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
     _check_depth(measure, urns)
-    minimum, maximum = value(measure, urns, urns.worst(measure)), value(measure, urns, urns.best(measure))
-    mean, variance = expected(measure, urns)
-    _check_order(measure, mean, minimum, maximum)
-    fixed = minimum == maximum  # then no order matters, and every statistic is the same number
-    mean = np.where(fixed, minimum, np.clip(mean, minimum, maximum))
-    variance = np.where(fixed, 0.0, variance)
-    companion = measure.companion()
+    whole, companion = _Reckoning(measure, urns), measure.companion()
+    maximum = whole.value(urns.best(measure))
+    # Without ties, every statistic is the same number.
+    mean, minimum, variance, one_order = maximum.copy(), maximum.copy(), np.zeros_like(maximum), maximum.copy()
+    part, places = urns.tied
+    if len(places):
+        tied = whole if part is urns else _Reckoning(measure, part)
+        low, high = tied.minimum(), maximum[places]
+        e, spread = tied.expected()
+        _check_order(measure, e, low, high)
+        fixed = low == high  # then no order matters
+        minimum[places] = low
+        mean[places] = np.where(fixed, low, np.clip(e, low, high))
+        variance[places] = np.where(fixed, 0.0, spread)
+        if oblivious is not None:
+            one_order[places] = tied.value(part.oblivious(oblivious))
     return Estimates(
         measure.name,
         urns.ties.qrels.queries,
@@ -278,33 +349,64 @@ def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> 
         minimum=minimum,
         maximum=maximum,
         variance=variance,
-        oblivious=None if oblivious is None else value(measure, urns, urns.oblivious(oblivious)),
+        oblivious=None if oblivious is None else one_order,
         residual=None if companion is None else 1.0 - expected(companion, urns)[0],
         total=measure.total,
     )
 
 
-def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
-    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    gain = measure.gain(urns.label)
-    depth = measure.depth(urns)
-    inside = np.clip(depth[urns.group_query] - urns.group_start, 0, urns.group_size).astype(np.int64)
-    mixed = (inside > 0) & _mixed(urns, gain)
-    # Where all documents of a group are worth the same, any order will do: take the worst.
-    order = urns.worst(measure)
-    certain = np.where(mixed[urns.group], 0.0, measure.terms(order))
-    mean, variance = np.zeros(len(mixed)), np.zeros(len(mixed))
-    groups = np.flatnonzero(mixed)
-    for urn in urns.blocks(gain, groups, inside[groups]):
-        e, var = measure.moments(urn)
-        mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
-    divisor = np.asarray(measure.divisor(urns), dtype=np.float64)
-    expectation = _value(measure, urns, order, certain)
-    expectation += per(sums(urns.group_query, mean, urns.n_queries), divisor)
-    spread = per(sums(urns.group_query, variance, urns.n_queries), divisor**2)
-    if np.isnan(spread).any() and measure.uses_seen:
-        spread = np.where(np.isnan(spread), _sampled_variance(measure, urns, expectation), spread)
-    return expectation, spread
+class _Reckoning:
+    """A measure over some urns: what no order changes is worked out once."""
+
+    def __init__(self, measure: Measure, urns: Urns):
+        self.measure, self.urns = measure, urns
+        self.depth, self.base = measure.depth(urns), measure.base(urns)
+        self.divisor = np.asarray(measure.divisor(urns), dtype=np.float64)
+
+    def value(self, order: Order) -> Floats:
+        """Eq. (1), for each query."""
+        return self._summed(order, self.measure.terms(order))
+
+    def minimum(self) -> Floats:
+        """Eq. (4), for each query."""
+        return self._summed(self.urns.worst(self.measure), self._lowest)
+
+    @cached_property
+    def _lowest(self) -> Floats:
+        """The terms of the worst order."""
+        return self.measure.terms(self.urns.worst(self.measure))
+
+    def expected(self) -> tuple[Floats, Floats]:
+        """Eqs. (2) and (3), for each query."""
+        measure, urns = self.measure, self.urns
+        gain = measure.gain(urns.label)
+        inside = np.clip(self.depth[urns.group_query] - urns.group_start, 0, urns.group_size).astype(np.int64)
+        mixed = (inside > 0) & _mixed(urns, gain)
+        # Where all documents of a group are worth the same, any order will do: take the worst.
+        expectation = self._summed(urns.worst(measure), np.where(mixed[urns.group], 0.0, self._lowest))
+        mean, variance = np.zeros(len(mixed)), np.zeros(len(mixed))
+        groups = np.flatnonzero(mixed)
+        for urn in urns.blocks(gain, groups, inside[groups]):
+            e, var = measure.moments(urn)
+            mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
+        expectation += per(sums(urns.group_query, mean, urns.n_queries), self.divisor)
+        spread = per(sums(urns.group_query, variance, urns.n_queries), self.divisor**2)
+        if np.isnan(spread).any() and measure.uses_seen:
+            spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
+        return expectation, spread
+
+    def _sampled_variance(self, expectation: Floats) -> Floats:
+        """The variance about a known expectation, from seeded random orders."""
+        rng = np.random.default_rng(0)
+        samples = int(np.clip(SAMPLED_ROWS // max(int(self.urns.group_size.sum()), 1), 20, SAMPLES))
+        squares = np.zeros(self.urns.n_queries)
+        for _ in range(samples):
+            squares += (self.value(self.urns.random(rng)) - expectation) ** 2
+        return squares / samples
+
+    def _summed(self, order: Order, terms: Floats) -> Floats:
+        within = order.rank <= self.depth[order.query]
+        return per(order.sum(np.where(within, terms, 0.0)), self.divisor) + self.base
 
 
 def moments(measure: Measure, urn: Urn) -> tuple[Floats, Floats]:
@@ -336,19 +438,21 @@ def _seen_expectation(measure: Measure, urn: Urn) -> Floats:
     return urn.gain / urn.size * total
 
 
-def _sampled_variance(measure: Measure, urns: Urns, expectation: Floats) -> Floats:
-    """The variance about a known expectation, from seeded random orders."""
-    rng = np.random.default_rng(0)
-    samples = int(np.clip(SAMPLED_ROWS // max(int(urns.group_size.sum()), 1), 20, SAMPLES))
-    squares = np.zeros(urns.n_queries)
-    for _ in range(samples):
-        squares += (value(measure, urns, urns.random(rng)) - expectation) ** 2
-    return squares / samples
-
-
-def _value(measure: Measure, urns: Urns, order: Order, terms: Floats) -> Floats:
-    within = order.rank <= measure.depth(urns)[order.query]
-    return per(order.sum(np.where(within, terms, 0.0)), measure.divisor(urns)) + measure.base(urns)
+def alone(ties: TieGroups, places: Codes) -> TieGroups:
+    """The tie groups of some queries, given by their places in ascending order, as if there were no others."""
+    qrels = ties.qrels
+    chosen = np.zeros(len(qrels.queries), dtype=bool)
+    chosen[places] = True
+    some = ties.where(np.flatnonzero(chosen[qrels.query]))
+    names, offsets = tuple(qrels.queries[place] for place in places.tolist()), some.qrels.offsets
+    return replace(
+        some,
+        qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1])),
+        length=ties.length[places],
+        present=ties.present[places],
+        floor=ties.floor[places],
+        floor_size=ties.floor_size[places],
+    )
 
 
 def sums(index: Codes, values: NDArray[Any], n: int) -> Floats:
