@@ -477,7 +477,9 @@ def test_a_small_command_loads_nothing_heavy(folder):
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert not {"rich", "pydantic", "scipy", "pandas", "pyarrow"} & loaded
-    assert {place for place in PLACES.values() if f"tiewise.cli.{place.split('.')[0]}" in loaded} == {"evaluate.evaluate"}
+    assert {place for place in PLACES.values() if f"tiewise.cli.{place.split('.')[0]}" in loaded} == {
+        "evaluate.evaluate"
+    }
     assert not {"tiewise.gate", "tiewise.likeness", "tiewise.tieaudit", "tiewise.reporting.grid"} & loaded
 
 

@@ -9,9 +9,9 @@ r relevant in it and R relevant above it,
     Var = Σ_g SS(payoff) · SS(gain) / (n−1) / divisor²,        if payoff ignores `seen`                  (3)
     minimum, maximum, oblivious = (1) on labels sorted ascending, descending, or as given in each group  (4)
 
-A query without ties has one order, so that (1) is all there is to say of it. Of the others, only groups that hold
-documents of different gain need (2) and (3). They are worked through as dense blocks, groups × ranks, of groups of about
-one size, so that memory stays bounded and sums are taken pairwise.
+A query without ties has one order, so that (1) is all there is to say of it. In the others, only groups that hold
+documents of different gain need (2) and (3). They are worked through as dense blocks, groups × ranks, of groups of
+about one size, so that memory stays bounded and sums are taken pairwise.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Order:
     @cached_property
     def _head(self) -> Codes:
         """The first document of the query of each document."""
-        return _at_head(self.query, np.arange(len(self.query)))
+        return self.urns.head if self.query is self.urns.query else _heads(self.query)
 
     def product_before(self, values: Floats) -> Floats:
         """The product of the values that stand before each document in its query."""
@@ -80,8 +80,8 @@ class Urns:
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
-        self._first = np.cumsum(ties.length) - ties.length  # with lists one after another, a group has one place
-        self._rows = seen[np.lexsort((-qrels.label[seen], (ties.start + self._first[qrels.query])[seen]))]
+        place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
+        self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
         self.query, self.label = qrels.query[self._rows], qrels.label[self._rows]
         self.start, self.size = ties.start[self._rows], ties.size[self._rows]
@@ -117,7 +117,7 @@ class Urns:
     def above_group(self, per_group: Floats) -> Floats:
         """The sum of a count over the groups of the same query above each group."""
         total = np.cumsum(per_group) - per_group
-        above: Floats = total - _at_head(self.group_query, total)
+        above: Floats = total - total[_heads(self.group_query)]
         return above
 
     # -- orders: Eq. (4) --------------------------------------------------------------------------------------
@@ -143,22 +143,26 @@ class Urns:
         if order not in self._orders:
             if order not in self.ties.before:
                 raise InputError(f"These tie groups were counted without the order '{order}'.")
-            rank = self.start + 1 + self.ties.before[order][self._rows]
-            self._orders[order] = self._order(rank)
+            self._orders[order] = self._order(self.ties.before[order][self._rows])
         return self._orders[order]
 
     def random(self, rng: np.random.Generator) -> Order:
         """One random order of the documents of every group."""
         slots = np.repeat(np.arange(len(self.first)), self.group_size)
         shuffled = np.lexsort((rng.random(len(slots)), slots))
-        offset = np.cumsum(self.group_size) - self.group_size
         place = np.arange(len(self.group)) - self.first[self.group]
-        rank = self.start + 1 + shuffled[offset[self.group] + place] - offset[self.group]
-        return self._order(rank)
+        return self._order(shuffled[self._slot + place] - self._slot)
 
-    def _order(self, rank: Codes) -> Order:
-        rows = np.argsort(self._first[self.query] + rank, kind="stable")  # quick, as groups stand in order already
-        return Order(self, self.query, rank[rows], self.label[rows])
+    @cached_property
+    def _slot(self) -> Codes:
+        """The first slot of each document's group, if groups stood one after another, (n_documents,)."""
+        slot: Codes = (np.cumsum(self.group_size) - self.group_size)[self.group]
+        return slot
+
+    def _order(self, before: Codes) -> Order:
+        """The documents when so many of its group stand before each."""
+        rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
+        return Order(self, self.query, (self.start + 1 + before)[rows], self.label[rows])
 
     def _sorted(self, which: str, measure: Measure) -> Order:
         key, label = measure.key(self.label), self.label
@@ -185,6 +189,17 @@ class Urns:
     # -- parts ------------------------------------------------------------------------------------------------
 
     @cached_property
+    def head(self) -> Codes:
+        """The first document of the query of each document, (n_documents,)."""
+        return _heads(self.query)
+
+    @cached_property
+    def tied_groups(self) -> tuple[Codes, Codes]:
+        """The groups of two documents or more, and the judged documents in them."""
+        tied = self.group_size > 1
+        return np.flatnonzero(tied), np.flatnonzero(tied[self.group])
+
+    @cached_property
     def tied(self) -> tuple[Urns, Codes]:
         """The queries that have ties, alone, and their places; all queries if that leaves out only a few."""
         has_ties = np.zeros(self.n_queries, dtype=bool)
@@ -208,25 +223,34 @@ class Urns:
 
 
 class _Drawn:
-    """What gains there are in each tie group, and above it."""
+    """What gains there are in tied groups, and above some of them; arrays run over all groups."""
 
     def __init__(self, urns: Urns, gain: Floats, groups: Codes, inside: Codes):
         self.urns, self.gain, self._groups, self._inside = urns, gain, groups, inside
-        self.relevant = urns.in_group(gain != 0)
+        self._documents = urns.tied_groups[1]
+        self._of = urns.group[self._documents]
+        self._gain = gain[self._documents]
+        self.relevant = self._in_group(self._gain != 0)
+
+    def _in_group(self, values: NDArray[Any]) -> Floats:
+        return sums(self._of, values, len(self.urns.first))
 
     @cached_property
     def seen(self) -> Floats:
-        return self.urns.above_group(self.relevant)
+        total = np.append(0, np.cumsum(self.gain != 0))
+        first, seen = self.urns.first[self._groups], np.zeros(len(self.urns.first))
+        seen[self._groups] = total[first] - total[self.urns.head[first]]
+        return seen
 
     @cached_property
     def total(self) -> Floats:
-        return self.urns.in_group(self.gain)
+        return self._in_group(self._gain)
 
     @cached_property
     def squares(self) -> Floats:
-        urns = self.urns
-        mean = self.total / urns.group_size
-        return urns.in_group((self.gain - mean[urns.group]) ** 2) + (urns.group_size - urns.held) * mean**2
+        mean = self.total / self.urns.group_size
+        unjudged = self.urns.group_size - self.urns.held
+        return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
     @cached_property
     def effort(self) -> Floats:
@@ -304,9 +328,8 @@ class Urn:
         gain = self._drawn.gain
         rows = np.flatnonzero((place[self.urns.group] >= 0) & (gain != 0))  # by group
         owner = place[self.urns.group[rows]]
-        first = _at_head(owner, np.arange(len(rows)))
         gains = np.zeros((len(self.groups), int(self.relevant.max())))
-        gains[owner, np.arange(len(rows)) - first] = gain[rows]
+        gains[owner, np.arange(len(rows)) - _heads(owner)] = gain[rows]
         return gains
 
 
@@ -380,17 +403,20 @@ class _Reckoning:
         """Eqs. (2) and (3), for each query."""
         measure, urns = self.measure, self.urns
         gain = measure.gain(urns.label)
-        inside = np.clip(self.depth[urns.group_query] - urns.group_start, 0, urns.group_size).astype(np.int64)
+        tied, documents = urns.tied_groups
+        query = urns.group_query[tied]
+        inside = np.clip(self.depth[query] - urns.group_start[tied], 0, urns.group_size[tied]).astype(np.int64)
         mixed = (inside > 0) & _mixed(urns, gain)
         # Where all documents of a group are worth the same, any order will do: take the worst.
-        expectation = self._summed(urns.worst(measure), np.where(mixed[urns.group], 0.0, self._lowest))
-        mean, variance = np.zeros(len(mixed)), np.zeros(len(mixed))
-        groups = np.flatnonzero(mixed)
-        for urn in urns.blocks(gain, groups, inside[groups]):
+        certain = self._lowest.copy()
+        certain[documents[np.repeat(mixed, urns.held[tied])]] = 0.0
+        expectation = self._summed(urns.worst(measure), certain)
+        mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
+        for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
             e, var = measure.moments(urn)
             mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
-        expectation += per(sums(urns.group_query, mean, urns.n_queries), self.divisor)
-        spread = per(sums(urns.group_query, variance, urns.n_queries), self.divisor**2)
+        expectation += per(sums(query, mean[tied], urns.n_queries), self.divisor)
+        spread = per(sums(query, variance[tied], urns.n_queries), self.divisor**2)
         if np.isnan(spread).any() and measure.uses_seen:
             spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
         return expectation, spread
@@ -468,11 +494,14 @@ def per(amount: Floats, divisor: NDArray[Any]) -> Floats:
 
 
 def _mixed(urns: Urns, gain: Floats) -> NDArray[np.bool_]:
-    """Whether a group holds documents of different gain, unjudged ones at 0."""
-    if not len(urns.first):
+    """Whether a tied group holds documents of different gain, unjudged ones at 0."""
+    groups, documents = urns.tied_groups
+    if not len(groups):
         return np.zeros(0, dtype=bool)
-    low, high = np.minimum.reduceat(gain, urns.first), np.maximum.reduceat(gain, urns.first)
-    unjudged = urns.group_size > urns.held
+    gain, held = gain[documents], urns.held[groups]
+    first = np.cumsum(held) - held
+    low, high = np.minimum.reduceat(gain, first), np.maximum.reduceat(gain, first)
+    unjudged = urns.group_size[groups] > held
     mixed: NDArray[np.bool_] = np.where(unjudged, np.minimum(low, 0) != np.maximum(high, 0), low != high)
     return mixed
 
@@ -504,15 +533,12 @@ def row_sum(values: Floats) -> Floats:
     return total
 
 
-def _at_head(segment: Codes, values: NDArray[Any]) -> NDArray[Any]:
-    """For each element, the value at the head of its segment."""
-    if not len(segment):
-        return values
+def _heads(segment: Codes) -> Codes:
+    """For each element, where its segment begins."""
     new = np.ones(len(segment), dtype=bool)
     new[1:] = segment[1:] != segment[:-1]
-    heads = np.flatnonzero(new)
-    at_head: NDArray[Any] = values[heads[np.cumsum(new) - 1]]
-    return at_head
+    heads: Codes = np.flatnonzero(new)[np.cumsum(new) - 1]
+    return heads
 
 
 def _padded(lengths: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:

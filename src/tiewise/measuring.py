@@ -52,9 +52,9 @@ def _order_of(rule: Rule) -> Rule:
 
 def _measured(measure: Measure, readings: Readings, rule: Rule | None, cuts: _Cuts | None) -> Estimates:
     urns = readings.urns("float64")
-    same = rule is not None and rule.dtype == "float64" and rule.order in urns.ties.before
-    found = engine.estimates(measure, urns, oblivious=rule.order if rule and same else None)
-    if rule is not None and not same:
+    order = rule.order if rule and rule.dtype == "float64" and rule.order in urns.ties.before else None
+    found = engine.estimates(measure, urns, oblivious=order)
+    if rule is not None and order is None:
         found.oblivious = readings.in_order(measure, rule)
     if cuts is not None:
         found.cut = cuts.bounds(measure, found.expected)
