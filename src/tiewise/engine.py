@@ -223,7 +223,7 @@ class Urns:
 
 
 class _Drawn:
-    """What gains there are in tied groups, and above some of them; arrays run over all groups."""
+    """What gains there are in tied groups, each count worked out when it is asked for; arrays run over all groups."""
 
     def __init__(self, urns: Urns, gain: Floats, groups: Codes, inside: Codes):
         self.urns, self.gain, self._groups, self._inside = urns, gain, groups, inside
@@ -237,6 +237,7 @@ class _Drawn:
 
     @cached_property
     def seen(self) -> Floats:
+        """How many documents with a gain stand above each of the groups that were chosen."""
         total = np.append(0, np.cumsum(self.gain != 0))
         first, seen = self.urns.first[self._groups], np.zeros(len(self.urns.first))
         seen[self._groups] = total[first] - total[self.urns.head[first]]
@@ -379,7 +380,7 @@ def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> 
 
 
 class _Reckoning:
-    """A measure over some urns: what no order changes is worked out once."""
+    """A measure over some urns: what is the same in all orders is worked out once."""
 
     def __init__(self, measure: Measure, urns: Urns):
         self.measure, self.urns = measure, urns
