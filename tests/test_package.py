@@ -81,6 +81,22 @@ def test_import_loads_numpy_and_nothing_heavier():
         assert heavy not in loaded, heavy
 
 
+def test_measures_of_two_rankings_are_loaded_when_one_is_named():
+    code = (
+        "import sys, tiewise as tw\n"
+        "print(tw.parse('ndcg_cut_10'), 'tiewise.likeness' in sys.modules, tw.parse('rbo_at_5'))\n"
+        "print(tw.parse_all('RBR, AP'), list(tw.measures())[-1])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found == "nDCG@10 False RBO(phi=0.9)@5\n[RBR(phi=0.9), AP] RBR\n"
+
+
+def test_a_name_of_ours_is_taken_before_its_measure_is_loaded():
+    code = "import tiewise as tw\nclass RBO(tw.Measure): pass\ntw.measure(RBO)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "is a measure of Tiewise. Call yours something else." in done.stderr
+
+
 def test_no_module_is_called_like_a_public_name():
     """`import tiewise.x` would put the module in the place of the function."""
     modules = {module.name for module in pkgutil.iter_modules([str(SOURCE)])}

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
+import numpy as np
+
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.measuring import asked, estimates
 from tiewise.readings import Readings
@@ -73,7 +75,7 @@ def evaluate(
     }
     readings = Readings(qrels, run, score_dtype=score_dtype, judged_only=judged_only, depth=depth)
     found = estimates(chosen, readings, options)
-    absent = [q for q, there in zip(readings.qrels.queries, readings.ties.present.tolist(), strict=True) if not there]
+    absent = [readings.qrels.queries[place] for place in np.flatnonzero(~readings.ties.present).tolist()]
     if absent and missing == "error":
         raise InputError(f"{len(absent)} judged queries are missing from the run: {listed(absent)}.")
     report = Report(found, readings, options)
