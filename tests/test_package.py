@@ -17,7 +17,7 @@ SOURCE = Path(tw.__file__).parent
 LAYERS = [
     {"errors", "_version"},
     {"columns", "plugin", "example", "notebook"},
-    {"records", "significance"},
+    {"records", "significance", "merging"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},
     {"pairs"},

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.measuring import asked, estimates
-from tiewise.readings import Readings
+from tiewise.readings import CountedRun, Readings
 from tiewise.registry import Measure
 from tiewise.report import Report
 from tiewise.ties import TieGroups
@@ -69,7 +69,7 @@ def evaluate(
         "score_dtype": score_dtype,
         "depth": depth,
         "judged_only": judged_only,
-        "complete": complete or (isinstance(run, TieGroups) and run.complete),
+        "complete": complete or (isinstance(run, (TieGroups, CountedRun)) and run.complete),
     }
     readings = Readings(qrels, run, score_dtype=score_dtype, judged_only=judged_only, depth=depth)
     found = estimates(chosen, readings, options)

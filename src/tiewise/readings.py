@@ -6,23 +6,58 @@ and report ask here for the value of a measure in a tool's own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise import engine
 from tiewise.columns import Floats
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import MappedRun, Qrels, Run, Source
 from tiewise.errors import InputError, listed
 from tiewise.io import as_qrels, as_run
 from tiewise.profiles import Rule
 from tiewise.registry import Measure
 from tiewise.ties import TieGroups, tie_groups
 
-__all__ = ["Readings"]
+__all__ = ["CountedRun", "Facts", "Readings"]
+
+
+class Facts(NamedTuple):
+    """What is known of a run besides its tie groups; None where it is not."""
+
+    source: Source | None = None
+    rows: int | None = None
+    tied_rows: int | None = None  # rows that share their score with another row of their query
+    new_ties: int | None = None  # those of them that `score_dtype` made
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRun:
+    """A run that was counted elsewhere: its tie groups in every reading that is needed, and what is known of it.
+
+    >>> from tiewise.ties import notation
+    >>> CountedRun({"float64": notation("(10)1")}).complete
+    False
+    """
+
+    ties: Mapping[str, TieGroups]  # by the type in which scores were read; "float64" is the scores as they are
+    facts: Facts = field(default_factory=Facts)
+    score_dtype: str | None = None  # what had been done to the run when it was counted
+    judged_only: bool = False
+
+    @property
+    def qrels(self) -> Qrels:
+        """The judgments that were counted for."""
+        return self.ties["float64"].qrels
+
+    @property
+    def complete(self) -> bool:
+        """Whether the lists are known to be whole."""
+        return self.ties["float64"].complete
 
 
 class Readings:
@@ -35,14 +70,12 @@ class Readings:
         self._whole: Run | MappedRun | None = None  # the run from which unjudged documents were taken
         self._urns: dict[str, engine.Urns] = {}
         if isinstance(run, TieGroups):
-            if score_dtype or judged_only:
-                raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
-            if run.owned is not None:
-                raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
-            if qrels is not None and tuple(as_qrels(qrels)) != tuple(run.qrels):
-                raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
-            self.qrels = run.qrels
-            self._urns["float64"] = engine.Urns(run if depth is None else run.to_depth(depth))
+            run = CountedRun({"float64": run})
+        self.counted = run if isinstance(run, CountedRun) else None
+        if self.counted is not None:
+            _check_counted(self.counted, qrels, score_dtype, judged_only)
+            self.qrels = self.counted.qrels
+            self._urns = {dtype: engine.Urns(_cut_at(ties, depth)) for dtype, ties in self.counted.ties.items()}
             return
         self.qrels = as_qrels(qrels)
         self.run = as_run(run)
@@ -59,6 +92,16 @@ class Readings:
     def ties(self) -> TieGroups:
         """The tie groups of the scores as they are."""
         return self.urns("float64").ties
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Where the run came from, and how many of its rows are tied."""
+        if self.run is None:
+            assert self.counted is not None
+            return self.counted.facts
+        tied, before = self.run.tied_rows, self.unprojected
+        new = None if self.run is before or before is None else tied - before.tied_rows
+        return Facts(self.run.source, len(self.run), tied, new)
 
     def urns(self, dtype: str, orders: Iterable[str] = ()) -> engine.Urns:
         """The tie groups of scores read as `dtype`, counted for these orders among others."""
@@ -107,16 +150,32 @@ class Readings:
             return np.zeros(len(ties.length), dtype=bool)
         return ties.open_ended & (measure.depth(urns) > ties.length - ties.floor_size)
 
+    def knows(self, rule: Rule) -> bool:
+        """Whether the order of a rule can be counted, or was."""
+        counted = self._urns.get(rule.dtype)
+        return self.run is not None or (counted is not None and rule.order in counted.ties.before)
+
     def in_order(self, measure: Measure, rule: Rule) -> Floats | None:
         """The value of a measure for each query when ties are broken by a rule; None if that is not known."""
-        if rule.order is None or (self.run is None and rule.order not in self.ties.before):
-            return None
-        if self.run is None and rule.dtype != "float64":
+        if rule.order is None or not self.knows(rule):
             return None
         urns = self.urns(rule.dtype, {rule.order})
         if rule.retrieved_only:
             urns = engine.Urns(urns.ties.retrieved_only())
         return engine.value(measure, urns, urns.oblivious(rule.order))
+
+
+def _cut_at(ties: TieGroups, depth: int | None) -> TieGroups:
+    return ties if depth is None else ties.to_depth(depth)
+
+
+def _check_counted(run: CountedRun, qrels: Any, score_dtype: str | None, judged_only: bool) -> None:
+    if (score_dtype, judged_only) != (run.score_dtype, run.judged_only):
+        raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
+    if any(ties.owned is not None for ties in run.ties.values()):
+        raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
+    if qrels is not None and tuple(as_qrels(qrels)) != tuple(run.qrels):
+        raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
 
 
 def _read_as(run: Run | MappedRun, dtype: str) -> Run | MappedRun:

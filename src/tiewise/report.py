@@ -14,7 +14,6 @@ import numpy as np
 from tiewise import engine
 from tiewise._version import __version__
 from tiewise.columns import data_frame, need
-from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Estimate, Estimates
 from tiewise.measuring import asked, estimates
@@ -124,22 +123,21 @@ class Report:
     def provenance(self) -> Provenance:
         """Files, options, and how many queries and rows were there, missing, or tied."""
         inputs, ties = self._readings, self._readings.ties
-        present = int(np.count_nonzero(ties.present))
-        run, before = inputs.run, inputs.unprojected
+        present, run = int(np.count_nonzero(ties.present)), inputs.facts
         return Provenance(
             version=__version__,
-            qrels=_source(inputs.qrels),
-            run=_source(inputs.run),
+            qrels=None if inputs.qrels.source is None else asdict(inputs.qrels.source),
+            run=None if run.source is None else asdict(run.source),
             options=self._options,
             judged_queries=len(ties.present),
             retrieved_queries=present,
             missing_queries=len(ties.present) - present,
             unjudged_queries=len(ties.unjudged),
             queries_without_relevant=max(self._without_relevant.values(), default=0),
-            rows=None if run is None else len(run),
-            tied_rows=None if run is None else run.tied_rows,
-            tied_share=None if run is None else run.tied_share,
-            new_ties=run.tied_rows - before.tied_rows if run is not before and run and before else None,
+            rows=run.rows,
+            tied_rows=run.tied_rows,
+            tied_share=None if run.rows is None or run.tied_rows is None else run.tied_rows / max(run.rows, 1),
+            new_ties=run.new_ties,
             cut_lists=0 if self._options["complete"] else int(np.count_nonzero(ties.open_ended & ties.present)),
         )
 
@@ -232,7 +230,8 @@ class Report:
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
-        if self._readings.run is None:
+        rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
+        if not all(self._readings.knows(rule) for rule in rules if rule.order):
             raise InputError("Tie groups do not hold the scores that other tools would read. Evaluate the run itself.")
         values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
         return ToolTable(tuple(value for value in values if value is not None))
@@ -343,8 +342,3 @@ def _queries(number: int, kind: str = "") -> str:
     """So many queries are …"""
     so_many = counted(number, f"{kind} query".strip(), f"{kind} queries".strip())
     return f"{so_many} {'is' if number == 1 else 'are'}"
-
-
-def _source(table: Run | MappedRun | Qrels | None) -> dict[str, str] | None:
-    source = getattr(table, "source", None)
-    return None if source is None else asdict(source)
