@@ -13,7 +13,7 @@ from tiewise.registry import Measure
 from tiewise.report import Report
 from tiewise.ties import TieGroups
 
-__all__ = ["DEFAULT_MEASURES", "evaluate"]
+__all__ = ["DEFAULT_MEASURES", "check_options", "evaluate"]
 
 #: What is measured when nothing is asked for.
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
@@ -56,12 +56,7 @@ def evaluate(
     0.5
     """
     chosen = asked(measures)
-    if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
-        raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
-    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
-        raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
-    if not isinstance(oblivious, (str, type(None))) or not isinstance(score_dtype, (str, type(None))):
-        raise InputError("oblivious and score_dtype are names, or None.")
+    check_options(oblivious, missing, no_relevant, score_dtype, depth)
     options = {
         "oblivious": oblivious,
         "missing": missing,
@@ -80,3 +75,15 @@ def evaluate(
     if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)
     return report
+
+
+def check_options(
+    oblivious: str | None, missing: str, no_relevant: str, score_dtype: str | None, depth: int | None
+) -> None:
+    """Raise if an option of an evaluation is not one; asked before anything is read."""
+    if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
+        raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
+    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
+        raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
+    if not isinstance(oblivious, (str, type(None))) or not isinstance(score_dtype, (str, type(None))):
+        raise InputError("oblivious and score_dtype are names, or None.")

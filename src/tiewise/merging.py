@@ -1,8 +1,8 @@
 """The counts of shards, and their sum.
 
 What one shard of a collection adds to the tie groups of the whole is a few small numbers for the judged documents that
-it touches. `Counts` holds these and nothing else, so that they are cheap to send; `Total` adds them up, one shard or one
-sum of neighbours at a time, in the memory of a single sum. Whole numbers add up the same in any grouping,
+it touches. `Counts` holds these and nothing else, so they are cheap to send; `Total` adds them up, one shard or one sum
+of neighbours at a time, in the memory of a single sum. Whole numbers add up the same in any grouping,
 so the result does not depend on how the work was divided.
 """
 
