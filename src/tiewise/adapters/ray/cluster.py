@@ -69,7 +69,7 @@ class Tasks:
         self._sizes = len(counter.qrels), len(counter.qrels.queries)
         self._shared = [ray.put(counter)]  # in a list, so that workers fetch it once and not for every shard
         remote = ray.remote(num_gpus=1, max_restarts=-1, max_task_retries=RETRIES)
-        self._actors = [remote(_Actor).remote(self._shared) for _ in range(min(gpus, len(shards)))]
+        self._actors = [remote(_Actor).remote() for _ in range(min(gpus, len(shards)))]
 
     def first(self) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
         """Shards in the order in which they are done: the number, what it says of itself, what fetches its counts."""
@@ -98,7 +98,7 @@ class Tasks:
         shard = self._shards[number]
         if self._actors:
             actor = self._actors[number % len(self._actors)]
-            found: tuple[Any, Any] = getattr(actor, method).options(num_returns=2).remote(shard, *more)
+            found: tuple[Any, Any] = actor.counted.options(num_returns=2).remote(self._shared, method, shard, *more)
         else:
             options = {"num_returns": 2, "max_retries": RETRIES, "scheduling_strategy": "SPREAD"}
             task = self._ray.remote(_counted).options(name=f"tiewise {shard}", **options)
@@ -203,14 +203,8 @@ def _sum(sizes: tuple[int, int], *answers: bytes) -> bytes:
 class _Actor:
     """A worker that keeps its GPU, and what it put there, from shard to shard."""
 
-    def __init__(self, shared: list[Any]):
-        self._counter = import_module("ray").get(shared[0])
-
-    def first(self, shard: Any) -> tuple[bytes, bytes]:
-        return answered(partial(self._counter.first, shard))
-
-    def second(self, shard: Any, scores: Floats, sha256: str) -> tuple[bytes, bytes]:
-        return answered(partial(self._counter.second, shard, scores, sha256))
+    def counted(self, shared: list[Any], method: str, shard: Any, *more: Any) -> tuple[bytes, bytes]:
+        return _counted(shared, method, shard, *more)
 
 
 class _Block:

@@ -16,7 +16,8 @@ __all__ = ["described", "paths"]
 def paths(given: Any) -> list[str]:
     """The files of some paths, folders and patterns: as given, those of a folder or a pattern by name.
 
-    A folder stands for all files in it and in its folders, except those whose names begin with ``.`` or ``_``.
+    A folder stands for all files in it and in its folders, except those whose names begin with ``.`` or ``_``. Paths
+    are absolute, since a worker may stand elsewhere.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -26,7 +27,7 @@ def paths(given: Any) -> list[str]:
     ['part-0.trec', 'part-1.trec']
     """
     listed = [given] if isinstance(given, (str, os.PathLike)) else list(_iterated(given))
-    found = [path for one in listed for path in _expanded(os.fspath(one))]
+    found = [str(Path(path).absolute()) for one in listed for path in _expanded(os.fspath(one))]
     if not found:
         raise InputError("There are no shards to count.")
     _check_distinct(found)
@@ -56,6 +57,10 @@ def _iterated(given: Any) -> Iterable[Any]:
 def _expanded(path: str) -> list[str]:
     if path == "-":
         raise InputError("Standard input (-) cannot be read on other machines. Give files.")
+    if "://" in path:
+        raise InputError(
+            f"{path}: is no file. Let Ray read it, ray.data.read_parquet('{path}'), and give the data set."
+        )
     if Path(path).is_dir():
         inside = sorted(one for one in Path(path).rglob("*") if one.is_file())
         found = [str(one) for one in inside if not any(p[0] in "._" for p in one.relative_to(path).parts)]
