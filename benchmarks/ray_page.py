@@ -18,6 +18,7 @@ QUERIES, JUDGED, DEPTH = 10_000, 100, 100_000  # a million judged pairs; a billi
 DOCUMENTS, DIMENSIONS, BYTES = 1_000_000_000, 1024, 2  # a billion vectors of float16
 SHARDS, CORES, GPUS = 1000, 100, 8
 CORE_HOUR, GPU_HOUR = 0.05, 4.0  # dollars
+PAIR = 12  # bytes: a row of the qrels and a score
 DISK = 1e9  # bytes a second that a machine with a GPU reads
 
 
@@ -70,7 +71,7 @@ def arithmetic(folder: Path) -> str:
     runs = [
         ["read", _bytes(size), _bytes(2 * size)],
         ["reading and counting", _seconds(once, "core"), _seconds(2 * once, "core")],
-        ["moved, first pass", _bytes(pairs * first + SHARDS * shard), _bytes(pairs * 12 + SHARDS * shard)],
+        ["moved, first pass", _bytes(pairs * first + SHARDS * shard), _bytes(pairs * PAIR + SHARDS * shard)],
         ["moved, second pass", "–", _bytes(SHARDS * pairs * made["bytes_a_pair"])],
         ["of that, through the driver", "–", _bytes(sums * pairs * made["bytes_a_pair_of_sums"])],
         ["adding up", _seconds(adding[0], "core"), _seconds(adding[1], "core")],
@@ -89,12 +90,13 @@ def arithmetic(folder: Path) -> str:
         ["cost", _dollars(whole * GPUS / 3600 * GPU_HOUR)],
     ]
     return (
-        f"**A run** of {QUERIES:,} queries × {DEPTH:,} documents, with {JUDGED} judged documents each, in {SHARDS:,} shards:\n\n"
+        f"**A run** of {QUERIES:,} queries × {DEPTH:,} documents, with {JUDGED} judged documents each, in {SHARDS:,} "
+        "shards:\n\n"
         + _table(["", "cut by query", "cut by document"], runs)
         + f"\n**Embeddings** of {DOCUMENTS:,} documents, {DIMENSIONS:,} numbers of {8 * BYTES} bits each, for the same "
         "queries and judgments:\n\n"
         + _table(["", ""], vectors)
-        + f"\nCosts are at ${CORE_HOUR} a core-hour and ${GPU_HOUR:g} a GPU-hour, which are assumptions, as is the disk."
+        + f"\nCosts are at ${CORE_HOUR} a core-hour and ${GPU_HOUR:g} a GPU-hour: assumptions, like the speed of disks."
     )
 
 

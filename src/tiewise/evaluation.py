@@ -35,7 +35,7 @@ def evaluate(
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.
 
     `qrels` and `run` are a path, ``{query: {document: number}}``, a data frame, rows of three values, or `Qrels` and
-    `Run`; a run may also be `TieGroups`.
+    `Run`; a run may also be `TieGroups`, or a run in shards as `tiewise.adapters.ray.count` counted it.
 
     - `oblivious`: the order whose value stands beside the expectation: the name of a tool, or ``"given"``,
       ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none. A tool that does not have

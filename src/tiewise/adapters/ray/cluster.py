@@ -25,6 +25,7 @@ __all__ = ["Blocks", "Division", "Progress", "Tasks", "joined", "said"]
 Progress = Callable[[int, int], None]
 
 RETRIES = 3  # how often a shard is tried again whose worker died
+BATCH = 1 << 18  # rows of a data set that a GPU is given at once
 FEW = 8  # sums of fewer shards than this are not worth a task of their own
 
 
@@ -74,9 +75,10 @@ class Tasks:
     def first(self) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
         """Shards in the order in which they are done: the number, what it says of itself, what fetches its counts."""
         sent = [self._sent("first", number) for number in range(len(self._shards))]
-        counts = {number: ref for number, (_, ref) in enumerate(sent)}
-        for number, answer in self._done_first([note for note, _ in sent]):
-            yield number, answer, partial(self._got, counts.pop(number), number)  # what is not fetched is forgotten
+        notes, counts = [note for note, _ in sent], {number: ref for number, (_, ref) in enumerate(sent)}
+        del sent  # so that Ray forgets counts that nobody fetches
+        for number, answer in self._done_first(notes):
+            yield number, answer, partial(self._got, counts.pop(number), number)
 
     def second(self, scores: Floats, sha256: Mapping[int, str]) -> Iterator[tuple[bytes, int]]:
         """Sums of counts in the order of the shards, and how many bytes the counts of the shards took."""
@@ -158,12 +160,13 @@ class Blocks:
             yield counts, said(note).size
 
     def _answers(self, method: str, *more: Any) -> Iterator[tuple[bytes, bytes]]:
-        how: dict[str, Any] = {"batch_format": "pyarrow", "batch_size": None}
+        what = (self._shared, method, [*more])
         if self._gpus:
-            how |= {"num_gpus": 1, "concurrency": self._gpus, "fn_constructor_args": (self._shared, method, [*more])}
-            asked = self._dataset.map_batches(_Block, **how)
+            actors = import_module("ray.data").ActorPoolStrategy(size=self._gpus)
+            gpus = {"num_gpus": 1, "compute": actors, "batch_size": BATCH}
+            asked = self._dataset.map_batches(_Block, fn_constructor_args=what, batch_format="pyarrow", **gpus)
         else:
-            asked = self._dataset.map_batches(_block, fn_args=(self._shared, method, [*more]), **how)
+            asked = self._dataset.map_batches(_block, fn_args=what, batch_format="pyarrow", batch_size=None)
         with self._settings(asked.context):
             try:
                 for row in asked.iter_rows():
@@ -234,4 +237,4 @@ def _fetched(reference: Any) -> Any:
 
 def _brief(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[-1].rstrip(".") if lines else "no reason given"
+    return lines[0].rstrip(".") if lines else "no reason given"

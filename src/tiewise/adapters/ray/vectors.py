@@ -62,15 +62,28 @@ class VectorCounter:
     def first(self, shard: Any) -> tuple[Found, Counted]:
         """The scores of the judged documents that a shard holds."""
         docs = _read(shard)
-        score = scoring.judged_scores(*self._operands(docs), **self._how, doc_ids=docs.ids)
-        held = np.flatnonzero(~np.isnan(score))
         present = positions(self._places, self.qrels.queries) >= 0
-        few = tuple(str(one) for one in docs.ids[:3])
-        return Found(rows=small(held), score=score[held], present=bits(present), length=len(docs.ids), docs=few), {}
+        score = np.full(len(self.qrels), np.nan)
+        if docs.ids and present.any():
+            score = scoring.judged_scores(*self._operands(docs), **self._how, doc_ids=docs.ids)
+        held = np.flatnonzero(~np.isnan(score))
+        return (
+            Found(
+                rows=small(held),
+                score=score[held],
+                present=bits(present),
+                unjudged=frozenset() if present.any() else self.unjudged,  # for a message
+                length=len(docs.ids),
+                docs=tuple(str(one) for one in docs.ids[:3]),
+            ),
+            {},
+        )
 
     def second(self, shard: Any, scores: Floats, sha256: str) -> tuple[None, Counted]:
         """What a shard counts for the judged scores of all."""
         docs = _read(shard)
+        if not docs.ids:
+            return None, {}
         ties = scoring.tie_groups(
             *self._operands(docs), **self._how, doc_ids=docs.ids, scores=scores, orders=tuple(self.orders)
         )
