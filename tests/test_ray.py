@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+os.environ.setdefault(
+    "RAY_DATA_USE_DATASOURCE_V2", "0"
+)  # Ray's new way to list files waits ten seconds without a network
 pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("ray.data", reason="ray[data] is not installed")
 

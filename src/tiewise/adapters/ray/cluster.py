@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache, partial
 from importlib import import_module
 from math import isqrt
@@ -23,10 +24,11 @@ from tiewise.errors import InputError, TiewiseError
 __all__ = ["Blocks", "Division", "Progress", "Tasks", "joined", "said"]
 
 Progress = Callable[[int, int], None]
+First = tuple[int, bytes, Callable[[], bytes]]  # a shard's number, what it says of itself, what fetches its counts
 
 RETRIES = 3  # how often a shard is tried again whose worker died
 BATCH = 1 << 18  # rows of a data set that a GPU is given at once
-FEW = 8  # sums of fewer shards than this are not worth a task of their own
+FEW = 8  # shards whose counts are summed at once, at the least
 
 
 @contextmanager
@@ -38,10 +40,11 @@ def joined(address: str | None) -> Iterator[Any]:
         return
     where = address or os.environ.get("RAY_ADDRESS") or "local"
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # silences a warning about GPUs
     here = {"include_dashboard": False} if where == "local" else {}
     try:
-        ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **here)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # on what Ray will do to variables of GPUs
+            ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **here)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InputError(f"Ray at '{where}' cannot be used ({_brief(error)}).") from None
     try:
@@ -53,10 +56,10 @@ def joined(address: str | None) -> Iterator[Any]:
 class Division(Protocol):
     """Work divided among machines."""
 
-    def first(self) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
-        """Shards in the order in which they are done: the number, what it says of itself, what fetches its counts."""
+    def first(self) -> Generator[First]:
+        """The answers of shards to the first pass, in the order in which they are done."""
 
-    def second(self, scores: Floats, sha256: Mapping[int, str]) -> Iterator[tuple[bytes, int]]:
+    def second(self, scores: Floats, sha256: Mapping[int, str]) -> Generator[tuple[bytes, int]]:
         """Sums of counts in the order of the shards, and how many bytes the counts of the shards took."""
 
 
@@ -72,15 +75,15 @@ class Tasks:
         remote = ray.remote(num_gpus=1, max_restarts=-1, max_task_retries=RETRIES)
         self._actors = [remote(_Actor).remote() for _ in range(min(gpus, len(shards)))]
 
-    def first(self) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
-        """Shards in the order in which they are done: the number, what it says of itself, what fetches its counts."""
+    def first(self) -> Generator[First]:
+        """The answers of shards to the first pass, in the order in which they are done."""
         sent = [self._sent("first", number) for number in range(len(self._shards))]
         notes, counts = [note for note, _ in sent], {number: ref for number, (_, ref) in enumerate(sent)}
         del sent  # so that Ray forgets counts that nobody fetches
         for number, answer in self._done_first(notes):
             yield number, answer, partial(self._got, counts.pop(number), number)
 
-    def second(self, scores: Floats, sha256: Mapping[int, str]) -> Iterator[tuple[bytes, int]]:
+    def second(self, scores: Floats, sha256: Mapping[int, str]) -> Generator[tuple[bytes, int]]:
         """Sums of counts in the order of the shards, and how many bytes the counts of the shards took."""
         everywhere = self._ray.put(scores)
         sent = [self._sent("second", number, everywhere, sha256[number]) for number in range(len(self._shards))]
@@ -90,7 +93,8 @@ class Tasks:
         heads = range(0, len(counts), many)
         sums = [add.remote(self._sizes, *counts[head : head + many]) for head in heads]
         del sent, counts  # Ray forgets counts once they are summed
-        moved = sum(said(answer).size for _, answer in self._done_first(notes))
+        with closing(self._done_first(notes)) as done:
+            moved = sum(said(answer).size for _, answer in done)
         for head, ref in zip(heads, sums, strict=True):
             yield self._got(ref, head), moved
             moved = 0
@@ -107,7 +111,7 @@ class Tasks:
             found = task.remote(self._shared, method, shard, *more)
         return found
 
-    def _done_first(self, refs: list[Any]) -> Iterator[tuple[int, bytes]]:
+    def _done_first(self, refs: list[Any]) -> Generator[tuple[int, bytes]]:
         """Answers as they come; if nobody wants more of them, the rest of the work is called off."""
         number_of, waiting = {ref: number for number, ref in enumerate(refs)}, list(refs)
         refs.clear()
@@ -149,12 +153,12 @@ class Blocks:
         self._ray, self._dataset, self._ordered, self._gpus = ray, dataset, ordered, gpus
         self._shared = [ray.put(counter)]
 
-    def first(self) -> Iterator[tuple[int, bytes, Callable[[], bytes]]]:
-        """Blocks in the order in which they are done: the number, what it says of itself, what fetches its counts."""
+    def first(self) -> Generator[First]:
+        """The answers of blocks to the first pass, in the order in which they are done."""
         for number, (note, counts) in enumerate(self._answers("first")):
             yield number, note, partial(bytes, counts)
 
-    def second(self, scores: Floats, sha256: Mapping[int, str]) -> Iterator[tuple[bytes, int]]:
+    def second(self, scores: Floats, sha256: Mapping[int, str]) -> Generator[tuple[bytes, int]]:
         """The counts of blocks, in their order if that matters, and how many bytes these took."""
         for note, counts in self._answers("second", self._ray.put(scores)):
             yield counts, said(note).size

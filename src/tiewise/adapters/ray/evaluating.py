@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -68,7 +69,7 @@ def evaluate(
     - `format`: that of the files, if it is not to be recognised.
     - `address`: that of a Ray cluster. Without one, the Ray that this process has joined already is used, or that of
       the variable RAY_ADDRESS, or one is started on this machine until the work is done.
-    - `progress`: told ``(done, total)`` readings of files.
+    - `progress`: told ``(done, total)`` readings of files; half of them are enough if the run was cut by query.
     """
     check_options(oblivious, missing, no_relevant, score_dtype, depth)
     chosen = asked(measures)
@@ -101,7 +102,8 @@ def count(
     counter = RunCounter(judged, orders, score_dtype, judged_only, format)
     kept = {one: counter.orders_of(one) for one in counter.readings}
     with joined(address) as ray:
-        division, names = _divided(ray, counter, shards, "given" in orders["float64"], progress)
+        ordered = any("given" in some for some in orders.values())
+        division, names = _divided(ray, counter, shards, ordered, progress)
         gathered, sums, cut, moved = _passes(division, counter, names, kept)
     whole = "a data set of Ray" if names is None else described(names)
     return ShardedRun(
@@ -144,11 +146,12 @@ def evaluate_vectors(
         raise InputError(f"device is 'cuda', 'cpu' or None, not {device!r}.")
     chosen, judged = asked(measures), as_qrels(qrels)
     orders = sorted(_orders(chosen, oblivious, False)["float64"])
-    counter = VectorCounter(judged, query_vectors(queries), orders, fn, precision)
+    vectors = query_vectors(queries)
     with joined(address) as ray:
         gpus = 0 if device == "cpu" else int(ray.cluster_resources().get("GPU", 0))
         if device == "cuda" and not gpus:
             raise InputError("The Ray cluster has no GPU. Leave device out, or add a machine that has one.")
+        counter = VectorCounter(judged, vectors, orders, fn, precision, gpu=gpus > 0)
         division, names = _divided(ray, counter, shards, "given" in orders, progress, gpus)
         gathered, sums, cut, moved = _passes(division, counter, names, {Reading("float64"): orders})
     ties = sums.groups(gathered.scores, counter.unjudged, complete=True)
@@ -172,25 +175,25 @@ def _passes(
 ) -> tuple[Gathered, Sums, Literal["query", "document"], int]:
     """Both passes, or the first alone if it suffices; what they brought, how the shards were cut, and bytes moved."""
     qrels = counter.qrels
-    gathered, sums = (
-        Gathered(qrels, (lambda n: f"block {n}") if names is None else names.__getitem__),
-        Sums(qrels, orders),
-    )
-    for shard, note, counts in division.first():
-        found = said(note).found
-        assert found is not None
-        gathered.add(shard, found, len(note))
-        if counter.once and gathered.apart:
-            sums.add(counts())
+    gathered = Gathered(qrels, (lambda number: f"block {number}") if names is None else names.__getitem__)
+    sums = Sums(qrels, orders)
+    with closing(division.first()) as answers:
+        for shard, note, counts in answers:
+            found = said(note).found
+            assert found is not None
+            gathered.add(shard, found, len(note))
+            if counter.once and gathered.apart:
+                sums.add(counts())
     gathered.check_common()
     moved = gathered.moved + sums.moved
     if counter.once and gathered.apart:
         return gathered, sums, "query", moved
     _check_rank(orders)
     sums = Sums(qrels, orders)
-    for answer, of_shards in division.second(gathered.scores, gathered.sha256):
-        sums.add(answer)
-        moved += of_shards
+    with closing(division.second(gathered.scores, gathered.sha256)) as parts:
+        for part, size in parts:
+            sums.add(part)
+            moved += size
     sums.check_whole(gathered.scores)
     return gathered, sums, "document", moved
 

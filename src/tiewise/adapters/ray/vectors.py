@@ -57,6 +57,7 @@ class VectorCounter:
     orders: Sequence[str]
     fn: str = "dot"
     precision: str = "float32"
+    gpu: bool = False  # workers have one each
     once = False  # all queries are in all shards, so all need the scores of the others
 
     def first(self, shard: Any) -> tuple[Found, Counted]:
@@ -105,10 +106,17 @@ class VectorCounter:
     @cached_property
     def _there(self) -> Any:
         """The queries, where products are made: fetched once for all shards of a worker."""
-        return _placed(self.queries.matrix)
+        return self._placed(self.queries.matrix)
 
     def _operands(self, docs: Vectors) -> tuple[Any, Any, Qrels]:
-        return self._there, _placed(docs.matrix), self.qrels
+        return self._there, self._placed(docs.matrix), self.qrels
+
+    def _placed(self, matrix: NDArray[Any]) -> Any:
+        """A matrix on this worker's GPU, if it has one and torch can use it."""
+        if not self.gpu:
+            return matrix
+        torch = need("torch", "Scoring on a GPU", "torch")
+        return torch.as_tensor(matrix).to("cuda") if torch.cuda.is_available() else matrix
 
 
 def query_vectors(given: Any) -> Vectors:
@@ -162,15 +170,3 @@ def _matrix(column: Any, where: str) -> NDArray[Any]:
             row = int(odd[0])
             raise InputError(f"{where} has vectors of {lengths[0]} and, in row {row}, of {lengths[row]} numbers.")
     return values.reshape(rows, -1) if rows else np.zeros((0, 1), dtype=np.float32)
-
-
-def _placed(matrix: NDArray[Any]) -> Any:
-    """A matrix on this worker's GPU, if Ray gave it one and torch can use it."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES"):
-        try:
-            torch = need("torch", "A GPU", "torch")
-        except ImportError:
-            return matrix
-        if torch.cuda.is_available():
-            return torch.as_tensor(matrix).to("cuda")
-    return matrix
