@@ -20,9 +20,11 @@ from typing import Any, get_args
 
 import typer
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import make_figures
+from benchmarks import ray_page
 
 import tiewise as tw
 from tiewise import catalogue, likeness, profiles
@@ -323,6 +325,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "tool-columns": lambda: column_table(TOOL_COLUMNS),
     "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
     "stages-columns": lambda: column_table(STAGES_COLUMNS),
+    "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
+    "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),
+    "shards-arithmetic": lambda: ray_page.arithmetic(ROOT / "benchmarks/results"),
 }
 
 

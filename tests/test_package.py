@@ -17,7 +17,7 @@ SOURCE = Path(tw.__file__).parent
 LAYERS = [
     {"errors", "_version", "_reader"},
     {"columns", "plugin", "example", "notebook", "native"},
-    {"records", "significance"},
+    {"records", "significance", "merging"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},
     {"pairs"},

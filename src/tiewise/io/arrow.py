@@ -8,7 +8,6 @@ Whatever is out of the ordinary (missing values, queries whose rows lie apart, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np

@@ -23,7 +23,7 @@ from tiewise.columns import Codes, Floats, project
 from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io.compiled import reader
-from tiewise.ties import NO_RANKS, StreamedRun, TieGroups, check_orders, tie_groups
+from tiewise.ties import NO_RANKS, StreamedRun, TieGroups, check_orders, some_docs, tie_groups_as
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,20 +56,15 @@ class PassedRun(StreamedRun):
         check_orders(chain.from_iterable(wanted.values()))
         done = self._passed(qrels, wanted, scores)
         if done is None:
-            return self._counted_as_columns(qrels, wanted, scores)
+            run = self.to_run()
+            for dtype in wanted:
+                read = run if dtype == "float64" else run.projected(dtype)
+                tally = _Tally(run.queries, len(run), read.tied_rows, tuple(some_docs(run)))
+                self._tallies[read_as(self._dtypes, dtype)] = tally
+            return tie_groups_as(qrels, run, wanted, scores)
         for reading in done.readings.values():
-            self._tallies[reading.dtypes] = _Tally(tuple(done.queries), done.rows, reading.tied)
+            self._tallies[reading.dtypes] = _Tally(tuple(done.queries), done.rows, reading.tied, done.docs)
         return done.tie_groups()
-
-    def _counted_as_columns(
-        self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None
-    ) -> dict[str, TieGroups]:
-        found, whole = {}, self.to_run()
-        for dtype, orders in wanted.items():
-            run = whole if dtype == "float64" else whole.projected(dtype)
-            self._tallies[read_as(self._dtypes, dtype)] = _Tally(run.queries, len(run), run.tied_rows)
-            found[dtype] = tie_groups(qrels, run, orders, scores=scores)
-        return found
 
     @property
     def _tally(self) -> _Tally:
@@ -89,6 +84,11 @@ class PassedRun(StreamedRun):
     def tied_rows(self) -> int:
         """How many rows share their score with another row of the same query."""
         return self._tally.tied
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        """Some documents of the run, for messages."""
+        return self._tally.docs
 
     def projected(self, dtype: str) -> Self:
         """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
@@ -114,6 +114,7 @@ class _Tally(NamedTuple):
     queries: tuple[str, ...]
     rows: int
     tied: int
+    docs: tuple[str, ...]
 
 
 @dataclass
@@ -159,6 +160,7 @@ class _Piece:
     ranked: bool = True
     garbled: list[tuple[str, bytes, int]] = field(default_factory=list)  # what, which, in which line of the block
     again: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
+    docs: tuple[str, ...] = ()
     wrong: bool = False
 
 
@@ -186,6 +188,7 @@ class Pass:
     def clear(self) -> None:
         """Begin anew."""
         self.queries: dict[str, None] = {}
+        self.docs: tuple[str, ...] = ()
         self.rows = self._lines = 0
         self.apart = False  # a query has rows in two places
         self.wrong = False  # something could not be read
@@ -209,6 +212,7 @@ class Pass:
                 break
             if not piece.ranked:
                 raise InputError(NO_RANKS)
+            self.docs = self.docs or piece.docs
             self._lines, self.rows = self._lines + piece.lines, self.rows + piece.rows
             for reading, tied in zip(self.readings.values(), piece.tied, strict=False):
                 reading.tied += tied
@@ -277,7 +281,8 @@ class Pass:
         for row in twice[:MOST_TOLD].tolist():
             query = queries[int(np.searchsorted(offsets, row, side="right")) - 1]
             again.append((query, block.doc(row).decode(), block.line_of(row) + 1))
-        return _Piece(queries, len(block), block.lines, tied, ranked, again=again)
+        docs = tuple(block.doc(row).decode() for row in range(min(3, len(block))))
+        return _Piece(queries, len(block), block.lines, tied, ranked, again=again, docs=docs)
 
 
 def _garbled(block: Any) -> list[tuple[str, bytes, int]]:
