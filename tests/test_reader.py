@@ -249,7 +249,7 @@ def test_parquet_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Monk
             "docno": [f"d{d}" for _ in range(40) for d in range(9)],
             "score": np.arange(360, dtype=np.float32) % 4,
             "text": ["…"] * 360,
-        }  # fmt: skip
+        }
     )
     parquet.write_table(table, path, row_group_size=50)
     monkeypatch.setattr("tiewise.io.arrow.ROWS", 25)
@@ -259,3 +259,16 @@ def test_parquet_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(tw.InputError, match="not readable as Parquet"):
         tw.evaluate(qrels, path)
+
+
+def test_shards_read_as_another_type_count_for_rounded_scores(tmp_path: Path) -> None:
+    """0.1 and its nearest float32 are one score to a float32 reader, whichever shard holds which."""
+    left, right = tmp_path / "left", tmp_path / "right"
+    left.write_text("q Q0 a 1 0.1 t\n")
+    right.write_text("q Q0 b 1 0.10000000149011612 t\n")
+    qrels = tw.Qrels.from_dict({"q": {"a": 1, "b": 1}})
+    scores = np.array([0.1, 0.10000000149011612])
+    for path in (left, right):
+        ties = tie_groups_as(qrels, countable(path), {"float64": (), "float32": ()}, scores)
+        assert sorted(ties["float64"].size.tolist()) == [0, 1]
+        assert ties["float32"].size.tolist() == [1, 1]

@@ -23,7 +23,7 @@ from tiewise.columns import Codes, Floats, project
 from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io.compiled import reader
-from tiewise.ties import NO_RANKS, StreamedRun, TieGroups, check_orders, some_docs, tie_groups_as
+from tiewise.ties import NO_RANKS, StreamedRun, TieGroups, check_orders, scores_as, some_docs, tie_groups_as
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -178,7 +178,8 @@ class Pass:
     ):
         self.qrels, self.load, self.threads = qrels, load, threads
         self.readings = {
-            dtype: Reading(read_as(dtypes, dtype), tuple(orders), qrels, scores) for dtype, orders in wanted.items()
+            dtype: Reading(read_as(dtypes, dtype), tuple(orders), qrels, scores_as(scores, dtype))
+            for dtype, orders in wanted.items()
         }
         self._ranks = any("rank" in orders for orders in wanted.values())
         docs = qrels.ids(np.arange(len(qrels)))
