@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import combinations
 from os import PathLike
@@ -21,8 +22,8 @@ from tiewise.columns import Floats, identifier
 from tiewise.comparison.aligned import Columns, aligned
 from tiewise.comparison.board import leaderboard
 from tiewise.comparison.duel import Duel
-from tiewise.comparison.orders import Meeting, Orders
-from tiewise.comparison.system import System
+from tiewise.comparison.orders import Meeting, Orders, Outcome
+from tiewise.comparison.system import Shelf, System
 from tiewise.correlation import tau
 from tiewise.data import MappedRun, Run
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
@@ -35,12 +36,12 @@ from tiewise.registry import Measure, parse, parse_all
 from tiewise.significance import DUST, Test
 from tiewise.ties import TieGroups
 
-__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "compare", "read_run"]
+__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "compare", "of_run", "read_run"]
 
 #: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
 DEFAULT_MEASURES = ("nDCG@10",)
-#: Up to so many systems all pairs are compared; of more than KEPT systems, the runs are not kept but read again.
-MOST_SYSTEMS, KEPT = 200, 50
+#: Up to so many systems all pairs are compared; so many pairs are kept, others are found again.
+MOST_SYSTEMS, KEPT = 200, 2000
 
 
 def compare(
@@ -82,14 +83,15 @@ def compare(
     named = by_name(runs, "system") if isinstance(runs, Mapping) else {}
     _check(named, runs, baseline, orders, test, confidence, samples, seed)
     judged = as_qrels(qrels)
-    systems = []
+    systems, shelf = [], Shelf()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # said once, below, for all
         for done, (name, run) in enumerate(named.items(), 1):
             held = run if isinstance(run, TieGroups) else read_run(name, run)
-            report = evaluate(judged, held, chosen, **options)
-            keep = len(named) <= KEPT or not isinstance(run, (str, PathLike))
-            systems.append(System(name, held if keep else run, judged, report, keep=keep))
+            with of_run(name):
+                report = evaluate(judged, held, chosen, **options)
+            # A file is read again when it is needed; what was given in memory is there anyway.
+            systems.append(System(name, run if isinstance(run, (str, PathLike)) else held, judged, report, shelf))
             if progress is not None:
                 progress(done, len(named))
     found = Compared(systems, chosen, baseline, orders, test, confidence, samples, seed)
@@ -111,11 +113,18 @@ def by_name(runs: Mapping[Any, Any], what: str) -> dict[str, Any]:
 
 def read_run(name: str, run: Any) -> Run | MappedRun:
     """A run; what is wrong with it is said of its name, or of its file."""
-    try:
+    if isinstance(run, (str, PathLike)):
+        return as_run(run)  # what is wrong names the file
+    with of_run(name):
         return as_run(run)
+
+
+@contextmanager
+def of_run(name: str) -> Iterator[None]:
+    """What is wrong with one of several runs is said of its name."""
+    try:
+        yield
     except InputError as error:
-        if isinstance(run, (str, PathLike)):
-            raise  # it names the file
         raise InputError(f"Run '{name}': {error}") from error
 
 
@@ -166,6 +175,7 @@ class Compared:
         self.confidence, self.samples, self.seed = confidence, samples, seed
         self._place = {name: place for place, name in enumerate(self.systems)}
         self._columns: dict[Measure, Columns] = {}
+        self._outcomes: dict[tuple[str, str, Measure], Outcome] = {}
         self._duels: dict[tuple[str, str, Measure], Duel] = {}
 
     def __repr__(self) -> str:
@@ -183,9 +193,10 @@ class Compared:
         if a == b:
             raise InputError(f"'{a}' is to be compared with itself. Name two systems.")
         key = (a, b, wanted)
-        if key not in self._duels:
-            self._duels[key] = self._duel(*key)
-        return self._duels[key]
+        duel = self._duels.get(key) or self._duel(*key)
+        if len(self._duels) < KEPT:
+            self._duels[key] = duel
+        return duel
 
     def pairs(self, progress: Callable[[int, int], None] | None = None) -> Iterator[Duel]:
         """Every pair in every measure; with a baseline, each other system against it."""
@@ -310,8 +321,7 @@ class Compared:
 
     def _duel(self, a: str, b: str, measure: Measure) -> Duel:
         columns, places = self._of(measure), (self._place[a], self._place[b])
-        pair = (self._systems[a], self._systems[b])
-        outcome = Meeting(pair, places, measure, columns, self.samples, self.seed).outcome(self.orders)
+        outcome = self._outcome(a, b, measure)
         each = columns.difference(*places)
         p, p_holm, ci = self._over_queries(a, b, measure, each)
         return Duel(
@@ -332,6 +342,16 @@ class Compared:
             ties=int(np.count_nonzero(np.abs(each) <= DUST)),
             tools=self._tools(a, b, measure),
         )
+
+    def _outcome(self, a: str, b: str, measure: Measure) -> Outcome:
+        """What the orders of ties make of a pair: found once, for both directions."""
+        first, second = sorted((a, b), key=self._place.__getitem__)
+        key = (first, second, measure)
+        if key not in self._outcomes:
+            pair, places = (self._systems[first], self._systems[second]), (self._place[first], self._place[second])
+            meeting = Meeting(pair, places, measure, self._of(measure), self.samples, self.seed)
+            self._outcomes[key] = meeting.outcome(self.orders)
+        return self._outcomes[key] if a == first else self._outcomes[key].reversed
 
     # -- queries ------------------------------------------------------------------------------------------------
 
