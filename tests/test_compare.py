@@ -260,9 +260,7 @@ def test_sums_of_lots(values, constant):
 def some_lots(n: int, kinds: int, seed: int, lean: float = 1.0) -> list[lots.Lot]:
     """Lots of different values; the smaller `lean`, the likelier one of them."""
     rng = np.random.default_rng(seed)
-    return [
-        lots.Lot(np.sort(rng.normal(0, 1, kinds) * rng.gamma(1)), rng.dirichlet([lean] * kinds)) for _ in range(n)
-    ]
+    return [lots.Lot(np.sort(rng.normal(0, 1, kinds) * rng.gamma(1)), rng.dirichlet([lean] * kinds)) for _ in range(n)]
 
 
 @pytest.mark.parametrize(("n", "kinds"), [(40, 3), (30, 80), (150, 5), (6, 900)])
@@ -380,6 +378,38 @@ def test_rank_intervals_are_those_of_all_orders(judged, runs):
         if above["group_ties"] < below["group_ties"]:
             assert apart <= list(board["system"]).index(below["system"])
         assert below["group_ties"] - above["group_ties"] in (0, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(judged=judgments(2), runs=st.fixed_dictionaries({name: lists(2, 4) for name in "ABC"}))
+def test_ranks_in_one_order_for_all_hold_those_of_all_orders(judged, runs):
+    board = compared(judged, runs, None, "nDCG@2", orders="shared").leaderboard()
+    wanted = oracle.rank_intervals_together("nDCG", 2, judged, runs)
+    wide = {row["system"]: row for row in compared(judged, runs, None, "nDCG@2").leaderboard()}
+    for row in board:
+        best, worst = wanted[row["system"]]
+        assert row["rank_best"] <= best <= worst <= row["rank_worst"]
+        assert wide[row["system"]]["rank_best"] <= row["rank_best"]
+        assert row["rank_worst"] <= wide[row["system"]]["rank_worst"]
+        assert not row["ranks_reached"] or (row["rank_best"], row["rank_worst"]) == (best, worst)
+
+
+def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
+    runs = {"A": TIED, "B": dict(TIED), "C": SECOND}
+    board = compared(FLIP, runs, None, "RR", orders="shared", complete=True).leaderboard()
+    assert {row["system"]: (row["rank_best"], row["rank_worst"], row["ranks_reached"]) for row in board} == {
+        "A": (1, 2, True),
+        "B": (1, 2, True),
+        "C": (1, 3, True),
+    }
+    apart = compared(FLIP, runs, None, "RR", complete=True).leaderboard()
+    assert [row["rank_worst"] for row in apart] == [3, 3, 3] and all(apart["ranks_reached"])
+    monkeypatch.setattr(comparing, "MOST_TOGETHER", 2)
+    many = compared(FLIP, runs, None, "RR", orders="shared", complete=True)
+    assert [row["rank_worst"] for row in many.leaderboard()] == [3, 3, 3] and not any(
+        many.leaderboard()["ranks_reached"]
+    )
+    assert "at the most: not all are known to be reached" in draw(Side(many), View(format="markdown"))
 
 
 def test_a_leaderboard_over_resamples(three):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from os import PathLike
@@ -20,7 +21,7 @@ import numpy as np
 from tiewise import significance
 from tiewise.columns import Floats, identifier
 from tiewise.comparison.aligned import Columns, aligned
-from tiewise.comparison.board import leaderboard
+from tiewise.comparison.board import Ranks, apart, leaderboard, together
 from tiewise.comparison.duel import Duel
 from tiewise.comparison.orders import Meeting, Orders, Outcome
 from tiewise.comparison.system import Shelf, System
@@ -42,6 +43,8 @@ __all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "compare", "of_r
 DEFAULT_MEASURES = ("nDCG@10",)
 #: Up to so many systems all pairs are compared; so many pairs are kept, others are found again.
 MOST_SYSTEMS, KEPT = 200, 2000
+#: Up to so many systems their ranks are found pair by pair where one order breaks the ties of all.
+MOST_TOGETHER = 50
 
 
 def compare(
@@ -209,23 +212,51 @@ class Compared:
     def leaderboard(self, measure: str | Measure | None = None) -> Rows:
         """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
 
-        `rank_best` and `rank_worst` are over the orders of ties of each run, `rank_low` and `rank_high` the interval
-        over bootstrap resamples of the queries. `group_ties` and `group_queries` number the groups that cannot be told
-        apart: all of one stand above all of the next in every order of ties, or together in that share of resamples
-        which `confidence` says.
+        `rank_best` and `rank_worst` are over the orders of ties, `rank_low` and `rank_high` the interval over bootstrap
+        resamples of the queries. `group_ties` and `group_queries` number the groups that cannot be told apart: all of
+        one stand above all of the next in every order of ties, or together in that share of resamples which
+        `confidence` says. Where one order breaks the ties of all systems, the ranks over ties are bounds;
+        `ranks_reached` says whether an order is known that gives them.
         """
-        columns = self._of(self._known(measure))
+        wanted = self._known(measure)
+        columns = self._of(wanted)
+        minimum, maximum = columns.mean(columns.minimum), columns.mean(columns.maximum)
         return leaderboard(
             self.systems,
             columns.expected,
-            columns.mean(columns.minimum),
-            columns.mean(columns.maximum),
+            minimum,
+            maximum,
             None if columns.oblivious is None else columns.mean(columns.oblivious),
+            self._ranks(wanted, minimum, maximum),
             scale=columns.scale,
             confidence=self.confidence,
             samples=self.samples,
             seed=self.seed,
         )
+
+    def _ranks(self, measure: Measure, minimum: Floats, maximum: Floats) -> Ranks:
+        """The ranks that the orders of ties allow, by the systems' ranges, or pair by pair if one order is for all."""
+        ranks, n = apart(minimum, maximum), len(self.systems)
+        if self.orders == "independent" or (ranks.best == ranks.worst).all():
+            return ranks
+        if n > MOST_TOGETHER:  # what independent orders allow holds all that one order does
+            return replace(ranks, reached=ranks.best == ranks.worst)
+        low, exact = minimum[:, None] - maximum, np.ones((n, n), dtype=bool)
+        open_ = (low < DUST) & (low.T < DUST)
+        for i, j in zip(*np.nonzero(np.triu(open_, 1)), strict=True):
+            found = self._outcome(self.systems[i], self.systems[j], measure)
+            assert found.difference.minimum is not None and found.difference.maximum is not None
+            low[i, j], low[j, i] = found.difference.minimum, -found.difference.maximum
+            exact[i, j] = exact[j, i] = found.exact_range
+        np.fill_diagonal(low, 0.0)
+        return together(low, exact, self._in_one_order(measure))
+
+    def _in_one_order(self, measure: Measure) -> Floats:
+        """The means of all systems in random orders that are the same for all, (n_orders, n_systems)."""
+        columns = self._of(measure)
+        drawn = [system.drawn(measure, columns.kept, self.seed) for system in self._systems.values()]
+        n = min(map(len, drawn))
+        return np.stack([values[:n] for values in drawn], axis=1) * (columns.scale / len(columns.queries))
 
     def tau(self, measure: str | Measure | None = None) -> float | None:
         """Kendall's τ between the systems by their oblivious values and by their expectations; 1 is the same order."""
@@ -308,7 +339,8 @@ class Compared:
         if self.orders == "shared":
             notes.append(
                 "Where one order for both runs has too many cases to enumerate, it is drawn, and the range is the "
-                "wider one of independent orders; so are the ranks of a leaderboard."
+                "wider one of independent orders. Ranks by ties are bounds then; a leaderboard says (ranks_reached) of "
+                "which an order is known that gives them."
             )
         if self.queries > significance.BLOCKS:
             notes.append(
