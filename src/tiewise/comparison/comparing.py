@@ -37,7 +37,7 @@ from tiewise.registry import Measure, parse, parse_all
 from tiewise.significance import DUST, Test
 from tiewise.ties import TieGroups
 
-__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "compare", "of_run", "read_run"]
+__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "check_pairs", "compare", "of_run", "read_run"]
 
 #: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
 DEFAULT_MEASURES = ("nDCG@10",)
@@ -120,6 +120,16 @@ def read_run(name: str, run: Any) -> Run | MappedRun:
         return as_run(run)  # what is wrong names the file
     with of_run(name):
         return as_run(run)
+
+
+def check_pairs(systems: int, baseline: str | None) -> None:
+    """Refuse to compare all pairs of very many systems."""
+    if baseline is None and systems > MOST_SYSTEMS:
+        raise InputError(
+            f"{systems:,} systems make {systems * (systems - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) "
+            f"to compare the others with, take the leaderboard alone (--format table), ask for single pairs, or "
+            f"compare at most {MOST_SYSTEMS} at once."
+        )
 
 
 @contextmanager
@@ -392,12 +402,7 @@ class Compared:
         """The pairs that are compared; a pair's p-value is corrected for all of them."""
         if self.baseline is not None:
             return [(name, self.baseline) for name in self.systems if name != self.baseline]
-        if len(self.systems) > MOST_SYSTEMS:
-            n = len(self.systems)
-            raise InputError(
-                f"{n:,} systems make {n * (n - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) to compare "
-                f"the others with, ask for single pairs, or compare at most {MOST_SYSTEMS} at once."
-            )
+        check_pairs(len(self.systems), self.baseline)
         return list(combinations(self.systems, 2))
 
     @cached_property

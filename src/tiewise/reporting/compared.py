@@ -5,7 +5,7 @@ People read words below the numbers: what ties decide, whether other queries wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -58,6 +58,12 @@ COMPARE_COLUMNS = {
     "ties": "queries in which they are equal",
     "flip": "whether two tools name different winners because they break ties differently",
     "verdict": "all of that in words",
+    "a_lower": "with `--unjudged`, for measures that it bounds: the value of a if unjudged documents are worth nothing",
+    "a_upper": "if they are worth as much as can be",
+    "a_condensed": "if they are taken out of the lists",
+    "b_lower": "the same for b",
+    "b_upper": "the same for b",
+    "b_condensed": "the same for b",
 }
 
 ALL_PAIRS = 10  # up to so many systems, flips are looked for in all pairs, else between neighbours
@@ -71,6 +77,7 @@ class Side:
     found: Compared
     unjudged: Mapping[str, Unjudged] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    progress: Callable[[int, int], None] | None = None  #: what is told how many pairs are done, of how many
 
     @property
     def title(self) -> str:
@@ -99,13 +106,22 @@ class Side:
 
     def rows(self, view: View) -> Iterator[dict[str, Any]]:
         """Every pair in every measure."""
-        for duel in self.found.pairs():
+        for duel in self.found.pairs(self.progress):
             plain = duel.to_dict()
             plain |= {"a_expected": self._mean(duel.a, duel), "b_expected": self._mean(duel.b, duel)}
+            plain |= self._bounds("a", duel.a, duel.measure) | self._bounds("b", duel.b, duel.measure)
             plain |= plain.pop("difference") | {"difference": duel.difference.expected}
             for name in ("ci", "ci_order"):
                 plain[f"{name}_low"], plain[f"{name}_high"] = plain[name] or (None, None)
             yield {name: plain[name] for name in COMPARE_COLUMNS}
+
+    def _bounds(self, side: str, system: str, measure: str) -> dict[str, float | None]:
+        """What unjudged documents leave open in one run, as columns."""
+        known = self.unjudged.get(system)
+        bounds = known.get(measure) if known else None
+        parts = (bounds.lower, bounds.upper, known.condensed[measure]) if known and bounds else (None, None, None)
+        names = (f"{side}_lower", f"{side}_upper", f"{side}_condensed")
+        return {name: None if part is None else part.expected for name, part in zip(names, parts, strict=True)}
 
     def _mean(self, system: str, duel: Duel) -> float | None:
         return self.found.estimate(system, duel.measure).expected
@@ -128,7 +144,7 @@ class Side:
                 measure.name: {"tau": found.tau(measure), "rows": [dict(row) for row in found.leaderboard(measure)]}
                 for measure in found.measures
             },
-            "pairs": [duel.to_dict() for duel in found.pairs()],
+            "pairs": [duel.to_dict() for duel in found.pairs(self.progress)],
         }
         if self.unjudged:
             plain["unjudged"] = {name: one.to_dict() for name, one in self.unjudged.items()}
@@ -165,8 +181,12 @@ class Side:
         return Grid(("measure",), heads, tuple(lines), (self._legend("difference", "ahead", "p", "interval"),))
 
     def _board(self, view: View) -> Grid:
-        several = len(self.found.measures) > 1
-        lines = [line for measure in self.found.measures for line in self._board_lines(measure, several, view)]
+        several, lines = len(self.found.measures) > 1, list[Line]()
+        for measure in self.found.measures:
+            for line in self._board_lines(measure, several, view):
+                lines.append(line)
+                if self.progress is not None:
+                    self.progress(len(lines), len(self.found.measures) * len(self.found.systems))
         base = self.found.baseline
         heads = (
             "expected",
