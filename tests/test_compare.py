@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
+from tiewise import engine
 from tiewise.comparison import comparing, lots, shared, system
 from tiewise.reporting import View
 from tiewise.reporting import compared as compared_sheet
@@ -541,6 +542,43 @@ def test_many_systems_have_a_leaderboard_and_ask_for_a_baseline(monkeypatch):
     assert len(list(compared(judged, runs, None, "nDCG@3", baseline="A", complete=True).pairs())) == 3
 
 
+def test_runs_are_opened_again_when_the_shelf_is_full(monkeypatch, tmp_path):
+    judged, left, right = large(4, 8, seed=3, levels=2)
+    runs = {}
+    for name, run in {
+        "A": left,
+        "B": right,
+        "C": {query: dict(reversed(run.items())) for query, run in left.items()},
+    }.items():
+        runs[name] = tmp_path / f"{name}.json"
+        tw.write_run(tw.Run.from_dict(run), runs[name])
+    for orders in ("independent", "shared"):
+        roomy = compared(judged, runs, None, "nDCG@3", orders=orders, complete=True)
+        wanted = [pair.to_dict() for pair in roomy.pairs()]
+        monkeypatch.setattr(system, "ROOM", 0)
+        found = compared(judged, runs, None, "nDCG@3", orders=orders, complete=True)
+        assert [pair.to_dict() for pair in found.pairs()] == wanted
+        shelf = found._systems["A"]._shelf
+        assert len(shelf._held) == 2 and shelf is found._systems["C"]._shelf
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(("size", "held"), [(60, 3), (9, 5), (4, 4), (30, 1)])
+def test_judged_documents_fall_anywhere_in_their_group(size, held):
+    judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
+    run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
+    tied = lots.Tied(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool))
+    rng, draws = np.random.default_rng(0), 3000
+    places = system.Places(tied)
+    ranks = np.array([places.rank(rng)[tied.judged()] for _ in range(draws)])
+    of_q = ranks[:, np.flatnonzero(tied.urns.query[tied.docs[tied.judged()]] == 0)]
+    assert of_q.shape == (draws, held)
+    assert all(len(set(row)) == held for row in of_q.tolist())
+    for column in of_q.T:
+        seen = np.bincount(column, minlength=size + 1)[1:]
+        assert len(seen) == size and abs(seen - draws / size).max() < 5 * math.sqrt(draws / size)
+
+
 def test_tie_groups_are_compared_but_have_no_documents():
     judged = tw.Qrels.from_dict(FLIP)
     groups = tw.tie_groups(judged, tw.Run.from_dict(TIED))
@@ -607,3 +645,21 @@ def test_components_that_hold_too_many_documents_are_drawn(monkeypatch):
     assert (exact.method, drawn.method) == ("exact", "sampled (n=1,000)")
     assert drawn.probability == pytest.approx(exact.probability, abs=0.07)
     assert drawn.difference.std == pytest.approx(exact.difference.std, rel=0.1)
+
+
+def test_one_run_under_two_names_is_level_with_itself():
+    found = compared(FLIP, SECOND, SECOND, ["RR", "AP"], complete=True)
+    for measure in ("RR", "AP"):
+        pair = found.pair("A", "B", measure)
+        assert (pair.difference.expected, pair.p_value, pair.p_holm, pair.effect, pair.ci) == (0, 1, 1, None, (0, 0))
+        assert (pair.probability, pair.probability_equal, pair.probability_less) == (0, 1, 0)
+        assert (pair.wins, pair.losses, pair.ties, pair.certain, pair.flip) == (0, 0, 2, False, False)
+    assert [(row["rank"], row["rank_best"], row["rank_worst"]) for row in found.leaderboard("RR")] == [(1, 1, 1)] * 2
+
+
+def test_one_query_has_no_interval():
+    judged = {"q": FLIP["q1"]}
+    for test in ("permutation", "t", "wilcoxon"):
+        pair = compared(judged, {"q": TIED["q1"]}, {"q": SECOND["q1"]}, "RR", test=test, complete=True).pair("A", "B")
+        assert (pair.ci, pair.ci_order, pair.effect, pair.p_value) == (None, None, None, 1)
+        assert "One query says nothing about others." in pair.verdict
