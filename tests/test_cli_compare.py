@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
+from tiewise.page.findings import find
 from tiewise.reporting import View
 from tiewise.reporting.compared import COMPARE_COLUMNS, Side, draw
 
@@ -141,6 +142,17 @@ def test_one_order_other_tests_and_seeds(tiewise, folder):
     assert len({row["difference"] for row in rows}) == 1
     narrow = tiewise(*command, "--confidence", "0.5", "--seed", "1").rows[0]
     assert float(narrow["ci_high"]) - float(narrow["ci_low"]) <= float(rows[0]["ci_high"]) - float(rows[0]["ci_low"])
+
+
+def test_a_page_takes_the_test_and_the_samples_of_a_comparison(tiewise, folder):
+    pytest.importorskip("vl_convert", reason="the page needs tiewise[report]")
+    command = ("report", "qrels.txt", "tied.trec", "last.trec", "-m", "RR@10", "--complete", "--test", "t")
+    tiewise(*command, "--samples", "200", "-o", "page.html")
+    assert "--test t --samples 200" in (folder / "page.html").read_text(encoding="utf-8")
+    assert "samples is a whole number from 100" in tiewise(*command, "--samples", "5", "-o", "page.html", code=2).err
+    runs = {name: folder / f"{name}.trec" for name in ("tied", "last")}
+    compared = find(folder / "qrels.txt", runs, "RR@10", test="wilcoxon", samples=300, complete=True).compared
+    assert (compared.test, compared.samples) == ("wilcoxon", 300)
 
 
 def test_unjudged_documents_are_shown_when_asked_for(tiewise, folder):
