@@ -174,7 +174,7 @@ def test_skewed_measures_are_drawn():
 
 
 def test_a_normal_distribution_is_the_last_resort_and_knows_no_level(monkeypatch):
-    monkeypatch.setattr(system, "MOVED", 100)
+    monkeypatch.setattr(system, "LARGE", 10)
     judged, tied, fixed, _ = constant_run()
     pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
     assert (pair.method, pair.probability_equal) == ("normal", None)

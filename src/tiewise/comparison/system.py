@@ -32,8 +32,10 @@ __all__ = ["ORDERS", "Printed", "Shelf", "System"]
 
 #: Orders in which tools list ties, applied to a measure as it is defined here.
 ORDERS = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
-#: How many random orders are drawn of a run alone: as many as may move so many documents in all, between these bounds.
-FEWEST, DRAWS, MOVED = 200, 2000, 40_000_000
+#: How many random orders are drawn of a run alone: as many as look at so many documents in all, between these bounds.
+FEWEST, DRAWS, SEEN = 200, 2000, 40_000_000
+#: Orders that look at more documents than this are drawn only if there is no other way.
+LARGE = 50_000
 #: How many rows the runs on a shelf may have together.
 ROOM = 10_000_000
 
@@ -143,9 +145,9 @@ class System:
         if parts is not None:
             return added(parts, samples=samples, seed=seed).moved(self.constant(measure, kept))
         places = Places(tied)
-        if places.moved * FEWEST > MOVED and not patient:
+        if places.seen > LARGE and not patient:
             return None
-        rng, draws = np.random.default_rng(seed), int(np.clip(MOVED // places.moved, FEWEST, DRAWS))
+        rng, draws = np.random.default_rng(seed), int(np.clip(SEEN // places.seen, FEWEST, DRAWS))
         drawn = [tied.shares(places.rank(rng)).sum() for _ in range(draws)]
         return Lot.of_draws(np.array(drawn) + self.constant(measure, kept))
 
@@ -221,9 +223,9 @@ class Places:
         self._first = np.arange(len(self._group)) - np.repeat(np.cumsum(held) - held, held)
 
     @property
-    def moved(self) -> int:
-        """How many documents an order moves."""
-        return int(self._size[self._crowded].sum()) + len(self._group)
+    def seen(self) -> int:
+        """How many documents an order moves or counts."""
+        return int(self._size[self._crowded].sum()) + len(self._tied.docs)
 
     def rank(self, rng: np.random.Generator) -> Codes:
         """The ranks of `tied.docs` in a random order of the ties."""
