@@ -27,6 +27,9 @@ Array = Any  # a NumPy array or a torch tensor
 LOW = ("bfloat16", "float16", "float8_", "float6_", "float4_")
 INTEGERS = ("bool", "int", "uint")
 
+#: So many numbers are copied from a device sooner than a question about them is asked there.
+FEW = 2**14
+
 
 class Numpy:
     """Arrays in main memory, and the operations that `Torch` has too."""
@@ -84,6 +87,8 @@ class Numpy:
 
     def finite(self, array: Array) -> bool:
         """Whether all of it are finite numbers."""
+        if array.dtype.name.startswith(LOW) and array.dtype != np.float16:  # types that NumPy lacks
+            array = array.astype(np.float32)
         return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
     def same(self, a: Array, b: Array) -> bool:
@@ -174,7 +179,7 @@ class Torch(Numpy):
         if tensor is None:
             tensor = _tensor_of(self.torch, _host_array(given, what))
         _check_numeric(self.name(tensor.dtype), what)
-        return tensor.detach()
+        return tensor.detach() if tensor.requires_grad else tensor
 
     def here(self, array: Array) -> Array:
         """Rows brought to this device."""
@@ -222,13 +227,24 @@ class Torch(Numpy):
         return _tensor(array) is not None and array.device == self.device
 
     def finite(self, array: Array) -> bool:
-        """Whether all of it are finite numbers, found in one reading."""
+        """Whether all of it are finite numbers, found in one reading: where it lies, or on the host if it is small."""
         if not array.numel():
             return True
+        if array.numel() <= FEW:
+            array = array.cpu()
+        if not (array.dtype.itemsize > 2 or self.multiplies(array.dtype)):
+            array = array.float()
         if array.numel() < 2**20:
             return float((array * 0).sum()) == 0  # anything else times 0 is NaN
         low, high = self.torch.aminmax(array)
         return float(low * 0 + high * 0) == 0
+
+    def activated(self, logits: Array, fn: str) -> Array:
+        """The sigmoid of logits, or their softmax along the last axis."""
+        if fn == "softmax":
+            return self.torch.softmax(logits, -1)
+        wide = logits.dtype == self.torch.float32  # whose exponential overflows far from 0
+        return self.torch.sigmoid(logits.double()).float() if wide else self.torch.sigmoid(logits)
 
     def contiguous(self, array: Array) -> bool:
         """Whether its rows lie one after another, with nothing between."""
@@ -256,7 +272,7 @@ class Torch(Numpy):
 
     def multiplies(self, dtype: Any) -> bool:
         """Whether torch multiplies matrices of a low precision as they are."""
-        return self.name(dtype) in ("bfloat16", "float16")
+        return dtype in (self.torch.bfloat16, self.torch.float16)
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor of zeros."""

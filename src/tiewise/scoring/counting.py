@@ -64,9 +64,15 @@ class Reading:
             if n:
                 self.above[row, :n], self.equal[row, :n] = _counts(mine, values[row, :n])
 
-    def at(self, row: Codes, column: Codes) -> tuple[Floats, Codes, Codes]:
-        """Some of the values, the scores above each, and those that equal it."""
-        return self.values[row, column], self.above[row, column], self.equal[row, column]
+    def at(self, places: Codes) -> tuple[Floats, Codes, Codes]:
+        """Some of the values, by ascending places in their table, the scores above each, and those that equal it."""
+        value, above, equal = self.values.ravel(), self.above.ravel(), self.equal.ravel()
+        return (value, above, equal) if len(places) == len(value) else (value[places], above[places], equal[places])
+
+    def few(self) -> tuple[Codes, Codes] | None:
+        """Places of values that more than one score equals and the documents of these scores, one pair for each; None
+        if they are not known, or too many."""
+        return None
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values: the number of the question, ascending, and the document."""
@@ -101,64 +107,63 @@ class DeviceReading(Reading):
         self._arrives, self._chunks = self.lib.soon(found[0]), found[1]
 
     @cached_property
-    def _all(self) -> Floats:
+    def _all(self) -> Codes:
         return self._arrives()
 
-    @cached_property
-    def _host(self) -> Floats:
+    def _table(self, number: int) -> Codes:
         rows, wide = self._values.shape
-        return self._all[: rows * (3 * wide + 3)].reshape(rows, -1)
+        return self._all[number * rows * wide : (number + 1) * rows * wide].reshape(rows, wide)
 
-    def _part(self, number: int) -> Floats:
-        wide = self._values.shape[1]
-        return self._host[:, number * wide : (number + 1) * wide]
+    def _column(self, number: int) -> Codes:
+        rows, wide = self._values.shape
+        begin = (3 * wide + number) * rows
+        return self._all[begin : begin + rows]
 
     @property
     def finite(self) -> bool:  # type: ignore[override]
         """Whether all scores are finite."""
-        return bool((self._host[:, -1] == 0).all())
+        return not self._column(2).any()
 
     @property
     def values(self) -> Floats:  # type: ignore[override]
         """The values."""
-        return self._part(0)
+        return self._table(0).view(np.float64)
 
-    @cached_property
+    @property
     def above(self) -> Codes:  # type: ignore[override]
         """Scores above each value."""
-        return self._part(1).astype(np.int64)
+        return self._table(1)
 
-    @cached_property
+    @property
     def equal(self) -> Codes:  # type: ignore[override]
         """Scores that equal it."""
-        return self._part(2).astype(np.int64)
+        return self._table(2)
 
     @property
     def low(self) -> Floats:  # type: ignore[override]
         """The lowest score of each row."""
-        return self._host[:, -3]
+        return self._column(0).view(np.float64)
 
     @property
     def low_size(self) -> Codes:  # type: ignore[override]
         """How often the lowest score occurs."""
-        return self._host[:, -2].astype(np.int64)
+        return self._column(1)
 
-    def at(self, row: Codes, column: Codes) -> tuple[Floats, Codes, Codes]:
-        """Some of the values, the scores above each, and those that equal it: nothing else is converted."""
-        wide = self._values.shape[1]
-        places = row * self._host.shape[1] + column
-        value, above, equal = (self._host.take(places + part * wide) for part in range(3))
-        return value, above.astype(np.int64), equal.astype(np.int64)
+    def few(self) -> tuple[Codes, Codes] | None:
+        """The documents of small tie groups were written down while counting."""
+        if self._kernels is None or not self._ties:
+            return None
+        small = self._all[-self._kernels.ROOM - 1 :]
+        if small[0] > self._kernels.ROOM:
+            return None
+        found = small[1 : small[0] + 1]
+        return found >> 40, found & (2**40 - 1)
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values; how many there are is known."""
-        many = self._host[row, column + 2 * self._values.shape[1]].astype(np.int64)
         if not len(row):
             return row, row
-        if self._kernels is not None and self._ties and many.min() > 1 and many.max() <= self._kernels.SMALL:
-            small = self._all[-self._kernels.ROOM - 1 :].view(np.int64)
-            if small[0] <= self._kernels.ROOM:
-                return self._among(small[1 : small[0] + 1], row, column)
+        many = self.equal[row, column]
         if self._kernels is None:
             same = [self.scores[i] == self._values[i, j] for i, j in zip(row.tolist(), column.tolist(), strict=True)]
             found = [self.lib.xp.nonzero(one) for one in same]
@@ -169,14 +174,6 @@ class DeviceReading(Reading):
                 found = self._kernels.tied(self.lib.xp, self.scores, self._values, self._chunks, asked, int(many.sum()))
                 docs = self.lib.host(found)
         return np.repeat(np.arange(len(row)), many), docs
-
-    def _among(self, small: Codes, row: Codes, column: Codes) -> tuple[Codes, Codes]:
-        """The answers among small tie groups that were written down while counting."""
-        number = np.full(self._values.shape, -1)
-        number[row, column] = np.arange(len(row))
-        question, doc = number.ravel()[small >> 40], small & (2**40 - 1)
-        order = np.argsort(question, kind="stable")[np.count_nonzero(question < 0) :]
-        return question[order], doc[order]
 
 
 def looked_up(lib: Library, scores: Array, slots: Slots, table: Floats | None, docs: Codes | None = None) -> Array:
@@ -210,13 +207,14 @@ def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
 
 
 def _count(torch: Any, scores: Array, values: Array, ties: bool) -> tuple[Array, None]:
-    """What the kernels count, by torch alone: a row of the table has the values, how many scores lie above each and
-    how many equal it, the lowest score, how often it occurs, and a number that is 0 if all are finite."""
+    """What the kernels count, by torch alone, but for the documents of tie groups."""
     each = [values[:, place : place + 1] for place in range(values.shape[1])]
     above, equal = [(scores > one).sum(1) for one in each], [(scores == one).sum(1) for one in each]
     low, high = torch.aminmax(scores, dim=1)
-    columns = [*values.T, *above, *equal, low, (scores == low[:, None]).sum(1), low * 0 + high * 0]
-    return torch.stack([column.double() for column in columns], 1).ravel(), None
+    odd = (low * 0 + high * 0 != 0).long()
+    tables = [torch.stack(columns, 1).ravel() for columns in (above, equal)]
+    ends = [low.double().view(torch.int64), (scores == low[:, None]).sum(1), odd]
+    return torch.cat([values.double().view(torch.int64).ravel(), *tables, *ends]), None
 
 
 @cache

@@ -114,7 +114,7 @@ def logit(z: Any, *, fn: str | None = None, positive: int = 1, precision: str = 
         fn = "softmax" if len(shape) > 1 and shape[-1] > 1 else "sigmoid"
     lib, array, wide, result = _logits(z, fn, precision)
     found = lib.cast(wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive)), result)
-    _check_finite(lib, wide, "logits")  # last: it waits for a device
+    _check_finite(lib, array, "logits")  # last: it waits for a device
     return found
 
 
@@ -148,7 +148,7 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
         found = _last_layer(lib, states, matrix, "float32" if low else precision)
         found = found if add is None else found + lib.cast(add, found.dtype)
         found = lib.cast(found, states.dtype) if low else found
-    if not _is_finite(lib, found):  # what is no number makes none; only then is it looked for
+    if not lib.finite(found):  # what is no number makes none; only then is it looked for
         for given, what in ((states, "hidden states"), (matrix, "weights"), (add, "biases")):
             if given is not None:
                 _check_finite(lib, given, what)
@@ -178,13 +178,15 @@ def _last_layer(lib: Library, states: Array, weight: Array, precision: str) -> A
 
 def _activated(z: Any, fn: str, positive: int, precision: str) -> Array:
     lib, array, wide, result = _logits(z, fn, precision)
-    if precision == "native" and isinstance(lib, Torch) and lib.multiplies(array.dtype):
-        own = lib.torch.sigmoid(array) if fn == "sigmoid" else lib.torch.softmax(array, -1)
-        found = own if fn == "sigmoid" else own[..., _class(array, positive)]
+    place = 0 if fn == "sigmoid" else _class(array, positive)
+    if isinstance(lib, Torch):  # a step or two: on a device each costs as much as a model's layer
+        native = precision == "native" and lib.multiplies(array.dtype)
+        found = lib.activated(array if native else wide, fn)
+        found = lib.cast(found if fn == "sigmoid" else found[..., place], result)
     else:
-        odds = wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive))
+        odds = wide if fn == "sigmoid" else _log_odds(lib, wide, place)
         found = lib.cast(_sigmoid(lib, odds), result)  # softmax is the sigmoid of the log-odds
-    _check_finite(lib, wide, "logits")  # last: it waits for a device
+    _check_finite(lib, array, "logits")  # last: it waits for a device
     return found
 
 
@@ -231,12 +233,8 @@ def _sigmoid(lib: Library, x: Array) -> Array:
     return lib.xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
 
-def _is_finite(lib: Library, array: Array) -> bool:
-    return lib.finite(lib.cast(array, lib.dtype("float32")) if is_low(lib.name(array.dtype)) else array)
-
-
 def _check_finite(lib: Library, array: Array, what: str) -> None:
-    if _is_finite(lib, array):
+    if lib.finite(array):
         return
     wide = lib.cast(array, lib.dtype("float64"))
     bad = lib.host(~lib.xp.isfinite(wide.reshape(wide.shape[0] if wide.ndim else 1, -1)).all(1)).nonzero()[0]

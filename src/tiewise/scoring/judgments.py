@@ -114,6 +114,11 @@ class Slots(NamedTuple):
         """The shape of the table."""
         return self.rows, int(self.column.max(initial=0)) + 1
 
+    @property
+    def places(self) -> Codes:
+        """(n,): the places in the table, row after row; they ascend."""
+        return self.row * self.shape[1] + self.column
+
     def table(self, values: Floats | float) -> Floats:
         """The table of a value for each judgment, filled up with infinity."""
         found = np.full(self.shape, np.inf)
