@@ -21,11 +21,12 @@ __all__ = ["Reading", "looked_up", "picked", "read"]
 SORT_FROM = 16
 
 
-def read(lib: Library, scores: Array, values: Array, *, ties: bool = True) -> Reading:
+def read(lib: Library, scores: Array, values: Array, docs: Array | None = None, digits: int = 1) -> Reading:
     """Count in a block of scores, (rows, documents), for the values of each row, (rows, most values a row).
 
-    Values are scores, of the same type; a row that has fewer is filled up with infinity, which no score reaches. With
-    `ties` the reading will be asked which documents tie.
+    Values are scores, of the same type; a row that has fewer is filled up with infinity, which no score reaches. On a
+    device, `docs` may have the documents whose scores they are, if ids are rows written in so many digits at most; then
+    it is also counted how many that tie stand before them.
 
     >>> from tiewise.scoring.arrays import Numpy
     >>> reading = read(Numpy(), np.array([[3.0, 1.0, 2.0, 2.0]]), np.array([[1.0, 2.0, np.inf]]))
@@ -34,7 +35,9 @@ def read(lib: Library, scores: Array, values: Array, *, ties: bool = True) -> Re
     >>> reading.tied(np.array([0, 0]), np.array([1, 0]))
     (array([0, 0, 1]), array([2, 3, 1]))
     """
-    return Reading(scores, values) if isinstance(scores, np.ndarray) else DeviceReading(lib, scores, values, ties)
+    if isinstance(scores, np.ndarray):
+        return Reading(scores, values)
+    return DeviceReading(lib, scores, values, docs, digits)
 
 
 class Reading:
@@ -69,10 +72,10 @@ class Reading:
         value, above, equal = self.values.ravel(), self.above.ravel(), self.equal.ravel()
         return (value, above, equal) if len(places) == len(value) else (value[places], above[places], equal[places])
 
-    def few(self) -> tuple[Codes, Codes] | None:
-        """Places of values that more than one score equals and the documents of these scores, one pair for each; None
-        if they are not known, or too many."""
-        return None
+    def ahead(self, places: Codes) -> dict[str, Codes]:
+        """By tie-break order, how many that tie with the documents at some places stand before them, where that was
+        counted too."""
+        return {}
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values: the number of the question, ascending, and the document."""
@@ -97,13 +100,13 @@ def _counts(mine: Any, values: Any) -> tuple[Any, Any]:
 class DeviceReading(Reading):
     """The same of a block of scores on a device, in one table that comes to main memory when it is first asked for."""
 
-    def __init__(self, lib: Library, scores: Array, values: Array, ties: bool):
-        self.lib, self._kernels, self._ties = lib, _kernels(scores.device.type), ties
+    def __init__(self, lib: Library, scores: Array, values: Array, docs: Array | None, digits: int):
+        self.lib, self._kernels, self._docs, self._digits = lib, _kernels(scores.device.type), docs, digits
         super().__init__(scores, values)
 
     def _count(self) -> None:
         count = _count if self._kernels is None else self._kernels.count
-        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values, self._ties)
+        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values, self._docs, self._digits)
         self._arrives, self._chunks = self.lib.soon(found[0]), found[1]
 
     @cached_property
@@ -149,15 +152,14 @@ class DeviceReading(Reading):
         """How often the lowest score occurs."""
         return self._column(1)
 
-    def few(self) -> tuple[Codes, Codes] | None:
-        """The documents of small tie groups were written down while counting."""
-        if self._kernels is None or not self._ties:
-            return None
-        small = self._all[-self._kernels.ROOM - 1 :]
-        if small[0] > self._kernels.ROOM:
-            return None
-        found = small[1 : small[0] + 1]
-        return found >> 40, found & (2**40 - 1)
+    def ahead(self, places: Codes) -> dict[str, Codes]:
+        """Both orders of documents of which only the rows matter were counted together."""
+        if self._kernels is None or self._docs is None:
+            return {}
+        (rows, wide), size = self._values.shape, self._values.numel()
+        begin = (3 * wide + 3) * rows
+        every = {"given": self._all[begin : begin + size], "docid-desc": self._all[begin + size :]}
+        return every if len(places) == size else {order: one[places] for order, one in every.items()}
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values; how many there are is known."""
@@ -176,8 +178,11 @@ class DeviceReading(Reading):
         return np.repeat(np.arange(len(row)), many), docs
 
 
-def looked_up(lib: Library, scores: Array, slots: Slots, table: Floats | None, docs: Codes | None = None) -> Array:
-    """A table of values for the slots, at those of documents that are here their scores, if `docs` says where.
+def looked_up(
+    lib: Library, scores: Array, slots: Slots, table: Floats | None, docs: Codes | None = None
+) -> tuple[Array, Array | None]:
+    """A table of values for the slots, at those of documents that are here their scores, if `docs` says where; and, on
+    a device, the table of these documents, −1 where there is none.
 
     On a device nobody waits for it.
     """
@@ -186,17 +191,17 @@ def looked_up(lib: Library, scores: Array, slots: Slots, table: Floats | None, d
         values = np.full(slots.shape, np.inf, scores.dtype) if table is None else table.astype(scores.dtype)
         if docs is not None:
             values[row, column] = scores[row, docs]
-        return values
+        return values, None
     given = None if table is None else lib.cast(lib.here(table), scores.dtype)
     if docs is None:
-        return given
+        return given, None
     places = np.full(slots.shape, -1)
     places[row, column] = docs
     wanted = lib.integers(places)
     if len(row) == places.size:
-        return scores.gather(1, wanted)
+        return scores.gather(1, wanted), wanted
     found = scores.gather(1, lib.xp.clip(wanted, 0))
-    return found.masked_fill(wanted < 0, np.inf) if given is None else lib.xp.where(wanted < 0, given, found)
+    return (found.masked_fill(wanted < 0, np.inf) if given is None else lib.xp.where(wanted < 0, given, found)), wanted
 
 
 def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
@@ -206,8 +211,8 @@ def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
     return lib.host(scores[lib.integers(row), lib.integers(column)]).astype(np.float64)
 
 
-def _count(torch: Any, scores: Array, values: Array, ties: bool) -> tuple[Array, None]:
-    """What the kernels count, by torch alone, but for the documents of tie groups."""
+def _count(torch: Any, scores: Array, values: Array, docs: Array | None, digits: int) -> tuple[Array, None]:
+    """What the kernels count, by torch alone, but for the order of documents that tie."""
     each = [values[:, place : place + 1] for place in range(values.shape[1])]
     above, equal = [(scores > one).sum(1) for one in each], [(scores == one).sum(1) for one in each]
     low, high = torch.aminmax(scores, dim=1)

@@ -41,6 +41,11 @@ class Ids:
             said = counted(len(twice), f"{what} id stands", f"{what} ids stand")
             raise InputError(f"{said} more than once: {listed(twice)}. Ids must be distinct.")
 
+    @property
+    def digits(self) -> int:
+        """How many digits the last row has."""
+        return len(str(max(self.n - 1, 1)))
+
     def names(self, rows: Any) -> list[str]:
         """The ids of some rows."""
         places = rows.tolist() if hasattr(rows, "tolist") else list(rows)
@@ -83,9 +88,8 @@ class Ids:
 
     def _digits(self, rows: Codes) -> Codes:
         """Numbers in the order of rows written in decimal: their digits, then how many there are."""
-        widest = len(str(max(self.n - 1, 1)))
         digits = _lengths(rows)
-        return rows * TENS[widest - digits] * (widest + 1) + digits
+        return rows * TENS[self.digits - digits] * (self.digits + 1) + digits
 
     @cached_property
     def _index(self) -> dict[str, int]:

@@ -72,7 +72,6 @@ def tie_groups(
             raise InputError(f"Unknown tie-break order {order!r}. Embeddings have: {', '.join(ORDERS)}.")
     pairs = Pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     judged = Judged(as_qrels(qrels), pairs, query_ids, doc_ids)
-    judged.check_queries()
     tally = _Tally(pairs, judged, tuple(orders), None if scores is None else _given(scores, judged))
     blocks = Blocks(pairs, len(judged.rows), block, query_block, progress, held=pairs.lib.held)
     tally.add(blocks)
@@ -131,6 +130,7 @@ class _Tally:
     def _begin_tables(self) -> None:
         """Make room for what is counted, and check that there is something to count for."""
         judged, given = self.judged, self.given
+        judged.check_queries()
         n, queries = len(judged.qrels), len(judged.qrels.queries)
         self.score = np.full(n, np.nan) if given is None else given
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -179,8 +179,9 @@ class _Tally:
         lib, judged, given = self.pairs.lib, self.judged, self.given
         slots = judged.slots(block, given)  # documents are looked up here, while a device is at work
         table = None if given is None else slots.table(given[slots.judged])
-        values = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
-        reading = read(lib, scores, values, ties=bool(self.orders))
+        values, own = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
+        counted = self.orders and judged.docs.counted and given is None
+        reading = read(lib, scores, values, own if counted else None, judged.docs.digits)
         return _Begun(block, span, scores, slots, slots.places, judged.asked(block), reading)
 
     def _finish(self, begun: _Begun, blocks: Blocks) -> None:
@@ -195,10 +196,10 @@ class _Tally:
             self._check_given(slots.judged[slots.known], found[slots.known])
         self.start[slots.judged], self.size[slots.judged] = above, equal
         self._set_floor(asked, reading.low, reading.low_size)
-        few = reading.few() if self.orders and self.given is None else None
-        if few is not None:
-            self._break_few(slots.judged[np.searchsorted(places, few[0])], few[1] + span.start)
-        elif self.orders:
+        ahead = reading.ahead(places)
+        for order in self.before.keys() & ahead.keys():
+            self.before[order][slots.judged] = ahead[order]
+        if self.orders and not ahead:
             some = slots.where(np.flatnonzero(self._open(slots, equal)))
             group, first = some.groups(self.score[some.judged])
             question, doc = reading.tied(some.row[first], some.column[first])
@@ -230,9 +231,9 @@ class _Tally:
         for span in blocks.docs:
             scores = pairs.near(pairs.scores(left, span, again=1))
             if values is None:
-                values = looked_up(lib, scores, slots, table)
+                values, _ = looked_up(lib, scores, slots, table)
             here = (doc >= span.start) & (doc < span.stop)
-            reading = read(lib, scores, values, ties=bool(self.orders))
+            reading = read(lib, scores, values)
             if not reading.finite:
                 pairs.blame(scores, span, judged.rows_of(block))
             seen[here] = picked(lib, scores, row[here], doc[here] - span.start)
@@ -297,17 +298,6 @@ class _Tally:
             here = judged.known[wanted]
             last = judged.docs.n  # an earlier row is the greater key
             self.before["given"][wanted[here]] = _ahead(last - doc, tied, last - judged.doc[wanted[here]], group[here])
-
-    def _break_few(self, judged: Codes, doc: Codes) -> None:
-        """The same for small tie groups, of which all pairs of a judged document and one that ties are given."""
-        if not len(judged):
-            return
-        n, own = len(self.score), self.judged.doc[judged]
-        if "docid-desc" in self.before:
-            keys, mine = self.judged.docs.keys(doc, own, lambda: self.judged.qrels.ids(judged))
-            self.before["docid-desc"] += np.bincount(judged[keys > mine], minlength=n)
-        if "given" in self.orders:
-            self.before["given"] += np.bincount(judged[doc < own], minlength=n)
 
     def groups(self) -> TieGroups:
         """The tie groups."""
