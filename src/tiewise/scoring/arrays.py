@@ -27,7 +27,7 @@ Array = Any  # a NumPy array or a torch tensor
 LOW = ("bfloat16", "float16", "float8_", "float6_", "float4_")
 INTEGERS = ("bool", "int", "uint")
 
-#: So many numbers are copied from a device sooner than a question about them is asked there.
+#: So many numbers are copied from a device sooner than it says something about them.
 FEW = 2**14
 
 
@@ -187,7 +187,7 @@ class Torch(Numpy):
 
     def name(self, dtype: Any) -> str:
         """The name of a type."""
-        return str(dtype).removeprefix("torch.")
+        return _name_in_torch(dtype)
 
     def dtype(self, name: str) -> Any:
         """A type from its name."""
@@ -231,13 +231,9 @@ class Torch(Numpy):
         if not array.numel():
             return True
         if array.numel() <= FEW:
-            array = array.cpu()
-        if not (array.dtype.itemsize > 2 or self.multiplies(array.dtype)):
-            array = array.float()
-        if array.numel() < 2**20:
-            return float((array * 0).sum()) == 0  # anything else times 0 is NaN
-        low, high = self.torch.aminmax(array)
-        return float(low * 0 + high * 0) == 0
+            return bool(np.isfinite(self.host(array)).all())
+        low, high = self.torch.aminmax(array.float() if array.dtype.itemsize <= 2 else array)
+        return float(low * 0 + high * 0) == 0  # anything else times 0 is NaN
 
     def activated(self, logits: Array, fn: str) -> Array:
         """The sigmoid of logits, or their softmax along the last axis."""
@@ -412,7 +408,7 @@ def _check_numeric(name: str, what: str) -> None:
 
 def _numpy_of(tensor: Any) -> Any:
     """A tensor in main memory as a NumPy array; types that NumPy lacks come out as float32, which holds them."""
-    name = str(tensor.dtype).removeprefix("torch.")
+    name = _name_in_torch(tensor.dtype)
     return tensor.float().numpy() if is_low(name) and name != "float16" else tensor.numpy()
 
 
@@ -427,6 +423,11 @@ def _tensor_of(torch: Any, array: Any) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.from_numpy(array)
     return torch.from_numpy(array)
+
+
+@cache
+def _name_in_torch(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 @cache

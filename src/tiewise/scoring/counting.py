@@ -153,7 +153,7 @@ class DeviceReading(Reading):
         return self._column(1)
 
     def ahead(self, places: Codes) -> dict[str, Codes]:
-        """Both orders of documents of which only the rows matter were counted together."""
+        """Both orders that rows alone decide, if the documents were given."""
         if self._kernels is None or self._docs is None:
             return {}
         (rows, wide), size = self._values.shape, self._values.numel()

@@ -169,8 +169,8 @@ def _last_layer(lib: Library, states: Array, weight: Array, precision: str) -> A
     parts = []
     for at in range(0, len(states), HEAD_TILE):
         part = states[at : at + HEAD_TILE]
-        tile = part if len(part) == HEAD_TILE else lib.zeros((HEAD_TILE, states.shape[1]), states.dtype)
-        if tile is not part:
+        tile = part if len(part) == HEAD_TILE else lib.empty((HEAD_TILE, states.shape[1]), states.dtype)
+        if tile is not part:  # whatever stands behind them: a row of a product depends on no other
             tile[: len(part)] = part
         parts.append(lib.product(tile, weight)[: len(part)])
     return parts[0] if len(parts) == 1 else lib.joined(parts or [lib.zeros((0, len(weight)), lib.dtype("float32"))])

@@ -207,8 +207,10 @@ def _run(names: tuple[Ids, Ids], found: list[_Found]) -> Run:
 
 
 def _positive(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
     number = whole(value)
-    if value is not None and (number is None or number < 1):
+    if number is None or number < 1:
         raise InputError(f"{name} is a whole number from 1 on, not {value!r}.")
     return number
 

@@ -136,7 +136,7 @@ class _Tally:
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.floor, self.floor_size = np.full(queries, np.nan), np.zeros(queries, np.int64)
         self.present = judged.place >= 0
-        self.length = np.where(self.present, judged.docs.n, 0)
+        self.length, self.unjudged = np.where(self.present, judged.docs.n, 0), judged.unjudged
         counted = {"docid-asc": "docid-desc"}  # one follows from the other
         self.before = {counted.get(order, order): np.zeros(n, np.int64) for order in self.orders}
         if given is None:  # a shard may hold no judged document
@@ -316,7 +316,7 @@ class _Tally:
             floor_size=self.floor_size,
             before={order: before[order] for order in self.orders},
             owned=None if self.given is None else judged.known,
-            unjudged=judged.unjudged,
+            unjudged=self.unjudged,
             complete=True,  # all documents were counted
         )
 
