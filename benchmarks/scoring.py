@@ -119,7 +119,8 @@ def cross_encoder(torch: Any, quick: bool) -> list[dict[str, Any]]:
 def _levels(torch: Any, model: Any, weight: Any, tokens: Any, quick: bool) -> dict[str, Any]:
     def forward() -> tuple[Any, Any]:
         hidden = model.model(input_ids=tokens, use_cache=False).last_hidden_state[:, -1]
-        return hidden, model.lm_head(hidden)[:, [NO, YES]]
+        logits = model.lm_head(hidden)
+        return hidden, torch.stack([logits[:, NO], logits[:, YES]], 1)  # a list of columns would stop the device
 
     steps: dict[str, Callable[[Any, Any], Any]] = {
         "native": lambda hidden, logits: torch.softmax(logits, -1)[:, 1],

@@ -133,6 +133,10 @@ class Numpy:
         """Positions as an array of the library."""
         return np.asarray(values, dtype=np.int64)
 
+    def beside(self, values: Any) -> Array:
+        """Positions as an array, brought there beside what a device is at work on."""
+        return self.integers(values)
+
     def largest(self, scores: Array, k: int) -> Array:
         """The k largest values of each row, in any order."""
         width = scores.shape[1]
@@ -282,6 +286,17 @@ class Torch(Numpy):
         """Positions as a tensor; nobody waits for the device to take them."""
         tensor = self.torch.from_numpy(np.array(values, dtype=np.int64))
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
+
+    def beside(self, values: Any) -> Array:
+        """Positions as a tensor: what the device is asked for next waits for them, but they wait for nothing."""
+        if self.device.type != "cuda":
+            return self.integers(values)
+        with self.ahead():
+            found = self.integers(values)
+        here = self.torch.cuda.current_stream(self.device)
+        here.wait_stream(_express(self.torch, self.device))
+        found.record_stream(here)
+        return found
 
     def largest(self, scores: Array, k: int) -> Array:
         """The k largest values of each row."""

@@ -101,24 +101,28 @@ class DeviceReading(Reading):
     """The same of a block of scores on a device, in one table that comes to main memory when it is first asked for."""
 
     def __init__(self, lib: Library, scores: Array, values: Array, docs: Array | None, digits: int):
-        self.lib, self._kernels, self._docs, self._digits = lib, _kernels(scores.device.type), docs, digits
+        self.lib, self._kernels, self._shape = lib, _kernels(scores.device.type), tuple(values.shape)
+        self._ordered = docs is not None and self._kernels is not None
+        self._count_with = docs, digits
         super().__init__(scores, values)
 
     def _count(self) -> None:
         count = _count if self._kernels is None else self._kernels.count
-        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values, self._docs, self._digits)
+        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values, *self._count_with)
         self._arrives, self._chunks = self.lib.soon(found[0]), found[1]
+        if self._ordered:  # nothing more will be asked, and to let go of it takes time that nobody waits for now
+            del self._values, self._chunks, self._count_with
 
     @cached_property
     def _all(self) -> Codes:
         return self._arrives()
 
     def _table(self, number: int) -> Codes:
-        rows, wide = self._values.shape
+        rows, wide = self._shape
         return self._all[number * rows * wide : (number + 1) * rows * wide].reshape(rows, wide)
 
     def _column(self, number: int) -> Codes:
-        rows, wide = self._values.shape
+        rows, wide = self._shape
         begin = (3 * wide + number) * rows
         return self._all[begin : begin + rows]
 
@@ -154,10 +158,10 @@ class DeviceReading(Reading):
 
     def ahead(self, places: Codes) -> dict[str, Codes]:
         """Both orders that rows alone decide, if the documents were given."""
-        if self._kernels is None or self._docs is None:
+        if not self._ordered:
             return {}
-        (rows, wide), size = self._values.shape, self._values.numel()
-        begin = (3 * wide + 3) * rows
+        rows, wide = self._shape
+        begin, size = (3 * wide + 3) * rows, rows * wide
         every = {"given": self._all[begin : begin + size], "docid-desc": self._all[begin + size :]}
         return every if len(places) == size else {order: one[places] for order, one in every.items()}
 
@@ -197,7 +201,7 @@ def looked_up(
         return given, None
     places = np.full(slots.shape, -1)
     places[row, column] = docs
-    wanted = lib.integers(places)
+    wanted = lib.beside(places)
     if len(row) == places.size:
         return scores.gather(1, wanted), wanted
     found = scores.gather(1, lib.xp.clip(wanted, 0))

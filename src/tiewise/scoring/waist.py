@@ -116,7 +116,8 @@ class _Begun(NamedTuple):
     scores: Array
     slots: Slots
     places: Codes  # of the slots in their table
-    asked: tuple[Codes, Codes]  # the queries of the qrels in the block, and their rows
+    mine: Any  # their judgments
+    asked: tuple[Any, Any]  # the queries of the qrels in the block, and their rows
     reading: Reading
 
 
@@ -182,23 +183,25 @@ class _Tally:
         values, own = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
         counted = self.orders and judged.docs.counted and given is None
         reading = read(lib, scores, values, own if counted else None, judged.docs.digits)
-        return _Begun(block, span, scores, slots, slots.places, judged.asked(block), reading)
+        query, row = judged.asked(block)
+        asked = _together(query), _together(row)
+        return _Begun(block, span, scores, slots, slots.places, _together(slots.judged), asked, reading)
 
     def _finish(self, begun: _Begun, blocks: Blocks) -> None:
         """Keep what was counted."""
-        block, span, scores, slots, places, asked, reading = begun
+        block, span, scores, slots, places, mine, asked, reading = begun
         if not reading.finite:
             self.pairs.blame(scores, span, self.judged.rows_of(block))
         found, above, equal = reading.at(places)
         if self.given is None:
-            self.score[slots.judged] = found
+            self.score[mine] = found
         else:
             self._check_given(slots.judged[slots.known], found[slots.known])
-        self.start[slots.judged], self.size[slots.judged] = above, equal
+        self.start[mine], self.size[mine] = above, equal
         self._set_floor(asked, reading.low, reading.low_size)
         ahead = reading.ahead(places)
         for order in self.before.keys() & ahead.keys():
-            self.before[order][slots.judged] = ahead[order]
+            self.before[order][mine] = ahead[order]
         if self.orders and not ahead:
             some = slots.where(np.flatnonzero(self._open(slots, equal)))
             group, first = some.groups(self.score[some.judged])
@@ -265,7 +268,7 @@ class _Tally:
                 "such documents). Gather judged_scores() with the same queries, options and device."
             )
 
-    def _set_floor(self, asked: tuple[Codes, Codes], floor: Floats, floor_size: Codes) -> None:
+    def _set_floor(self, asked: tuple[Any, Any], floor: Floats, floor_size: Codes) -> None:
         query, row = asked
         self.floor[query], self.floor_size[query] = floor[row], floor_size[row]
 
@@ -319,6 +322,13 @@ class _Tally:
             unjudged=self.unjudged,
             complete=True,  # all documents were counted
         )
+
+
+def _together(places: Codes) -> Any:
+    """Places as a slice if they ascend one by one, which spares time later."""
+    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 def _given(scores: Any, judged: Judged) -> Floats:
