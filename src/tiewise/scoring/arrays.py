@@ -187,7 +187,8 @@ class Torch(Numpy):
 
     def here(self, array: Array) -> Array:
         """Rows brought to this device."""
-        return self.array(array, "vectors").to(self.device)
+        found = self.array(array, "vectors")
+        return found if found.device == self.device else found.to(self.device)
 
     def name(self, dtype: Any) -> str:
         """The name of a type."""
@@ -199,7 +200,7 @@ class Torch(Numpy):
 
     def cast(self, array: Array, dtype: Any) -> Array:
         """The tensor in another type."""
-        return array.to(dtype)
+        return array if array.dtype == dtype else array.to(dtype)
 
     def product(self, a: Array, b: Array) -> Array:
         """All dot products of the rows of two matrices; bfloat16 and float16 come out in float32 where they can."""

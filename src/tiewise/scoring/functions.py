@@ -9,6 +9,7 @@ on a coarse grid and tie already.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -166,14 +167,20 @@ def _last_layer(lib: Library, states: Array, weight: Array, precision: str) -> A
     if precision != "float32" or not lib.fuses(*names):
         pairs = Pairs(weight, states, precision=precision, at_once=max(len(weight), LEAST_TILE), doc_tile=HEAD_TILE)
         return pairs.scores(pairs.left(slice(0, len(weight))), slice(0, len(states))).T
-    parts = []
-    for at in range(0, len(states), HEAD_TILE):
-        part = states[at : at + HEAD_TILE]
-        tile = part if len(part) == HEAD_TILE else lib.empty((HEAD_TILE, states.shape[1]), states.dtype)
-        if tile is not part:  # whatever stands behind them: a row of a product depends on no other
-            tile[: len(part)] = part
-        parts.append(lib.product(tile, weight)[: len(part)])
-    return parts[0] if len(parts) == 1 else lib.joined(parts or [lib.zeros((0, len(weight)), lib.dtype("float32"))])
+    n = states.shape[0]
+    if 0 < n <= HEAD_TILE:
+        return _tile_of_layer(lib, states, weight, n)
+    spans = [slice(at, min(at + HEAD_TILE, n)) for at in range(0, max(n, 1), HEAD_TILE)]
+    return lib.joined([_tile_of_layer(lib, states[span], weight, span.stop - span.start) for span in spans])
+
+
+def _tile_of_layer(lib: Library, states: Array, weight: Array, n: int) -> Array:
+    """The product of n states, made in a tile; whatever stands behind them, a row of a product depends on no other."""
+    if n == HEAD_TILE:
+        return lib.product(states, weight)
+    tile = lib.empty((HEAD_TILE, states.shape[1]), states.dtype)
+    tile[:n] = states
+    return lib.product(tile, weight)[:n]
 
 
 def _activated(z: Any, fn: str, positive: int, precision: str) -> Array:
@@ -219,7 +226,7 @@ def _class(array: Array, positive: int) -> int:
 
 def _log_odds(lib: Library, wide: Array, positive: int) -> Array:
     """The logit of a class less log Σ exp of the others; what is not finite is found later."""
-    with np.errstate(invalid="ignore", over="ignore"):
+    with nullcontext() if isinstance(lib, Torch) else np.errstate(invalid="ignore", over="ignore"):
         if wide.shape[-1] == 2:
             return wide[..., positive] - wide[..., 1 - positive]
         others = lib.joined([wide[..., :positive], wide[..., positive + 1 :]], -1)
