@@ -29,6 +29,7 @@ from benchmarks import ray_page
 import tiewise as tw
 from tiewise import catalogue, likeness, profiles
 from tiewise.cli import app
+from tiewise.reporting.compared import COMPARE_COLUMNS
 from tiewise.reporting.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
 
 ROOT = Path(__file__).parent.parent
@@ -323,6 +324,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "tool-definitions": tool_definitions,
     "columns": lambda: column_table(COLUMNS),
     "tool-columns": lambda: column_table(TOOL_COLUMNS),
+    "compare-columns": lambda: column_table(COMPARE_COLUMNS),
     "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
     "stages-columns": lambda: column_table(STAGES_COLUMNS),
     "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),

@@ -7,14 +7,14 @@ in the tables and can be chosen for the curves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tiewise.comparison import Compared, Duel, Orders, by_name, compare, read_run
+from tiewise.comparison import Compared, Duel, Orders, by_name, compare, of_run, read_run
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.estimate import Estimates
@@ -25,6 +25,7 @@ from tiewise.page import charts, orders, words
 from tiewise.page.precisions import Family, families
 from tiewise.registry import Measure, parse
 from tiewise.report import Report
+from tiewise.significance import Test
 from tiewise.tieaudit import Audit, audit
 
 __all__ = ["Findings", "find"]
@@ -44,9 +45,12 @@ def find(
     *,
     reference: str | None = None,
     orders: Orders = "independent",
+    test: Test = "permutation",
     confidence: float = 0.95,
+    samples: int = 10_000,
     seed: int = 0,
     complete: bool = False,
+    progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Findings:
     """Everything that the page shows of some runs, ``{name: run}``; `options` are those of `evaluate`."""
@@ -61,7 +65,12 @@ def find(
     options |= {"complete": complete}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # notes say it
-        reports = {name: evaluate(judged, run, chosen, **options) for name, run in read.items()}
+        reports = {}
+        for name, run in read.items():
+            with of_run(name):
+                reports[name] = evaluate(judged, run, chosen, **options)
+            if progress is not None:
+                progress(len(reports), len(read))
         audits = {
             name: audit(
                 run,
@@ -72,7 +81,7 @@ def find(
             )
             for name, run in read.items()
         }
-        how = {"orders": orders, "confidence": confidence, "seed": seed, **options}
+        how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
         compared = compare(judged, read, chosen[0], **how) if len(read) > 1 else None
     return Findings(given, judged, read, tuple(chosen), reports, audits, compared, tuple(kin), confidence, seed)
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -30,6 +30,7 @@ from tiewise.page.findings import Findings, find
 from tiewise.page.orders import RANDOM, STOPS
 from tiewise.registry import Measure
 from tiewise.reporting.words import safe
+from tiewise.significance import Test
 from tiewise.tieaudit import LIBRARIES
 
 __all__ = ["render", "write_report"]
@@ -46,17 +47,20 @@ def write_report(
     reference: str | None = None,
     title: str = "",
     orders: Orders = "independent",
+    test: Test = "permutation",
     confidence: float = 0.95,
+    samples: int = 10_000,
     seed: int = 0,
     command: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> None:
     """Write a page on some runs, ``{name: run}``: one HTML file that needs no network, to be sent to anyone.
 
     The first measure is what the page is about; the others stand beside it. `reference` names the run that the others
     should rank like; runs of one system in several precisions are also told by their names (``minilm-bf16``,
-    ``minilm-fp32``). `orders`, `confidence` and `seed` are those of `compare`, `options` those of `evaluate`; `command`
-    is shown as what made the page.
+    ``minilm-fp32``). `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of
+    `evaluate`; `command` is shown as what made the page; `progress(done, total)` is called as runs are measured.
 
     >>> import tempfile
     >>> qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -66,8 +70,8 @@ def write_report(
     True
     """
     check_path(path)
-    how = {"reference": reference, "orders": orders, "confidence": confidence, "seed": seed, **options}
-    found = find(qrels, runs, measures, **how)
+    how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
+    found = find(qrels, runs, measures, reference=reference, progress=progress, **how)
     save(path, [render(found, title=title, command=command).encode()])
 
 
