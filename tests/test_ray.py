@@ -406,6 +406,13 @@ def test_the_page_runs(tmp_path, monkeypatch):
         exec(compile(code.replace("/data/", f"{tmp_path}/"), "docs/scale.md", "exec"), space)
 
 
+def test_an_address_where_nobody_listens():
+    """In a process of its own, since this one has joined a cluster."""
+    code = "from tiewise.adapters import ray; ray.evaluate({'q': {'d': 1}}, 'x', address='127.0.0.1:1')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "InputError: No Ray cluster answers at '127.0.0.1:1'" in done.stderr
+
+
 def test_ray_is_an_extra(tmp_path):
     """Without the package the error says what to install; with it, importing ours does not load it."""
     code = (

@@ -258,6 +258,7 @@ Tools = Annotated[
 Engine = Annotated[
     Literal["local", "ray"],
     typer.Option(
+        metavar="NAME",
         help="local: each RUN is a run. ray: all of them (files, folders, quoted patterns) are shards of one run, cut "
         "by query or by document, which the machines of a Ray cluster count.",
         rich_help_panel=WHERE,

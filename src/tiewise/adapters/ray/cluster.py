@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -26,6 +27,7 @@ __all__ = ["Blocks", "Division", "Progress", "Tasks", "joined", "said"]
 Progress = Callable[[int, int], None]
 First = tuple[int, bytes, Callable[[], bytes]]  # a shard's number, what it says of itself, what fetches its counts
 
+PATIENCE = 10.0  # seconds that a cluster may take to answer
 RETRIES = 3  # how often a shard is tried again whose worker died
 BATCH = 1 << 18  # rows of a data set that a GPU is given at once
 FEW = 8  # shards whose counts are summed at once, at the least
@@ -40,6 +42,7 @@ def joined(address: str | None) -> Iterator[Any]:
         return
     where = address or os.environ.get("RAY_ADDRESS") or "local"
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    _check_reachable(where)
     here = {"include_dashboard": False} if where == "local" else {}
     try:
         with warnings.catch_warnings():
@@ -51,6 +54,17 @@ def joined(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_reachable(where: str) -> None:
+    """Raise if nobody listens at an address: Ray itself would go on trying for a long time."""
+    host, _, port = where.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():  # "auto", "local", a name that Ray knows
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"No Ray cluster answers at '{where}' ({_brief(error)}).") from None
 
 
 class Division(Protocol):
