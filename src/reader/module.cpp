@@ -87,12 +87,12 @@ struct Judged {
 };
 
 // Read a text; the memory of what the block held before is used again.
-void parse(Block& block, nb::object data, const Layout& layout, bool with_rank) {
+void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank) {
   const Id text = text_of(nb::cast<Bytes>(data));
   block.held = {data};
   block.text = text;
   nb::gil_scoped_release unlocked;
-  block.rows.parse(text, layout, with_rank);
+  block.rows.parse(text, columns, kind[0], tabs, with_rank);
 }
 
 // Read columns of Arrow: the ends of the ids in their bytes, and the scores.
@@ -167,18 +167,11 @@ NB_MODULE(_reader, m) {
   constexpr auto owning = nb::rv_policy::automatic;  // arrays know their owner
   m.doc() = "Text, columns and dictionaries to tie groups, by counting.";
 
-  nb::class_<Layout>(m, "Layout")
-      .def("__init__",
-           [](Layout* self, int columns, int query, int doc, int number, int rank, int tag, const char* kind, bool tabs) {
-             new (self) Layout{columns, query, doc, number, rank, tag, kind[0], tabs};
-           },
-           "columns"_a, "query"_a, "doc"_a, "number"_a, "rank"_a, "tag"_a, "kind"_a, "tabs"_a);
-
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
 
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())
-      .def("parse", &parse, "data"_a, "layout"_a, "with_rank"_a)
+      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a)
       .def("columns", &columns)
       .def_prop_ro("queries", [](const Block& block) { return strings(block.rows.queries); })
       .def_prop_ro("offsets",
