@@ -57,7 +57,7 @@ def whole_lists(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def whole_lists_of(stream: Stream) -> Iterator[Any]:
-    """The same of a file that is not compressed, which is read to where it stays: only the rest of a block is copied."""
+    """The same of a file; one that is not compressed is read to where it stays, and only the rest of a block is copied."""
     if stream.compressed:
         yield from whole_lists(stream.chunks())
         return
