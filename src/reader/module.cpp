@@ -87,12 +87,12 @@ struct Judged {
 };
 
 // Read a text; the memory of what the block held before is used again.
-void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank) {
+void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag) {
   const Id text = text_of(nb::cast<Bytes>(data));
   block.held = {data};
   block.text = text;
   nb::gil_scoped_release unlocked;
-  block.rows.parse(text, columns, kind[0], tabs, with_rank);
+  block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
 }
 
 // Read columns of Arrow: the ends of the ids in their bytes, and the scores.
@@ -119,6 +119,18 @@ int64_t count(const Block& block, const Judged& judged, Array<const double> valu
   const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
                       data(desc),   data(asc),    data(given), data(rank)};
   return Counter(block.rows, judged.judgments, value.data(), row.data(), own, groups).all(place.data());
+}
+
+// The line of each row, counted from 0: that of its document, which stands in the text. Columns have no lines.
+std::vector<int64_t> lines_of(const Block& block) {
+  std::vector<int64_t> lines;
+  const char* at = block.text.data();
+  int64_t line = 0;
+  for (const Id doc : block.rows.docs) {
+    if (at) line += std::count(at, doc.data(), '\n'), at = doc.data();
+    lines.push_back(line);
+  }
+  return lines;
 }
 
 // The places of ids that are not UTF-8.
@@ -171,7 +183,7 @@ NB_MODULE(_reader, m) {
 
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())
-      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a)
+      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a)
       .def("columns", &columns)
       .def_prop_ro("queries", [](const Block& block) { return strings(block.rows.queries); })
       .def_prop_ro("offsets",
@@ -187,7 +199,7 @@ NB_MODULE(_reader, m) {
                      if (!block.rows.ranked) return nb::none();
                      return nb::cast(array(std::vector<int64_t>(block.rows.rank)));
                    })
-      .def_prop_ro("line", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.line)); }, owning)
+      .def_prop_ro("line", [](const Block& block) { return array(lines_of(block)); }, owning)
       .def_prop_ro("odd", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.odd)); }, owning)
       .def_prop_ro("lines", [](const Block& block) { return block.rows.lines; })
       .def_prop_ro("tag",
@@ -197,7 +209,6 @@ NB_MODULE(_reader, m) {
                    })
       .def_prop_ro("one_tag", [](const Block& block) { return block.rows.one_tag; })
       .def("__len__", [](const Block& block) { return block.rows.docs.size(); })
-      .def("line_of", [](const Block& block, size_t row) { return block.text.empty() ? row : block.rows.line.at(row); })
       .def("doc", [](const Block& block, size_t row) { return bytes(block.rows.docs.at(row)); })
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
       .def("garbled_queries", [](const Block& block) { return array(garbled(block, block.rows.queries)); })

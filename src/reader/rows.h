@@ -22,19 +22,18 @@ struct Rows {
   std::vector<Id> docs;        // (n_rows,)
   std::vector<double> value;   // (n_rows,)
   std::vector<int64_t> rank;   // (n_rows,) if all are whole numbers, else empty
-  std::vector<uint32_t> line;  // (n_rows,): the line of each row, counted from 0
   std::vector<uint32_t> odd;   // lines that are not plain: wrong, or in need of a closer look
   size_t lines = 0;
   Id tag;
   bool one_tag = true;
-  bool ranked = false;
+  bool ranked = false, tagged = false;  // whether ranks and tags are looked at
 
-  void parse(Id text, int columns, char kind, bool tabs, bool with_rank);
+  void parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag);
 
   void clear() {
-    queries.clear(), docs.clear(), value.clear(), rank.clear(), line.clear(), odd.clear();
+    queries.clear(), docs.clear(), value.clear(), rank.clear(), odd.clear();
     offsets.assign(1, 0);
-    lines = 0, tag = Id(), one_tag = true, ranked = false;
+    lines = 0, tag = Id(), one_tag = true, ranked = tagged = false;
   }
 
   void add(Id query, Id doc, double number) {
@@ -58,10 +57,10 @@ struct Rows {
   bool read_row(const Cell& cell, const char* limit);
 };
 
-inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank) {
+inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag) {
   const Blanks blanks{tabs};
   clear();
-  ranked = with_rank && kind != 'l';
+  ranked = with_rank && kind != 'l', tagged = with_tag;
   if (columns == 6) parse<Layout<6, 's'>>(text, blanks);
   if (columns == 4) parse<Layout<4, 'l'>>(text, blanks);
   if (columns == 3 && kind == 'l') parse<Layout<3, 'l'>>(text, blanks);
@@ -106,7 +105,7 @@ const char* Rows::read_plain(const char* line, const char* end, Blanks blanks) {
   }
   const auto cell = [&](int at) { return at ? Id(ends[at - 1] + 1, ends[at] - ends[at - 1] - 1) : Id(line, ends[0] - line); };
   if (*line == '#' || !read_row<L>(cell, end)) return nullptr;
-  this->line.push_back(static_cast<uint32_t>(lines++));
+  ++lines;
   return ends[columns - 1] + 1;
 }
 
@@ -122,13 +121,11 @@ const char* Rows::read_any(const char* line, const char* end, Blanks blank) {
     at = std::find_if(from, stop, blank);
     if (at > from) cells[found++] = Id(from, at - from);
   }
-  const uint32_t here = static_cast<uint32_t>(lines++);
   const auto cell = [&](int at) { return cells[at]; };
-  if (std::memchr(line, 0, stop - line)) {
-    odd.push_back(here);
-  } else if (found && cells[0][0] != '#') {
-    (found == L::columns && read_row<L>(cell, end) ? this->line : odd).push_back(here);
-  }
+  const bool nul = std::memchr(line, 0, stop - line);
+  const bool row = found && cells[0][0] != '#';
+  if (nul || (row && (found != L::columns || !read_row<L>(cell, end)))) odd.push_back(static_cast<uint32_t>(lines));
+  ++lines;
   return newline ? newline + 1 : end;
 }
 
@@ -147,7 +144,7 @@ bool Rows::read_row(const Cell& cell, const char* limit) {
     rank.emplace_back();
     ranked = integer(cell(L::rank), rank.back());
   }
-  if (L::tag >= 0 && one_tag) {
+  if (L::tag >= 0 && tagged && one_tag) {
     if (tag.data() == nullptr) tag = cell(L::tag);
     one_tag = same(tag, cell(L::tag));
   }

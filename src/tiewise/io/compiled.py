@@ -7,7 +7,7 @@ as odd: they are checked here one by one, and written plainly if there is nothin
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,10 @@ def reader() -> Any:
     return module
 
 
-def parse(block: Any, data: Any, problems: Problems, first: int, *, ranks: bool = False) -> None:
+def parse(block: Any, data: Any, problems: Problems, first: int, *, ranks: bool = False, tags: bool = False) -> None:
     """Read a block of lines; `first` is the number of its first line, for what is wrong with it."""
     layout = problems.layout
-    how = len(layout.columns), layout.number, layout.tabs, ranks
+    how = len(layout.columns), layout.number, layout.tabs, ranks, tags
     block.parse(data, *how)
     if len(block.odd):
         block.parse(problems.plain(bytes(data).split(b"\n"), block.odd.tolist(), first), *how)
@@ -57,7 +57,7 @@ def whole_lists(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def whole_lists_of(stream: Stream) -> Iterator[Any]:
-    """The same of a file; one that is not compressed is read to where it stays, and only the rest of a block is copied."""
+    """The same of a file; one that is not compressed is read to where it stays: only the rest of a block is copied."""
     if stream.compressed:
         yield from whole_lists(stream.chunks())
         return
@@ -83,19 +83,19 @@ def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
     number: list[Floats] = []
     ranks: list[Codes] | None = []
     tags: set[bytes | None] = set()
-    spans: list[tuple[int, Codes]] = []  # a row, and the lines of the rows from it on
+    spans: list[tuple[int, Sequence[int] | Codes]] = []  # a row, and the lines of the rows from it on
     bad: dict[str, dict[bytes, int]] = {"query": {}, "document": {}}  # ids that are not UTF-8, and where
     rows = lines = 0
     for part in parts:
-        parse(block, part, problems, lines + 1, ranks=ranks is not None)
+        parse(block, part, problems, lines + 1, ranks=ranks is not None, tags=True)
         if not len(block):
             lines += block.lines
             continue
-        line = block.line.astype(np.int64) + (lines + 1)
+        line = range(lines + 1, lines + 1 + block.lines) if block.lines == len(block) else block.line + (lines + 1)
         lists, bad_rows = block.garbled_queries(), block.garbled_docs()
         offsets = block.offsets
         for place in lists.tolist():
-            bad["query"].setdefault(block.query(place), int(line[offsets[place]]))
+            bad["query"].setdefault(block.query(place), int(line[int(offsets[place])]))
         for row in bad_rows.tolist():
             bad["document"].setdefault(block.doc(row), int(line[row]))
         if not len(lists):
