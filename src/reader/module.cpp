@@ -106,6 +106,8 @@ void columns(Block& block, Whole query_ends, nb::object query_bytes, Whole doc_e
   for (size_t row = 0; row < value.size(); ++row) {
     block.rows.add(id(queries, query_ends, row), id(docs, doc_ends, row), value(row));
   }
+  block.rows.wide = true;
+  block.rows.end();
 }
 
 std::vector<int64_t> find_rows(const Block& block, const Judged& judged, Whole place, Whole row) {
@@ -136,7 +138,7 @@ std::vector<int64_t> lines_of(const Block& block) {
 // The places of ids that are not UTF-8.
 std::vector<int64_t> garbled(const Block& block, const std::vector<Id>& ids) {
   std::vector<int64_t> found;
-  if (!block.text.empty() && is_ascii(block.text)) return found;
+  if (!block.rows.wide) return found;
   for (size_t at = 0; at < ids.size(); ++at) {
     if (is_ascii(ids[at])) continue;
     if (PyObject* decoded = PyUnicode_DecodeUTF8(ids[at].data(), static_cast<Py_ssize_t>(ids[at].size()), nullptr)) {

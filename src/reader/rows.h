@@ -18,7 +18,7 @@ struct Layout {
 
 struct Rows {
   std::vector<Id> queries;     // (n_lists,): a query whose rows lie apart has several
-  std::vector<size_t> offsets{0};  // (n_lists + 1,)
+  std::vector<size_t> offsets;  // (n_lists + 1,)
   std::vector<Id> docs;        // (n_rows,)
   std::vector<double> value;   // (n_rows,)
   std::vector<int64_t> rank;   // (n_rows,) if all are whole numbers, else empty
@@ -27,13 +27,14 @@ struct Rows {
   Id tag;
   bool one_tag = true;
   bool ranked = false, tagged = false;  // whether ranks and tags are looked at
+  bool wide = false;                    // an id may be more than ASCII
 
   void parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag);
 
   void clear() {
     queries.clear(), docs.clear(), value.clear(), rank.clear(), odd.clear();
-    offsets.assign(1, 0);
-    lines = 0, tag = Id(), one_tag = true, ranked = tagged = false;
+    offsets.clear();
+    lines = 0, tag = Id(), one_tag = true, ranked = tagged = wide = false;
   }
 
   void add(Id query, Id doc, double number) {
@@ -43,8 +44,9 @@ struct Rows {
     }
     docs.push_back(doc);
     value.push_back(number);
-    offsets.back() = docs.size();
   }
+
+  void end() { offsets.push_back(docs.size()); }
 
  private:
   template <class L>
@@ -66,6 +68,7 @@ inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_ra
   if (columns == 3 && kind == 'l') parse<Layout<3, 'l'>>(text, blanks);
   if (columns == 3 && kind == 'r') parse<Layout<3, 'r'>>(text, blanks);
   if (!ranked) rank.clear();
+  end();
 }
 
 template <class L>
@@ -85,6 +88,7 @@ const char* Rows::read_plain(const char* line, const char* end, Blanks blanks) {
   if (end - line < 128) return nullptr;
   constexpr int columns = L::columns;
   const Bits bits(line, blanks);
+  wide |= bits.wide;
   const char* ends[columns];
   if (bits.newline) {
     uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
@@ -96,6 +100,7 @@ const char* Rows::read_plain(const char* line, const char* end, Blanks blanks) {
     ends[columns - 1] = line + lowest_bit(blank);
   } else {
     const Bits more(line + 64, blanks);
+    wide |= more.wide;
     uint64_t blank = bits.blank, rest = more.blank & (more.newline ^ (more.newline - 1));
     if (!more.newline || (blank & (blank << 1)) | (blank & 1) | (rest & (rest << 1 | blank >> 63))) return nullptr;
     int found = 0;
@@ -123,6 +128,7 @@ const char* Rows::read_any(const char* line, const char* end, Blanks blank) {
   }
   const auto cell = [&](int at) { return cells[at]; };
   const bool nul = std::memchr(line, 0, stop - line);
+  wide |= !is_ascii(Id(line, stop - line));
   const bool row = found && cells[0][0] != '#';
   if (nul || (row && (found != L::columns || !read_row<L>(cell, end)))) odd.push_back(static_cast<uint32_t>(lines));
   ++lines;
