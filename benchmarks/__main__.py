@@ -92,8 +92,9 @@ def measured(chosen: argparse.Namespace) -> Found:
     if "start" in chosen.parts:
         start = _told("start-up", starts(chosen.folder, 5 if chosen.quick else 31), _start)
     if "lines" in chosen.parts:
-        most, size = (10**5, 0.01) if chosen.quick else (10**8, chosen.gigabytes)
-        lines = _told("cost of a line", costs(most, size, chosen.folder, chosen.repeat, chosen.limit), _line)
+        most, size = (10**5, 0.01) if chosen.quick else (chosen.lines, chosen.gigabytes)
+        turns = chosen.repeat, chosen.enough, chosen.limit
+        lines = _told("cost of a line", costs(most, size, chosen.folder, *turns), _line)
     environment = _environment() | {"load": [load, os.getloadavg()[0]]}
     kept = {"environment": environment, "quick": chosen.quick, "measures": MEASURES}
     return kept | {"results": rows, "start": start, "lines": lines}
@@ -150,6 +151,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=5, help="turns of each contender")
     parser.add_argument("--enough", type=float, default=12.0, help="seconds after which a contender has no more turns")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds that one process may take")
+    parser.add_argument("--lines", type=int, default=10**8, help="of the longest run that shows what a line costs")
     parser.add_argument("--gigabytes", type=float, default=10.0, help="the size of the largest run")
     parser.add_argument("--folder", type=Path, default=ROOT / "build/bench", help="where made data is kept")
     parser.add_argument(

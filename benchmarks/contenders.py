@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -272,6 +271,3 @@ def names(door: str, shape: str, compiling: bool) -> list[str]:
     everybody = [*(COMMANDS if door == "files" else ()), *CONTENDERS[door]]
     left_out = set() if compiling else COMPILING
     return [name for name in everybody if name not in left_out and shape not in TOO_SLOW.get((door, name), ())]
-
-
-warnings.simplefilter("ignore")

@@ -14,6 +14,7 @@ import resource
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,16 @@ FEWEST = 10  # queries of the shortest run
 ROOM = 0.8  # of the free disk, which a run may take
 
 
-def costs(most: int, gigabytes: float, folder: Path, repeat: int, limit: float) -> Iterator[Found]:
+def costs(most: int, gigabytes: float, folder: Path, repeat: int, enough: float, limit: float) -> Iterator[Found]:
     """A row for each power of ten up to `most` lines, and one for a run of some gigabytes, if the disk has room."""
     right = _by_list(folder)
     queries = FEWEST
     while queries * DOCUMENTS <= most:
-        yield _cost(queries, right, folder, repeat, limit)
+        yield from _cost(queries, right, folder, repeat, enough, limit)
         queries *= 10
-    room = shutil.disk_usage(folder).free * ROOM
-    wanted = round(gigabytes * 1e9)
-    yield _cost(int(min(wanted, room)) // list_bytes(), right, folder, 1, limit) | {"wanted_bytes": wanted}
+    room, wanted = shutil.disk_usage(folder).free * ROOM, round(gigabytes * 1e9)
+    for row in _cost(int(min(wanted, room)) // list_bytes(), right, folder, 1, enough, limit):
+        yield row | {"wanted_bytes": wanted}
 
 
 def _by_list(folder: Path) -> Any:
@@ -53,7 +54,8 @@ def _by_list(folder: Path) -> Any:
         made.delete()
 
 
-def _cost(queries: int, right: Any, folder: Path, repeat: int, limit: float) -> Found:
+def _cost(queries: int, right: Any, folder: Path, repeat: int, enough: float, limit: float) -> Iterator[Found]:
+    """One row, or none if a process failed."""
     tiny = files("tiny", folder)
     made = long_run(queries, folder)
     paths = [str(path) for path in (made.qrels, made.run)]
@@ -65,34 +67,39 @@ def _cost(queries: int, right: Any, folder: Path, repeat: int, limit: float) -> 
                 "tiewise": lambda: process(ours, f"tiewise, {made.lines:,} lines", limit),
             },
             repeat,
-            enough=limit,
+            enough,
         )
         size = made.run.stat().st_size
     finally:
         made.delete()
+    if len(found) < 2:
+        return
     value = found["tiewise"].pop("value")
     if not math.isclose(value, right[np.arange(queries) % LISTS].mean(), rel_tol=1e-9):
         raise SystemExit(f"nDCG@10 of {made.lines:,} lines is {value}, which it cannot be")
-    return {"lines": made.lines, "bytes": size, "wc": found["wc -l"]["cpu"], **found["tiewise"]}
+    yield {"lines": made.lines, "bytes": size, "wc": found["wc -l"]["cpu"], **found["tiewise"]}
 
 
 # -- in the process ---------------------------------------------------------------------------------------------------
 
 
-def fastest(timed: Callable[[], Any]) -> tuple[Any, float]:
-    """What a function returns, and the CPU seconds of the fastest of its calls."""
+def fastest(timed: Callable[[], Any]) -> tuple[Any, float, float]:
+    """What a function returns, and the CPU and wall seconds of the fastest of its calls."""
     began = time.process_time()
-    found, least, _ = clocked(timed)
+    found, cpu, wall = clocked(timed)
     while time.process_time() - began < ENOUGH:
-        least = min(least, clocked(timed)[1])
-    return found, least
+        _, *again = clocked(timed)
+        cpu, wall = min(cpu, again[0]), min(wall, again[1])
+    return found, cpu, wall
 
 
 def main() -> None:
+    warnings.simplefilter("ignore")
     qrels, run, *tiny = map(Path, sys.argv[1:])
     call = fastest(_call(*tiny))[1]
-    value, cpu = fastest(_call(qrels, run))
-    print(json.dumps({"call": call, "cpu": cpu, "peak_bytes": peak(resource.RUSAGE_SELF), "value": value}))
+    value, cpu, wall = fastest(_call(qrels, run))
+    found = {"call": call, "cpu": cpu, "wall": wall, "peak_bytes": peak(resource.RUSAGE_SELF), "value": value}
+    print(json.dumps(found))
 
 
 def _call(qrels: Path, run: Path) -> Callable[[], float]:

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def peak(whose: int) -> int:
 
 
 def main() -> None:
+    warnings.simplefilter("ignore")
     door, name, qrels, run = sys.argv[1:]
     paths = Path(qrels), Path(run)
     print(json.dumps(command(name, *paths) if name in COMMANDS else call(door, name, *paths)))
