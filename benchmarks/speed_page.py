@@ -78,7 +78,7 @@ def page(result: Result) -> str:
     if result["start"]:
         parts += [START.format(**result["start"][0]), _start(result["start"])]
     if result["lines"]:
-        parts += [LINES.format(call=seconds(min(row["call"] for row in result["lines"]))), _lines(result["lines"])]
+        parts += [LINES.format(call=seconds(_call(result["lines"]))), _lines(result["lines"])]
     return "\n".join(part.strip() + "\n" for part in parts)
 
 
@@ -135,7 +135,7 @@ def _start(rows: list[Result]) -> str:
 def _lines(rows: list[Result]) -> str:
     table = []
     for row in rows:
-        whole, beyond, wc = (_each(row, which) for which in ("whole", "beyond", "wc"))
+        whole, beyond, wc = (_each(row, which, _call(rows)) for which in SERIES)
         size = f"{row['bytes'] / 1e9:.2f} GB" if row["bytes"] > 1e8 else f"{row['bytes'] / 1e6:.1f} MB"
         cells = f"{whole:.1f} | {beyond:.1f} | {wc:.1f} | {megabytes(row['peak_bytes'])}"
         table.append(f"| {row['lines']:,} | {size} | {cells} |")
@@ -148,9 +148,14 @@ def _lines(rows: list[Result]) -> str:
     return "\n".join([head, "|---|---|---|---|---|---|", *table]) + note
 
 
-def _each(row: Result, which: str) -> float:
+def _call(rows: list[Result]) -> float:
+    """What a call costs that reads next to nothing: the least that any process found."""
+    return min(row["call"] for row in rows)
+
+
+def _each(row: Result, which: str, call: float) -> float:
     """Nanoseconds for each line."""
-    spent = {"whole": row["cpu"], "beyond": row["cpu"] - row["call"], "wc": row["wc"]}[which]
+    spent = {"whole": row["cpu"], "beyond": row["cpu"] - call, "wc": row["wc"]}[which]
     return spent / row["lines"] * 1e9
 
 
@@ -253,9 +258,11 @@ def _started(result: Result) -> float | None:
 
 
 def _uneven(result: Result) -> float | None:
-    each = [_each(row, "beyond") for row in result["lines"] if "wanted_bytes" not in row]
-    whole = any(row["lines"] == 10**8 for row in result["lines"])
-    return max(each) / min(each) if whole else None
+    rows = [row for row in result["lines"] if "wanted_bytes" not in row]
+    if not any(row["lines"] == 10**8 for row in rows):
+        return None
+    each = [_each(row, "beyond", _call(rows)) for row in rows]
+    return max(each) / min(each)
 
 
 def _large_memory(result: Result) -> float | None:
@@ -273,7 +280,7 @@ def figure(result: Result) -> Any:
 
     alt = altair()
     drawn = [
-        {"lines": row["lines"], "ns": _each(row, which), "what": name}
+        {"lines": row["lines"], "ns": _each(row, which, _call(result["lines"])), "what": name}
         for row in result["lines"]
         for which, name in SERIES.items()
     ]
