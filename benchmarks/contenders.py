@@ -1,22 +1,35 @@
-"""Tiewise and the tools beside it, through each door that they have. Imports are done before the clock runs.
+"""Tiewise and the tools beside it, through each door that they have.
 
 A contender is a function that takes the paths of qrels and run and returns two more: one that prepares what is already
-in memory when the clock starts, and one that is timed. All compute the same five measures; only Tiewise and trm also
-give expectation, extremes and bias.
+in memory when the clock starts, and one that is timed and returns the means. All compute the same five measures for
+every query; only Tiewise and trm also give expectation, extremes and bias. Programs that are no Python are charged from
+their start: a contender of theirs returns the words of the command, and how its output is read.
 """
 
 from __future__ import annotations
 
 import importlib
-import warnings
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-Timed = tuple[Callable[[], Any], Callable[[Any], float]]
+Means = dict[str, float]
+Timed = tuple[Callable[[], Any], Callable[[Any], Means]]
+Command = tuple[list[str], Callable[[str], Means]]
 
-MEASURES = ["nDCG@10", "AP", "RR", "P@10", "R@100"]
-TREC = {"ndcg_cut.10", "map", "recip_rank", "P.10", "recall.100"}
+#: Each measure, and what trec_eval calls it when asked and when it answers.
+TREC = {
+    "nDCG@10": ("ndcg_cut.10", "ndcg_cut_10"),
+    "AP": ("map", "map"),
+    "RR": ("recip_rank", "recip_rank"),
+    "P@10": ("P.10", "P_10"),
+    "R@100": ("recall.100", "recall_100"),
+}
+MEASURES = list(TREC)
+
+#: Where the path of a binary of trec_eval is found.
+TREC_EVAL = "TREC_EVAL"
 
 
 def read(path: Path, number: type, doc: int, value: int) -> dict[str, dict[str, Any]]:
@@ -33,20 +46,42 @@ def dicts(qrels: Path, run: Path) -> tuple[dict[str, dict[str, int]], dict[str, 
     return read(qrels, int, 2, 3), read(run, float, 2, 4)
 
 
-def _tiewise() -> Any:
-    tw = importlib.import_module("tiewise")
-    _ = tw.evaluate, tw.read_run  # names are imported when first asked for: ask before the clock runs
-    return tw
+# -- Tiewise ----------------------------------------------------------------------------------------------------------
 
 
-def tiewise_files(qrels: Path, run: Path) -> Timed:
-    tw = _tiewise()
-    return lambda: None, lambda _: tw.evaluate(qrels, run, MEASURES)["nDCG@10"].oblivious
+def _tiewise(threads: int = 1, reader: str = "compiled") -> Any:
+    os.environ["TIEWISE_READER"] = reader
+    if (importlib.import_module("tiewise.native").native() is None) != (reader == "python"):
+        raise SystemExit("the compiled reader is not installed")
+    importlib.import_module("tiewise.io.onepass").THREADS = threads
+    return importlib.import_module("tiewise")
+
+
+def means(report: Any) -> Means:
+    """The oblivious means, which other tools print; every statistic of every query was asked for before."""
+    for measure in MEASURES:
+        found = report.per_query(measure)
+        _ = found.expected, found.minimum, found.maximum, found.variance, found.oblivious
+        _ = report[measure].std
+    return {measure: report[measure].oblivious for measure in MEASURES}
+
+
+def _of_files(**how: Any) -> Callable[[Path, Path], Timed]:
+    def contender(qrels: Path, run: Path) -> Timed:
+        tw = _tiewise(**how)
+        return lambda: None, lambda _: means(tw.evaluate(qrels, run, MEASURES))
+
+    return contender
+
+
+tiewise_files = _of_files()
+tiewise_two_threads = _of_files(threads=2)
+tiewise_python_reader = _of_files(reader="python")
 
 
 def tiewise_dicts(qrels: Path, run: Path) -> Timed:
     tw = _tiewise()
-    return lambda: dicts(qrels, run), lambda both: tw.evaluate(*both, MEASURES)["nDCG@10"].oblivious
+    return lambda: dicts(qrels, run), lambda both: means(tw.evaluate(*both, MEASURES))
 
 
 def tiewise_columns(qrels: Path, run: Path) -> Timed:
@@ -57,12 +92,36 @@ def tiewise_columns(qrels: Path, run: Path) -> Timed:
         _ = held[1].doc_index  # the index by id belongs to the columns, as a dict's hash table does to a dict
         return held
 
-    return prepare, lambda both: tw.evaluate(*both, MEASURES)["nDCG@10"].oblivious
+    return prepare, lambda both: means(tw.evaluate(*both, MEASURES))
+
+
+def tiewise_arrow(qrels: Path, run: Path) -> Timed:
+    tw = _tiewise()
+    csv = importlib.import_module("pyarrow.csv")
+
+    def table(path: Path, names: list[str], kept: list[str]) -> Any:
+        texts = dict.fromkeys(("query", "doc"), "string")
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(column_names=names),
+            parse_options=csv.ParseOptions(delimiter=" "),
+            convert_options=csv.ConvertOptions(include_columns=kept, column_types=texts),
+        )
+
+    def prepare() -> Any:
+        judged = table(qrels, ["query", "Q0", "doc", "label"], ["query", "doc", "label"])
+        listed = table(run, ["query", "Q0", "doc", "rank", "score", "tag"], ["query", "doc", "score"])
+        return judged, listed
+
+    return prepare, lambda both: means(tw.evaluate(*both, MEASURES))
 
 
 def tiewise_drop_in(qrels: Path, run: Path) -> Timed:
-    module = importlib.import_module("tiewise.adapters.pytrec_eval")
-    return _relevance_evaluator(module, qrels, run)
+    _tiewise()
+    return _relevance_evaluator(importlib.import_module("tiewise.adapters.pytrec_eval"), qrels, run)
+
+
+# -- others -----------------------------------------------------------------------------------------------------------
 
 
 def pytrec_eval_dicts(qrels: Path, run: Path) -> Timed:
@@ -70,70 +129,67 @@ def pytrec_eval_dicts(qrels: Path, run: Path) -> Timed:
 
 
 def _relevance_evaluator(module: Any, qrels: Path, run: Path) -> Timed:
-    def timed(both: Any) -> float:
-        found = module.RelevanceEvaluator(both[0], TREC).evaluate(both[1])
-        return sum(values["ndcg_cut_10"] for values in found.values()) / len(both[0])
-
-    return lambda: dicts(qrels, run), timed
+    return lambda: dicts(qrels, run), lambda both: _pytrec_means(module, *both)
 
 
 def pytrec_eval_files(qrels: Path, run: Path) -> Timed:
     module = importlib.import_module("pytrec_eval")
 
-    def timed(_: Any) -> float:
+    def timed(_: Any) -> Means:
         with qrels.open() as judged, run.open() as listed:
             labels, scores = module.parse_qrel(judged), module.parse_run(listed)
-        found = module.RelevanceEvaluator(labels, TREC).evaluate(scores)
-        return sum(values["ndcg_cut_10"] for values in found.values()) / len(labels)
+        return _pytrec_means(module, labels, scores)
 
     return lambda: None, timed
+
+
+def _pytrec_means(module: Any, labels: Mapping[str, Any], scores: Mapping[str, Any]) -> Means:
+    found = module.RelevanceEvaluator(labels, {asked for asked, _ in TREC.values()}).evaluate(scores).values()
+    return {name: sum(values[told] for values in found) / len(labels) for name, (_, told) in TREC.items()}
+
+
+def _ir_measures() -> tuple[Any, Callable[..., Means]]:
+    irm = importlib.import_module("ir_measures")
+    asked = [irm.nDCG @ 10, irm.AP, irm.RR, irm.P @ 10, irm.R @ 100]
+
+    def calculate(judged: Iterable[Any], listed: Iterable[Any]) -> Means:
+        found = irm.calc_aggregate(asked, judged, listed)
+        return {name: float(found[measure]) for name, measure in zip(MEASURES, asked, strict=True)}
+
+    return irm, calculate
 
 
 def ir_measures_files(qrels: Path, run: Path) -> Timed:
-    irm = importlib.import_module("ir_measures")
-    asked = [irm.nDCG @ 10, irm.AP, irm.RR, irm.P @ 10, irm.R @ 100]
-
-    def timed(_: Any) -> float:
-        judged, listed = irm.read_trec_qrels(str(qrels)), irm.read_trec_run(str(run))
-        return float(irm.calc_aggregate(asked, judged, listed)[irm.nDCG @ 10])
-
-    return lambda: None, timed
+    irm, calculate = _ir_measures()
+    return lambda: None, lambda _: calculate(irm.read_trec_qrels(str(qrels)), irm.read_trec_run(str(run)))
 
 
 def ir_measures_dicts(qrels: Path, run: Path) -> Timed:
-    irm = importlib.import_module("ir_measures")
-    asked = [irm.nDCG @ 10, irm.AP, irm.RR, irm.P @ 10, irm.R @ 100]
-    return lambda: dicts(qrels, run), lambda both: float(irm.calc_aggregate(asked, *both)[irm.nDCG @ 10])
+    _, calculate = _ir_measures()
+    return lambda: dicts(qrels, run), lambda both: calculate(*both)
 
 
 RANX = ["ndcg@10", "map", "mrr", "precision@10", "recall@100"]
 
 
-def _warm_ranx(ranx: Any) -> None:
-    """Compile before the clock runs: ranx's first call takes seconds, which would hide the rest."""
-    ranx.evaluate(ranx.Qrels({"q": {"d": 1}}), ranx.Run({"q": {"d": 1.0}}), RANX)
+def _ranx_means(ranx: Any, judged: Any, listed: Any) -> Means:
+    found = ranx.evaluate(judged, listed, RANX, make_comparable=True)
+    return {name: float(found[asked]) for name, asked in zip(MEASURES, RANX, strict=True)}
 
 
 def ranx_files(qrels: Path, run: Path) -> Timed:
     ranx = importlib.import_module("ranx")
-    _warm_ranx(ranx)
 
-    def timed(_: Any) -> float:
+    def timed(_: Any) -> Means:
         judged, listed = ranx.Qrels.from_file(str(qrels), kind="trec"), ranx.Run.from_file(str(run), kind="trec")
-        return float(ranx.evaluate(judged, listed, RANX, make_comparable=True)["ndcg@10"])
+        return _ranx_means(ranx, judged, listed)
 
     return lambda: None, timed
 
 
 def ranx_dicts(qrels: Path, run: Path) -> Timed:
     ranx = importlib.import_module("ranx")
-    _warm_ranx(ranx)
-
-    def timed(both: Any) -> float:
-        judged, listed = ranx.Qrels(both[0]), ranx.Run(both[1])
-        return float(ranx.evaluate(judged, listed, RANX, make_comparable=True)["ndcg@10"])
-
-    return lambda: dicts(qrels, run), timed
+    return lambda: dicts(qrels, run), lambda both: _ranx_means(ranx, ranx.Qrels(both[0]), ranx.Run(both[1]))
 
 
 def trm_lists(qrels: Path, run: Path) -> Timed:
@@ -146,16 +202,42 @@ def trm_lists(qrels: Path, run: Path) -> Timed:
         flags = [[labels[query].get(doc, 0) >= 1 for doc in scores[query]] for query in asked]
         return [list(scores[query].values()) for query in asked], flags
 
-    def timed(both: Any) -> float:
+    def timed(both: Any) -> Means:
         found = trm.evaluate(*both, metrics=["ndcg", "map", "mrr", "precision", "recall"], k_list=[10, 100])
-        return float(found.metrics["ndcg"][10].expected)
+        return {"nDCG@10": float(found.metrics["ndcg"][10].expected)}
 
     return prepare, timed
 
 
+# -- programs ---------------------------------------------------------------------------------------------------------
+
+
+def wc(qrels: Path, run: Path) -> Command:
+    """Counting lines: the least that reading a file can cost."""
+    return ["wc", "-l", str(run)], lambda _: {}
+
+
+def trec_eval(qrels: Path, run: Path) -> Command:
+    """The binary that the environment names."""
+    if TREC_EVAL not in os.environ:
+        raise SystemExit("no binary was given")
+    asked = [word for name, _ in TREC.values() for word in ("-m", name)]
+
+    def read(output: str) -> Means:
+        told = {name: float(value) for name, _, value in map(str.split, output.splitlines())}
+        return {name: told[answer] for name, (_, answer) in TREC.items()}
+
+    return [os.environ[TREC_EVAL], *asked, str(qrels), str(run)], read
+
+
+COMMANDS: dict[str, Callable[[Path, Path], Command]] = {"wc -l": wc, "trec_eval": trec_eval}
+
+#: By door; commands read files, and stand there too.
 CONTENDERS: dict[str, dict[str, Callable[[Path, Path], Timed]]] = {
     "files": {
         "tiewise": tiewise_files,
+        "tiewise, 2 threads": tiewise_two_threads,
+        "tiewise, Python reader": tiewise_python_reader,
         "pytrec_eval": pytrec_eval_files,
         "ir_measures": ir_measures_files,
         "ranx": ranx_files,
@@ -167,7 +249,25 @@ CONTENDERS: dict[str, dict[str, Callable[[Path, Path], Timed]]] = {
         "ir_measures": ir_measures_dicts,
         "ranx": ranx_dicts,
     },
-    "columns": {"tiewise": tiewise_columns, "pytrec_eval (dicts)": pytrec_eval_dicts, "trm (lists)": trm_lists},
+    "columns": {"tiewise": tiewise_columns, "tiewise, Arrow": tiewise_arrow, "trm (lists)": trm_lists},
 }
 
-warnings.simplefilter("ignore")
+#: Who breaks ties as trec_eval does, so must come to the same means; ranx and trm do not.
+FOLLOWERS = {"trec_eval", "pytrec_eval", "ir_measures"}
+
+#: Where a tool needs minutes, it is left out of a shape, and the table shows a dash.
+TOO_SLOW = {
+    ("columns", "trm (lists)"): {"dl", "marco", "large"},
+    ("files", "ir_measures"): {"large"},
+    ("files", "ranx"): {"large"},
+}
+
+#: Who compiles for half a minute before every turn, and takes part only if asked to.
+COMPILING = {"ranx"}
+
+
+def names(door: str, shape: str, compiling: bool) -> list[str]:
+    """Who takes turns at a door."""
+    everybody = [*(COMMANDS if door == "files" else ()), *CONTENDERS[door]]
+    left_out = set() if compiling else COMPILING
+    return [name for name in everybody if name not in left_out and shape not in TOO_SLOW.get((door, name), ())]

@@ -1,10 +1,12 @@
 """Made judgments and runs in the shapes that people evaluate, written once into a folder and reused.
 
-Scores have four decimals, so that some documents tie, as they do in real runs.
+Scores have four decimals, so that some documents tie, as they do in real runs. Runs of any length, for the cost of a
+line, repeat some hundred lists under new queries.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ class Shape:
 
 
 SHAPES = {
+    "tiny": Shape(2, 5, 2, 2, 100),  # next to nothing: what a start costs
     "dl": Shape(50, 1000, 200, 4, 100_000),  # TREC Deep Learning: few queries, deep graded judgments
     "miracl": Shape(717, 100, 8, 2, 100_000),  # reranking: short candidate lists
     "marco": Shape(6980, 1000, 1, 2, 8_800_000),  # MS MARCO dev: one relevant document a query
@@ -59,3 +62,61 @@ def _make(shape: Shape, qrels: Path, run: Path) -> None:
                 for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), start=1)
             )
     unfinished.replace(run)
+
+
+# -- runs of any length -----------------------------------------------------------------------------------------------
+
+LISTS = 256  # distinct lists
+DOCUMENTS = 1000  # in each
+PLACE = b"#######"  # of a query's id in a list: ids have seven digits
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """A run of so many lists, one document judged in each, and how many lines and bytes that is."""
+
+    qrels: Path
+    run: Path
+    queries: int
+
+    @property
+    def lines(self) -> int:
+        return self.queries * DOCUMENTS
+
+    @property
+    def bytes(self) -> int:
+        return self.run.stat().st_size
+
+    def delete(self) -> None:
+        self.qrels.unlink()
+        self.run.unlink()
+
+
+def long_run(queries: int, folder: Path) -> LongRun:
+    """Write a run of some queries, of a thousand documents each; it is not kept for later."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = LongRun(folder / f"long-{queries}.qrels", folder / f"long-{queries}.run", queries)
+    lists = list(_lists())
+    with made.qrels.open("w") as judged, made.run.open("wb") as listed:
+        for query in range(queries):
+            doc, text = lists[query % LISTS]
+            judged.write(f"{10**6 + query} 0 {doc} 1\n")
+            listed.write(text.replace(PLACE, b"%d" % (10**6 + query)))
+    return made
+
+
+def list_bytes() -> int:
+    """How long a list is, on average."""
+    return sum(len(text) for _, text in _lists()) // LISTS
+
+
+def _lists() -> Iterator[tuple[str, bytes]]:
+    """The judged document of each list, and its lines."""
+    rng = np.random.default_rng(0)
+    place = PLACE.decode()
+    for _ in range(LISTS):
+        docs = rng.choice(8_800_000, DOCUMENTS, replace=False).tolist()
+        scores = np.sort(rng.random(DOCUMENTS).round(4))[::-1].tolist()
+        ranked = enumerate(zip(docs, scores, strict=True), start=1)
+        lines = [f"{place} Q0 D{doc:07d} {rank} {score} made\n" for rank, (doc, score) in ranked]
+        yield f"D{docs[rng.integers(0, 50)]:07d}", "".join(lines).encode()

@@ -3,14 +3,16 @@
     python scripts/make_docs.py            write what has changed
     python scripts/make_docs.py --check    say what has changed and fail; nothing is written
 
-`docs/measures.md` comes from the registry and `docs/cli.md` from the commands. In pages written by hand, what stands
-between ``<!-- made: NAME -->`` and ``<!-- end -->`` is replaced. The tests fail if a page differs from what this gives.
+`docs/measures.md` comes from the registry, `docs/cli.md` from the commands, and `docs/speed.md` from the results of the
+benchmarks. In pages written by hand, what stands between ``<!-- made: NAME -->`` and ``<!-- end -->`` is replaced. The
+tests fail if a page differs from what this gives.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import math
 import re
 import sys
@@ -24,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import make_figures
-from benchmarks import ray_page
+from benchmarks import ray_page, speed_page
 
 import tiewise as tw
 from tiewise import catalogue, likeness, profiles
@@ -40,6 +42,7 @@ PART = re.compile(r"(<!-- made: ([\w-]+) -->\n\n?).*?(<!-- end -->)", re.DOTALL)
 def documents() -> dict[Path, str]:
     """Every file that is made, wholly or in part, with the text it should have."""
     made = {ROOT / "docs/measures.md": measures_page(), ROOT / "docs/cli.md": cli_page()}
+    made[ROOT / "docs/speed.md"] = speed_page.page(json.loads((ROOT / "benchmarks/results/speed.json").read_text()))
     made |= {ROOT / "docs/img" / name: picture for name, picture in make_figures.figures().items()}
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         if path not in made and PART.search(text := path.read_text(encoding="utf-8")):

@@ -1,0 +1,46 @@
+"""What a start costs: whole commands on next to no input, in wall time, as somebody waits for them at a terminal."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.contenders import TREC_EVAL
+from benchmarks.contenders import trec_eval as trec_eval_command
+from benchmarks.shapes import files
+from benchmarks.turns import Found
+
+PLAIN, NUMPY, TABLE = "python -c pass", "python -c 'import numpy'", "tiewise evaluate, a table"
+
+
+def starts(folder: Path, turns: int) -> list[Found]:
+    """The median seconds of each command, over so many turns."""
+    commands = _commands(*files("tiny", folder))
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(turns + 1):
+        for name, words in commands.items():
+            began = time.perf_counter()
+            subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if turn:  # the first one fills the caches of files and of compiled modules
+                seconds[name].append(time.perf_counter() - began)
+    return [{"command": name, "wall": statistics.median(found), "turns": turns} for name, found in seconds.items()]
+
+
+def _commands(qrels: Path, run: Path) -> dict[str, list[str]]:
+    python, tiewise = sys.executable, str(Path(sys.executable).with_name("tiewise"))
+    drop_in = "import pytrec_eval as p, sys; a, b = map(open, sys.argv[1:])"
+    drop_in += "; p.RelevanceEvaluator(p.parse_qrel(a), {'map'}).evaluate(p.parse_run(b))"
+    commands = {
+        PLAIN: [python, "-c", "pass"],
+        NUMPY: [python, "-c", "import numpy"],
+        TABLE: [tiewise, "evaluate", str(qrels), str(run), "--format", "table"],
+        "tiewise evaluate, TSV": [tiewise, "evaluate", str(qrels), str(run), "--format", "tsv"],
+        "pytrec_eval in a script": [python, "-c", drop_in, str(qrels), str(run)],
+    }
+    if TREC_EVAL in os.environ:
+        commands["trec_eval"] = trec_eval_command(qrels, run)[0]
+    return commands
