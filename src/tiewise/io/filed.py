@@ -122,6 +122,8 @@ class FileRun(StreamedRun):
                 self._to_run()  # raises: it knows the lines
         if not fine:
             self._explain(layout, done)
+        if not done.rows:
+            raise InputError(f"{self.path}: holds no rows.")
         for reading in done.readings.values():
             self._tallies[reading.dtypes] = _Tally(tuple(done.queries), done.rows, reading.tied)
         return done.tie_groups()

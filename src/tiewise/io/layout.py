@@ -40,10 +40,10 @@ class Layout:
         return [cell for cell in re.split(rb"[\t\r]", line) if cell] if self.tabs else line.split()
 
     def plainly(self, line: bytes) -> bytes:
-        """A row as anybody would write it: one blank between columns, the number as Python prints it."""
+        """A row as anybody would write it: one blank between columns, a score or label as Python prints it."""
         cells = self.split(line)
         place = self.columns.index(self.number)
-        cells[place] = repr(float(cells[place])).encode()
+        cells[place] = cells[place].strip() if self.number == "rank" else repr(float(cells[place])).encode()
         return (b"\t" if self.tabs else b" ").join(cells)
 
     def is_row(self, line: bytes) -> bool:
@@ -149,7 +149,7 @@ def _advice(text: str, layout: Layout) -> str | None:
         return f"Write {wrapped[1]} alone" if wrapped else "It is no number"
     if "_" in text or not text.isascii():
         return "Write digits only"
-    if layout.number == "rank" and not (number >= 1 and number.is_integer()):
+    if layout.number == "rank" and not (1 <= number < 2**53 and number.is_integer()):
         return "The third of three columns is a rank, counted from 1. For scores, write the six columns of TREC"
     if math.isnan(number):
         return layout.nan_advice

@@ -119,6 +119,8 @@ class _Reader:
     def columns(self) -> Columns:
         """All that has been read, or all that was wrong with it."""
         self.problems.check()
+        if not self.rows:  # a header and no more
+            return Columns(np.zeros(0, np.int64), [], np.zeros(0, np.int64), [], np.zeros(0), None, None, self._line)
         head, queries = _encode_each(self.heads)
         query = np.repeat(head, np.concatenate(self.lengths))
         doc, docs = _encode(self.docs)

@@ -107,6 +107,7 @@ class Pass:
         self.rows = self._lines = 0
         self.apart = False  # a query has rows in two places
         self.wrong = False  # something could not be read
+        self._ranked = True  # all rows have the ranks that an order asks for
         self.garbled: list[tuple[str, bytes, int]] = []  # ids that are not UTF-8: what, which, and its line
         self.again: list[tuple[str, str, int]] = []  # documents that stand twice: query, document, line
         self._row = np.full(len(self.qrels), -1)
@@ -125,8 +126,7 @@ class Pass:
             self.apart |= len(self.queries) < before + len(piece.queries)
             if self.wrong or self.apart:
                 break
-            if not piece.ranked:
-                raise InputError(NO_RANKS)
+            self._ranked &= piece.ranked
             self._lines, self.rows = self._lines + piece.lines, self.rows + piece.rows
             for reading, tied in zip(self.readings.values(), piece.tied, strict=False):
                 reading.tied += tied
@@ -134,6 +134,8 @@ class Pass:
 
     def tie_groups(self) -> dict[str, TieGroups]:
         """The tie groups of each reading."""
+        if not self._ranked:  # told last, as the run is otherwise fine
+            raise InputError(NO_RANKS)
         return {dtype: self._tie_groups(reading) for dtype, reading in self.readings.items()}
 
     def _tie_groups(self, reading: Reading) -> TieGroups:

@@ -1,0 +1,37 @@
+"""The files that fuzzing collected, read by both readers: whatever they hold, both say the same of them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from readers import differences
+
+from tiewise.native import _reader
+
+pytestmark = pytest.mark.skipif(_reader is None, reason="the compiled reader is not installed")
+
+CORPUS = sorted((Path(__file__).parents[1] / "fuzz" / "corpus").iterdir())
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+def test_the_readers_agree(path: Path) -> None:
+    for chunk in (1 << 20, 61):
+        assert not differences(path, chunk)
+
+
+def test_the_readers_agree_on_compressed_files_cut_anywhere(tmp_path: Path) -> None:
+    whole = gzip.compress(b"q1 Q0 d1 1 0.5 t\nq2 Q0 d1 1 0.5 t\nq1 Q0 d2 1 0.5 t\n", mtime=0)
+    for size in range(0, len(whole) + 1, 5):
+        path = tmp_path / str(size)
+        path.write_bytes(whole[:size])
+        assert not differences(path, 61)
+
+
+def test_the_readers_agree_on_files_cut_anywhere(tmp_path: Path) -> None:
+    whole = b"q1 Q0 d1 1 1.5 t\n#\nq2 Q0 \xe6\x97\xa5 1 -2e0 t\r\nq1 Q0 d2 2 0.5 t"
+    for size in range(len(whole) + 1):
+        path = tmp_path / str(size)
+        path.write_bytes(whole[:size])
+        assert not differences(path, 17)
