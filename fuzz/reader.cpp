@@ -193,7 +193,8 @@ std::string regrouped(Id text, uint32_t shares, size_t chunk, const Layout& layo
       part.add(Exact(text.substr(from, stop - from)).text());
       from = stop;
     }
-    const std::string together = part.text();
+    std::string together;
+    for (std::string lists = part.next(chunk); !lists.empty(); lists = part.next(chunk)) together += lists;
     Id last;
     for (const Id line : lines(together)) {
       const Id query = cells(line, layout.tabs)[0];

@@ -7,7 +7,7 @@ whose lines are brought together first: memory is bounded by a share.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,9 +146,7 @@ class FileRun(StreamedRun):
             regrouped = compiled.reader().Regrouped(share, shares, layout.tabs)
             for lines in self._parts(blocks)[1]:
                 regrouped.add(lines)
-            text = memoryview(regrouped.text())
-            del regrouped
-            yield compiled.whole_lists(text[at : at + PIECE] for at in range(0, len(text), PIECE))
+            yield iter(partial(regrouped.next, PIECE), b"")
 
     def _explain(self, layout: Layout, done: onepass.Pass) -> None:
         """Raise what is wrong: lines, then ids that are not UTF-8, then documents that stand twice."""
