@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from readers import differences
 
+import tiewise as tw
+from tiewise.io import compiled
+from tiewise.io.layout import Problems
+from tiewise.io.onepass import Pass
+from tiewise.io.recognise import TREC_RUN
 from tiewise.native import _reader
 
 pytestmark = pytest.mark.skipif(_reader is None, reason="the compiled reader is not installed")
@@ -35,3 +40,16 @@ def test_the_readers_agree_on_files_cut_anywhere(tmp_path: Path) -> None:
         path = tmp_path / str(size)
         path.write_bytes(whole[:size])
         assert not differences(path, 17)
+
+
+def test_the_places_of_a_query_are_filled_once() -> None:
+    """A thread that meets a query of another thread's part leaves its places alone: rows are those of one part."""
+    qrels = tw.Qrels.from_dict({"q": {"d": 1}})
+
+    def load(block, part: bytes) -> None:
+        compiled.parse(block, part, Problems(TREC_RUN, "run"), 1)
+
+    done = Pass(qrels, {"float64": ()}, None, (), load, 1)
+    long, short = b"q Q0 a 1 2 t\nq Q0 b 1 2 t\nq Q0 d 1 1 t\n", b"q Q0 d 1 1 t\n"
+    assert not done.count([long, short]) and done.apart
+    assert done.readings["float64"].start.tolist() == [2]

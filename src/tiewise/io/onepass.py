@@ -76,6 +76,7 @@ class _Piece:
     garbled: list[tuple[str, bytes, int]] = field(default_factory=list)  # what, which, in which line of the block
     again: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
     wrong: bool = False
+    apart: bool = False
 
 
 class Pass:
@@ -99,11 +100,13 @@ class Pass:
         self._ranks = any("rank" in orders for orders in wanted.values())
         docs = qrels.ids(np.arange(len(qrels)))
         self._judged = reader().Judged(list(qrels.queries), np.array(qrels.offsets), docs)
+        self._lock = threading.Lock()
         self.clear()
 
     def clear(self) -> None:
         """Begin anew."""
         self.queries: dict[str, None] = {}
+        self._claimed: set[str] = set()
         self.rows = self._lines = 0
         self.apart = False  # a query has rows in two places
         self.wrong = False  # something could not be read
@@ -121,9 +124,8 @@ class Pass:
             self.wrong |= piece.wrong
             self.garbled += [(what, name, self._lines + line) for what, name, line in piece.garbled]
             self.again += [(query, doc, self._lines + line) for query, doc, line in piece.again]
-            before = len(self.queries)
             self.queries.update(dict.fromkeys(piece.queries))
-            self.apart |= len(self.queries) < before + len(piece.queries)
+            self.apart |= piece.apart
             if self.wrong or self.apart:
                 break
             self._ranked &= piece.ranked
@@ -187,6 +189,8 @@ class Pass:
         if garbled:
             return _Piece(lines=block.lines, garbled=garbled)
         queries, offsets = block.queries, block.offsets
+        if not self._claim(queries):
+            return _Piece(apart=True)
         place = np.empty(len(queries), np.int64)
         twice = block.find(self._judged, place, self._row)
         known = place >= 0
@@ -198,6 +202,14 @@ class Pass:
             query = queries[int(np.searchsorted(offsets, row, side="right")) - 1]
             again.append((query, block.doc(row).decode(), block.line_of(row) + 1))
         return _Piece(queries, len(block), block.lines, tied, ranked, again=again)
+
+    def _claim(self, queries: list[str]) -> bool:
+        """Whether no other part holds these queries: the places of a query are filled once, by one thread."""
+        fresh = set(queries)
+        with self._lock:
+            alone = len(fresh) == len(queries) and self._claimed.isdisjoint(fresh)
+            self._claimed |= fresh
+        return alone
 
 
 def _garbled(block: Any) -> list[tuple[str, bytes, int]]:
