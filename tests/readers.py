@@ -70,7 +70,7 @@ def counted(path, format, wanted):
     groups = {
         dtype: [
             ties.score.tolist(), ties.start.tolist(), ties.size.tolist(), ties.length.tolist(), (ties.floor + 0.0).tolist(),
-            ties.floor_size.tolist(), {order: before.tolist() for order, before in ties.before.items()}, ties.unjudged,
+            ties.floor_size.tolist(), {order: before.tolist() for order, before in ties.before.items()}, sorted(ties.unjudged),
         ]
         for dtype, ties in tie_groups_as(judgments(path), run, wanted).items()
     }  # fmt: skip
@@ -89,8 +89,8 @@ def judgments(path: Path) -> tw.Qrels:
 
 
 def differences(path: Path, chunk: int, threads: int = 1) -> list[str]:
-    """Where the compiled reader, reading so many bytes at a time, says another thing than the one in Python."""
-    with reading("python"):
+    """Where the compiled reader says another thing than the one in Python, both reading so many bytes at a time."""
+    with reading("python", chunk):
         want = said(path)
     with reading("compiled", chunk, threads):
         have = said(path)

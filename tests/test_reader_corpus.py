@@ -6,9 +6,9 @@ import gzip
 from pathlib import Path
 
 import pytest
-from readers import differences
 
 import tiewise as tw
+from readers import differences, reading
 from tiewise.io import compiled
 from tiewise.io.layout import Problems
 from tiewise.io.onepass import Pass
@@ -40,6 +40,15 @@ def test_the_readers_agree_on_files_cut_anywhere(tmp_path: Path) -> None:
         path = tmp_path / str(size)
         path.write_bytes(whole[:size])
         assert not differences(path, 17)
+
+
+@pytest.mark.parametrize("reader", ["python", "compiled"])
+@pytest.mark.parametrize("first", [b"", b"q1 Q0 d1 1 0.5 t\n"])
+def test_a_line_of_many_words_is_not_counted_to_its_end(tmp_path: Path, reader: str, first: bytes) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(first + b"x " * 5000)
+    with reading(reader), pytest.raises(tw.InputError, match="over 100 columns"):
+        tw.read_run(path)
 
 
 def test_the_places_of_a_query_are_filled_once() -> None:
