@@ -23,8 +23,8 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks experiments scripts
-	$(BIN)/ruff format --check src tests benchmarks experiments scripts
+	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts
+	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

@@ -1,7 +1,7 @@
 """Whatever a file holds, the compiled reader and the one in Python say the same of it.
 
-Files of the corpus are changed at random, as a broken program or disk might change them, and read by both readers: plain
-and compressed, cut into chunks that end anywhere. Where they differ, or where an error is not Tiewise's own, the
+Files of the corpus are changed at random, as a broken program or disk might change them, and read by both readers:
+plain and compressed, cut into chunks that end anywhere. Where they differ, or where an error is not Tiewise's own, the
 input is made as small as it can be, shown, and kept.
 """
 
@@ -21,9 +21,10 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from readers import differences  # noqa: E402
 
 WORDS = [
-    *b"q1 q2 q-long-name d1 d2 d3 a ab abcdefgh abcdefghijklmnopq Q0 0 1 2 +3 -1 1.0 0.5 2.25 1e-3 .5 2. inf -inf nan 1e400".split(),
-    *b"1e-400 5e-324 1_000 0x10 --1 1,5 0.30000000000000004 123456789012345678901 9007199254740991 9007199254740992".split(),
-    *b"9223372036854775807 -9223372036854775808 # #x tag query-id corpus-id score \xff \xc3\xa9 \xe6\x97\xa5 \xed\xa0\x80 \xd9\xa3".split(),
+    *b"q1 q2 q-long-name d1 d2 d3 a ab abcdefgh abcdefghijklmnopq Q0 tag # #x query-id corpus-id score".split(),
+    *b"0 1 2 +3 -1 1.0 0.5 2.25 1e-3 .5 2. inf -inf nan 1e400 1e-400 5e-324 1_000 0x10 --1 1,5".split(),
+    *b"0.30000000000000004 123456789012345678901 9007199254740991 9007199254740992".split(),
+    *b"9223372036854775807 -9223372036854775808 \xff \xc3\xa9 \xe6\x97\xa5 \xed\xa0\x80 \xd9\xa3".split(),
     b"", b"\0", b"\xef\xbb\xbf", b"\xc2\xa0", b"\x85", b"\x1c", b"x" * 70, b"9" * 400, b"0." + b"3" * 40,
 ]  # fmt: skip
 BLANKS = [b" ", b"\t", b"\n", b"\r\n", b"\r", b"\x0b", b"\x0c", b"  ", b"\t\t", b" \t", b"\n\n", b"\n#", b"\n "]

@@ -69,11 +69,13 @@ def counted(path, format, wanted):
     run = countable(path, format=format)
     groups = {
         dtype: [
-            ties.score.tolist(), ties.start.tolist(), ties.size.tolist(), ties.length.tolist(), (ties.floor + 0.0).tolist(),
-            ties.floor_size.tolist(), {order: before.tolist() for order, before in ties.before.items()}, sorted(ties.unjudged),
+            *(column.tolist() for column in (ties.score, ties.start, ties.size, ties.length, ties.floor_size)),
+            (ties.floor + 0.0).tolist(),  # of the zeros either one
+            {order: before.tolist() for order, before in ties.before.items()},
+            sorted(ties.unjudged),
         ]
         for dtype, ties in tie_groups_as(judgments(path), run, wanted).items()
-    }  # fmt: skip
+    }
     rounded = run.projected("decimal:1")
     return repr(groups), sorted(run.queries), len(run), run.tied_rows, rounded.tied_rows, run.source
 

@@ -86,8 +86,8 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield b"".join([*rest, head, found])
             rest = []
         rest.append(tail)
-    if last := b"".join(rest):
-        yield last + b"\n"
+    if any(rest):
+        yield b"".join([*rest, b"\n"])
 
 
 @dataclass
