@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import json
 import platform
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -61,20 +63,33 @@ def ratios(times: dict[str, list[float]], base: str) -> dict[str, list[float]]:
 
 
 def turns(contenders: Contenders, repeat: int, wait: Callable[[], None], warm: int = 2) -> dict[str, list[float]]:
-    """The times of each in milliseconds; they take turns, each time beginning with another."""
-    names = list(contenders)
+    """The times of each in milliseconds; they take turns, each time in another order.
+
+    Garbage is collected before and not in between, as `timeit` does it.
+    """
+    names, chance = list(contenders), random.Random(0)
     times: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(-warm, repeat):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            wait()
-            begin = time.perf_counter()
-            kept = contenders[name]()
-            wait()
-            spent = time.perf_counter() - begin
-            del kept
-            if turn >= 0:
-                times[name].append(1e3 * spent)
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(-warm, repeat):
+            for name in chance.sample(names, len(names)):
+                spent = _spent(contenders[name], wait)
+                if turn >= 0:
+                    times[name].append(spent)
+    finally:
+        gc.enable()
     return times
+
+
+def _spent(call: Callable[[], Any], wait: Callable[[], None]) -> float:
+    wait()
+    begin = time.perf_counter()
+    kept = call()
+    wait()
+    spent = time.perf_counter() - begin
+    del kept
+    return 1e3 * spent
 
 
 # -- cross-encoders ---------------------------------------------------------------------------------------------------
@@ -104,7 +119,8 @@ def cross_encoder(torch: Any, quick: bool) -> list[dict[str, Any]]:
 def _levels(torch: Any, model: Any, weight: Any, tokens: Any, quick: bool) -> dict[str, Any]:
     def forward() -> tuple[Any, Any]:
         hidden = model.model(input_ids=tokens, use_cache=False).last_hidden_state[:, -1]
-        return hidden, model.lm_head(hidden)[:, [NO, YES]]
+        logits = model.lm_head(hidden)
+        return hidden, torch.stack([logits[:, NO], logits[:, YES]], 1)  # a list of columns would stop the device
 
     steps: dict[str, Callable[[Any, Any], Any]] = {
         "native": lambda hidden, logits: torch.softmax(logits, -1)[:, 1],
@@ -116,11 +132,11 @@ def _levels(torch: Any, model: Any, weight: Any, tokens: Any, quick: bool) -> di
     exact = (kept[0].double() @ weight.double().T) @ torch.tensor([-1.0, 1.0], device="cuda", dtype=torch.float64)
     error = float((steps["head"](*kept).double() - exact).abs().max() / exact.abs().max())
     assert error < 1e-5, f"the head's logits are off by {error}"
-    small = tokens.numel() <= 2048
+    repeat = 3 if quick else 301 if tokens.numel() <= 2048 else 121 if tokens.numel() <= 8192 else 61
     whole: Contenders = {name: lambda step=step: step(*forward()).float().cpu() for name, step in steps.items()}
     alone: Contenders = {name: lambda step=step: step(*kept).float().cpu() for name, step in steps.items()}
     whole["native again"] = whole["native"]  # what it differs from itself is noise
-    times = turns(whole, 3 if quick else 151 if small else 61, torch.cuda.synchronize, 3)
+    times = turns(whole, repeat, torch.cuda.synchronize, 3)
     return {
         "turns": len(times["native"]),
         "ms": {name: statistics.median(spent) for name, spent in times.items()},

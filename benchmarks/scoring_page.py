@@ -13,7 +13,8 @@ INTRODUCTION = """# The speed of scoring
 
 Exact scores should cost next to nothing, or nobody computes them. This page is made by `python -m benchmarks.scoring`,
 which checks counts and scores before it times them. Times are in milliseconds, the medians of turns which the compared
-calls take by rotation, so that a slow moment is slow for all; in brackets is the ratio to what a call is compared with.
+calls take in random order, so that a slow moment is slow for all; in brackets is the ratio to what a call is compared
+with.
 """
 
 CROSS_ENCODER = """## Cross-encoders
@@ -24,9 +25,10 @@ the turns of a pass over the native pass of the same turn, with the interval in 
 `native again` is the native pass against itself: what differs from 1 there is noise. `added` is the most that a level's
 step takes longer than the native one when timed alone, as a share of the pass.
 
-Passes of about 30 ms are bound by Python, scatter by one to three per cent against themselves, and cannot tell whether
-the aim of one per cent is met. Longer passes can: there `score` and `head` add up to half a millisecond. About half of
-that is the step itself, as timed alone, with its check that every number is finite; the other half was not traced.
+Where the device is at work for 40 ms or more, all levels stay within the aim of one per cent. Passes of 20 to 30 ms
+are bound by Python instead, and against themselves their median is known to about half a per cent. There `head` with
+`logit` can cost a little more than one per cent: 0.1 to 0.2 ms over the native step as timed alone, and up to twice
+that within a pass, which was not traced further. Both wait for the device, to check that every number is finite.
 """
 
 COLLECTION = """## All scores of a collection
@@ -44,11 +46,13 @@ one product, gathers the judged documents' scores from it, and counts for all of
 aside in which order tied documents stand. Memory is what the call holds beside the vectors: two blocks of scores, 4 GiB
 at most, or less if `block` is given.
 
-What is missing to the aims: a trace of the device shows it at work for about 1.1 ms with 1 query, 1.4 ms with 64 and
-11.3 ms with 1,024, and hardly idle in between. With 1 and 64 queries the rest is Python and NumPy before the first and
-after the last work of the device, so that it varies with the host's processor as much as with the code. With 1,024
-queries 7.6 ms are products with float32 output, for 256 queries at a time, and 3.5 ms go to comparing two billion
-scores with 10 thresholds each. That is bound by arithmetic: to read the scores alone would take about 2 ms.
+Where the time goes: a trace of the device shows it at work for about 1.0 ms with 1 query, 1.35 ms with 64 and 10.9 ms
+with 1,024, and hardly idle in between. With 1 and 64 queries the rest is Python before the first and after the last
+work of the device, and varies with the host's processor: measured four times, the ratio with 64 queries was between
+1.42 and 1.51, so that aim is met with little to spare. With 1,024 queries 7.4 ms are products with float32 output, for
+256 queries at a time, and 3.3 ms go to comparing two billion scores with 10 thresholds each. Three instructions a
+comparison, with what else is done for a score, would take 2.5 ms at best, and to read the scores alone 2 ms. Counting
+inside the product would spare that reading, but then the judged documents' scores have to be known before.
 """
 
 CPU = """## On a CPU

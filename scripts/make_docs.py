@@ -20,13 +20,16 @@ from typing import Any, get_args
 
 import typer
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import make_figures
+from benchmarks import ray_page
 
 import tiewise as tw
 from tiewise import catalogue, likeness, profiles
 from tiewise.cli import app
+from tiewise.reporting.compared import COMPARE_COLUMNS
 from tiewise.reporting.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
 
 ROOT = Path(__file__).parent.parent
@@ -321,8 +324,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "tool-definitions": tool_definitions,
     "columns": lambda: column_table(COLUMNS),
     "tool-columns": lambda: column_table(TOOL_COLUMNS),
+    "compare-columns": lambda: column_table(COMPARE_COLUMNS),
     "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
     "stages-columns": lambda: column_table(STAGES_COLUMNS),
+    "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
+    "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),
+    "shards-arithmetic": lambda: ray_page.arithmetic(ROOT / "benchmarks/results"),
 }
 
 

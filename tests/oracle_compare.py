@@ -86,3 +86,22 @@ def rank_intervals(name: str, k: int | None, judged: Judged, runs: dict[str, Lis
         for system, own in zip(runs, some, strict=True):
             ranks[system].append(1 + sum(other > own + 1e-9 for other in some))
     return {system: (min(found), max(found)) for system, found in ranks.items()}
+
+
+def rank_intervals_together(name, k, judged: Judged, runs: dict[str, Lists]) -> dict[str, tuple[int, int]]:
+    """The same when one order of each query's documents breaks the ties of all systems."""
+    each = []
+    for query, labels in judged.items():
+        docs = sorted({doc for run in runs.values() for doc in run[query]})
+        each.append(
+            {
+                tuple(round(value(name, k, labels, by_priority(run[query], order)), 10) for run in runs.values())
+                for order in itertools.permutations(docs)
+            }
+        )
+    ranks: dict[str, list[int]] = {system: [] for system in runs}
+    for some in itertools.product(*each):
+        totals = [sum(values) for values in zip(*some, strict=True)]
+        for system, own in zip(runs, totals, strict=True):
+            ranks[system].append(1 + sum(other > own + 1e-9 for other in totals))
+    return {system: (min(found), max(found)) for system, found in ranks.items()}

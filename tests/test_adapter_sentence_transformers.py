@@ -710,6 +710,10 @@ def test_errors(cross_encoder, tokenizer, encoder):
         from tiewise.adapters import transformers
 
         transformers.high_precision(cross_encoder())
+    with pytest.raises(tw.InputError, match=r"Use tiewise\.adapters\.sentence_transformers"):
+        transformers.high_precision(encoder())
+    with pytest.raises(tw.InputError, match=r"'a-model' is a name. Load the model first: CrossEncoder\('a-model'\)"):
+        high_precision("a-model")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = adapter.nothing
 

@@ -291,6 +291,8 @@ def test_padding_on_the_right_is_an_error(byte_tokenizer):
 def test_errors(tokenizer, byte_tokenizer):
     with pytest.raises(tw.InputError, match="Linear is not a transformers model"):
         high_precision(torch.nn.Linear(2, 1))
+    with pytest.raises(tw.InputError, match=r"'a-model' is a name\. Load the model first"):
+        high_precision("a-model")
     with pytest.raises(tw.InputError, match="precision is 'float32' or 'float64'"):
         high_precision(tiny.bert(tokenizer), precision="bfloat16")
     with pytest.raises(tw.InputError, match="needs its tokenizer"):

@@ -15,8 +15,8 @@ from tiewise.errors import InputError
 from tiewise.gate import FACTS, Gate
 from tiewise.reporting import View
 from tiewise.reporting.audited import AUDIT_COLUMNS, Audited, draw
-from tiewise.tieaudit import LIBRARIES
-from tiewise.tieaudit.grids import GRIDS
+from tiewise.tieaudit import LIBRARIES, scaled
+from tiewise.tieaudit.grids import GRIDS, DecimalGrid
 from tiewise.tieaudit.scores import score_grid
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -179,6 +179,101 @@ def test_low_precision_shows_through_a_factor_and_a_difference(name, made_by, ma
     assert score_grid(made(random(32).astype(np.float32) / 5).astype(float)).origin is None
 
 
+@pytest.mark.parametrize("factor", [5, 10, 20, 50, 100])
+def test_a_type_is_named_though_a_finer_one_holds_its_multiples(factor):
+    """20 times a bfloat16 is a float16 number, and 100 times one comes in even steps."""
+    found = tw.audit(run_of((cast(random(45, scale=0.1) + 0.5, "bfloat16").astype(np.float32) * factor).astype(float)))
+    assert found.evidence.scores.precision == found.evidence.scores.beneath == "bfloat16"
+    assert found.grid != "bfloat16" and found.to_dict()["grid_made_by"] == "factor"
+
+
+# -- lists that were scaled ---------------------------------------------------------------------------------------
+
+SCALINGS = {
+    "0 to 1": lambda x: (x - x.min()) / (x.max() - x.min()),
+    "z-scores": lambda x: (x - x.mean()) / x.std(),
+    "a temperature": lambda x: x / np.float32(0.07),
+    "a shift": lambda x: np.float32(0.3) * x + x.mean(),
+    "softmax": lambda x: np.exp(3 * (x - x.max())) / np.exp(3 * (x - x.max())).sum(),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-(x * np.float32(1.7) - x.mean()))),
+}
+
+
+def scaled_run(scores: np.ndarray, scaling: str, decimals: int | None = None, lists: int = 20) -> dict:
+    """A run of lists, each of which is scaled, in float32, and perhaps printed."""
+    parts = [SCALINGS[scaling](part) for part in np.array_split(scores.astype(np.float32), lists)]
+    together = np.concatenate(parts).astype(np.float32).astype(float)
+    return run_of(together if decimals is None else np.round(together, decimals), lists)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("name", ["float8_e4m3", "bfloat16", "float16"])
+def test_low_precision_shows_through_the_scaling_of_lists(name, scaling):
+    scores = cast(np.abs(random(46, 8000, 0.15) + 0.6), name)
+    found = tw.audit(scaled_run(scores, scaling))
+    assert found.grid == "float32" and found.cause in ("scaled", "precision")
+    assert "high_precision(model)" in found.remedy and "do not tell" not in found.verdict
+    if found.cause == "scaled":
+        assert (
+            "come in even steps, list by list" in found.verdict and "by chance, one run in 10^" in found.grid_evidence
+        )
+        plain = found.to_dict()["even_lists"]
+        assert plain["lists"] > 0.9 * plain["looked_at"] and plain["log10_chance"] < -12
+        assert found.rounded_share is None
+    assert found.cause == "scaled" or scaling in ("a temperature", "sigmoid")
+
+
+@pytest.mark.parametrize("decimals", [4, 6])
+def test_scaled_lists_may_be_printed_with_few_digits(decimals):
+    found = tw.audit(scaled_run(cast(random(46, 4000, 0.1) + 0.6, "bfloat16"), "0 to 1", decimals))
+    assert found.cause == "scaled"
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("decimals", [3, 4, 5, 6, None])
+def test_honest_lists_that_were_scaled_raise_no_alarm(scaling, decimals):
+    """Neither those of a model, with some identical documents, nor those of BM25, with ties of its own."""
+    model = np.random.default_rng(47).normal(0.5, 0.1, (20, 200)).astype(np.float32)
+    model[:, 1::20] = model[:, ::20]
+    for scores in (model.ravel(), bm25(48)):
+        found = tw.audit(scaled_run(scores, scaling, decimals))
+        assert found.tied_rows and found.cause != "scaled" and found.evidence.steps is None
+
+
+def test_scaled_counts_are_not_called_low_precision():
+    counts = np.random.default_rng(49).binomial(384, 0.6, 4000).astype(float)
+    found = tw.audit(scaled_run(counts, "0 to 1"))
+    assert found.cause == "scaled" and found.evidence.scores.precision is None
+    assert "rounded or counted" in found.grid_evidence and "If they are counts" in found.remedy
+
+
+def test_ranks_and_short_lists_tell_nothing():
+    few = tw.audit(scaled_run(cast(random(50, 160), "bfloat16"), "0 to 1"))  # eight documents a list
+    assert few.evidence.steps is None
+    assert tw.audit(run_of(np.tile(np.arange(100) / 99, 20))).level == "sound"
+
+
+def test_the_chance_of_even_steps_is_no_smaller_than_it_is():
+    """Of honest lists, no more than one in a hundred may have a chance below 1 in 100, whatever their digits hide."""
+    chance = np.random.default_rng(51)
+    three = [DecimalGrid("decimal:3", 3)]
+    below = [scaled._best(np.unique(np.round(chance.random(12), 3)), three)[0] for _ in range(400)]
+    assert np.mean(np.array(below) < -2) <= 0.01
+    alone = [
+        scaled._log10_chance(next(scaled._parts(np.sort(chance.permutation(100)[:10] / 100), scaled.WAYS[0], [])))
+        for _ in range(50)
+    ]
+    assert max(alone) < -20  # two decimals that nobody knows of
+
+
+@pytest.mark.parametrize("lists", [1, 3, 30])
+def test_joint_chances_of_uniform_chances_are_uniform(lists):
+    draws = np.log10(np.random.default_rng(52).random((4000, lists)))
+    joint = np.array([scaled._joint(row) for row in draws])
+    for at in (0.5, 0.1, 0.01):
+        assert np.mean(joint < np.log10(at)) == pytest.approx(at, abs=4 * np.sqrt(at / 4000))
+
+
 @pytest.mark.parametrize(
     ("scores", "step"),
     [
@@ -231,8 +326,31 @@ def test_float32_printed_with_many_digits(digits):
 
 
 @pytest.mark.filterwarnings("error")
-def test_huge_scores_raise_no_warning():
+def test_huge_and_tiny_scores_raise_no_warning():
     assert tw.audit({"q": {"a": 1e308, "b": 1.5, "c": 1.5, "d": 5e-324}}).tied_rows == 2
+    tiny = tw.audit(run_of(np.repeat(np.arange(1, 51), 20) * 2.0**-149, lists=5))
+    assert tiny.evidence.scores.made_by is None and tiny.tied_share == 1
+
+
+@pytest.mark.parametrize("near", [0.5, 1.0, 3.0])
+def test_scores_that_float32_cannot_tell_apart_are_no_low_precision(near):
+    """Their nearest float32 is one number, so that they lie on its grid; but one number is no evidence."""
+    scores = near + np.random.default_rng(53).random(400) * 1e-9
+    found = tw.audit(run_of(scores))
+    assert found.grid in ("integer", "float8_e4m3") and not found.evidence.scores.known
+    assert (found.level, found.remedy, found.evidence.scores.origin) == ("sound", None, None)
+    assert "so few distinct float32 numbers are no evidence" in found.grid_evidence
+    tied = tw.audit(run_of(np.repeat(scores, 2)))
+    assert tied.cause == "genuine"
+
+
+def test_a_softmax_of_two_logits_need_not_be_the_same_for_equal_differences():
+    """Rounding may tell two pairs of logits apart whose difference is one number."""
+    two = cast(np.random.default_rng(54).normal(10, 2, 20_000), "bfloat16").astype(np.float32).reshape(2, -1)
+    e = np.exp(two)
+    scores = (e[1] / e.sum(axis=0)).astype(float)
+    assert len(np.unique(scores)) > len(np.unique(two[1] - two[0]))
+    assert score_grid(scores).made_by == "sigmoid"
 
 
 def test_evidence():
@@ -400,7 +518,7 @@ def test_bm25_with_ties_of_its_own_is_not_low_precision(digits, kind):
     found = tw.audit(run_of(scores if digits is None else np.round(scores, digits)))
     assert found.tied_share > 0.1
     assert found.cause == "genuine" and found.evidence.scores.precision is None
-    assert "no rounding was found in the scores" in found.verdict and "high_precision" not in (found.remedy or "")
+    assert "the scores do not tell why" in found.verdict and "high_precision" not in (found.remedy or "")
     assert "not by rounding" not in found.verdict  # that is known of identical documents only
     assert found.remedy is None or ("low precision before?" in found.remedy and "scoring.head(" in found.remedy)
     assert found.rounded_share < 0.3
@@ -615,6 +733,8 @@ def test_the_gap_is_over_common_queries():
         ({"vectors": [[1, 2]]}, "vectors is"),
         ({"vectors": {"a": [1, 2], "b": [1]}}, "one length"),
         ({"vectors": (["a", "b"], [[1.0]])}, "a row for each id"),
+        ({"vectors": (["a", "b", "a"], [[1.0], [2.0], [3.0]])}, "more than once among the vectors: 'a'"),
+        ({"vectors": {"a": [1.0], "b": [float("nan")]}}, r"Row 1 of the vectors holds NaN or infinity \(1 such row\)"),
         ({"reference": {"other": {"a": 1}}}, "no query in common"),
         ({"qrels": {"other": {"a": 1}}}, "no query in common"),
         ({"reference": 7}, "holds no run"),
@@ -726,6 +846,7 @@ def test_markdown_has_the_tools_and_the_code_as_a_block():
     text = draw(Audited("r", found), View(format="markdown"))
     block = text.split("```python\n")[1].split("```")[0]
     assert all(f"\n{line}\n" in block for line in found.judgment.remedy.code.values())
+    assert found.grid_evidence in text and found.verdict in text
     assert "| tools that print |" in text and "trm is tie-aware-retrieval-metrics" in text
     assert text.count("high_precision(model)") == 2  # the two libraries, and in the block only
 

@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
+from tiewise.cli.commands import PLACES
 from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"
@@ -471,10 +472,15 @@ def test_a_small_command_loads_nothing_heavy(folder):
         "import sys, tiewise.cli\n"
         "sys.argv[1:] = ['evaluate', 'qrels.txt', 'tied.trec']\n"
         "try: tiewise.cli.main()\n"
-        "finally: print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
+        "finally: print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
-    assert not {"rich", "pydantic", "scipy", "pandas", "pyarrow"} & set(done.stderr.split())
+    loaded = set(done.stderr.split())
+    assert not {"rich", "pydantic", "scipy", "pandas", "pyarrow"} & loaded
+    assert {place for place in PLACES.values() if f"tiewise.cli.{place.split('.')[0]}" in loaded} == {
+        "evaluate.evaluate"
+    }
+    assert not {"tiewise.gate", "tiewise.likeness", "tiewise.tieaudit", "tiewise.reporting.grid"} & loaded
 
 
 # -- on a terminal --------------------------------------------------------------------------------------------

@@ -12,7 +12,9 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.reporting.compared import COMPARE_COLUMNS
+from tiewise.page.findings import find
+from tiewise.reporting import View
+from tiewise.reporting.compared import COMPARE_COLUMNS, Side, draw
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\nq2 0 b 0\nq3 0 a 1\n"
 # One score for all: trec_eval puts the relevant document last, ascending ids put it first.
@@ -41,7 +43,7 @@ def test_the_columns_are_written_down():
         " ".join(COMPARE_COLUMNS)
         == "measure a b queries a_expected b_expected difference minimum maximum std certain probability "
         "probability_equal probability_less method p_value p_holm ci_low ci_high ci_order_low ci_order_high effect "
-        "wins losses ties flip verdict"
+        "wins losses ties flip verdict a_lower a_upper a_condensed b_lower b_upper b_condensed"
     )
 
 
@@ -142,7 +144,18 @@ def test_one_order_other_tests_and_seeds(tiewise, folder):
     assert float(narrow["ci_high"]) - float(narrow["ci_low"]) <= float(rows[0]["ci_high"]) - float(rows[0]["ci_low"])
 
 
-def test_unjudged_documents_are_shown_when_asked_for(tiewise):
+def test_a_page_takes_the_test_and_the_samples_of_a_comparison(tiewise, folder):
+    pytest.importorskip("vl_convert", reason="the page needs tiewise[report]")
+    command = ("report", "qrels.txt", "tied.trec", "last.trec", "-m", "RR@10", "--complete", "--test", "t")
+    tiewise(*command, "--samples", "200", "-o", "page.html")
+    assert (folder / "page.html").is_file()
+    assert "samples is a whole number from 100" in tiewise(*command, "--samples", "5", "-o", "page.html", code=2).err
+    runs = {name: folder / f"{name}.trec" for name in ("tied", "last")}
+    compared = find(folder / "qrels.txt", runs, "RR@10", test="wilcoxon", samples=300, complete=True).compared
+    assert (compared.test, compared.samples) == ("wilcoxon", 300)
+
+
+def test_unjudged_documents_are_shown_when_asked_for(tiewise, folder):
     command = ("compare", "qrels.txt", "second.trec", "last.trec", "-m", "P@2,AP", "--complete", "--unjudged")
     found = tiewise(*command, "--format", "json").json
     assert found["unjudged"]["second"]["P@2"]["upper"]["expected"] == pytest.approx(4 / 6)
@@ -150,6 +163,40 @@ def test_unjudged_documents_are_shown_when_asked_for(tiewise):
     assert "last: P@2 lies in [.000, .667] whatever unjudged documents are worth" in " ".join(text.split())
     assert "Unjudged documents put no bounds on AP: it divides" in " ".join(text.split())
     assert "unjudged" not in tiewise(*command[:-1], "--format", "json").json
+    bounded, unbounded = tiewise(*command).rows
+    wanted = tw.unjudged(folder / "qrels.txt", folder / "last.trec", "P@2", complete=True)
+    names = ("b_lower", "b_upper", "b_condensed")
+    values = (wanted["P@2"].lower, wanted["P@2"].upper, wanted.condensed["P@2"])
+    assert [float(bounded[name]) for name in names] == [one.expected for one in values]
+    assert float(bounded["a_upper"]) == pytest.approx(4 / 6)
+    assert {unbounded[name] for name in names} == {""}  # AP has none
+    assert {row[name] for row in tiewise(*command[:-1]).rows for name in names} == {""}
+
+
+def test_a_run_that_cannot_be_measured_is_named(tiewise, folder):
+    (folder / "other.trec").write_text("q1 Q0 nothing 1 1 t\nq2 Q0 here 1 1 t\n")
+    done = tiewise("compare", "qrels.txt", "tied.trec", "other.trec", *RR, code=2)
+    assert "Run 'other': The run and the qrels have no document in common" in done.err
+    (folder / "few.trec").write_text("q1 Q0 a 1 1 t\nq1 Q0 b 2 0 t\n")
+    done = tiewise("compare", "qrels.txt", "few.trec", "tied.trec", *RR, "--missing", "error", code=2)
+    assert "Run 'few': 2 judged queries are missing from the run: 'q2', 'q3'." in done.err
+
+
+def test_the_pairs_of_very_many_runs_are_refused_before_any_is_read(tiewise):
+    nowhere = [f"nowhere{i}.trec" for i in range(201)]
+    done = tiewise("compare", "qrels.txt", *nowhere, code=2)
+    assert "201 systems make 20,100 pairs. Name a baseline" in done.err
+    assert "no such file" in tiewise("compare", "qrels.txt", *nowhere, "--format", "table", code=2).err
+    assert "no such file" in tiewise("compare", "qrels.txt", *nowhere, "--baseline", "nowhere1", code=2).err
+
+
+def test_progress_is_told_of_every_pair(folder):
+    runs = {name: folder / f"{name}.trec" for name in ("tied", "second", "last")}
+    found = tw.compare(folder / "qrels.txt", runs, ["RR@10", "AP"], complete=True, samples=100)
+    for format in ("tsv", "json", "table"):
+        told = []
+        draw(Side(found, progress=lambda *step, told=told: told.append(step)), View(format=format))
+        assert told == [(done, 6) for done in range(1, 7)], format
 
 
 @pytest.mark.parametrize(

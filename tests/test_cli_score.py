@@ -66,6 +66,8 @@ def folder(tmp_path_factory) -> Path:
     masks = {"query_mask": np.array([[1, 1, 0], [1, 0, 0]]), "doc_mask": np.tri(5, 6, dtype=bool)}
     np.savez(folder / "tokens.npz", **tokens, **masks)
     np.savez(folder / "flat.npz", queries=QUERIES, docs=DOCS, query_mask=np.ones((3, 8)))
+    np.savez(folder / "no-docs.npz", queries=QUERIES, docs=DOCS[:0])
+    np.savez(folder / "no-pairs.npz", logits=np.zeros(0), query=np.zeros(0, dtype=int))
     np.savez(folder / "objects.npz", queries=QUERIES, docs=DOCS, doc_ids=np.array(["a", None], dtype=object))
     np.save(folder / "objects.npy", np.array(["a", None], dtype=object))
     np.savez(folder / "fp8.npz", x=HIDDEN.astype(ml_dtypes.float8_e5m2))
@@ -224,6 +226,8 @@ def test_types_are_kept(folder):
         ("vectors.npz --doc-ids names.txt", "names.txt: holds 3 lines for 20 documents"),
         ("vectors.npz --array query_ids=docs", "vectors.npz: 'docs' holds 160 ids for 3 queries"),
         ("one.npz --fn softmax", "Logits of shape (4,) are of one class: use --fn sigmoid"),
+        ("no-docs.npz", "There is nothing to rank: no-docs.npz: 'docs' has no rows."),
+        ("no-pairs.npz", "There is nothing to rank: no-pairs.npz: 'logits' has no rows."),
         ("flat.npz", "flat.npz: 'query_mask' is a mask of tokens, for --fn maxsim; --fn dot has one vector a row"),
     ],
 )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
+from tiewise import engine
 from tiewise.comparison import comparing, lots, shared, system
 from tiewise.reporting import View
 from tiewise.reporting import compared as compared_sheet
@@ -133,7 +134,7 @@ def by_chance(judged, left, right, k, shared, draws=4000) -> np.ndarray:
     ("queries", "depth", "k", "orders", "levels", "seed", "method"),
     [
         (4, 12, 5, "independent", 3, 6, "exact"),
-        (25, 12, 5, "independent", 3, 2, "sampled (n=20,000)"),
+        (25, 12, 5, "independent", 3, 2, "rounded"),
         (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are drawn
         (40, 30, None, "independent", 2, 0, "sampled (n=2,000)"),
         (6, 16, 5, "shared", 3, 2, "sampled (n=1,000)"),
@@ -168,12 +169,12 @@ def test_skewed_measures_are_drawn():
     judged, tied, fixed, at = constant_run()
     pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
     drawn = (1 / np.random.default_rng(0).integers(1, 1001, (20_000, 40))).mean(axis=1)
-    assert pair.method == "sampled (n=1,000)"
-    assert pair.probability == pytest.approx(np.mean(drawn > 1 / at), abs=0.06)  # a normal one says .5
+    assert pair.method == "sampled (n=2,000)"
+    assert pair.probability == pytest.approx(np.mean(drawn > 1 / at), abs=0.04)  # a normal one says .5
 
 
 def test_a_normal_distribution_is_the_last_resort_and_knows_no_level(monkeypatch):
-    monkeypatch.setattr(system, "MOVED", 100)
+    monkeypatch.setattr(system, "LARGE", 10)
     judged, tied, fixed, _ = constant_run()
     pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
     assert (pair.method, pair.probability_equal) == ("normal", None)
@@ -181,9 +182,9 @@ def test_a_normal_distribution_is_the_last_resort_and_knows_no_level(monkeypatch
 
 
 def test_what_was_never_drawn_is_not_impossible():
-    chances = lots.Chances.of_draws(np.ones(99))
-    assert (chances.greater, chances.equal, chances.less) == (0.995, 0, 0.005)
-    assert chances.within(0.0, 1.0).less == 0 and chances.within(0.0, 1.0).equal == 0.005
+    chances = lots.chances(lots.Lot.of_draws(np.ones(99)), lots.Lot(np.zeros(1), np.ones(1)))
+    assert (chances.greater, chances.equal, chances.less) == pytest.approx((0.995, 0, 0.005))
+    assert chances.within(0.0, 1.0).less == 0 and chances.within(0.0, 1.0).equal == pytest.approx(0.005)
     assert chances.within(-1.0, 1.0) == chances
 
 
@@ -246,13 +247,61 @@ def test_draws_do_not_depend_on_the_other_systems():
 )
 def test_sums_of_lots(values, constant):
     parts = [lots.Lot(np.array(some, float) / 7, np.full(len(some), 1 / len(some))).merged() for some in values]
-    found = lots.chances(parts, constant / 7, samples=100, seed=0)
+    total = lots.added(parts, samples=100, seed=0).moved(constant / 7)
+    found = lots.chances(total, lots.Lot(np.zeros(1), np.ones(1)))
     sums = [constant]
     for some in values:
         sums = [total + one for total in sums for one in some]
     assert found.greater == pytest.approx(np.mean([total > 0 for total in sums]))
     assert found.equal == pytest.approx(np.mean([total == 0 for total in sums]), abs=1e-12)
+    assert found.less == pytest.approx(np.mean([total < 0 for total in sums]))
     assert found.method == "exact"
+
+
+def some_lots(n: int, kinds: int, seed: int, lean: float = 1.0) -> list[lots.Lot]:
+    """Lots of different values; the smaller `lean`, the likelier one of them."""
+    rng = np.random.default_rng(seed)
+    return [lots.Lot(np.sort(rng.normal(0, 1, kinds) * rng.gamma(1)), rng.dirichlet([lean] * kinds)) for _ in range(n)]
+
+
+@pytest.mark.parametrize(("n", "kinds"), [(40, 3), (30, 80), (150, 5), (6, 900)])
+def test_rounded_sums_move_no_chance_by_a_thousandth(n, kinds):
+    """Against a convolution on a fine grid: a value's chance is split between its two neighbours on it."""
+    parts = some_lots(n, kinds, seed=n)
+    total = lots.added(parts, samples=100, seed=0)
+    assert total.rounded and total.draws is None and (np.diff(total.value) > 0).all()
+    assert total.mean == pytest.approx(sum(lot.mean for lot in parts))
+    low, high = sum(lot.value[0] for lot in parts), sum(lot.value[-1] for lot in parts)
+    cells = 1 << 19
+    step = (high - low) / (cells - len(parts) - 2)
+    waves = np.ones(cells // 2 + 1, dtype=complex)
+    for lot in parts:
+        place, rest = np.divmod((lot.value - lot.value[0]) / step, 1)
+        grid = np.bincount(place.astype(int), lot.chance * (1 - rest), cells)
+        grid += np.bincount(place.astype(int) + 1, lot.chance * rest, cells)
+        waves *= np.fft.rfft(grid)
+    exact = np.cumsum(np.fft.irfft(waves, cells))
+    for quantile in (0.001, 0.02, 0.2, 0.5, 0.77, 0.99):
+        at = low + step * np.searchsorted(exact, quantile)
+        assert total.chance[total.value <= at].sum() == pytest.approx(quantile, abs=0.001)
+
+
+def test_rounding_keeps_the_chance_of_being_level():
+    parts = some_lots(18, 3, seed=1, lean=0.02)  # nearly certain, each
+    a = lots.added(parts, samples=100, seed=0)
+    b = lots.added([*parts, lots.Lot(np.array([0.0, np.pi]), np.array([0.5, 0.5]))], samples=100, seed=0)
+    assert b.rounded
+    wanted = 0.5 * math.prod(float((lot.chance**2).sum()) for lot in parts)  # level only if every lot falls alike
+    assert wanted > 0.1 and lots.chances(a, b).equal == pytest.approx(wanted, abs=0.001)
+
+
+def test_very_many_lots_are_drawn():
+    parts = some_lots(300, 3, seed=2)
+    total = lots.added(parts, samples=4000, seed=0)
+    assert total.draws == 4000
+    spread = math.sqrt(sum(lot.variance for lot in parts))
+    assert total.mean == pytest.approx(sum(lot.mean for lot in parts), abs=4 * spread / math.sqrt(4000))
+    assert math.sqrt(total.variance) == pytest.approx(spread, rel=0.05)
 
 
 def test_words_are_all_orders_with_their_chances():
@@ -330,6 +379,38 @@ def test_rank_intervals_are_those_of_all_orders(judged, runs):
         if above["group_ties"] < below["group_ties"]:
             assert apart <= list(board["system"]).index(below["system"])
         assert below["group_ties"] - above["group_ties"] in (0, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(judged=judgments(2), runs=st.fixed_dictionaries({name: lists(2, 4) for name in "ABC"}))
+def test_ranks_in_one_order_for_all_hold_those_of_all_orders(judged, runs):
+    board = compared(judged, runs, None, "nDCG@2", orders="shared").leaderboard()
+    wanted = oracle.rank_intervals_together("nDCG", 2, judged, runs)
+    wide = {row["system"]: row for row in compared(judged, runs, None, "nDCG@2").leaderboard()}
+    for row in board:
+        best, worst = wanted[row["system"]]
+        assert row["rank_best"] <= best <= worst <= row["rank_worst"]
+        assert wide[row["system"]]["rank_best"] <= row["rank_best"]
+        assert row["rank_worst"] <= wide[row["system"]]["rank_worst"]
+        assert not row["ranks_reached"] or (row["rank_best"], row["rank_worst"]) == (best, worst)
+
+
+def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
+    runs = {"A": TIED, "B": dict(TIED), "C": SECOND}
+    board = compared(FLIP, runs, None, "RR", orders="shared", complete=True).leaderboard()
+    assert {row["system"]: (row["rank_best"], row["rank_worst"], row["ranks_reached"]) for row in board} == {
+        "A": (1, 2, True),
+        "B": (1, 2, True),
+        "C": (1, 3, True),
+    }
+    apart = compared(FLIP, runs, None, "RR", complete=True).leaderboard()
+    assert [row["rank_worst"] for row in apart] == [3, 3, 3] and all(apart["ranks_reached"])
+    monkeypatch.setattr(comparing, "MOST_TOGETHER", 2)
+    many = compared(FLIP, runs, None, "RR", orders="shared", complete=True)
+    assert [row["rank_worst"] for row in many.leaderboard()] == [3, 3, 3] and not any(
+        many.leaderboard()["ranks_reached"]
+    )
+    assert "at the most: not all are known to be reached" in draw(Side(many), View(format="markdown"))
 
 
 def test_a_leaderboard_over_resamples(three):
@@ -447,18 +528,55 @@ def test_counts_are_added_up():
 
 def test_many_systems_have_a_leaderboard_and_ask_for_a_baseline(monkeypatch):
     monkeypatch.setattr(comparing, "MOST_SYSTEMS", 3)
-    monkeypatch.setattr(comparing, "KEPT", 2)
+    monkeypatch.setattr(comparing, "KEPT", 0)
     judged, left, right = large(3, 5, seed=6, levels=3)
     runs = {"A": left, "B": right, "C": left, "D": right}
     found = compared(judged, runs, None, "nDCG@3", complete=True)
     assert len(found.leaderboard()) == 4
     with pytest.raises(tw.InputError, match=r"4 systems make 6 pairs. Name a baseline"):
         list(found.pairs())
-    pair = found.pair("A", "B")  # one pair is always to be had, from the runs read again
+    pair = found.pair("A", "B")  # one pair is always to be had
     assert pair.p_holm is None
     few = compared(judged, {"A": left, "B": right}, None, "nDCG@3", complete=True).pair("A", "B")
     assert (pair.probability, pair.p_value, pair.ci) == (few.probability, few.p_value, few.ci)
     assert len(list(compared(judged, runs, None, "nDCG@3", baseline="A", complete=True).pairs())) == 3
+
+
+def test_runs_are_opened_again_when_the_shelf_is_full(monkeypatch, tmp_path):
+    judged, left, right = large(4, 8, seed=3, levels=2)
+    runs = {}
+    for name, run in {
+        "A": left,
+        "B": right,
+        "C": {query: dict(reversed(run.items())) for query, run in left.items()},
+    }.items():
+        runs[name] = tmp_path / f"{name}.json"
+        tw.write_run(tw.Run.from_dict(run), runs[name])
+    for orders in ("independent", "shared"):
+        roomy = compared(judged, runs, None, "nDCG@3", orders=orders, complete=True)
+        wanted = [pair.to_dict() for pair in roomy.pairs()]
+        monkeypatch.setattr(system, "ROOM", 0)
+        found = compared(judged, runs, None, "nDCG@3", orders=orders, complete=True)
+        assert [pair.to_dict() for pair in found.pairs()] == wanted
+        shelf = found._systems["A"]._shelf
+        assert len(shelf._held) == 2 and shelf is found._systems["C"]._shelf
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(("size", "held"), [(60, 3), (9, 5), (4, 4), (30, 1)])
+def test_judged_documents_fall_anywhere_in_their_group(size, held):
+    judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
+    run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
+    tied = lots.Tied(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool))
+    rng, draws = np.random.default_rng(0), 3000
+    places = system.Places(tied)
+    ranks = np.array([places.rank(rng)[tied.judged()] for _ in range(draws)])
+    of_q = ranks[:, np.flatnonzero(tied.urns.query[tied.docs[tied.judged()]] == 0)]
+    assert of_q.shape == (draws, held)
+    assert all(len(set(row)) == held for row in of_q.tolist())
+    for column in of_q.T:
+        seen = np.bincount(column, minlength=size + 1)[1:]
+        assert len(seen) == size and abs(seen - draws / size).max() < 5 * math.sqrt(draws / size)
 
 
 def test_tie_groups_are_compared_but_have_no_documents():
@@ -527,3 +645,21 @@ def test_components_that_hold_too_many_documents_are_drawn(monkeypatch):
     assert (exact.method, drawn.method) == ("exact", "sampled (n=1,000)")
     assert drawn.probability == pytest.approx(exact.probability, abs=0.07)
     assert drawn.difference.std == pytest.approx(exact.difference.std, rel=0.1)
+
+
+def test_one_run_under_two_names_is_level_with_itself():
+    found = compared(FLIP, SECOND, SECOND, ["RR", "AP"], complete=True)
+    for measure in ("RR", "AP"):
+        pair = found.pair("A", "B", measure)
+        assert (pair.difference.expected, pair.p_value, pair.p_holm, pair.effect, pair.ci) == (0, 1, 1, None, (0, 0))
+        assert (pair.probability, pair.probability_equal, pair.probability_less) == (0, 1, 0)
+        assert (pair.wins, pair.losses, pair.ties, pair.certain, pair.flip) == (0, 0, 2, False, False)
+    assert [(row["rank"], row["rank_best"], row["rank_worst"]) for row in found.leaderboard("RR")] == [(1, 1, 1)] * 2
+
+
+def test_one_query_has_no_interval():
+    judged = {"q": FLIP["q1"]}
+    for test in ("permutation", "t", "wilcoxon"):
+        pair = compared(judged, {"q": TIED["q1"]}, {"q": SECOND["q1"]}, "RR", test=test, complete=True).pair("A", "B")
+        assert (pair.ci, pair.ci_order, pair.effect, pair.p_value) == (None, None, None, 1)
+        assert "One query says nothing about others." in pair.verdict

@@ -22,6 +22,8 @@ from tiewise.cli import app
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
+#: What a slow machine shows of its progress, until it is done.
+BAR = re.compile(r"[a-z ]+ [━╸╺]+ +\d+/\d+ [-:\d]+ *[\r\n]*")
 CONSOLE = [path for path in PAGES if any(example.runs for example in Page(path).examples)]
 
 
@@ -66,7 +68,7 @@ def on_terminal(command: str, folder: Path) -> tuple[str, int]:
         shown += chunk
     os.close(ours)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
-    return text, process.wait()
+    return BAR.sub("", text), process.wait()
 
 
 def read(terminal: int) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
-from tiewise import notebook
+from tiewise import notebook, significance
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
 from tiewise.records import Rows
@@ -183,6 +183,15 @@ def test_a_forest_has_the_numbers_of_the_reports(charts, figures, reports):
 def test_rows_of_a_forest(figures, reports):
     some = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals={"bf16": (0.1, 0.2)})
     assert some["tools"] == [{}, {}, {}] and (some["ci_low"], some["ci_high"]) == ([0.1, None, None], [0.2, None, None])
+    wide = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals=0.95)
+    each = reports["bf16"].per_query("RBP(p=0.8)").expected
+    ends = significance.intervals(each[:, None], 0.95)
+    assert (wide["ci_low"][0], wide["ci_high"][0]) == (ends[0][0], ends[1][0]) and wide["ci_low"][0] < each.mean()
+    narrow = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals=0.5)
+    assert all(low < other for low, other in zip(wide["ci_low"], narrow["ci_low"], strict=True))
+    assert "whisker: 50% interval" in str(reports["bf16"].plot.forest(intervals=0.5).to_dict()["title"])
+    one = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "RR")
+    assert figures.forest_rows({"one": one}, "RR", intervals=0.95)["ci_low"] == [None]
     assert some["residual"] == [reports[name]["RBP(p=0.8)"].residual for name in FILES]
     drawn = known(data_of(figures.forest(some)), "words")
     assert [row["reach"] for row in drawn] == pytest.approx([row["expected"] + row["residual"] for row in drawn])
@@ -192,6 +201,24 @@ def test_rows_of_a_forest(figures, reports):
     assert figures.forest_rows({"x": of_groups}, "RR")["tools"] == [{"given": 1.0}]
     with pytest.raises(InputError, match="Unknown tool 'trec'"):
         figures.forest_rows(reports, "RR@10", tools=["trec"])
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ((0.0, 0.5, 1.0), [0.0, 1.0]),  # no measure is below 0, or above 1, of those that are not
+        ((0.3, 0.35, 0.4), [0.296, 0.404]),
+        ((-0.5, 0.0, 0.5), [-0.54, 0.54]),
+        ((0.5, 2.0, 3.0), [0.4, 3.1]),
+        ((0.0, 0.0, 0.0), [0.0, 0.02]),
+    ],
+)
+def test_axes_end_where_values_can(figures, values, ends):
+    row = dict(zip(("minimum", "expected", "maximum"), values, strict=True))
+    made = figures.forest([{"name": "x", **row}]).to_dict()
+    assert [layer["encoding"]["x"]["scale"]["domain"] for layer in made["layer"][:-1]] == [pytest.approx(ends)] * 2
+    reached = figures.forest([{"name": "x", "expected": 0.1, "residual": 0.4, "tools": {"t": 0.6}}]).to_dict()
+    assert reached["layer"][0]["encoding"]["x"]["scale"]["domain"] == pytest.approx([0.08, 0.62])
 
 
 def test_a_forest_of_plain_numbers(figures):
@@ -228,7 +255,7 @@ def test_differences_of_queries(figures):
     assert found["sure"] == pytest.approx([0.5, 0.1, 0.9, True])
     words = " ".join(figures.differences(a, b, names=("X", "Y")).to_dict()["title"]["subtitle"])
     assert "X is better for 1 query, Y for 1." in words and "undo it (1)" in words
-    assert "1 do not differ" in words and "2 that only one of the two has" in words
+    assert "1 does not differ" in words and "2 that only one of the two has" in words
     assert known(data_of(figures.differences({"q": one}, {"q": 0.5})), "query") == []  # nothing to see is no error
 
 
@@ -255,6 +282,8 @@ def test_sizes_of_tie_groups(charts, figures, reports):
         ("3–4", 1, 3),
     ]
     assert {row["run"] for row in data_of(charts["several sizes"])} == set(FILES)
+    several = figures.group_sizes({"A": {"q": {"a": 1.0, "b": 1.0}}, "B": {"q": {"a": 1.0}}})
+    assert {(row["run"], row["size"], row["groups"]) for row in data_of(several)} >= {("A", "2", 1), ("B", "1", 1)}
 
 
 def test_an_audit_draws_its_report(qrels):
@@ -272,6 +301,7 @@ def test_what_cannot_be_drawn(figures, reports):
         (lambda: figures.curve(one, cutoffs=[0, 1]), "whole number from 1 on"),
         (lambda: figures.curve(one, "Rprec"), "takes no cutoff"),
         (lambda: figures.forest([{"name": "x"}]), "a name and an expected value"),
+        (lambda: figures.forest_rows({"x": one}, "RR", intervals=95), "between 0 and 1"),
         (lambda: figures.forest([{"name": "x", "expected": float("nan")}]), "x: nan cannot be drawn"),
         (lambda: figures.forest([{"name": "x", "expected": 1}, {"name": "x", "expected": 2}]), "same name"),
         (lambda: figures.differences({"a": 1.0}, {"b": 1.0}), "no query in common"),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import pkgutil
+import runpy
 import subprocess
 import sys
+import zipfile
+from importlib import resources
 from pathlib import Path
 
 import tiewise as tw
@@ -17,7 +20,7 @@ SOURCE = Path(tw.__file__).parent
 LAYERS = [
     {"errors", "_version", "_reader"},
     {"columns", "plugin", "example", "notebook", "native"},
-    {"records", "significance"},
+    {"records", "significance", "merging"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},
     {"pairs"},
@@ -81,10 +84,48 @@ def test_import_loads_numpy_and_nothing_heavier():
         assert heavy not in loaded, heavy
 
 
+def test_measures_of_two_rankings_are_loaded_when_one_is_named():
+    code = (
+        "import sys, tiewise as tw\n"
+        "print(tw.parse('ndcg_cut_10'), 'tiewise.likeness' in sys.modules, tw.parse('rbo_at_5'))\n"
+        "print(tw.parse_all('RBR, AP'), list(tw.measures())[-1])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found == "nDCG@10 False RBO(phi=0.9)@5\n[RBR(phi=0.9), AP] RBR\n"
+
+
+def test_a_name_of_ours_is_taken_before_its_measure_is_loaded():
+    code = "import tiewise as tw\nclass RBO(tw.Measure): pass\ntw.measure(RBO)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "is a measure of Tiewise. Call yours something else." in done.stderr
+
+
 def test_no_module_is_called_like_a_public_name():
     """`import tiewise.x` would put the module in the place of the function."""
     modules = {module.name for module in pkgutil.iter_modules([str(SOURCE)])}
     assert not modules & set(tw.__all__)
+
+
+def test_a_wheel_that_lacks_a_template_or_data_is_found_out(tmp_path):
+    """`make wheel` asks this of the wheel that was built; here of archives made for it."""
+    lacking = runpy.run_path(str(SOURCE.parent.parent / "scripts/check_wheel.py"))["lacking"]
+    held = [path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    left_out = {"tiewise/page/template/page.html.j2", "tiewise/example/qrels.txt", "tiewise/py.typed"}
+    for name, without in (("whole", set()), ("bare", left_out)):
+        with zipfile.ZipFile(tmp_path / f"{name}.whl", "w") as wheel:
+            for path in held:
+                if (inside := path.relative_to(SOURCE.parent).as_posix()) not in without:
+                    wheel.write(path, inside)
+        assert set(lacking(tmp_path / f"{name}.whl")) == without
+
+
+def test_what_the_package_reads_is_beside_its_modules():
+    for folder, names in (
+        ("tiewise.page", ("template/page.html.j2", "template/page.css", "template/page.js")),
+        ("tiewise.example", ("qrels.txt", "costs.json", "minilm-bf16.trec.gz", "bm25.trec.bz2")),
+    ):
+        for name in names:
+            assert resources.files(folder).joinpath(name).is_file(), f"{folder}/{name}"
 
 
 def test_public_names_are_documented_and_there():

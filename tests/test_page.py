@@ -23,8 +23,10 @@ pytest.importorskip("jinja2")
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
+from tiewise.page.charts import LANES
 from tiewise.page.findings import find
 from tiewise.page.orders import STOPS, played
+from tiewise.page.precisions import families
 from tiewise.page.rendering import _json
 
 HOSTILE = "<script>window.hacked=1</script>"
@@ -136,8 +138,35 @@ def test_undecided_runs_are_bracketed():
     assert spec["brackets"] == 0  # 1/2 or 1 against 1/3, whatever the order
     runs["open"] = {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}}
     spec = find(qrels, runs, "RR", complete=True).forest()
-    rows = [layer["data"]["values"][0] for layer in spec["spec"]["layer"] if "first" in str(layer.get("data"))]
-    assert {(row["first"], row["last"]) for row in rows} == {("tied", "open"), ("open", "late")}
+    assert dotted(spec) == [["tied", "open"], ["open", "late"]]
+    caption = find(qrels, runs, "RR", complete=True).forest()["caption"]
+    assert "of the runs with a dot, none is ahead of another" in caption and "no room" not in caption
+
+
+def dotted(forest):
+    """The runs of each bracket."""
+    layers = [layer for layer in forest["spec"]["layer"] if layer["mark"]["type"] == "point" and "data" in layer]
+    return [[row["name"] for row in layer["data"]["values"]] for layer in layers if "values" in layer["data"]]
+
+
+def test_a_bracket_passes_by_a_run_that_is_decided():
+    first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abcdef", 1.0)
+    runs = {"A": {"1": first, "2": second}, "B": {"1": second, "2": second}, "C": {"1": second, "2": tied}}
+    found = find({"1": {"a": 1}, "2": {"a": 1}}, runs, "RR", complete=True)
+    assert [row["system"] for row in found.board] == ["A", "B", "C"]  # C reaches from below B to A
+    assert dotted(found.forest()) == [["A", "C"], ["B", "C"]]
+    assert "A is ahead of C by" in found.beside and "level" in found.verdict  # not of B, which is decided
+
+
+def test_there_are_only_so_many_brackets():
+    qrels = {"q": {f"r{n}": 1 for n in range(20)}}
+
+    def run(sure):  # so many relevant documents, and up to five more, are above the cutoff
+        above = {f"r{n}": 3.0 for n in range(sure)} | {f"x{n}": 2.0 for n in range(15 - sure)}
+        return {"q": above | {f"r{n}": 1.0 for n in range(sure, sure + 5)} | {f"y{n}": 1.0 for n in range(5)}}
+
+    spec = find(qrels, {f"run {n}": run(n) for n in range(13)}, "P@20", complete=True).forest()
+    assert spec["brackets"] == LANES < 6 == len(dotted(spec)) and "no room for 2 more brackets" in spec["caption"]
 
 
 def test_the_reference_is_named_or_told_by_names(folder):
@@ -150,6 +179,31 @@ def test_the_reference_is_named_or_told_by_names(folder):
     coarse = {**runs, "1bit": file("minilm-1bit.trec.bz2")}  # its lists end inside tie groups at the depth of RBO
     assert find(file("qrels.txt"), coarse, "nDCG@10", complete=True).audits["1bit"].fidelity.rbo < 0.9
     assert not find(file("qrels.txt"), {"a": runs["fp32"], "b": runs["bf16"]}, "nDCG@10", complete=True).families
+
+
+def test_a_precision_may_stand_beside_hps():
+    names = ["m_fp32", "m_bf16", "m_bf16_hps", "m-int8-fp32", "other"]
+    assert [family.members for family in families(names)] == [("m_fp32", "m_bf16_hps", "m_bf16")]
+
+
+def test_the_gap_to_the_reference_is_that_of_the_values_shown(folder):
+    qrels = {"q": {"a": 1, "b": 1}}
+    runs = {"m-fp32": {"q": {"a": 3.0, "b": 2.0}}, "m-bf16": {"q": {"a": 3.0, "x": 2.5, "b": 2.0}}}
+    for depth, gap in ((None, "-0.1667"), (2, "-0.5000"), (1, "0.0000")):
+        tw.write_report(qrels, runs, folder / "gap.html", "AP", depth=depth, complete=True)
+        assert f"gap to m-fp32 {gap}" in shown(folder / "gap.html")
+
+
+def test_ties_that_move_a_further_measure_are_not_called_harmless():
+    qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 3.0, "b": 1.0, "x": 1.0}}
+    assert "moves no measure at all" in find(qrels, {"run": run}, "RR", complete=True).audits["run"].verdict
+    assert "AP can move" in find(qrels, {"run": run}, ["RR", "AP"], complete=True).audits["run"].verdict
+
+
+def test_a_page_on_one_run_shows_what_one_order_gives(folder):
+    tw.write_report({"q": {"a": 1}}, {"run": {"q": {"a": 1.0, "b": 1.0}}}, folder / "one.html", "RR", complete=True)
+    words = shown(folder / "one.html")
+    assert "highest trec_eval 1 run 0.7500 0.5000 1.0000 0.5000" in words and "ranks over" not in words
 
 
 # -- the orders of one query -------------------------------------------------------------------------------------------
@@ -190,6 +244,12 @@ def test_documents_stay_in_their_groups():
     assert [stop["slots"].index(1) for stop in (found["stops"][0], found["stops"][-1])] == [3, 1]
 
 
+def test_a_query_that_the_run_has_is_played():
+    qrels = {f"q{n}": {"a": 1} for n in range(6)}
+    found = find(qrels, {"run": {"q5": {"a": 1.0}}}, "RR", complete=True)  # it lacks the first ones, and has no ties
+    assert found.widest == [("q5", "run")] and not found.moved
+
+
 def test_a_list_without_a_judged_document_is_worth_the_same_in_every_order():
     qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1, "b": 0}}
     runs = {"A": {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 2.0}}, "B": {"q1": {"x": 2.0, "y": 2.0}, "q2": {"a": 2.0}}}
@@ -198,7 +258,7 @@ def test_a_list_without_a_judged_document_is_worth_the_same_in_every_order():
     assert {tuple(stop["values"]) for stop in lists[1]["stops"]} == {(0.0, 0.0)} and lists[1]["docs"] == []
 
 
-def test_queries_that_a_run_lacks_leave_the_others_in_place():
+def test_with_skipped_queries_every_number_is_about_the_same_ones(folder):
     qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(4)}
     high, low = {"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 2.0}
     runs = {"A": {"q0": high, "q1": low, "q2": high}, "B": {"q1": high, "q2": low, "q3": high}}
@@ -207,8 +267,15 @@ def test_queries_that_a_run_lacks_leave_the_others_in_place():
     drawn = {row["name"]: row["expected"] for rows in datasets for row in rows if "expected" in row}
     assert drawn == {"A": 0.75, "B": 0.75}  # over the queries of both, as the leaderboard
     found = page.per_query()
-    assert found["queries"] == ["q0", "q1", "q2", "q3"]
-    assert [one["expected"] for one in found["runs"]] == [[1.0, 0.5, 1.0, None], [None, 1.0, 0.5, 1.0]]
+    assert found["queries"] == ["q1", "q2"] and page.queries == 2
+    assert [one["expected"] for one in found["runs"]] == [[0.5, 1.0], [1.0, 0.5]]
+    assert [report["RR"].expected for report in page.reports.values()] == [0.75, 0.75]
+    assert page.notes[0] == "Only the 2 of 4 judged queries that every run has are on this page."
+    tw.write_report(qrels, runs, folder / "skipped.html", "RR", missing="skip", complete=True)
+    words = shown(folder / "skipped.html")
+    assert "2 runs · 2 of 4 judged queries · RR" in words and "judgments in memory 4 8 –" in words
+    with pytest.raises(InputError, match="no judged query in common"):
+        find(qrels, {"A": {"q0": high}, "B": {"q1": high}}, "RR", missing="skip")
 
 
 def test_differences_that_are_rounding_are_none():
@@ -224,6 +291,8 @@ def test_differences_that_are_rounding_are_none():
     [
         ({"path": "report.pdf"}, "End the name in .html"),
         ({"reference": "nobody"}, "none of the runs"),
+        ({"confidence": 2}, "confidence lies between 0 and 1"),
+        ({"seed": -1}, "seed is a whole number"),
         ({"runs": {}}, "Give the runs as"),
         ({"runs": {1: {"q": {"a": 1.0}}, "1": {"q": {"a": 1.0}}}}, "Two of the runs are called '1'"),
         ({"measures": "NumRet"}, "is a count"),
@@ -260,6 +329,27 @@ def test_a_page_of_ten_systems_and_a_thousand_queries_is_small(folder):
     assert (folder / "large.html").stat().st_size < LIMIT
     assert len(data_of(folder / "large.html")["perQuery"]["queries"]) == 1000
 
+
+#: Texts whose contrast with what is behind them is below 4.5, as WCAG counts it.
+FAINT_TEXTS = """(() => {
+  const light = (colour) => {
+    const part = (x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = colour.match(/[\\d.]+/g).map((x) => part(x / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (one) => {
+    const ground = getComputedStyle(one).backgroundColor;
+    return ground === "rgba(0, 0, 0, 0)" && one.parentElement ? behind(one.parentElement) : ground;
+  };
+  const worded = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  const faint = (one) => {
+    const style = getComputedStyle(one);
+    const [a, b] = [one instanceof SVGElement ? style.fill : style.color, behind(one)].map(light);
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5 || Number(style.opacity) < 1;
+  };
+  const seen = [...document.querySelectorAll("body *")].filter((one) => worded(one) && one.getClientRects().length);
+  return seen.filter((one) => !["OPTION", "SCRIPT"].includes(one.tagName) && faint(one)).map((one) => one.outerHTML);
+})()"""
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
 
@@ -302,7 +392,7 @@ def test_charts_are_drawn_and_curves_drawn_anew(page):
     assert page.do(line) != before
     choose(page, "#curve-cutoff", "10")
     page.wait_for("document.querySelector('#curve').dataset.drawn === '3'")
-    assert texts(page, "#curve-values thead td")[0] == "RR@10"
+    assert texts(page, "#curve-values thead th[scope=col]")[:2] == ["run", "RR@10"]
     report = tw.evaluate(file("qrels.txt"), file("minilm-bf16.trec.gz"), "RR@10", complete=True)["RR@10"]
     values = [f"{value:.4f}" for value in (report.expected, report.minimum, report.maximum, report.oblivious)]
     assert texts(page, "#curve-values tbody tr:first-child td") == values != first
@@ -387,11 +477,37 @@ def test_light_and_dark(page):
 
 
 @needs_browser
+def test_on_a_desk_no_table_is_cut_off(page):
+    cut = "[...document.querySelectorAll('.scroll, pre')].filter(one => one.scrollWidth > one.clientWidth).length"
+    assert page.do(cut) == 0
+
+
+@needs_browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_stands_out_from_its_ground(browser, example, theme):
+    browser.open(example, f"?theme={theme}", ready=READY)
+    assert browser.do("document.querySelectorAll('#forest text').length") > 10
+    assert browser.do(FAINT_TEXTS) == []
+
+
+@needs_browser
 def test_on_a_phone_nothing_sticks_out(browser, example):
     browser.open(example, width=390, height=844, ready=READY)
     assert browser.do("document.documentElement.scrollWidth") == 390
     wide = "[...document.querySelectorAll('svg')].filter(one => one.getBoundingClientRect().right > 390).length"
     assert browser.do(wide) == 0 and browser.complaints == []
+
+
+@needs_browser
+def test_on_a_phone_the_legend_is_whole(browser, folder):
+    tied = {"q": dict.fromkeys("abcde", 1.0)}
+    runs = {"a-run-with-a-long-name": tied, "another-with-a-long-name": tied}
+    tw.write_report({"q": {"e": 1}}, runs, folder / "legend.html", "nDCG@10", complete=True)
+    browser.open(folder / "legend.html", width=390, height=844, ready=READY)
+    assert any(text.startswith("sentence-transformers, ") for text in texts(browser, "#forest text"))
+    edge = "document.querySelector('#forest').getBoundingClientRect().right"
+    past = f"[...document.querySelectorAll('#forest text')].filter(one => one.getBoundingClientRect().right > {edge})"
+    assert browser.do(f"{past}.map(one => one.textContent)") == []
 
 
 @needs_browser
@@ -402,6 +518,7 @@ def test_it_prints(browser, example, folder):
     browser.ask("Emulation.setEmulatedMedia", media="print")
     assert browser.do("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.do("[...document.querySelectorAll('.panel')].every(one => one.offsetHeight > 0)")
+    assert browser.do("[...document.querySelectorAll('.switch, .screen')].every(one => one.offsetHeight === 0)")
     browser.ask("Emulation.setEmulatedMedia", media="")
 
 

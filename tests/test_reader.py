@@ -18,9 +18,36 @@ pytestmark = pytest.mark.skipif(_reader is None, reason="the compiled reader is 
 
 WANTED = {"float64": ORDERS, "float32": ("docid-desc",), "decimal:1": ("given",)}
 IDS = ["d1", "d2", "d3", "D-very-long-identifier-0001", "ü", "日本", "d1x", "a", "ab", "abc", "abcd", "0"]
-NUMBERS = ["0.5", "1", "-1", "+2.25", "1e-3", "2.", ".5", "0.1234567890123456789", "17.000000000000001", "1E5", "inf", "-inf",
-           "123456789012345678901234567890", "0.30000000000000004", "1e-400", "5e-324", "00001.50", "-0.0", "0.12345678"]  # fmt: skip
+NUMBERS = [
+    "0.5",
+    "1",
+    "-1",
+    "+2.25",
+    "1e-3",
+    "2.",
+    ".5",
+    "0.1234567890123456789",
+    "17.000000000000001",
+    "1E5",
+    "inf",
+    "-inf",
+    "123456789012345678901234567890",
+    "0.30000000000000004",
+    "1e-400",
+    "5e-324",
+    "00001.50",
+    "-0.0",
+    "0.12345678",
+]
 ODD = ["nan", "1e400", "1_000", "0x10", "abc", "1,5", "--1", "٣", "1.2.3", "."]
+
+STRANGE = [
+    *(b"", b"# note", b"   ", b"\r", b" q1 Q0 d9 1 0.5 tag ", b"q1 Q0 d1 1 0.5 other", b"q1 Q0 d2 1"),
+    *(b"q1 Q0 \xff 1 0.5 tag", b"\xfe Q0 d1 1 0.5 tag", b"q1 Q0 d\x001 1 0.5 tag"),
+    *(f"q2 Q0 d7 1 {odd} tag".encode() for odd in ODD),
+]
+
+ARRAYS = ("score", "start", "size", "length", "floor", "floor_size")
 
 rows = st.tuples(
     st.sampled_from(["q1", "q2", "q3", "q-long-name", "é"]),
@@ -43,10 +70,7 @@ def texts(draw: st.DrawFn) -> bytes:
     if draw(st.booleans()):
         lines.sort(key=lambda line: line.split()[0])
     if not tidy:
-        extra = st.sampled_from([b"", b"# note", b"   ", b" q1 Q0 d9 1 0.5 tag ", b"q1 Q0 d1 1 0.5 other", b"q1 Q0 d2 1",
-                                 b"q1 Q0 \xff 1 0.5 tag", b"\xfe Q0 d1 1 0.5 tag", b"q1 Q0 d\x001 1 0.5 tag", b"\r",
-                                 *(f"q2 Q0 d7 1 {odd} tag".encode() for odd in ODD)])  # fmt: skip
-        for line in draw(st.lists(extra, max_size=3)):
+        for line in draw(st.lists(st.sampled_from(STRANGE), max_size=3)):
             lines.insert(draw(st.integers(0, len(lines))), line)
     text = draw(st.sampled_from([b"\n", b"\r\n"])).join(lines) + draw(st.sampled_from([b"", b"\n"]))
     return text[: draw(st.integers(1, len(text)))] if draw(st.integers(0, 9)) == 0 else text
@@ -78,11 +102,12 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
                     raise
         told = {
             dtype: [
-                ties.score.tolist(), ties.start.tolist(), ties.size.tolist(), ties.length.tolist(), (ties.floor + 0.0).tolist(),
-                ties.floor_size.tolist(), {order: before.tolist() for order, before in ties.before.items()}, ties.unjudged,
+                *((getattr(ties, name) + 0).tolist() for name in ARRAYS),  # + 0: a floor of −0.0 is 0
+                {order: before.tolist() for order, before in ties.before.items()},
+                ties.unjudged,
             ]
             for dtype, ties in found.items()
-        }  # fmt: skip
+        }
         rounded = run.projected("decimal:1")
         return repr(told), sorted(run.queries), len(run), run.tied_rows, rounded.tied_rows, run.source
     except tw.InputError as error:
@@ -138,7 +163,7 @@ def test_blocks_threads_and_shares_do_not_matter(
     have = tie_groups_as(qrels, run, WANTED)
     assert run.queries and len(run) == 12_000
     for dtype, ties in want.items():
-        for name in ("score", "start", "size", "length", "floor", "floor_size"):
+        for name in ARRAYS:
             np.testing.assert_array_equal(getattr(have[dtype], name), getattr(ties, name), err_msg=f"{dtype} {name}")
         for order, before in ties.before.items():
             np.testing.assert_array_equal(have[dtype].before[order], before, err_msg=f"{dtype} {order}")
@@ -163,3 +188,87 @@ def test_shards_count_for_the_scores_of_all(tmp_path: Path) -> None:
     whole = tw.TieGroups.from_shards(qrels, [countable(left), countable(right)])
     assert whole.start.tolist() == [1, 2]
     assert whole.size.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars", "pandas"])
+@pytest.mark.parametrize("coded", [False, True])
+def test_arrow_columns_are_counted_where_they_are(library: str, coded: bool) -> None:
+    """A table in small chunks, cut inside lists, gives what a run in columns gives."""
+    arrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(3)
+    rows = [(f"q{q}", f"d{d}", float(rng.integers(9))) for q in range(30) for d in rng.permutation(90)[:40]]
+    query, doc, score = map(list, zip(*rows, strict=True))
+    names = ["query_id", "doc_id", "score"]
+    table = arrow.table(dict(zip(names, (query, doc, score), strict=True)))
+    if coded:
+        table = table.set_column(0, "query_id", table["query_id"].dictionary_encode())
+    table = arrow.concat_tables([table.slice(at, 77) for at in range(0, len(rows), 77)])
+    if library == "polars":
+        frame = pytest.importorskip("polars").from_arrow(table)
+    else:
+        frame = table.to_pandas() if library == "pandas" else table
+    qrels = tw.Qrels.from_dict({f"q{q}": {f"d{d}": 1 for d in range(0, 90, 9)} for q in range(0, 30, 2)})
+    want = tie_groups_as(qrels, tw.Run.from_columns(query, doc, score), WANTED | {"float64": ("docid-desc", "given")})
+    run = countable(frame)
+    have = tie_groups_as(qrels, run, WANTED | {"float64": ("docid-desc", "given")})
+    assert (len(run), len(run.queries)) == (1200, 30)
+    for dtype, ties in want.items():
+        for name in ARRAYS:
+            np.testing.assert_array_equal(getattr(have[dtype], name), getattr(ties, name), err_msg=f"{dtype} {name}")
+        for order, before in ties.before.items():
+            np.testing.assert_array_equal(have[dtype].before[order], before, err_msg=f"{dtype} {order}")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("q", "a", 1.0), ("q", "a", 2.0)], "document 'a' stands twice in the run for query 'q'"),
+        ([("q", "a", float("nan"))], "score 'nan' for query 'q', document 'a'"),
+        ([("q", None, 1.0)], "document id None"),
+    ],
+)
+def test_what_is_wrong_with_arrow_columns_is_said_as_of_any_run(rows: list, message: str) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table(dict(zip(("qid", "docno", "score"), map(list, zip(*rows, strict=True)), strict=True)))
+    with pytest.raises(tw.InputError, match=message):
+        tw.evaluate({"q": {"a": 1}}, table, "RR")
+
+
+def test_arrow_columns_whose_queries_lie_apart() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"qid": ["p", "q", "p"], "docno": ["a", "a", "b"], "score": [1.0, 1.0, 1.0]})
+    assert tw.evaluate({"p": {"b": 1}, "q": {"a": 1}}, table, "RR", complete=True)["RR"].expected == 0.875
+
+
+def test_parquet_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "run.parquet"
+    table = arrow.table(
+        {
+            "qid": [q for q in range(40) for _ in range(9)],
+            "docno": [f"d{d}" for _ in range(40) for d in range(9)],
+            "score": np.arange(360, dtype=np.float32) % 4,
+            "text": ["…"] * 360,
+        }
+    )
+    parquet.write_table(table, path, row_group_size=50)
+    monkeypatch.setattr("tiewise.io.arrow.ROWS", 25)
+    qrels = {str(q): {"d3": 1, "d4": 2} for q in range(40)}
+    streamed, whole = tw.evaluate(qrels, path, complete=True), tw.evaluate(qrels, read_run(path), complete=True)
+    assert streamed.to_dict(per_query=True) == whole.to_dict(per_query=True)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(tw.InputError, match="not readable as Parquet"):
+        tw.evaluate(qrels, path)
+
+
+def test_shards_read_as_another_type_count_for_rounded_scores(tmp_path: Path) -> None:
+    """0.1 and its nearest float32 are one score to a float32 reader, whichever shard holds which."""
+    left, right = tmp_path / "left", tmp_path / "right"
+    left.write_text("q Q0 a 1 0.1 t\n")
+    right.write_text("q Q0 b 1 0.10000000149011612 t\n")
+    qrels = tw.Qrels.from_dict({"q": {"a": 1, "b": 1}})
+    scores = np.array([0.1, 0.10000000149011612])
+    for path in (left, right):
+        ties = tie_groups_as(qrels, countable(path), {"float64": (), "float32": ()}, scores)
+        assert sorted(ties["float64"].size.tolist()) == [0, 1]
+        assert ties["float32"].size.tolist() == [1, 1]

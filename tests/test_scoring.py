@@ -252,6 +252,19 @@ def test_activations_of_torch(dtype):
         np.testing.assert_allclose(ours, wide, rtol=4e-7)
 
 
+def test_activations_far_from_0():
+    """The exponential of float32 overflows at 89, but what is as small as that can still be told apart."""
+    torch = pytest.importorskip("torch")
+    z = np.linspace(-100, 100, 201, dtype=np.float32)
+    truth = np.exp(-np.logaddexp(0, -z.astype(np.float64)))
+    two = np.stack([np.zeros_like(z), z], 1)
+    for logits, fn in ((z, "sigmoid"), (two, "softmax")):
+        for given in (logits, torch.from_numpy(logits)):
+            found = np.asarray(scoring.score(given, fn=fn))
+            assert len(np.unique(found[:100])) == 100
+            np.testing.assert_allclose(found, truth, rtol=4e-7, atol=2e-45)
+
+
 def test_no_activation_before_ranking():
     """Two hundred distinct logits: what each step leaves of them."""
     z = np.linspace(4, 9, 200).astype(ml_dtypes.bfloat16)

@@ -216,7 +216,7 @@ def test_errors_of_quantised_vectors():
         (lambda: scoring.score(QUERIES[:, None], docs, fn="maxsim"), "no quantised vectors"),
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=0, **IDS), "depth is"),
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, only="ties", **IDS), "only is 'tied'"),
-        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS), "queries of the run have no vector: 'q'"),
+        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS), "1 query of the run has no vector: 'q'"),
         (
             lambda: scoring.rescore(RUN, [[1.0]], VECTORS[:7], query_ids=["q"], doc_ids=list("abcdefg")),
             "no vector: 'h'",

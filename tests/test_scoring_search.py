@@ -230,6 +230,32 @@ def test_ties_at_the_edge_are_kept_unless_a_cap_is_asked_for():
     assert len(scoring.search([[1.0]], docs, 2, cap=4)) == 4
 
 
+def test_queries_without_judgments(collection):
+    """Whether the qrels have fewer queries than there are, or as many but others."""
+    *vectors, ids, _ = collection
+    queries, docs = (x.astype(np.float32) for x in (vectors[0][:4], vectors[1][:500]))
+    ids = {"query_ids": ids["query_ids"][:4], "doc_ids": ids["doc_ids"][:500]}
+    run = full_run(scoring.score(queries, docs, fn="dot"), ids)
+    some = dict.fromkeys(ids["doc_ids"][:9], 1)
+    for others in ([], ["x", "y"], ["x", "y", "z", "0"]):
+        qrels = tw.Qrels.from_dict(dict.fromkeys([*others, "q3", "q1"], some))
+        found = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids)
+        assert_equal(found, from_run(qrels, run, ORDERS))
+        assert found.unjudged == {"q0", "q2"}
+
+
+def test_sizes_of_blocks_may_be_numbers_of_numpy(collection, small_tiles):
+    *vectors, ids, qrels = collection
+    queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:200]))
+    ids = {**ids, "doc_ids": ids["doc_ids"][:200]}
+    sizes = {"block": np.int64(24), "query_block": np.int32(4)}
+    plain = scoring.search(queries, docs, 3, cap=5, **ids).to_dict()
+    assert scoring.search(queries, docs, np.int64(3), cap=np.int64(5), **sizes, **ids).to_dict() == plain
+    assert_equal(
+        scoring.tie_groups(queries, docs, qrels, **sizes, **ids), scoring.tie_groups(queries, docs, qrels, **ids)
+    )
+
+
 def test_nothing_to_find():
     assert scoring.search(np.zeros((2, 3)), np.zeros((0, 3)), 5).to_dict() == {"0": {}, "1": {}}
     assert scoring.search(np.zeros((0, 3)), np.zeros((4, 3)), 5).to_dict() == {}
@@ -258,10 +284,11 @@ def test_errors_of_search():
         (lambda: scoring.search(q, d, 2.0), "k is a whole number"),
         (lambda: scoring.search(q, d, 2, cap=1), "cap is a whole number of documents from k=2"),
         (lambda: scoring.search(q, d, 2, block=0), "block is a whole number"),
+        (lambda: scoring.search(q, d, 2, query_block=2.0), "query_block is a whole number"),
         (lambda: scoring.search(q, bad, 1), "Row 2 of the documents holds NaN"),
         (lambda: scoring.search(q, d, 1, fn="sigmoid"), "of two operands"),
-        (lambda: scoring.search(q, d, 1, doc_ids=["a"]), "1 document ids for 4"),
-        (lambda: scoring.search(q, d, 1, doc_ids=["a", "b", "a", "c"]), "stand more than once: 'a'"),
+        (lambda: scoring.search(q, d, 1, doc_ids=["a"]), "1 document id for 4 document vectors"),
+        (lambda: scoring.search(q, d, 1, doc_ids=["a", "b", "a", "c"]), "1 document id stands more than once: 'a'"),
         (lambda: scoring.search(q, d, 1, query_ids=[1.5, 2]), "Ids are text or integers"),
         (lambda: scoring.tie_groups(q, d, {"x": {"1": 1}}), "none of the queries.*query_ids missing"),
         (lambda: scoring.tie_groups(q, d, {"0": {"01": 1}}), "none of the documents.*doc_ids missing"),
@@ -291,6 +318,7 @@ def test_counted_ids_are_those_that_str_gives(other):
     ids = Ids(None, 12, "document")
     assert ids.find(["11", "0", "7"]).tolist() == [11, 0, 7] and ids.find([]).tolist() == []
     assert ids.find(["11", other, "0", "7"]).tolist() == [11, -1, 0, 7]
+    assert ids.find(["0", "1", "2"]).tolist() == [0, 1, 2] and ids.find(["0", "1", other]).tolist() == [0, 1, -1]
     assert ids.find([other]).tolist() == [-1]
 
 

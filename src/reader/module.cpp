@@ -204,7 +204,7 @@ NB_MODULE(_reader, m) {
                    })
       .def_prop_ro("one_tag", [](const Block& block) { return block.rows.one_tag; })
       .def("__len__", [](const Block& block) { return block.rows.docs.size(); })
-      .def("line_of", [](const Block& block, size_t row) { return block.rows.line.at(row); })
+      .def("line_of", [](const Block& block, size_t row) { return block.text.empty() ? row : block.rows.line.at(row); })
       .def("doc", [](const Block& block, size_t row) { return bytes(block.rows.docs.at(row)); })
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
       .def("garbled_queries", [](const Block& block) { return array(garbled(block, block.rows.queries)); })

@@ -125,15 +125,16 @@ def positions(index: Mapping[str, int], ids: Iterable[str]) -> Codes:
 
 def descending(values: Floats, offsets: Codes) -> bool:
     """Whether each segment of `values` never rises."""
-    rises = np.flatnonzero(values[1:] > values[:-1]) + 1
-    return len(rises) <= len(offsets) and bool(np.isin(rises, offsets).all())
+    inside = np.ones(len(values) + 1, dtype=bool)
+    inside[offsets] = False
+    return not (inside[1:-1] & (values[1:] > values[:-1])).any()
 
 
 def sorted_lists(values: Floats, offsets: Codes) -> Floats:
     """Each segment of `values` in descending order, lists of one length at a time."""
     ordered = np.empty_like(values)
     lengths = np.diff(offsets)
-    for length in np.unique(lengths):
+    for length in set(lengths.tolist()):
         rows = offsets[:-1][lengths == length][:, None] + np.arange(length)
         ordered[rows] = -np.sort(-values[rows], axis=1)
     return ordered

@@ -199,9 +199,9 @@ class Table(Lists):
         MS MARCO and BEIR use for them.
         """
         columns = frame_columns(frame)
-        query = _pick(cls, columns, QUERY_NAMES)
-        doc = _pick(cls, columns, DOC_NAMES)
-        value = _pick(cls, columns, cls.value_names)
+        query = picked(cls, columns, QUERY_NAMES)
+        doc = picked(cls, columns, DOC_NAMES)
+        value = picked(cls, columns, cls.value_names)
         extra = {}
         if cls is Run and "rank" in columns:
             rank = numbers(columns["rank"](), "rank")
@@ -508,7 +508,9 @@ class MappedRun(Lists):
         return run
 
 
-def _pick(cls: type[Table], columns: Mapping[str, Any], names: Sequence[str]) -> str:
+def picked(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
+    """The first of some names that a column has."""
+    columns = list(columns)
     for name in names:
         if name in columns:
             return name

@@ -9,13 +9,15 @@ r relevant in it and R relevant above it,
     Var = Σ_g SS(payoff) · SS(gain) / (n−1) / divisor²,        if payoff ignores `seen`                  (3)
     minimum, maximum, oblivious = (1) on labels sorted ascending, descending, or as given in each group  (4)
 
-Only groups that hold documents of different gain need (2) and (3). They are worked through as dense blocks, groups
-× ranks, of groups of about one size, so that memory stays bounded and sums are taken pairwise.
+A query without ties has one order, so that (1) is all there is to say of it. In the others, only groups that hold
+documents of different gain need (2) and (3). They are worked through as dense blocks, groups × ranks, of groups of
+about one size, so that memory stays bounded and sums are taken pairwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ from tiewise.ties import TieGroups
 if TYPE_CHECKING:
     from tiewise.registry import Measure
 
-__all__ = ["Order", "Urn", "Urns", "estimates", "expected", "moments", "per", "row_sum", "sums", "value"]
+__all__ = ["Order", "Urn", "Urns", "alone", "estimates", "expected", "moments", "per", "row_sum", "sums", "value"]
 
 #: How many numbers a block of tie groups may hold.
 BLOCK = 1 << 20
@@ -51,9 +53,13 @@ class Order:
 
     def count_before(self, flags: NDArray[np.bool_]) -> Floats:
         """How many flagged documents of its query stand before each document."""
-        total = np.cumsum(flags)
-        before: Floats = (total - flags - _at_head(self.query, total - flags)).astype(np.float64)
-        return before
+        before: Codes = np.cumsum(flags) - flags
+        return (before - before[self._head]).astype(np.float64)
+
+    @cached_property
+    def _head(self) -> Codes:
+        """The first document of the query of each document."""
+        return self.urns.head if self.query is self.urns.query else _heads(self.query)
 
     def product_before(self, values: Floats) -> Floats:
         """The product of the values that stand before each document in its query."""
@@ -74,7 +80,8 @@ class Urns:
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
-        self._rows = seen[np.lexsort((-qrels.label[seen], ties.start[seen], qrels.query[seen]))]
+        place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
+        self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
         self.query, self.label = qrels.query[self._rows], qrels.label[self._rows]
         self.start, self.size = ties.start[self._rows], ties.size[self._rows]
@@ -110,7 +117,7 @@ class Urns:
     def above_group(self, per_group: Floats) -> Floats:
         """The sum of a count over the groups of the same query above each group."""
         total = np.cumsum(per_group) - per_group
-        above: Floats = total - _at_head(self.group_query, total)
+        above: Floats = total - total[_heads(self.group_query)]
         return above
 
     # -- orders: Eq. (4) --------------------------------------------------------------------------------------
@@ -136,81 +143,155 @@ class Urns:
         if order not in self._orders:
             if order not in self.ties.before:
                 raise InputError(f"These tie groups were counted without the order '{order}'.")
-            rank = self.start + 1 + self.ties.before[order][self._rows]
-            self._orders[order] = self._order(rank)
+            self._orders[order] = self._order(self.ties.before[order][self._rows])
         return self._orders[order]
 
     def random(self, rng: np.random.Generator) -> Order:
         """One random order of the documents of every group."""
         slots = np.repeat(np.arange(len(self.first)), self.group_size)
         shuffled = np.lexsort((rng.random(len(slots)), slots))
-        offset = np.cumsum(self.group_size) - self.group_size
         place = np.arange(len(self.group)) - self.first[self.group]
-        rank = self.start + 1 + shuffled[offset[self.group] + place] - offset[self.group]
-        return self._order(rank)
+        return self._order(shuffled[self._slot + place] - self._slot)
 
-    def _order(self, rank: Codes) -> Order:
-        rows = np.lexsort((rank, self.query))
-        return Order(self, self.query[rows], rank[rows], self.label[rows])
+    @cached_property
+    def _slot(self) -> Codes:
+        """The first slot of each document's group, if groups stood one after another, (n_documents,)."""
+        slot: Codes = (np.cumsum(self.group_size) - self.group_size)[self.group]
+        return slot
+
+    def _order(self, before: Codes) -> Order:
+        """The documents when so many of its group stand before each."""
+        rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
+        return Order(self, self.query, (self.start + 1 + before)[rows], self.label[rows])
 
     def _sorted(self, which: str, measure: Measure) -> Order:
-        key = measure.key(self.label)
-        shared = key is self.label  # nearly every measure: one order serves them all
+        key, label = measure.key(self.label), self.label
+        shared = key is label  # nearly every measure: one order serves them all, and documents stand in it already
         if shared and which in self._orders:
             return self._orders[which]
-        # Documents by descending key in each group; rank counted from the group's front, or from its back for
-        # keys below those of the unjudged.
-        rows = np.lexsort((-key, self.group))
-        place = np.arange(len(rows)) - self.first[self.group]
+        if not shared:
+            rows = np.lexsort((-key, self.group))
+            key, label = key[rows], label[rows]
+        # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
+        # unjudged; by ascending key, the other way round.
+        place = np.arange(len(key)) - self.first[self.group]
         back = self.held[self.group] - 1 - place
-        front = (key[rows] >= 0) == (which == "best")
-        ahead = place if which == "best" else back
-        behind = back if which == "best" else place
-        rank = np.where(front, self.start + 1 + ahead, self.start + self.size - behind)
-        again = np.lexsort((rank, self.query))
-        order = Order(self, self.query, rank[again], self.label[rows][again])
+        if which == "best":
+            order = Order(self, self.query, self.start + np.where(key >= 0, 1 + place, self.size - back), label)
+        else:
+            turned = self.first[self.group] + back
+            rank = self.start + np.where(key >= 0, self.size - place, 1 + back)
+            order = Order(self, self.query, rank[turned], label[turned])
         if shared:
             self._orders[which] = order
         return order
+
+    # -- parts ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def head(self) -> Codes:
+        """The first document of the query of each document, (n_documents,)."""
+        return _heads(self.query)
+
+    @cached_property
+    def tied_groups(self) -> tuple[Codes, Codes]:
+        """The groups of two documents or more, and the judged documents in them."""
+        tied = self.group_size > 1
+        return np.flatnonzero(tied), np.flatnonzero(tied[self.group])
+
+    @cached_property
+    def tied(self) -> tuple[Urns, Codes]:
+        """The queries that have ties, alone, and their places; all queries if that leaves out only a few."""
+        has_ties = np.zeros(self.n_queries, dtype=bool)
+        has_ties[self.group_query[self.group_size > 1]] = True
+        places = np.flatnonzero(has_ties)
+        if 2 * len(places) > self.n_queries:
+            return self, np.arange(self.n_queries)
+        return Urns(alone(self.ties, places)), places
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
     def blocks(self, gain: Floats, groups: Codes, inside: Codes) -> Iterator[Urn]:
         """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
-        total, relevant = self.in_group(gain), self.in_group(gain != 0)
-        mean = total / self.group_size
-        unjudged = self.group_size - self.held
-        squares = self.in_group((gain - mean[self.group]) ** 2) + unjudged * mean**2
-        effort = sums(self.group_query[groups], relevant[groups] * inside.astype(np.float64) ** 2, self.n_queries)
-        counts = {
-            "relevant": relevant,
-            "seen": self.above_group(relevant),
-            "gain": total,
-            "squares": squares,
-            "effort": effort[self.group_query],
-        }
+        if not len(groups):
+            return
+        drawn = _Drawn(self, gain, groups, inside)
         # Slots and gains are the two ways in which a block can be wide.
-        wide = np.maximum(inside, relevant[groups].astype(np.int64))
+        wide = np.maximum(inside, drawn.relevant[groups].astype(np.int64))
         for some in _alike(wide):
-            yield Urn(self, groups[some], inside[some], gain, counts)
+            yield Urn(drawn, groups[some], inside[some])
+
+
+class _Drawn:
+    """What gains there are in tied groups, each count worked out when it is asked for; arrays run over all groups."""
+
+    def __init__(self, urns: Urns, gain: Floats, groups: Codes, inside: Codes):
+        self.urns, self.gain, self._groups, self._inside = urns, gain, groups, inside
+        self._documents = urns.tied_groups[1]
+        self._of = urns.group[self._documents]
+        self._gain = gain[self._documents]
+        self.relevant = self._in_group(self._gain != 0)
+
+    def _in_group(self, values: NDArray[Any]) -> Floats:
+        return sums(self._of, values, len(self.urns.first))
+
+    @cached_property
+    def seen(self) -> Floats:
+        """How many documents with a gain stand above each of the groups that were chosen."""
+        total = np.append(0, np.cumsum(self.gain != 0))
+        first, seen = self.urns.first[self._groups], np.zeros(len(self.urns.first))
+        seen[self._groups] = total[first] - total[self.urns.head[first]]
+        return seen
+
+    @cached_property
+    def total(self) -> Floats:
+        return self._in_group(self._gain)
+
+    @cached_property
+    def squares(self) -> Floats:
+        mean = self.total / self.urns.group_size
+        unjudged = self.urns.group_size - self.urns.held
+        return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
+
+    @cached_property
+    def effort(self) -> Floats:
+        query = self.urns.group_query
+        cost = self.relevant[self._groups] * self._inside.astype(np.float64) ** 2
+        return sums(query[self._groups], cost, self.urns.n_queries)[query]
 
 
 class Urn:
     """A block of tie groups: columns (n_groups, 1) over groups, rows (n_groups, n_slots) over their ranks."""
 
-    def __init__(self, urns: Urns, groups: Codes, inside: Codes, gain: Floats, counts: dict[str, Floats]):
-        self.urns, self._gain, self.groups = urns, gain, groups
-        self.start = self._column(urns.group_start)  #: documents above the group
-        self.size = self._column(urns.group_size)  #: documents in it
+    def __init__(self, drawn: _Drawn, groups: Codes, inside: Codes):
+        self.urns, self._drawn, self.groups = drawn.urns, drawn, groups
+        self.start = self._column(self.urns.group_start)  #: documents above the group
+        self.size = self._column(self.urns.group_size)  #: documents in it
         self.inside = inside[:, None].astype(np.float64)  #: of these, within the cutoff
-        self.relevant = self._column(counts["relevant"])  #: documents in it with a gain
-        self.seen = self._column(counts["seen"])  #: documents above it with a gain
-        self.gain = self._column(counts["gain"])  #: sum of gains
-        self.gain_ss = self._column(counts["squares"])  #: squared deviations of the gains, unjudged documents at 0
-        self.effort = self._column(counts["effort"])  #: relevant × inside², over all groups of the query
+        self.relevant = self._column(drawn.relevant)  #: documents in it with a gain
         self.slot = np.arange(int(inside.max()), dtype=np.float64)[None, :]  #: 0, 1, … inside the group
         self.rank = self.start + 1 + self.slot
         self.within = self.slot < self.inside  #: whether a slot exists and lies within the cutoff
+
+    @property
+    def seen(self) -> Floats:
+        """Documents above the group with a gain."""
+        return self._column(self._drawn.seen)
+
+    @property
+    def gain(self) -> Floats:
+        """The sum of the group's gains."""
+        return self._column(self._drawn.total)
+
+    @property
+    def gain_ss(self) -> Floats:
+        """Squared deviations of the gains from their mean, unjudged documents at 0."""
+        return self._column(self._drawn.squares)
+
+    @property
+    def effort(self) -> Floats:
+        """relevant × inside², over all groups of the query."""
+        return self._column(self._drawn.effort)
 
     def _column(self, per_group: NDArray[Any]) -> Floats:
         column: Floats = per_group[self.groups][:, None].astype(np.float64)
@@ -245,11 +326,11 @@ class Urn:
         """The gains in each group, zeros at the end, (n_groups, most documents with a gain in a group)."""
         place = np.full(len(self.urns.first), -1)
         place[self.groups] = np.arange(len(self.groups))
-        rows = np.flatnonzero((place[self.urns.group] >= 0) & (self._gain != 0))  # by group
+        gain = self._drawn.gain
+        rows = np.flatnonzero((place[self.urns.group] >= 0) & (gain != 0))  # by group
         owner = place[self.urns.group[rows]]
-        first = _at_head(owner, np.arange(len(rows)))
         gains = np.zeros((len(self.groups), int(self.relevant.max())))
-        gains[owner, np.arange(len(rows)) - first] = self._gain[rows]
+        gains[owner, np.arange(len(rows)) - _heads(owner)] = gain[rows]
         return gains
 
 
@@ -258,19 +339,33 @@ class Urn:
 
 def value(measure: Measure, urns: Urns, order: Order) -> Floats:
     """A measure in one order, for each query: Eq. (1)."""
-    return _value(measure, urns, order, measure.terms(order))
+    return _Reckoning(measure, urns).value(order)
+
+
+def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
+    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
+    return _Reckoning(measure, urns).expected()
 
 
 def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> Estimates:
     """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
     _check_depth(measure, urns)
-    minimum, maximum = value(measure, urns, urns.worst(measure)), value(measure, urns, urns.best(measure))
-    mean, variance = expected(measure, urns)
-    _check_order(measure, mean, minimum, maximum)
-    fixed = minimum == maximum  # then no order matters, and every statistic is the same number
-    mean = np.where(fixed, minimum, np.clip(mean, minimum, maximum))
-    variance = np.where(fixed, 0.0, variance)
-    companion = measure.companion()
+    whole, companion = _Reckoning(measure, urns), measure.companion()
+    maximum = whole.value(urns.best(measure))
+    # Without ties, every statistic is the same number.
+    mean, minimum, variance, one_order = maximum.copy(), maximum.copy(), np.zeros_like(maximum), maximum.copy()
+    part, places = urns.tied
+    if len(places):
+        tied = whole if part is urns else _Reckoning(measure, part)
+        low, high = tied.minimum(), maximum[places]
+        e, spread = tied.expected()
+        _check_order(measure, e, low, high)
+        fixed = low == high  # then no order matters
+        minimum[places] = low
+        mean[places] = np.where(fixed, low, np.clip(e, low, high))
+        variance[places] = np.where(fixed, 0.0, spread)
+        if oblivious is not None:
+            one_order[places] = tied.value(part.oblivious(oblivious))
     return Estimates(
         measure.name,
         urns.ties.qrels.queries,
@@ -278,33 +373,67 @@ def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> 
         minimum=minimum,
         maximum=maximum,
         variance=variance,
-        oblivious=None if oblivious is None else value(measure, urns, urns.oblivious(oblivious)),
+        oblivious=None if oblivious is None else one_order,
         residual=None if companion is None else 1.0 - expected(companion, urns)[0],
         total=measure.total,
     )
 
 
-def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
-    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    gain = measure.gain(urns.label)
-    depth = measure.depth(urns)
-    inside = np.clip(depth[urns.group_query] - urns.group_start, 0, urns.group_size).astype(np.int64)
-    mixed = (inside > 0) & _mixed(urns, gain)
-    # Where all documents of a group are worth the same, any order will do: take the worst.
-    order = urns.worst(measure)
-    certain = np.where(mixed[urns.group], 0.0, measure.terms(order))
-    mean, variance = np.zeros(len(mixed)), np.zeros(len(mixed))
-    groups = np.flatnonzero(mixed)
-    for urn in urns.blocks(gain, groups, inside[groups]):
-        e, var = measure.moments(urn)
-        mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
-    divisor = np.asarray(measure.divisor(urns), dtype=np.float64)
-    expectation = _value(measure, urns, order, certain)
-    expectation += per(sums(urns.group_query, mean, urns.n_queries), divisor)
-    spread = per(sums(urns.group_query, variance, urns.n_queries), divisor**2)
-    if np.isnan(spread).any() and measure.uses_seen:
-        spread = np.where(np.isnan(spread), _sampled_variance(measure, urns, expectation), spread)
-    return expectation, spread
+class _Reckoning:
+    """A measure over some urns: what is the same in all orders is worked out once."""
+
+    def __init__(self, measure: Measure, urns: Urns):
+        self.measure, self.urns = measure, urns
+        self.depth, self.base = measure.depth(urns), measure.base(urns)
+        self.divisor = np.asarray(measure.divisor(urns), dtype=np.float64)
+
+    def value(self, order: Order) -> Floats:
+        """Eq. (1), for each query."""
+        return self._summed(order, self.measure.terms(order))
+
+    def minimum(self) -> Floats:
+        """Eq. (4), for each query."""
+        return self._summed(self.urns.worst(self.measure), self._lowest)
+
+    @cached_property
+    def _lowest(self) -> Floats:
+        """The terms of the worst order."""
+        return self.measure.terms(self.urns.worst(self.measure))
+
+    def expected(self) -> tuple[Floats, Floats]:
+        """Eqs. (2) and (3), for each query."""
+        measure, urns = self.measure, self.urns
+        gain = measure.gain(urns.label)
+        tied, documents = urns.tied_groups
+        query = urns.group_query[tied]
+        inside = np.clip(self.depth[query] - urns.group_start[tied], 0, urns.group_size[tied]).astype(np.int64)
+        mixed = (inside > 0) & _mixed(urns, gain)
+        # Where all documents of a group are worth the same, any order will do: take the worst.
+        certain = self._lowest.copy()
+        certain[documents[np.repeat(mixed, urns.held[tied])]] = 0.0
+        expectation = self._summed(urns.worst(measure), certain)
+        mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
+        for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
+            e, var = measure.moments(urn)
+            mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
+        expectation += per(sums(query, mean[tied], urns.n_queries), self.divisor)
+        spread = per(sums(query, variance[tied], urns.n_queries), self.divisor**2)
+        if np.isnan(spread).any() and measure.uses_seen:
+            spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
+        return expectation, spread
+
+    def _sampled_variance(self, expectation: Floats) -> Floats:
+        """The variance about a known expectation, from seeded random orders."""
+        rng = np.random.default_rng(0)
+        samples = int(np.clip(SAMPLED_ROWS // max(int(self.urns.group_size.sum()), 1), 20, SAMPLES))
+        squares = np.zeros(self.urns.n_queries)
+        for _ in range(samples):
+            squares += (self.value(self.urns.random(rng)) - expectation) ** 2
+        return squares / samples
+
+    def _summed(self, order: Order, terms: Floats) -> Floats:
+        within = order.rank <= self.depth[order.query]
+        return per(order.sum(np.where(within, terms, 0.0)), self.divisor) + self.base
 
 
 def moments(measure: Measure, urn: Urn) -> tuple[Floats, Floats]:
@@ -336,19 +465,21 @@ def _seen_expectation(measure: Measure, urn: Urn) -> Floats:
     return urn.gain / urn.size * total
 
 
-def _sampled_variance(measure: Measure, urns: Urns, expectation: Floats) -> Floats:
-    """The variance about a known expectation, from seeded random orders."""
-    rng = np.random.default_rng(0)
-    samples = int(np.clip(SAMPLED_ROWS // max(int(urns.group_size.sum()), 1), 20, SAMPLES))
-    squares = np.zeros(urns.n_queries)
-    for _ in range(samples):
-        squares += (value(measure, urns, urns.random(rng)) - expectation) ** 2
-    return squares / samples
-
-
-def _value(measure: Measure, urns: Urns, order: Order, terms: Floats) -> Floats:
-    within = order.rank <= measure.depth(urns)[order.query]
-    return per(order.sum(np.where(within, terms, 0.0)), measure.divisor(urns)) + measure.base(urns)
+def alone(ties: TieGroups, places: Codes) -> TieGroups:
+    """The tie groups of some queries, given by their places in ascending order, as if there were no others."""
+    qrels = ties.qrels
+    chosen = np.zeros(len(qrels.queries), dtype=bool)
+    chosen[places] = True
+    some = ties.where(np.flatnonzero(chosen[qrels.query]))
+    names, offsets = tuple(qrels.queries[place] for place in places.tolist()), some.qrels.offsets
+    return replace(
+        some,
+        qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1])),
+        length=ties.length[places],
+        present=ties.present[places],
+        floor=ties.floor[places],
+        floor_size=ties.floor_size[places],
+    )
 
 
 def sums(index: Codes, values: NDArray[Any], n: int) -> Floats:
@@ -364,11 +495,14 @@ def per(amount: Floats, divisor: NDArray[Any]) -> Floats:
 
 
 def _mixed(urns: Urns, gain: Floats) -> NDArray[np.bool_]:
-    """Whether a group holds documents of different gain, unjudged ones at 0."""
-    if not len(urns.first):
+    """Whether a tied group holds documents of different gain, unjudged ones at 0."""
+    groups, documents = urns.tied_groups
+    if not len(groups):
         return np.zeros(0, dtype=bool)
-    low, high = np.minimum.reduceat(gain, urns.first), np.maximum.reduceat(gain, urns.first)
-    unjudged = urns.group_size > urns.held
+    gain, held = gain[documents], urns.held[groups]
+    first = np.cumsum(held) - held
+    low, high = np.minimum.reduceat(gain, first), np.maximum.reduceat(gain, first)
+    unjudged = urns.group_size[groups] > held
     mixed: NDArray[np.bool_] = np.where(unjudged, np.minimum(low, 0) != np.maximum(high, 0), low != high)
     return mixed
 
@@ -400,15 +534,12 @@ def row_sum(values: Floats) -> Floats:
     return total
 
 
-def _at_head(segment: Codes, values: NDArray[Any]) -> NDArray[Any]:
-    """For each element, the value at the head of its segment."""
-    if not len(segment):
-        return values
+def _heads(segment: Codes) -> Codes:
+    """For each element, where its segment begins."""
     new = np.ones(len(segment), dtype=bool)
     new[1:] = segment[1:] != segment[:-1]
-    heads = np.flatnonzero(new)
-    at_head: NDArray[Any] = values[heads[np.cumsum(new) - 1]]
-    return at_head
+    heads: Codes = np.flatnonzero(new)[np.cumsum(new) - 1]
+    return heads
 
 
 def _padded(lengths: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:

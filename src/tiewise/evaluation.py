@@ -6,14 +6,16 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
+import numpy as np
+
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.measuring import asked, estimates
-from tiewise.readings import Readings
+from tiewise.readings import CountedRun, Readings
 from tiewise.registry import Measure
 from tiewise.report import Report
 from tiewise.ties import TieGroups
 
-__all__ = ["DEFAULT_MEASURES", "evaluate"]
+__all__ = ["DEFAULT_MEASURES", "check_options", "evaluate"]
 
 #: What is measured when nothing is asked for.
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
@@ -35,7 +37,7 @@ def evaluate(
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.
 
     `qrels` and `run` are a path, ``{query: {document: number}}``, a data frame, rows of three values, or `Qrels` and
-    `Run`; a run may also be `TieGroups`.
+    `Run`; a run may also be `TieGroups`, or a run in shards as `tiewise.adapters.ray.count` counted it.
 
     - `oblivious`: the order whose value stands beside the expectation: the name of a tool, or ``"given"``,
       ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none. A tool that does not have
@@ -56,12 +58,7 @@ def evaluate(
     0.5
     """
     chosen = asked(measures)
-    if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
-        raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
-    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
-        raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
-    if not isinstance(oblivious, (str, type(None))) or not isinstance(score_dtype, (str, type(None))):
-        raise InputError("oblivious and score_dtype are names, or None.")
+    check_options(oblivious, missing, no_relevant, score_dtype, depth)
     options = {
         "oblivious": oblivious,
         "missing": missing,
@@ -69,14 +66,26 @@ def evaluate(
         "score_dtype": score_dtype,
         "depth": depth,
         "judged_only": judged_only,
-        "complete": complete or (isinstance(run, TieGroups) and run.complete),
+        "complete": complete or (isinstance(run, (TieGroups, CountedRun)) and run.complete),
     }
     readings = Readings(qrels, run, score_dtype=score_dtype, judged_only=judged_only, depth=depth)
     found = estimates(chosen, readings, options)
-    absent = [q for q, there in zip(readings.qrels.queries, readings.ties.present.tolist(), strict=True) if not there]
+    absent = [readings.qrels.queries[place] for place in np.flatnonzero(~readings.ties.present).tolist()]
     if absent and missing == "error":
         raise InputError(f"{len(absent)} judged queries are missing from the run: {listed(absent)}.")
     report = Report(found, readings, options)
     if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)
     return report
+
+
+def check_options(
+    oblivious: str | None, missing: str, no_relevant: str, score_dtype: str | None, depth: int | None
+) -> None:
+    """Raise if an option of an evaluation is not one; asked before anything is read."""
+    if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
+        raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
+    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
+        raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
+    if not isinstance(oblivious, (str, type(None))) or not isinstance(score_dtype, (str, type(None))):
+        raise InputError("oblivious and score_dtype are names, or None.")

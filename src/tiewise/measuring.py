@@ -7,6 +7,7 @@ and `Report.at` again, for other measures of the same lists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tiewise.estimate import Estimates
 from tiewise.profiles import Rule, rule_for
 from tiewise.readings import Readings
 from tiewise.registry import Measure, parse_all
+from tiewise.ties import TieGroups
 
 __all__ = ["asked", "estimates"]
 
@@ -37,7 +39,8 @@ def estimates(measures: Iterable[Measure], readings: Readings, options: Mapping[
     chosen, oblivious = list(measures), options["oblivious"]
     rules = {measure: _order_of(rule_for(oblivious, measure)) for measure in chosen} if oblivious else {}
     readings.count(set(rules.values()))
-    found = {measure: _measured(measure, readings, rules.get(measure), options["complete"]) for measure in chosen}
+    cuts = None if options["complete"] else _Cuts(readings)
+    found = {measure: _measured(measure, readings, rules.get(measure), cuts) for measure in chosen}
     how = options["missing"], options["no_relevant"]
     return {measure: one.where(_kept(measure, readings, *how)) for measure, one in found.items()}
 
@@ -47,28 +50,51 @@ def _order_of(rule: Rule) -> Rule:
     return Rule(rule.order, rule.dtype)
 
 
-def _measured(measure: Measure, readings: Readings, rule: Rule | None, complete: bool) -> Estimates:
+def _measured(measure: Measure, readings: Readings, rule: Rule | None, cuts: _Cuts | None) -> Estimates:
     urns = readings.urns("float64")
-    found = engine.estimates(measure, urns)
-    if rule is not None:
+    order = rule.order if rule and rule.dtype == "float64" and rule.order in urns.ties.before else None
+    found = engine.estimates(measure, urns, oblivious=order)
+    if rule is not None and order is None:
         found.oblivious = readings.in_order(measure, rule)
-    if not complete:
-        found.cut = _cut(measure, readings, found.expected)
+    if cuts is not None:
+        found.cut = cuts.bounds(measure, found.expected)
     return found
 
 
-def _cut(measure: Measure, readings: Readings, expected: Floats) -> tuple[Floats, Floats] | None:
-    """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been.
+class _Cuts:
+    """The lists that end with tied documents, so that they may have been cut inside their last tie group."""
 
-    Worst if that group goes on without end; best if the judged documents that were not retrieved are in it, as many of
-    the best ones as help. Exact for measures that are linear in the gain, or know only one.
-    """
-    looked = readings.looked_into(measure)
-    if not looked.any():
-        return None
-    lower = np.minimum(engine.expected(measure, readings.endless)[0], expected)
-    upper = np.maximum(engine.expected(measure, readings.joined(measure))[0], expected)
-    return np.where(looked, lower, expected), np.where(looked, upper, expected)
+    def __init__(self, readings: Readings):
+        self._readings = readings
+        self._places = np.flatnonzero(readings.ties.open_ended)
+
+    @cached_property
+    def _ties(self) -> TieGroups:
+        return engine.alone(self._readings.ties, self._places)
+
+    @cached_property
+    def _endless(self) -> engine.Urns:
+        """The lists as they would be if the last tie group of each went on without end."""
+        return engine.Urns(self._ties.without_last_group())
+
+    def _joined(self, measure: Measure) -> engine.Urns:
+        """The lists with the judged documents in their last tie group that were not retrieved, if they help."""
+        return engine.Urns(self._ties.with_joined(measure.gain(self._ties.qrels.label)))
+
+    def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
+        """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been.
+
+        Worst if that group goes on without end; best if the judged documents that were not retrieved are in it, as many
+        of the best ones as help. Exact for measures that are linear in the gain, or know only one.
+        """
+        looked = self._readings.looked_into(measure)[self._places]
+        if not looked.any():
+            return None
+        lower, upper = expected.copy(), expected.copy()
+        places, known = self._places[looked], expected[self._places[looked]]
+        lower[places] = np.minimum(engine.expected(measure, self._endless)[0][looked], known)
+        upper[places] = np.maximum(engine.expected(measure, self._joined(measure))[0][looked], known)
+        return lower, upper
 
 
 def _kept(measure: Measure, readings: Readings, missing: str, no_relevant: str) -> NDArray[np.bool_]:

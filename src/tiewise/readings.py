@@ -7,24 +7,59 @@ and report ask here for the value of a measure in a tool's own order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise import engine
 from tiewise.columns import Floats
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import MappedRun, Qrels, Run, Source
 from tiewise.errors import InputError, listed
 from tiewise.io import as_qrels, as_run, countable
 from tiewise.profiles import Rule
 from tiewise.registry import Measure
-from tiewise.ties import StreamedRun, TieGroups, tie_groups_as
+from tiewise.ties import StreamedRun, TieGroups, some_docs, tie_groups_as
 
-__all__ = ["Readings"]
+__all__ = ["Countable", "CountedRun", "Facts", "Readings"]
 
-Counted = Run | MappedRun | StreamedRun
+Countable = Run | MappedRun | StreamedRun
+
+
+class Facts(NamedTuple):
+    """What is known of a run besides its tie groups; None where it is not."""
+
+    source: Source | None = None
+    rows: int | None = None
+    tied_rows: int | None = None  # rows that share their score with another row of their query
+    new_ties: int | None = None  # those of them that `score_dtype` made
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRun:
+    """A run that was counted elsewhere: its tie groups in every reading that is needed, and what is known of it.
+
+    >>> from tiewise.ties import notation
+    >>> CountedRun({"float64": notation("(10)1")}).complete
+    False
+    """
+
+    ties: Mapping[str, TieGroups]  # by the type in which scores were read; "float64" is the scores as they are
+    facts: Facts = field(default_factory=Facts)
+    score_dtype: str | None = None  # what had been done to the run when it was counted
+    judged_only: bool = False
+
+    @property
+    def qrels(self) -> Qrels:
+        """The judgments that were counted for."""
+        return self.ties["float64"].qrels
+
+    @property
+    def complete(self) -> bool:
+        """Whether the lists are known to be whole."""
+        return self.ties["float64"].complete
 
 
 class Readings:
@@ -33,37 +68,50 @@ class Readings:
     def __init__(self, qrels: Any, run: Any, *, score_dtype: str | None, judged_only: bool, depth: int | None):
         self.depth = depth
         self._urns: dict[str, engine.Urns] = {}
-        self.counted: Counted | None = None  # what is counted: None if only tie groups were given
-        self.unprojected: Counted | None = None
-        self._whole: Counted | None = None  # the run from which unjudged documents were taken
+        self.held: Countable | None = None  # what is counted here
+        self.unprojected: Countable | None = None
+        self._whole: Countable | None = None  # the run from which unjudged documents were taken
         if isinstance(run, TieGroups):
-            if score_dtype or judged_only:
-                raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
-            if run.owned is not None:
-                raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
-            if qrels is not None and tuple(as_qrels(qrels)) != tuple(run.qrels):
-                raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
-            self.qrels = run.qrels
-            self._urns["float64"] = engine.Urns(run if depth is None else run.to_depth(depth))
+            run = CountedRun({"float64": run})
+        self.counted = run if isinstance(run, CountedRun) else None
+        if self.counted is not None:
+            _check_counted(self.counted, qrels, score_dtype, judged_only)
+            self.qrels = self.counted.qrels
+            self._urns = {dtype: engine.Urns(_cut_at(ties, depth)) for dtype, ties in self.counted.ties.items()}
             return
         self.qrels = as_qrels(qrels)
         if not len(self.qrels.queries):
             raise InputError("The qrels are empty: there is nothing to measure against.")
-        self.counted = as_run(run) if judged_only else countable(run)
+        self.held = as_run(run) if judged_only else countable(run)
         if judged_only:
-            assert not isinstance(self.counted, StreamedRun)
-            self._whole, self.counted = self.counted, self.counted.judged_only(self.qrels)
-        self.unprojected = self.counted
+            assert not isinstance(self.held, StreamedRun)
+            self._whole, self.held = self.held, self.held.judged_only(self.qrels)
+        self.unprojected = self.held
         if score_dtype is not None:
-            self.counted = self.counted.projected(score_dtype)
+            self.held = self.held.projected(score_dtype)
             self._whole = self._whole and self._whole.projected(score_dtype)
 
     @property
     def run(self) -> Run | MappedRun | None:
         """The run with its rows; None if only tie groups were given."""
-        if isinstance(self.counted, StreamedRun):
-            self.counted = self.counted.to_run()
-        return self.counted
+        if isinstance(self.held, StreamedRun):
+            self.held = self.held.to_run()
+        return self.held
+
+    @property
+    def source(self) -> Source | None:
+        """Where the run came from; a file is hashed when this is asked for."""
+        return self.counted.facts.source if self.counted else self.held.source if self.held else None
+
+    @cached_property
+    def facts(self) -> Facts:
+        """How many rows the run has, and how many of them are tied."""
+        if self.held is None:
+            assert self.counted is not None
+            return self.counted.facts
+        tied, before = self.held.tied_rows, self.unprojected
+        new = None if self.held is before or before is None else tied - before.tied_rows
+        return Facts(None, len(self.held), tied, new)
 
     @property
     def ties(self) -> TieGroups:
@@ -84,7 +132,7 @@ class Readings:
 
     def _count(self, wanted: Mapping[str, set[str]]) -> None:
         """Count what has not been counted yet."""
-        if self.counted is None:
+        if self.held is None:
             return
         known = {dtype: set(urns.ties.before) for dtype, urns in self._urns.items()}
         missing = {
@@ -94,25 +142,16 @@ class Readings:
         }
         if not missing:
             return
-        if known and isinstance(self.counted, MappedRun):
-            self.counted.check_unchanged()  # the dictionary is the user's
-        found = tie_groups_as(self.qrels, self.counted, missing)
+        if known and isinstance(self.held, MappedRun):
+            self.held.check_unchanged()  # the dictionary is the user's
+        found = tie_groups_as(self.qrels, self.held, missing)
         if not known:
-            _check_queries(self.qrels, self.counted, next(iter(found.values())))
+            _check_queries(self.qrels, self.held, next(iter(found.values())))
         whole = tie_groups_as(self.qrels, self._whole, dict.fromkeys(missing, ())) if self._whole is not None else found
-        _check_found(self.qrels, self.counted if self._whole is None else self._whole, next(iter(whole.values())))
+        _check_found(self.qrels, self.held if self._whole is None else self._whole, next(iter(whole.values())))
         for dtype, ties in found.items():
             ties = ties if self._whole is None else ties.condensed_from(whole[dtype])
             self._urns[dtype] = engine.Urns(ties.to_depth(self.depth))
-
-    @cached_property
-    def endless(self) -> engine.Urns:
-        """The lists as they would be if the last tie group of those that may have been cut went on without end."""
-        return engine.Urns(self.ties.without_last_group())
-
-    def joined(self, measure: Measure) -> engine.Urns:
-        """The lists with the judged documents in their last tie group that were not retrieved, if they help."""
-        return engine.Urns(self.ties.with_joined(measure.gain(self.qrels.label)))
 
     def has_relevant(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a query has a relevant document for a measure, retrieved or not, (n_queries,)."""
@@ -125,11 +164,14 @@ class Readings:
             return np.zeros(len(ties.length), dtype=bool)
         return ties.open_ended & (measure.depth(urns) > ties.length - ties.floor_size)
 
+    def knows(self, rule: Rule) -> bool:
+        """Whether the order of a rule can be counted, or was."""
+        counted = self._urns.get(rule.dtype)
+        return self.held is not None or (counted is not None and rule.order in counted.ties.before)
+
     def in_order(self, measure: Measure, rule: Rule) -> Floats | None:
         """The value of a measure for each query when ties are broken by a rule; None if that is not known."""
-        if rule.order is None or (self.counted is None and rule.order not in self.ties.before):
-            return None
-        if self.counted is None and rule.dtype != "float64":
+        if rule.order is None or not self.knows(rule):
             return None
         urns = self.urns(rule.dtype, {rule.order})
         if rule.retrieved_only:
@@ -137,7 +179,20 @@ class Readings:
         return engine.value(measure, urns, urns.oblivious(rule.order))
 
 
-def _check_queries(qrels: Qrels, run: Counted, ties: TieGroups) -> None:
+def _cut_at(ties: TieGroups, depth: int | None) -> TieGroups:
+    return ties if depth is None else ties.to_depth(depth)
+
+
+def _check_counted(run: CountedRun, qrels: Any, score_dtype: str | None, judged_only: bool) -> None:
+    if (score_dtype, judged_only) != (run.score_dtype, run.judged_only):
+        raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
+    if any(ties.owned is not None for ties in run.ties.values()):
+        raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
+    if qrels is not None and tuple(as_qrels(qrels)) != tuple(run.qrels):
+        raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
+
+
+def _check_queries(qrels: Qrels, run: Countable, ties: TieGroups) -> None:
     if not len(run.queries):
         raise InputError("The run is empty: it has no query.")
     if not ties.present.any():
@@ -147,14 +202,13 @@ def _check_queries(qrels: Qrels, run: Counted, ties: TieGroups) -> None:
         )
 
 
-def _check_found(qrels: Qrels, run: Counted, ties: TieGroups) -> None:
+def _check_found(qrels: Qrels, run: Countable, ties: TieGroups) -> None:
     """No judged document in any list: ids that do not match, unless it is one query made by hand."""
     if ties.size.any() or not len(run) or not len(qrels):
         return
     if np.count_nonzero(ties.present) > 1 or qrels.source is not None or run.source is not None:
-        rows = run.to_run() if isinstance(run, StreamedRun) else run
         raise InputError(
-            "The run and the qrels have no document in common. Documents of the run: "
-            f"{listed(rows.ids(np.arange(min(3, len(rows)))))}; of the qrels: "
+            f"The run and the qrels have no document in common. Documents of the run: {listed(some_docs(run))}; "
+            "of the qrels: "
             f"{listed(qrels.ids(np.arange(min(3, len(qrels)))))}."
         )

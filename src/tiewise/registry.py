@@ -261,6 +261,8 @@ def measure(cls: type[M]) -> M:
     """
     if not (isinstance(cls, type) and issubclass(cls, Measure)):
         raise MeasureError(f"{getattr(cls, '__name__', cls)} is no measure: let it inherit from tiewise.Measure.")
+    if not cls.__module__.startswith("tiewise."):
+        _enter_ours()
     known = _registry.get(cls.__name__.lstrip("_"))
     if known is not None and type(known).__module__.startswith("tiewise."):
         raise MeasureError(f"'{known}' is a measure of Tiewise. Call yours something else.")
@@ -281,10 +283,16 @@ def measure(cls: type[M]) -> M:
     return made
 
 
-def _enter_ours() -> None:
-    """Have the measures of Tiewise register: a name may be asked for before their modules were."""
-    for module in ("tiewise.catalogue", "tiewise.likeness"):
+#: The modules that hold our measures: of a run against judgments, and, seldom asked for, of two rankings.
+_OURS = ("tiewise.catalogue", "tiewise.likeness")
+
+
+def _enter_ours(modules: Iterable[str] = _OURS) -> bool:
+    """Have the measures of Tiewise register: a name may be asked for before their modules were. Whether any is new."""
+    known = len(_registry)
+    for module in modules:
         import_module(module)
+    return len(_registry) > known
 
 
 def measures() -> dict[str, Measure]:
@@ -326,7 +334,7 @@ def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
         if not found:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
         return found
-    _enter_ours()
+    _enter_ours(_OURS[:1])
     words = split_names(names)
     if not words:
         raise MeasureError("An empty measure name. `tiewise measures` lists them.")
@@ -411,6 +419,8 @@ def _resolve(name: str, word: str) -> Measure:
     cut = re.fullmatch(r"(.+?)(?:_at)?_(\d+)", name)  # MTEB: ndcg_at_10; trec_eval prints ndcg_cut_10
     if cut and cut[1].lower() in (_aliases | TREC_CUTS):
         return _resolve(cut[1], word) @ int(cut[2])
+    if _enter_ours():
+        return _resolve(name, word)
     raise _unknown(word)
 
 
@@ -436,6 +446,7 @@ def _literal(node: ast.expr, word: str) -> Any:
 
 
 def _unknown(word: str) -> MeasureError:
+    _enter_ours()
     stem, at, tail = word.partition("@")
     names = {alias: alias for alias in _aliases} | {name.lower(): name for name in _registry}
     close = difflib.get_close_matches(stem.lower(), names, 1, 0.6) if len(stem) > 1 else []

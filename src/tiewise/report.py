@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from tiewise import engine
 from tiewise._version import __version__
 from tiewise.columns import data_frame, need
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Source
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Estimate, Estimates
 from tiewise.measuring import asked, estimates
@@ -123,23 +123,27 @@ class Report:
     @cached_property
     def provenance(self) -> Provenance:
         """Files, options, and how many queries and rows were there, missing, or tied."""
+        return replace(self._tally, qrels=_plain(self._readings.qrels.source), run=_plain(self._readings.source))
+
+    @cached_property
+    def _tally(self) -> Provenance:
+        """The same without the files, which are hashed when their provenance is asked for."""
         inputs, ties = self._readings, self._readings.ties
-        present = int(np.count_nonzero(ties.present))
-        run, before = inputs.counted, inputs.unprojected
+        present, run = int(np.count_nonzero(ties.present)), inputs.facts
         return Provenance(
             version=__version__,
-            qrels=_source(inputs.qrels),
-            run=_source(inputs.counted),
+            qrels=None,
+            run=None,
             options=self._options,
             judged_queries=len(ties.present),
             retrieved_queries=present,
             missing_queries=len(ties.present) - present,
             unjudged_queries=len(ties.unjudged),
             queries_without_relevant=max(self._without_relevant.values(), default=0),
-            rows=None if run is None else len(run),
-            tied_rows=None if run is None else run.tied_rows,
-            tied_share=None if run is None else run.tied_share,
-            new_ties=run.tied_rows - before.tied_rows if run is not before and run and before else None,
+            rows=run.rows,
+            tied_rows=run.tied_rows,
+            tied_share=None if run.rows is None or run.tied_rows is None else run.tied_rows / max(run.rows, 1),
+            new_ties=run.new_ties,
             cut_lists=0 if self._options["complete"] else int(np.count_nonzero(ties.open_ended & ties.present)),
         )
 
@@ -167,7 +171,7 @@ class Report:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: lists that may be cut, queries left out, an order not blind to the labels."""
-        from_, notes = self.provenance, []
+        from_, notes = self._tally, []
         if self.cut_lists:
             notes.append(self.cut_note)
         if from_.missing_queries:
@@ -232,7 +236,8 @@ class Report:
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
-        if self._readings.counted is None:
+        rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
+        if not all(self._readings.knows(rule) for rule in rules if rule.order):
             raise InputError("Tie groups do not hold the scores that other tools would read. Evaluate the run itself.")
         values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
         return ToolTable(tuple(value for value in values if value is not None))
@@ -345,6 +350,5 @@ def _queries(number: int, kind: str = "") -> str:
     return f"{so_many} {'is' if number == 1 else 'are'}"
 
 
-def _source(table: Run | MappedRun | Qrels | None) -> dict[str, str] | None:
-    source = getattr(table, "source", None)
+def _plain(source: Source | None) -> dict[str, str] | None:
     return None if source is None else asdict(source)

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Codes, Floats, positions
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.columns import Codes, Floats, positions, project
+from tiewise.data import MappedRun, Qrels, Run, Source
 from tiewise.errors import InputError
+from tiewise.merging import Counts, Total
 
 __all__ = [
     "ORDERS",
@@ -30,6 +31,8 @@ __all__ = [
     "judged_scores",
     "notation",
     "randomly_broken",
+    "scores_as",
+    "some_docs",
     "tie_groups",
     "tie_groups_as",
 ]
@@ -155,47 +158,46 @@ class TieGroups:
     # -- shards -----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def merge(shards: Sequence[TieGroups]) -> TieGroups:
-        """The tie groups of a collection from those of its disjoint shards.
+    def merge(shards: Iterable[TieGroups]) -> TieGroups:
+        """The tie groups of a collection from those of its disjoint shards, which may come one by one.
 
         Every shard must have counted for the judged scores of all shards: see `from_shards`, which does it.
         Tied documents are `given` in the order of the shards.
         """
-        if not shards:
-            raise InputError("There are no shards to merge.")
-        first = shards[0]
-        owned = np.stack([_owned(shard) for shard in shards])
+        first, total, unjudged = None, None, set[str]()
         for shard in shards:
-            if shard.qrels is not first.qrels and tuple(shard.qrels) != tuple(first.qrels):
-                raise InputError("Shards with different qrels cannot be merged. Use the same qrels for all.")
-            if set(shard.before) != set(first.before):
-                raise InputError("Shards counted for different tie-break orders cannot be merged.")
-            if not np.array_equal(shard.score, first.score, equal_nan=True):
-                raise InputError(
-                    "Shards that counted for different scores cannot be merged. Gather judged_scores() of all "
-                    "shards first and give them to tie_groups(), or use TieGroups.from_shards()."
-                )
-        twice = np.flatnonzero(owned.sum(axis=0) > 1)
-        if len(twice):
-            query, doc = first.qrels.row(int(twice[0]))
+            if first is None or total is None:
+                first, total = shard, shard._total()
+            shard._check_like(first)
+            counts = shard.counts()
+            _check_apart(first.qrels, total.held(counts))
+            total.add(counts)
+            unjudged |= shard.unjudged
+        if first is None or total is None:
+            raise InputError("There are no shards to merge.")
+        return replace(first, **total.columns(), owned=None, unjudged=frozenset(unjudged))
+
+    def counts(self) -> Counts:
+        """What these tie groups add to those of a larger collection, of which they are a shard."""
+        owned = ~np.isnan(self.score) if self.owned is None else self.owned
+        per_query = (self.present, self.length, self.floor, self.floor_size)
+        return Counts.of(self.start, self.size, owned, self.before, *per_query)
+
+    def _total(self) -> Total:
+        if "rank" in self.before:
+            raise InputError("Rank columns of shards do not make one ranking. Use another tie-break order.")
+        return Total(len(self.qrels), len(self.qrels.queries), self.before)
+
+    def _check_like(self, first: TieGroups) -> None:
+        if self.qrels is not first.qrels and tuple(self.qrels) != tuple(first.qrels):
+            raise InputError("Shards with different qrels cannot be merged. Use the same qrels for all.")
+        if set(self.before) != set(first.before):
+            raise InputError("Shards counted for different tie-break orders cannot be merged.")
+        if not np.array_equal(self.score, first.score, equal_nan=True):
             raise InputError(
-                f"Document '{doc}' of query '{query}' was retrieved in {owned[:, twice[0]].sum()} shards "
-                f"({len(twice)} such documents). Shards must not share documents; was one given twice?"
+                "Shards that counted for different scores cannot be merged. Gather judged_scores() of all "
+                "shards first and give them to tie_groups(), or use TieGroups.from_shards()."
             )
-        floor = np.fmin.reduce([shard.floor for shard in shards])
-        at_floor = [np.where(shard.floor == floor, shard.floor_size, 0) for shard in shards]
-        return replace(
-            first,
-            start=_total(shard.start for shard in shards),
-            size=_total(shard.size for shard in shards),
-            length=_total(shard.length for shard in shards),
-            present=np.logical_or.reduce([shard.present for shard in shards]),
-            floor=floor,
-            floor_size=_total(at_floor),
-            before=_merged_orders(shards, owned),
-            owned=None,
-            unjudged=frozenset().union(*(shard.unjudged for shard in shards)),
-        )
 
     @staticmethod
     def from_shards(
@@ -214,22 +216,39 @@ class TieGroups:
             raise InputError("There are no shards to count.")
         runs = [Run.from_dict(shard) if isinstance(shard, Mapping) else shard for shard in shards]
         scores = np.fmax.reduce([judged_scores(qrels, run) for run in runs])
-        return TieGroups.merge([tie_groups(qrels, run, orders, scores=scores) for run in runs])
+        return TieGroups.merge(tie_groups(qrels, run, orders, scores=scores) for run in runs)
 
 
 class StreamedRun(ABC):
     """A run that is not in memory and counts for itself, for several readings of its scores at once."""
 
-    queries: tuple[str, ...]
-    tied_rows: int
+    @property
+    @abstractmethod
+    def source(self) -> Source | None:
+        """The file in which it is, if it is in one."""
+
+    @property
+    @abstractmethod
+    def queries(self) -> tuple[str, ...]:
+        """The queries of the run."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @property
+    @abstractmethod
+    def tied_rows(self) -> int:
+        """How many rows share their score with another row of the same query."""
+
+    @property
     def tied_share(self) -> float:
         """The share of rows that are tied with another, 0 to 1."""
         return self.tied_rows / len(self) if len(self) else 0.0
+
+    @property
+    @abstractmethod
+    def docs(self) -> tuple[str, ...]:
+        """Some documents of the run, for messages."""
 
     @abstractmethod
     def projected(self, dtype: str) -> StreamedRun:
@@ -247,13 +266,29 @@ class StreamedRun(ABC):
 
 
 def tie_groups_as(
-    qrels: Qrels, run: Run | MappedRun | StreamedRun, wanted: Mapping[str, Sequence[str]]
+    qrels: Qrels,
+    run: Run | MappedRun | StreamedRun,
+    wanted: Mapping[str, Sequence[str]],
+    scores: Floats | None = None,
 ) -> dict[str, TieGroups]:
     """The tie groups of a run for several readings of its scores (``"float64"``: as they are), each with its orders."""
     if isinstance(run, StreamedRun):
-        return run.tie_groups(qrels, wanted)
-    read = {dtype: run if dtype == "float64" else run.projected(dtype) for dtype in wanted}
-    return {dtype: tie_groups(qrels, read[dtype], orders) for dtype, orders in wanted.items()}
+        return run.tie_groups(qrels, wanted, scores)
+    found = {}
+    for dtype, orders in wanted.items():
+        read = run if dtype == "float64" else run.projected(dtype)
+        found[dtype] = tie_groups(qrels, read, orders, scores=scores_as(scores, dtype))
+    return found
+
+
+def scores_as(scores: Floats | None, dtype: str) -> Floats | None:
+    """The judged scores of a larger collection, if there is one, in another reading."""
+    return scores if scores is None or dtype == "float64" else project(scores, dtype)
+
+
+def some_docs(run: Run | MappedRun | StreamedRun) -> Sequence[str]:
+    """Some documents of a run, for messages."""
+    return run.docs if isinstance(run, StreamedRun) else run.ids(np.arange(min(3, len(run))))
 
 
 def check_orders(orders: Iterable[str]) -> None:
@@ -516,7 +551,7 @@ def _before(
         return size - owned - _before("docid-desc", run, probes, tied, rows, owned, size)
     tied_rows, tied_probe = tied
     group = np.full(len(probes.value), -1)
-    present = np.unique(tied_probe)
+    present = np.flatnonzero(np.bincount(tied_probe, minlength=len(group)))
     group[present] = np.arange(len(present))
     in_group = np.where(probes.of_document >= 0, group[probes.of_document] if len(group) else -1, -1)
     if order == "docid-desc":
@@ -548,22 +583,11 @@ def _sorted_within(group: Codes, key: NDArray[Any]) -> Codes:
     return by_key[np.argsort(group[by_key], kind="stable")]
 
 
-def _owned(shard: TieGroups) -> NDArray[np.bool_]:
-    return ~np.isnan(shard.score) if shard.owned is None else shard.owned
-
-
-def _total(arrays: Iterable[Codes]) -> Codes:
-    total: Codes = np.sum(list(arrays), axis=0)
-    return total
-
-
-def _merged_orders(shards: Sequence[TieGroups], owned: NDArray[np.bool_]) -> dict[str, Codes]:
-    merged = {}
-    for order in shards[0].before:
-        if order == "rank":
-            raise InputError("Rank columns of shards do not make one ranking. Use another tie-break order.")
-        merged[order] = _total(shard.before[order] for shard in shards)
-        if order == "given":  # whole shards stand before the one that holds the document
-            earlier = np.cumsum([shard.size for shard in shards], axis=0) - [shard.size for shard in shards]
-            merged[order] = merged[order] + np.where(owned, earlier, 0).sum(axis=0)
-    return merged
+def _check_apart(qrels: Qrels, twice: Codes) -> None:
+    """Raise if there are judged documents that an earlier shard had."""
+    if len(twice):
+        query, doc = qrels.row(int(twice[0]))
+        raise InputError(
+            f"Document '{doc}' of query '{query}' was retrieved in two shards ({len(twice)} such documents). "
+            "Shards must not share documents; was one given twice?"
+        )

@@ -16,7 +16,7 @@ from typing import Any
 from tiewise import scoring
 from tiewise.errors import InputError
 
-__all__ = ["LastLayer", "Tap", "classifier_of", "label_of", "language_head_of"]
+__all__ = ["LastLayer", "Tap", "check_precision", "classifier_of", "label_of", "language_head_of"]
 
 
 class LastLayer:
@@ -162,6 +162,12 @@ def language_head_of(model: Any, tokens: Sequence[int]) -> LastLayer:
         )
     name = next((name for name, module in model.named_modules() if module is head), "lm_head")
     return LastLayer(name, head, tokens)
+
+
+def check_precision(precision: str) -> None:
+    """Refuse a precision that is not higher than that of low-precision models."""
+    if precision not in ("float32", "float64"):
+        raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
 
 
 def label_of(positive: int | str | None, labels: int, names: Mapping[Any, Any] | None = None) -> int:

@@ -26,7 +26,7 @@ from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
-from tiewise.adapters.last_layer import LastLayer, classifier_of, label_of, language_head_of
+from tiewise.adapters.last_layer import LastLayer, check_precision, classifier_of, label_of, language_head_of
 from tiewise.errors import InputError, MissingExtraError
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
@@ -114,15 +114,9 @@ def high_precision(
     - `prompt`: how a yes/no model is asked. `max_length`: the longest input in tokens; by default the model's.
     """
     _torch()
+    _check(model)
     name = type(model).__name__
-    if hasattr(model, "predict") and hasattr(model, "rank"):
-        raise InputError(f"{name} is not a transformers model. Use tiewise.adapters.sentence_transformers for it.")
-    if getattr(model, "config", None) is None or not hasattr(model, "base_model"):
-        raise InputError(f"{name} is not a transformers model. Give a …ForSequenceClassification or a …ForCausalLM.")
-    if precision not in ("float32", "float64"):
-        raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
-    if getattr(model.config, "is_encoder_decoder", False) and model.get_output_embeddings() is not None:
-        raise InputError(f"{name} decodes text. Supported are sequence classification and causal language models.")
+    check_precision(precision)
     if max_length is not None:
         _count(max_length, "max_length")
     if model.get_output_embeddings() is None:
@@ -132,6 +126,19 @@ def high_precision(
     if positive is not None:
         raise InputError(f"{name} answers yes or no, and has no labels. Name its words in a Prompt: yes=…, no=….")
     return _YesNo(model, tokenizer, precision, max_length, prompt)
+
+
+def _check(model: Any) -> None:
+    """Refuse what is no model of transformers that ranks, with the reason."""
+    name, homes = type(model).__name__, {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if "sentence_transformers" in homes:
+        raise InputError(f"{name} is not a transformers model. Use tiewise.adapters.sentence_transformers for it.")
+    if isinstance(model, str):
+        raise InputError(f"{model!r} is a name. Load the model first: AutoModelFor….from_pretrained({model!r}).")
+    if getattr(model, "config", None) is None or not hasattr(model, "base_model"):
+        raise InputError(f"{name} is not a transformers model. Give a …ForSequenceClassification or a …ForCausalLM.")
+    if getattr(model.config, "is_encoder_decoder", False) and model.get_output_embeddings() is not None:
+        raise InputError(f"{name} decodes text. Supported are sequence classification and causal language models.")
 
 
 class Reranker:

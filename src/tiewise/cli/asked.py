@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tiewise import evaluation
 from tiewise.cli.options import SHORT_TYPES
-from tiewise.gate import Gate
 from tiewise.registry import Measure, parse, parse_all, split_names
+
+if TYPE_CHECKING:
+    from tiewise.gate import Gate
 
 __all__ = ["asked", "evaluation_options", "load"]
 
@@ -44,13 +46,18 @@ def asked(
     """The measures that were asked for, those of the gates behind them, and the gates, which may ask for `facts`."""
     load(plugins)
     chosen = [one for text in names or evaluation.DEFAULT_MEASURES for one in _at_level(text, level)]
+    gates = _gates(conditions, level, facts) if conditions else []
+    return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
+
+
+def _gates(conditions: Sequence[str], level: float, facts: Sequence[str]) -> list[Gate]:
+    from tiewise.gate import Gate
 
     def named(text: str) -> Measure:
         found = _at_level(text, level)
         return found[0] if len(found) == 1 else parse(text)
 
-    gates = [Gate.parse(text, named, facts) for text in conditions]
-    return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
+    return [Gate.parse(text, named, facts) for text in conditions]
 
 
 def _at_level(text: str, level: float) -> list[Measure]:

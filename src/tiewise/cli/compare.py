@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tiewise.cli.asked import asked, evaluation_options
@@ -93,6 +93,8 @@ def compare(
 
     kind, output = target(format, output)
     files = named(runs, name)
+    if kind not in ("table", "markdown", "latex"):
+        comparison.check_pairs(len(files), baseline)  # before anything is read
     chosen, gates = _asked(measure or comparison.DEFAULT_MEASURES, fail_if or (), level, plugin or (), list(files))
     options = evaluation_options(
         oblivious=oblivious,
@@ -124,10 +126,13 @@ def compare(
                 progress=tell,
                 **options,
             )
-        side = Side(found, *(_unjudged(judged, whole, chosen, options) if unjudged else ()))
-        view = View(format=kind, digits=digits, notes=side.notes, **screen(output))
-        complaints = _closed(gates, found)
-        drawn = draw(side, view)
+        with progress("unjudged documents", quiet=quiet) as tell:
+            bounds, remarks = _unjudged(judged, whole, chosen, options, tell) if unjudged else ({}, ())
+        with progress("pairs", quiet=quiet) as tell:
+            side = Side(found, bounds, remarks, tell)
+            view = View(format=kind, digits=digits, notes=side.notes, **screen(output))
+            complaints = _closed(gates, found)
+            drawn = draw(side, view)
     write(drawn, output)
     note_beside(view, [*warned, *view.notes], quiet)
     leave_if(complaints)
@@ -152,7 +157,11 @@ def _closed(gates: Sequence[Gate], found: Any) -> list[str]:
 
 
 def _unjudged(
-    qrels: Qrels, runs: Mapping[str, Any], measures: Sequence[Measure], options: dict[str, Any]
+    qrels: Qrels,
+    runs: Mapping[str, Any],
+    measures: Sequence[Measure],
+    options: dict[str, Any],
+    tell: Callable[[int, int], None] | None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What unjudged documents leave open in each run, and why it is not known for some measures."""
     from tiewise.incomplete import reason_against, unjudged
@@ -164,4 +173,9 @@ def _unjudged(
     left_out = tuple(
         f"Unjudged documents put no bounds on {', '.join(map(str, some))}: {reason}" for reason, some in reasons.items()
     )
-    return {name: unjudged(qrels, run, known, **options) for name, run in runs.items()} if known else {}, left_out
+    found = {}
+    for name, run in runs.items() if known else ():
+        found[name] = unjudged(qrels, run, known, **options)
+        if tell is not None:
+            tell(len(found), len(runs))
+    return found, left_out

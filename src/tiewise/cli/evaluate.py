@@ -10,13 +10,15 @@ from typing import Any
 
 from tiewise import evaluation
 from tiewise.cli.asked import asked, evaluation_options
-from tiewise.cli.inputs import heeded, named, read_once
+from tiewise.cli.inputs import heeded, named, names, read_once
 from tiewise.cli.options import (
+    Address,
     Columns,
     Complete,
     CountMissing,
     Depth,
     Digits,
+    Engine,
     FailIf,
     InputFormat,
     JudgedOnly,
@@ -45,6 +47,7 @@ from tiewise.errors import InputError
 from tiewise.io import countable, read_qrels
 from tiewise.registry import Measure
 from tiewise.reporting import Named, View, render
+from tiewise.reporting.progress import progress
 from tiewise.reporting.view import EXTRAS
 from tiewise.reporting.words import notes
 
@@ -56,6 +59,7 @@ EXAMPLES = (
     "  tiewise evaluate qrels.txt bm25.trec dense.trec.gz --wide\n\n"
     "  tiewise evaluate -q -c -M 1000 -m ndcg_cut.10,100 --format trec qrels.txt run.trec\n\n"
     "  tiewise evaluate qrels.txt run.json --tools --oblivious sentence-transformers\n\n"
+    "  tiewise evaluate qrels.txt 'shards/*.trec.gz' --engine ray --address auto\n\n"
     "  tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01' || echo too many ties"
 )
 
@@ -78,6 +82,8 @@ def evaluate(
     score_dtype: ScoreType = None,
     complete: Complete = False,
     tools: Tools = False,
+    engine: Engine = "local",
+    address: Address = None,
     per_query: PerQuery = False,
     no_summary: NoSummary = False,
     format: OutputFormat = None,
@@ -101,7 +107,8 @@ def evaluate(
         raise InputError(f"-c is --missing zero, and --missing {missing} was given too. Give one of them.")
     if tools and per_query and format not in ("table", "markdown", "json"):
         raise InputError(f"In {format}, --tools has no rows for queries. Leave -q out, or use --format json or table.")
-    files = named(runs, name)
+    if address is not None and engine != "ray":
+        raise InputError("--address is that of a Ray cluster. Give --engine ray too.")
     chosen, gates = asked(measure, fail_if or (), level, plugin or ())
     view = View(
         format=format,
@@ -122,7 +129,13 @@ def evaluate(
         judged_only=judged_only,
         complete=complete,
     )
-    reports, warned = _evaluated(qrels, files, chosen, options, formats=(qrels_format, input_format))
+    formats = (qrels_format, input_format) if input_format != "beir" else ("beir", None)  # a format of judgments
+    if engine == "ray":
+        with progress("Shards", quiet=quiet) as told:
+            how = {"tools": tools, "address": address, "progress": told, **options}
+            reports, warned = _evaluated_on_ray(qrels, runs, _name_of_shards(runs, name or ()), chosen, how, formats)
+    else:
+        reports, warned = _evaluated(qrels, named(runs, name), chosen, options, formats)
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
     complaints = closed(gates, reports)
     write(render(reports, view), output)
@@ -139,7 +152,7 @@ def _evaluated(
 ) -> tuple[list[Named], tuple[str, ...]]:
     """The report of each run under its name, and warnings in words."""
     read_once([qrels, *runs.values()])
-    qrels_format, run_format = formats if formats[1] != "beir" else ("beir", None)  # BEIR's format is one of judgments
+    qrels_format, run_format = formats
     with heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)
         reports = [
@@ -147,6 +160,30 @@ def _evaluated(
             for name, path in runs.items()
         ]
     return reports, tuple(warned)
+
+
+def _evaluated_on_ray(
+    qrels: Path,
+    shards: Sequence[Path],
+    name: str,
+    chosen: Sequence[Measure],
+    options: dict[str, Any],
+    formats: tuple[str | None, str | None],
+) -> tuple[list[Named], tuple[str, ...]]:
+    """The report of a run in shards under its name, and warnings in words."""
+    from tiewise.adapters import ray
+
+    with heeded() as warned:
+        judged = read_qrels(qrels, format=formats[0])
+        report = ray.evaluate(judged, shards, chosen, format=formats[1], **options)
+    return [Named(name, report)], tuple(warned)
+
+
+def _name_of_shards(shards: Sequence[Path], given: Sequence[str]) -> str:
+    """What a run in shards is called: as it was named, or as its folder or file, or by their number."""
+    if len(given) > 1:
+        raise InputError("--name names a run, and with --engine ray there is one. Give it once.")
+    return given[0] if given else names(shards)[0] if len(shards) == 1 else f"{len(shards):,} shards"
 
 
 def _extras(texts: Sequence[str], wide: bool, reports: Sequence[Named]) -> tuple[Any, ...]:

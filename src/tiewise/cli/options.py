@@ -23,6 +23,8 @@ __all__ = [
     "QUERIES",
     "SHORT_TYPES",
     "TIES",
+    "WHERE",
+    "Address",
     "AuditFailIf",
     "AuditFormat",
     "Baseline",
@@ -38,6 +40,7 @@ __all__ = [
     "Depth",
     "Digits",
     "Edge",
+    "Engine",
     "FailIf",
     "InputFormat",
     "JudgedBy",
@@ -104,6 +107,7 @@ def _complete_columns() -> list[str]:
 
 
 MEASURES, QUERIES, TIES, OUTPUT = "What is measured", "Queries and documents", "Ties", "Output"
+WHERE = "Where it runs"
 
 QrelsFile = Annotated[Path, typer.Argument(metavar="QRELS", help="The judgments; - is standard input.")]
 RunFiles = Annotated[list[Path], typer.Argument(metavar="RUN", help="One run or several; - is standard input.")]
@@ -250,6 +254,24 @@ Complete = Annotated[
 ]
 Tools = Annotated[
     bool, typer.Option("--tools", help="Show what each known tool prints for the run.", rich_help_panel=TIES)
+]
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        metavar="NAME",
+        help="local: each RUN is a run. ray: all of them (files, folders, quoted patterns) are shards of one run, cut "
+        "by query or by document, which the machines of a Ray cluster count.",
+        rich_help_panel=WHERE,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="With --engine ray: the cluster, as in 10.0.0.1:6379, ray://head:10001 or auto.",
+        show_default="RAY_ADDRESS, or a Ray of its own on this machine",
+        rich_help_panel=WHERE,
+    ),
 ]
 PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Show each query.", rich_help_panel=OUTPUT)]
 NoSummary = Annotated[

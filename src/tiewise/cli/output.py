@@ -6,17 +6,19 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tiewise.cli.program import GATE_CLOSED, complain, say
 from tiewise.errors import InputError
-from tiewise.gate import Found, Gate
 from tiewise.io.streams import COMPRESSED, save
 from tiewise.reporting import Format, SheetFormat, View
 from tiewise.reporting.view import SUFFIXES
 from tiewise.reporting.words import safe
+
+if TYPE_CHECKING:
+    from tiewise.gate import Found, Gate
 
 __all__ = ["closed", "leave_if", "note", "note_beside", "screen", "target", "write"]
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from tiewise._version import __version__
-from tiewise.cli.quick import QuickGroup
+from tiewise.cli.commands import Program
 from tiewise.errors import TiewiseError
 from tiewise.reporting.words import safe
 
@@ -25,7 +25,7 @@ BAD_INPUT, GATE_CLOSED, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141  # the last tw
 
 app = typer.Typer(
     name="tiewise",
-    cls=QuickGroup,
+    cls=Program,
     help="How far can a retrieval score be trusted? Exact, tie-aware evaluation of ranked runs.",
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if gate closed.",
     context_settings={"help_option_names": ["-h", "--help"]},

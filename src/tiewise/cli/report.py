@@ -28,7 +28,9 @@ from tiewise.cli.options import (
     Quiet,
     ReferenceName,
     RunFiles,
+    Samples,
     ScoreType,
+    SignificanceTest,
     Title,
 )
 from tiewise.cli.output import note
@@ -63,7 +65,9 @@ def report(
     score_dtype: ScoreType = None,
     complete: Complete = False,
     orders: Orders = "independent",
+    test: SignificanceTest = "permutation",
     confidence: Confidence = 0.95,
+    samples: Samples = 10_000,
     seed: ChanceSeed = 0,
     name: Names = None,
     title: Title = "",
@@ -75,6 +79,7 @@ def report(
     """
     from tiewise.page import write_report
     from tiewise.page.rendering import check_path, shell
+    from tiewise.reporting.progress import progress
 
     if output is None and sys.stdout.isatty():
         raise InputError("A page is for a browser, not for a terminal. Write it to a file: -o report.html.")
@@ -92,7 +97,7 @@ def report(
         complete=complete,
     )
     read_once([qrels, *runs])
-    with heeded() as warned:
+    with heeded() as warned, progress("runs", quiet=quiet) as tell:
         write_report(
             read_qrels(qrels, format=qrels_format),
             {one: read_run(file, format=input_format) for one, file in files.items()},
@@ -102,8 +107,11 @@ def report(
             title=title,
             command=shell(sys.argv[1:]),
             orders=orders,
+            test=test,
             confidence=confidence,
+            samples=samples,
             seed=seed,
+            progress=tell,
             **options,
         )
     if not quiet:

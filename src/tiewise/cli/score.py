@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
+from tiewise.cli.arrays import ROLES, Arrays, Ids
 from tiewise.cli.inputs import heeded
 from tiewise.cli.options import MEASURES, QUERIES, Output, Quiet
 from tiewise.cli.output import note
 from tiewise.data import Run
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.io import write_run
-from tiewise.io.streams import opened
-from tiewise.io.tensors import read_tensors
 from tiewise.reporting.numerals import share
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["EXAMPLES", "score"]
 
@@ -31,22 +26,6 @@ EXAMPLES = (
     "  tiewise score reranker.npz --array logits=bf16_logits --precision native | tiewise audit -\n\n"
     "  tiewise score tokens.npz --fn maxsim --query-ids queries.txt --doc-ids docs.txt -o run.trec"
 )
-
-#: What arrays are for, by the name that they have unless --array says another.
-ROLES = {
-    "queries": "vectors of queries",
-    "docs": "vectors of documents",
-    "logits": "logits, a row for each pair of query and document",
-    "hidden": "hidden states, a row for each pair",
-    "weight": "weights of the last layer, a row for each class",
-    "bias": "biases of the last layer",
-    "query": "the query of each row",
-    "doc": "the document of each row",
-    "query_ids": "names of the rows of queries",
-    "doc_ids": "names of the rows of docs",
-    "query_mask": "which tokens of queries count",
-    "doc_mask": "which tokens of docs count",
-}
 
 #: What there is to score, of two kinds, and all roles that go with the first.
 VECTORS, LOGITS = {"queries", "docs"}, {"logits", "hidden"}
@@ -102,7 +81,7 @@ Depth = Annotated[
         rich_help_panel=QUERIES,
     ),
 ]
-Arrays = Annotated[
+ArrayNames = Annotated[
     list[str] | None,
     typer.Option(
         "--array",
@@ -138,7 +117,7 @@ def score(
     precision: Precision = "float32",
     positive: Positive = None,
     k: Depth = None,
-    array: Arrays = None,
+    array: ArrayNames = None,
     query_ids: QueryIds = None,
     doc_ids: DocIds = None,
     output: Output = None,
@@ -152,8 +131,8 @@ def score(
     """
     from tiewise.reporting.progress import progress
 
-    found = _Arrays(files, array or ())
-    ids = _Ids(found, {"--query-ids": query_ids, "--doc-ids": doc_ids})
+    found = Arrays(files, array or ())
+    ids = Ids(found, {"--query-ids": query_ids, "--doc-ids": doc_ids})
     with heeded() as warned, progress("pairs", quiet=quiet) as tell:
         if _are_vectors(found, fn, level):
             if positive is not None:
@@ -163,12 +142,14 @@ def score(
             if k is not None:
                 raise InputError(f"--depth {k} is for vectors, which are searched. All pairs with logits are kept.")
             run = _classified(found, ids, fn, level, precision, positive)
+    if not len(run):
+        raise InputError(f"There is nothing to rank: {found.empty()} has no rows.")
     write_run(run, "-" if output is None else output)
     if not quiet:
         note(*warned, *ids.notes(), f"{share(run.tied_share)} of {len(run):,} rows are tied.")
 
 
-def _are_vectors(found: _Arrays, fn: str | None, level: str | None) -> bool:
+def _are_vectors(found: Arrays, fn: str | None, level: str | None) -> bool:
     """Whether to compare vectors, or else to score pairs by their logits: by what there is, or by what was asked."""
     vectors, pairs = not VECTORS.isdisjoint(found), not LOGITS.isdisjoint(found)
     if vectors != pairs:
@@ -191,118 +172,7 @@ def _are_vectors(found: _Arrays, fn: str | None, level: str | None) -> bool:
     )
 
 
-class _Arrays(Mapping[str, "NDArray[Any]"]):
-    """The arrays of some files by their role."""
-
-    def __init__(self, files: Iterable[Path], renamed: Iterable[str]):
-        self._arrays: dict[str, Any] = {}
-        self._files: dict[str, Path] = {}
-        for path in files:
-            for name, one in read_tensors(path).items():
-                if name in self._arrays:
-                    raise InputError(f"{path}: an array '{name}' was in another file already. Name them apart.")
-                self._arrays[name], self._files[name] = one, path
-        self._names = {role: role for role in ROLES if role in self._arrays}
-        self.named: set[str] = set()  # the roles that --array gave
-        for text in renamed:
-            role, _, name = text.partition("=")
-            if role not in ROLES or not name:
-                raise InputError(f"--array {text}: say ROLE=NAME, with one of the roles {', '.join(ROLES)}.")
-            if name not in self._arrays:
-                raise InputError(f"There is no array '{name}'. There are: {self.all()}.")
-            self._names[role] = name
-            self.named.add(role)
-
-    def __getitem__(self, role: str) -> Any:
-        return self._arrays[self._names[role]]
-
-    def __iter__(self) -> Any:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def all(self) -> str:
-        """The names of all arrays, for a message."""
-        return listed(self._arrays, most=20)
-
-    def listed(self, roles: Iterable[str]) -> str:
-        """The names of the arrays that have one of some roles, for a message."""
-        return listed(self._names[role] for role in ROLES if role in roles and role in self)
-
-    def where(self, role: str) -> str:
-        """The file and the name of an array, for a message."""
-        return f"{self._files[self._names[role]]}: '{self._names[role]}'"
-
-    def need(self, *roles: str, why: str = "", instead: str = "") -> list[Any]:
-        """Some arrays, or an error that says which is missing; `why` it is needed, and what there is `instead`."""
-        for role in roles:
-            if role not in self:
-                there = f"There are: {self.all()}. Say which it is: --array {role}=NAME{instead}."
-                raise InputError(f"There is no array '{role}' ({ROLES[role]}){why}. {there}")
-        return [self[role] for role in roles]
-
-    def finite(self, *roles: str) -> list[Any]:
-        """Some arrays of numbers, or an error that says where one holds what has no rank."""
-        for role in roles:
-            rows, bad = len(self[role]) if self[role].ndim else 0, _not_finite(self[role])
-            if len(bad):
-                many = f"{len(bad):,} of {rows:,} rows"
-                raise InputError(
-                    f"{self.where(role)} holds NaN or infinity in row {bad[0]}, counted from 0 ({many}). Such a row "
-                    "has no score: leave it out, or run the model in a wider type if its own overflowed (float16 ends "
-                    "at 65,504)."
-                )
-        return [self[role] for role in roles]
-
-
-def _not_finite(array: NDArray[Any]) -> NDArray[Any]:
-    """The rows that hold NaN or infinity, looked for a block at a time."""
-    if array.dtype.kind in "biuSUO" or not array.ndim:
-        return np.zeros(0, dtype=np.int64)
-    step = max(1, 2**24 // max(1, int(np.prod(array.shape[1:]))))
-    blocks = [array[at : at + step] for at in range(0, len(array), step)]
-    bad = [~np.isfinite(block).reshape(len(block), -1).all(1) for block in blocks]
-    return np.flatnonzero(np.concatenate(bad)) if bad else np.zeros(0, dtype=np.int64)
-
-
-class _Ids:
-    """The ids of rows: the lines of a file, an array, or else counted, which a note says."""
-
-    def __init__(self, found: _Arrays, files: Mapping[str, Path | None]):
-        self._found, self._files = found, files
-        self._counted: list[tuple[str, str, str]] = []  # what, and the option and the array that would name it
-
-    def of(self, what: str, option: str, role: str, rows: int, each: str) -> Any:
-        """The ids of so many rows, each of them a query, a document or a pair; None where they are counted."""
-        path = self._files[option]
-        if path is not None:
-            return _checked(_lines(path), rows, f"{path}: holds {{}} lines", each)
-        if role in self._found:
-            return _checked(self._found[role], rows, f"{self._found.where(role)} holds {{}} ids", each)
-        self._counted.append((what, option, role))
-        return None
-
-    def given(self, option: str) -> bool:
-        """Whether a file of ids was given."""
-        return self._files[option] is not None
-
-    def notes(self) -> list[str]:
-        """Which ids were counted, and how to name them."""
-        if not self._counted:
-            return []
-        whats, options, roles = (" and ".join(parts) for parts in zip(*self._counted, strict=True))
-        arrays = "an array" if len(self._counted) == 1 else "arrays"
-        return [f"The {whats} are counted 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
-
-
-def _checked(ids: Any, rows: int, found: str, each: str) -> Any:
-    if np.ndim(ids) != 1 or len(ids) != rows:
-        raise InputError(f"{found.format(f'{np.size(ids):,}')} for {rows:,} {each}. Give one for each.")
-    return ids
-
-
-def _searched(found: _Arrays, ids: _Ids, fn: str, level: str | None, precision: str, k: int, tell: Any) -> Run:
+def _searched(found: Arrays, ids: Ids, fn: str, level: str | None, precision: str, k: int, tell: Any) -> Run:
     from tiewise import scoring
 
     if level not in (None, "score"):
@@ -323,7 +193,7 @@ def _searched(found: _Arrays, ids: _Ids, fn: str, level: str | None, precision: 
 
 
 def _classified(
-    found: _Arrays, ids: _Ids, fn: str | None, level: str | None, precision: str, positive: int | None
+    found: Arrays, ids: Ids, fn: str | None, level: str | None, precision: str, positive: int | None
 ) -> Run:
     from tiewise import scoring
 
@@ -363,11 +233,3 @@ def _classes(logits: Any, fn: str | None, positive: int | None) -> tuple[Any, st
     if positive is not None and positive >= logits.shape[1]:
         raise InputError(f"--positive {positive}: the logits have {logits.shape[1]} classes, counted from 0.")
     return logits, "softmax" if several else "sigmoid", 1 if positive is None else positive
-
-
-def _lines(path: Path) -> list[str]:
-    with opened(path) as stream:
-        try:
-            return stream.read().decode().splitlines()
-        except UnicodeDecodeError:
-            raise InputError(f"{path}: is not UTF-8 text.") from None

@@ -5,7 +5,28 @@ the leaderboard. What chance there is in the order of ties is in `lots` (each ru
 for both); `system` keeps what is needed of a run.
 """
 
-from tiewise.comparison.comparing import DEFAULT_MEASURES, MOST_SYSTEMS, Compared, Orders, by_name, compare, read_run
+from tiewise.comparison.comparing import (
+    DEFAULT_MEASURES,
+    MOST_SYSTEMS,
+    Compared,
+    Orders,
+    by_name,
+    check_pairs,
+    compare,
+    of_run,
+    read_run,
+)
 from tiewise.comparison.duel import Duel
 
-__all__ = ["DEFAULT_MEASURES", "MOST_SYSTEMS", "Compared", "Duel", "Orders", "by_name", "compare", "read_run"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "MOST_SYSTEMS",
+    "Compared",
+    "Duel",
+    "Orders",
+    "by_name",
+    "check_pairs",
+    "compare",
+    "of_run",
+    "read_run",
+]

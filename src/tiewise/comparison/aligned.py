@@ -37,12 +37,6 @@ class Columns:
         """The expected difference of two systems in each query."""
         return np.asarray(self.expected[:, i] - self.expected[:, j])
 
-    def everywhere(self, i: int) -> Floats:
-        """The expectations of a system along all judged queries, 0 where it is not compared."""
-        values = np.zeros(len(self.kept))
-        values[self.kept] = self.expected[:, i]
-        return values
-
 
 def aligned(systems: Sequence[System], measure: Measure) -> Columns:
     """The columns of a measure."""

@@ -1,12 +1,15 @@
 """A leaderboard: in which order systems stand, and how far the order of ties or the sample of queries could move them.
 
-A system's best rank over ties is the one it has when its own ties fall well and all others' fall badly. Groups are cut
-only where all above stand over all below, whatever the order of ties, or in nearly all resamples of the queries.
+A system's best rank over ties is the one it has when its own ties fall well and all others' fall badly. Where one order
+breaks the ties of all, they cannot always do so at once: then ranks are bounds, found pair by pair, and marked as
+reached only if an order is known that gives them. Groups are cut only where all above stand over all below, whatever
+the order of ties, or in nearly all resamples of the queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +19,24 @@ from tiewise.columns import Codes, Floats
 from tiewise.records import Rows
 from tiewise.significance import DUST, bootstrap
 
-__all__ = ["leaderboard", "rank_interval"]
+__all__ = ["Ranks", "apart", "leaderboard", "together"]
 
 
-def rank_interval(minimum: Floats, maximum: Floats) -> tuple[Codes, Codes]:
-    """The best and the worst rank of each system, if each may lie anywhere in its range; equal values share a rank.
+@dataclass(frozen=True)
+class Ranks:
+    """What the orders of ties allow: the best and the worst rank of each system, and whether an order reaches them."""
 
-    >>> rank_interval(np.array([0.3, 0.2, 0.1]), np.array([0.4, 0.35, 0.1]))
+    best: Codes  # (n_systems,)
+    worst: Codes
+    reached: NDArray[np.bool_]
+    over: Callable[[Codes, Codes], bool]  #: whether all of some systems stand above all of some others in every order
+
+
+def apart(minimum: Floats, maximum: Floats) -> Ranks:
+    """The ranks if each system may lie anywhere in its range; equal values share a rank.
+
+    >>> ranks = apart(np.array([0.3, 0.2, 0.1]), np.array([0.4, 0.35, 0.1]))
+    >>> ranks.best, ranks.worst
     (array([1, 1, 3]), array([2, 2, 3]))
     """
     lows, highs = np.sort(minimum), np.sort(maximum)
@@ -30,7 +44,29 @@ def rank_interval(minimum: Floats, maximum: Floats) -> tuple[Codes, Codes]:
     best = 1 + n - np.searchsorted(lows, maximum + DUST, side="right")
     # Its own highest value may stand above its lowest, and is none of the others.
     worst = n - np.searchsorted(highs, minimum + DUST, side="right") + (maximum <= minimum + DUST)
-    return best, worst
+    reached = np.ones(n, dtype=bool)
+    return Ranks(best, worst, reached, lambda some, others: minimum[some].min() > maximum[others].max() + DUST)
+
+
+def together(low: Floats, exact: NDArray[np.bool_], drawn: Floats) -> Ranks:
+    """The ranks if one order breaks the ties of all.
+
+    `low` holds the least that i − j can be, for each pair, and `exact` whether some order gives that; `drawn` has the
+    values of all systems in some orders, (n_orders, n_systems).
+
+    >>> low = np.array([[0.0, -0.1, 0.2], [-0.2, 0.0, 0.1], [-0.4, -0.3, 0.0]])
+    >>> ranks = together(low, np.ones((3, 3), dtype=bool), np.array([[0.4, 0.3, 0.1]]))
+    >>> ranks.best, ranks.worst, ranks.reached
+    (array([1, 1, 3]), array([2, 2, 3]), array([ True,  True,  True]))
+    """
+    always, ever = low > DUST, low.T < -DUST  # whether i stands above j in every order; in some order
+    best, worst = 1 + always.sum(axis=0), 1 + ever.sum(axis=0)
+    # Against one rival alone, the extremes of the pair are those of the rank; against more, an order must show them.
+    rivals = ever & ~always
+    known = (rivals.sum(axis=0) <= 1) & (exact | ~rivals).all(axis=0)
+    seen = _ranks(drawn)
+    reached = known | ((seen.min(axis=0) == best) & (seen.max(axis=0) == worst))
+    return Ranks(best, worst, reached, lambda some, others: bool(always[np.ix_(some, others)].all()))
 
 
 def leaderboard(
@@ -39,6 +75,7 @@ def leaderboard(
     minimum: Floats,  # (n_systems,): of the mean
     maximum: Floats,
     oblivious: Floats | None,
+    ranks: Ranks,
     *,
     scale: float,
     confidence: float,
@@ -48,12 +85,9 @@ def leaderboard(
     """The systems by descending expectation, each with its rank intervals and its groups."""
     mean = expected.mean(axis=0)
     order = np.lexsort((np.arange(len(mean)), -mean))
-    best, worst = rank_interval(minimum, maximum)
     low, high, firm = _over_queries(expected, order, confidence, samples, seed)
     rank = 1 + np.searchsorted(np.sort(-mean), -mean - DUST, side="left")
-    ties_firm = (
-        np.minimum.accumulate(minimum[order])[:-1] > np.maximum.accumulate(maximum[order][::-1])[::-1][1:] + DUST
-    )
+    firm_in_ties = np.array([ranks.over(order[:place], order[place:]) for place in range(1, len(order))], dtype=bool)
     return Rows(
         {
             "rank": rank[order].tolist(),
@@ -62,9 +96,10 @@ def leaderboard(
             "minimum": minimum[order].tolist(),
             "maximum": maximum[order].tolist(),
             "oblivious": [None] * len(order) if oblivious is None else oblivious[order].tolist(),
-            "rank_best": best[order].tolist(),
-            "rank_worst": worst[order].tolist(),
-            "group_ties": _groups(ties_firm),
+            "rank_best": ranks.best[order].tolist(),
+            "rank_worst": ranks.worst[order].tolist(),
+            "ranks_reached": ranks.reached[order].tolist(),
+            "group_ties": _groups(firm_in_ties),
             "rank_low": low[order].tolist(),
             "rank_high": high[order].tolist(),
             "group_queries": _groups(firm),

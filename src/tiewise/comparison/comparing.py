@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from os import PathLike
@@ -19,10 +21,10 @@ import numpy as np
 from tiewise import significance
 from tiewise.columns import Floats, identifier
 from tiewise.comparison.aligned import Columns, aligned
-from tiewise.comparison.board import leaderboard
+from tiewise.comparison.board import Ranks, apart, leaderboard, together
 from tiewise.comparison.duel import Duel
-from tiewise.comparison.orders import Meeting, Orders
-from tiewise.comparison.system import System
+from tiewise.comparison.orders import Meeting, Orders, Outcome
+from tiewise.comparison.system import Shelf, System
 from tiewise.correlation import tau
 from tiewise.data import MappedRun, Run
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
@@ -35,12 +37,14 @@ from tiewise.registry import Measure, parse, parse_all
 from tiewise.significance import DUST, Test
 from tiewise.ties import TieGroups
 
-__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "compare", "read_run"]
+__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "check_pairs", "compare", "of_run", "read_run"]
 
 #: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
 DEFAULT_MEASURES = ("nDCG@10",)
-#: Up to so many systems all pairs are compared; of more than KEPT systems, the runs are not kept but read again.
-MOST_SYSTEMS, KEPT = 200, 50
+#: Up to so many systems all pairs are compared; so many pairs are kept, others are found again.
+MOST_SYSTEMS, KEPT = 200, 2000
+#: Up to so many systems their ranks are found pair by pair where one order breaks the ties of all.
+MOST_TOGETHER = 50
 
 
 def compare(
@@ -82,14 +86,15 @@ def compare(
     named = by_name(runs, "system") if isinstance(runs, Mapping) else {}
     _check(named, runs, baseline, orders, test, confidence, samples, seed)
     judged = as_qrels(qrels)
-    systems = []
+    systems, shelf = [], Shelf()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # said once, below, for all
         for done, (name, run) in enumerate(named.items(), 1):
             held = run if isinstance(run, TieGroups) else read_run(name, run)
-            report = evaluate(judged, held, chosen, **options)
-            keep = len(named) <= KEPT or not isinstance(run, (str, PathLike))
-            systems.append(System(name, held if keep else run, judged, report, keep=keep))
+            with of_run(name):
+                report = evaluate(judged, held, chosen, **options)
+            # A file is read again when it is needed; what was given in memory is there anyway.
+            systems.append(System(name, run if isinstance(run, (str, PathLike)) else held, judged, report, shelf))
             if progress is not None:
                 progress(done, len(named))
     found = Compared(systems, chosen, baseline, orders, test, confidence, samples, seed)
@@ -111,11 +116,28 @@ def by_name(runs: Mapping[Any, Any], what: str) -> dict[str, Any]:
 
 def read_run(name: str, run: Any) -> Run | MappedRun:
     """A run; what is wrong with it is said of its name, or of its file."""
-    try:
+    if isinstance(run, (str, PathLike)):
+        return as_run(run)  # what is wrong names the file
+    with of_run(name):
         return as_run(run)
+
+
+def check_pairs(systems: int, baseline: str | None) -> None:
+    """Refuse to compare all pairs of very many systems."""
+    if baseline is None and systems > MOST_SYSTEMS:
+        raise InputError(
+            f"{systems:,} systems make {systems * (systems - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) "
+            f"to compare the others with, take the leaderboard alone (--format table), ask for single pairs, or "
+            f"compare at most {MOST_SYSTEMS} at once."
+        )
+
+
+@contextmanager
+def of_run(name: str) -> Iterator[None]:
+    """What is wrong with one of several runs is said of its name."""
+    try:
+        yield
     except InputError as error:
-        if isinstance(run, (str, PathLike)):
-            raise  # it names the file
         raise InputError(f"Run '{name}': {error}") from error
 
 
@@ -166,6 +188,7 @@ class Compared:
         self.confidence, self.samples, self.seed = confidence, samples, seed
         self._place = {name: place for place, name in enumerate(self.systems)}
         self._columns: dict[Measure, Columns] = {}
+        self._outcomes: dict[tuple[str, str, Measure], Outcome] = {}
         self._duels: dict[tuple[str, str, Measure], Duel] = {}
 
     def __repr__(self) -> str:
@@ -183,9 +206,10 @@ class Compared:
         if a == b:
             raise InputError(f"'{a}' is to be compared with itself. Name two systems.")
         key = (a, b, wanted)
-        if key not in self._duels:
-            self._duels[key] = self._duel(*key)
-        return self._duels[key]
+        duel = self._duels.get(key) or self._duel(*key)
+        if len(self._duels) < KEPT:
+            self._duels[key] = duel
+        return duel
 
     def pairs(self, progress: Callable[[int, int], None] | None = None) -> Iterator[Duel]:
         """Every pair in every measure; with a baseline, each other system against it."""
@@ -198,23 +222,51 @@ class Compared:
     def leaderboard(self, measure: str | Measure | None = None) -> Rows:
         """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
 
-        `rank_best` and `rank_worst` are over the orders of ties of each run, `rank_low` and `rank_high` the interval
-        over bootstrap resamples of the queries. `group_ties` and `group_queries` number the groups that cannot be told
-        apart: all of one stand above all of the next in every order of ties, or together in that share of resamples
-        which `confidence` says.
+        `rank_best` and `rank_worst` are over the orders of ties, `rank_low` and `rank_high` the interval over bootstrap
+        resamples of the queries. `group_ties` and `group_queries` number the groups that cannot be told apart: all of
+        one stand above all of the next in every order of ties, or together in that share of resamples which
+        `confidence` says. Where one order breaks the ties of all systems, the ranks over ties are bounds;
+        `ranks_reached` says whether an order is known that gives them.
         """
-        columns = self._of(self._known(measure))
+        wanted = self._known(measure)
+        columns = self._of(wanted)
+        minimum, maximum = columns.mean(columns.minimum), columns.mean(columns.maximum)
         return leaderboard(
             self.systems,
             columns.expected,
-            columns.mean(columns.minimum),
-            columns.mean(columns.maximum),
+            minimum,
+            maximum,
             None if columns.oblivious is None else columns.mean(columns.oblivious),
+            self._ranks(wanted, minimum, maximum),
             scale=columns.scale,
             confidence=self.confidence,
             samples=self.samples,
             seed=self.seed,
         )
+
+    def _ranks(self, measure: Measure, minimum: Floats, maximum: Floats) -> Ranks:
+        """The ranks that the orders of ties allow, by the systems' ranges, or pair by pair if one order is for all."""
+        ranks, n = apart(minimum, maximum), len(self.systems)
+        if self.orders == "independent" or (ranks.best == ranks.worst).all():
+            return ranks
+        if n > MOST_TOGETHER:  # what independent orders allow holds all that one order does
+            return replace(ranks, reached=ranks.best == ranks.worst)
+        low, exact = minimum[:, None] - maximum, np.ones((n, n), dtype=bool)
+        open_ = (low < DUST) & (low.T < DUST)
+        for i, j in zip(*np.nonzero(np.triu(open_, 1)), strict=True):
+            found = self._outcome(self.systems[i], self.systems[j], measure)
+            assert found.difference.minimum is not None and found.difference.maximum is not None
+            low[i, j], low[j, i] = found.difference.minimum, -found.difference.maximum
+            exact[i, j] = exact[j, i] = found.exact_range
+        np.fill_diagonal(low, 0.0)
+        return together(low, exact, self._in_one_order(measure))
+
+    def _in_one_order(self, measure: Measure) -> Floats:
+        """The means of all systems in random orders that are the same for all, (n_orders, n_systems)."""
+        columns = self._of(measure)
+        drawn = [system.drawn(measure, columns.kept, self.seed) for system in self._systems.values()]
+        n = min(map(len, drawn))
+        return np.stack([values[:n] for values in drawn], axis=1) * (columns.scale / len(columns.queries))
 
     def tau(self, measure: str | Measure | None = None) -> float | None:
         """Kendall's τ between the systems by their oblivious values and by their expectations; 1 is the same order."""
@@ -297,7 +349,8 @@ class Compared:
         if self.orders == "shared":
             notes.append(
                 "Where one order for both runs has too many cases to enumerate, it is drawn, and the range is the "
-                "wider one of independent orders; so are the ranks of a leaderboard."
+                "wider one of independent orders. Ranks by ties are bounds then; a leaderboard says (ranks_reached) of "
+                "which an order is known that gives them."
             )
         if self.queries > significance.BLOCKS:
             notes.append(
@@ -310,8 +363,7 @@ class Compared:
 
     def _duel(self, a: str, b: str, measure: Measure) -> Duel:
         columns, places = self._of(measure), (self._place[a], self._place[b])
-        pair = (self._systems[a], self._systems[b])
-        outcome = Meeting(pair, places, measure, columns, self.samples, self.seed).outcome(self.orders)
+        outcome = self._outcome(a, b, measure)
         each = columns.difference(*places)
         p, p_holm, ci = self._over_queries(a, b, measure, each)
         return Duel(
@@ -333,6 +385,16 @@ class Compared:
             tools=self._tools(a, b, measure),
         )
 
+    def _outcome(self, a: str, b: str, measure: Measure) -> Outcome:
+        """What the orders of ties make of a pair: found once, for both directions."""
+        first, second = sorted((a, b), key=self._place.__getitem__)
+        key = (first, second, measure)
+        if key not in self._outcomes:
+            pair, places = (self._systems[first], self._systems[second]), (self._place[first], self._place[second])
+            meeting = Meeting(pair, places, measure, self._of(measure), self.samples, self.seed)
+            self._outcomes[key] = meeting.outcome(self.orders)
+        return self._outcomes[key] if a == first else self._outcomes[key].reversed
+
     # -- queries ------------------------------------------------------------------------------------------------
 
     @property
@@ -340,12 +402,7 @@ class Compared:
         """The pairs that are compared; a pair's p-value is corrected for all of them."""
         if self.baseline is not None:
             return [(name, self.baseline) for name in self.systems if name != self.baseline]
-        if len(self.systems) > MOST_SYSTEMS:
-            n = len(self.systems)
-            raise InputError(
-                f"{n:,} systems make {n * (n - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) to compare "
-                f"the others with, ask for single pairs, or compare at most {MOST_SYSTEMS} at once."
-            )
+        check_pairs(len(self.systems), self.baseline)
         return list(combinations(self.systems, 2))
 
     @cached_property

@@ -1,14 +1,15 @@
 """Lots: what chance there is in the order of ties, as a sum of independent draws.
 
-What a tie group adds to a measure depends on its own order alone, so the mean over queries is a constant plus one `Lot`
-for each tie group that matters: a few values, each with its chance. Whether a sum of lots lies above 0 is found exactly
-while their combinations are few, else by drawing. Groups with too many different orders have no lot, and say so.
+What a tie group adds to a measure depends on its own order alone, so the sum over queries is a constant plus one `Lot`
+for each tie group that matters: a few values, each with its chance. Lots are added up: exactly while their sums are
+few, then with neighbouring rare sums taken together, which moves no chance by as much as a thousandth; very many lots
+are drawn instead. Groups with too many different orders have no lot, and say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -19,13 +20,15 @@ from tiewise.engine import Order, Urns, per, sums
 from tiewise.registry import Measure
 from tiewise.significance import DUST
 
-__all__ = ["Chances", "Lot", "Tied", "Words", "chances", "lots", "words"]
+__all__ = ["Chances", "Lot", "Tied", "Words", "added", "chances", "lots", "words"]
 
 #: A group with more different orders than this is not enumerated, nor with more documents in all of them together, nor
 #: a measure with more groups.
 MOST_WORDS, MOST_LETTERS, MOST_GROUPS = 2000, 40_000, 1000
-#: How many sums of lots are kept apart before drawing takes over.
-MOST_SUMS = 1 << 17
+#: So many sums of lots are kept apart; of more, those that are rarer than one in FINE are put into so many bins.
+MOST_SUMS, FINE = 1 << 14, 1 << 11
+#: About how many sums one step may make; more lots than MOST_ADDED are drawn.
+STEP, MOST_ADDED = 1 << 18, 200
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Chances:
     greater: float
     equal: float | None  #: None where it is not known: a normal distribution has no chance of being level
     less: float
-    method: str  #: "exact", "sampled (n=…)" or "normal"
+    method: str  #: "exact", "rounded", "sampled (n=…)" or "normal"
 
     @property
     def reversed(self) -> Chances:
@@ -46,13 +49,6 @@ class Chances:
     def of_sign(cls, value: float) -> Chances:
         """Those of a difference that no order changes."""
         return cls(float(value > DUST), float(abs(value) <= DUST), float(value < -DUST), "exact")
-
-    @classmethod
-    def of_draws(cls, drawn: Floats, dust: float = DUST) -> Chances:
-        """Those of differences in random orders; (k + ½) / (n + 1): what was never drawn may still be."""
-        n, above, below = len(drawn), np.count_nonzero(drawn > dust), np.count_nonzero(drawn < -dust)
-        level = (n - above - below) / (n + 1)
-        return cls((above + 0.5) / (n + 1), level, (below + 0.5) / (n + 1), f"sampled (n={n:,})")
 
     def within(self, minimum: float, maximum: float) -> Chances:
         """The same where the difference lies in a range: a side that it cannot reach has no chance."""
@@ -66,10 +62,17 @@ class Chances:
 
 @dataclass(frozen=True)
 class Lot:
-    """Values that are drawn with these chances."""
+    """Ascending values that are drawn with these chances; how they were found, if not exactly."""
 
     value: Floats
     chance: Floats
+    rounded: bool = False  #: whether rare values near to each other were taken together
+    draws: int | None = None  #: of how many random orders these are the values
+
+    @classmethod
+    def of_draws(cls, drawn: Floats) -> Lot:
+        """Values that were drawn, all equally likely."""
+        return cls(np.sort(drawn), np.full(len(drawn), 1 / len(drawn)), draws=len(drawn))
 
     @property
     def mean(self) -> float:
@@ -84,53 +87,77 @@ class Lot:
     def plus(self, other: Lot) -> Lot:
         """The sum of two lots, equal sums taken together."""
         value = np.add.outer(self.value, other.value).ravel()
-        return Lot(value, np.multiply.outer(self.chance, other.chance).ravel()).merged()
+        chance = np.multiply.outer(self.chance, other.chance).ravel()
+        return Lot(value, chance, self.rounded or other.rounded).merged()
+
+    def moved(self, constant: float) -> Lot:
+        """Every value and a number."""
+        return replace(self, value=self.value + constant)
 
     def merged(self) -> Lot:
-        """The same with equal values taken together."""
+        """The same in ascending order, with equal values taken together."""
         _, first, at = np.unique(np.round(self.value, 12), return_index=True, return_inverse=True)
-        return Lot(self.value[first], sums(at.ravel(), self.chance, len(first)))
+        return replace(self, value=self.value[first], chance=sums(at.ravel(), self.chance, len(first)))
 
-    def scaled(self, factor: float) -> Lot:
-        """Every value times a number."""
-        return Lot(self.value * factor, self.chance)
+    def to_bins(self, bins: int) -> Lot:
+        """Values rarer than one in `bins` in so many bins of equal chance, each at its mean; all others as they are.
+
+        What is likely stays apart, so that the chance of being level is kept too.
+        """
+        rare = self.chance < 1 / bins
+        value, chance = self.value[rare], self.chance[rare]
+        if len(value) <= bins:
+            return self
+        place = np.minimum((np.cumsum(chance) - chance / 2) / chance.sum() * bins, bins - 1).astype(np.int64)
+        held = sums(place, chance, bins)
+        some = held > 0
+        means = sums(place, chance * value, bins)[some] / held[some]
+        whole = np.append(self.value[~rare], means), np.append(self.chance[~rare], held[some])
+        order = np.argsort(whole[0])
+        return Lot(whole[0][order], whole[1][order], rounded=True)
 
 
-def chances(lots: Sequence[Lot], constant: float, *, samples: int, seed: int, dust: float = DUST) -> Chances:
-    """How likely a constant and a draw from each lot add up to more than 0; sums within `dust` of it are 0.
+def added(lots: Sequence[Lot], *, samples: int, seed: int | Sequence[int]) -> Lot:
+    """The sum of a draw from each lot.
 
     >>> coin = Lot(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
-    >>> chances([coin, coin], 0.5, samples=100, seed=0)
-    Chances(greater=0.75, equal=0.0, less=0.25, method='exact')
+    >>> added([coin, coin], samples=100, seed=0).chance
+    array([0.25, 0.5 , 0.25])
     """
-    halves = _halves(lots)
-    if halves is None:
-        rng, total = np.random.default_rng(seed), np.full(samples, constant)
+    if len(lots) > MOST_ADDED:
+        rng, drawn = np.random.default_rng(seed), np.zeros(samples)
         for lot in lots:
-            picked = np.searchsorted(np.cumsum(lot.chance)[:-1], rng.random(samples), side="right")
-            total += lot.value[picked]
-        return Chances.of_draws(total, dust)
-    left, right = halves
-    above = np.append(np.cumsum(right.chance[::-1])[::-1], 0.0)  # the chance of a value at this place or further up
-    needed = -constant - left.value
-    greater = float(left.chance @ above[np.searchsorted(right.value, needed + dust, side="right")])
-    no_less = float(left.chance @ above[np.searchsorted(right.value, needed - dust, side="left")])
-    equal = max(no_less - greater, 0.0)
-    whole = float(left.chance.sum() * right.chance.sum())
-    return Chances(greater / whole, equal / whole, max(whole - no_less, 0.0) / whole, "exact")
-
-
-def _halves(lots: Sequence[Lot]) -> tuple[Lot, Lot] | None:
-    """The lots added up to two, each with a bounded number of values; None if there are too many."""
-    sides = [Lot(np.zeros(1), np.ones(1))] * 2
+            drawn += lot.value[np.searchsorted(np.cumsum(lot.chance)[:-1], rng.random(samples), side="right")]
+        return Lot.of_draws(drawn)
+    total = Lot(np.zeros(1), np.ones(1))
     for lot in sorted(lots, key=lambda one: len(one.value)):
-        small = int(len(sides[1].value) < len(sides[0].value))
-        if len(sides[small].value) * len(lot.value) > MOST_SUMS * 4:
-            return None
-        sides[small] = sides[small].plus(lot)
-        if len(sides[small].value) > MOST_SUMS:
-            return None
-    return sides[0], sides[1]
+        if len(total.value) * len(lot.value) > STEP:
+            total = total.to_bins(FINE)
+            lot = lot.to_bins(STEP // len(total.value))
+        total = total.plus(lot)
+        total = total if len(total.value) <= MOST_SUMS else total.to_bins(FINE)
+    return total
+
+
+def chances(a: Lot, b: Lot, dust: float = DUST) -> Chances:
+    """How likely a draw from a lot is above one from another; values within `dust` of each other are level.
+
+    >>> coin = Lot(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
+    >>> chances(coin, Lot(np.array([-1.0]), np.array([1.0])))
+    Chances(greater=0.5, equal=0.5, less=0.0, method='exact')
+    """
+    below = np.append(0.0, np.cumsum(b.chance))  # the chance of a value before this place
+    greater = float(a.chance @ below[np.searchsorted(b.value, a.value - dust, side="left")])
+    no_less = float(a.chance @ below[np.searchsorted(b.value, a.value + dust, side="right")])
+    whole = float(a.chance.sum() * below[-1])
+    parts = greater / whole, max(no_less - greater, 0.0) / whole, max(whole - no_less, 0.0) / whole
+    drawn = [lot.draws for lot in (a, b) if lot.draws is not None]
+    if not drawn:
+        return Chances(*parts, "rounded" if a.rounded or b.rounded else "exact")
+    n = min(drawn)  # k of n draws count as (k + ½) / (n + 1): what was never drawn may still be
+    more = (0.5, 0.0, 0.5)
+    greater, equal, less = ((n * part + some) / (n + 1) for part, some in zip(parts, more, strict=True))
+    return Chances(greater, equal, less, f"sampled (n={n:,})")
 
 
 # -- words: the different orders of a group ---------------------------------------------------------------------

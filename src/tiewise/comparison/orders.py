@@ -2,13 +2,13 @@
 
 The ties of each run fall on their own (independent orders), or one order of the documents breaks those of both (a
 shared order). The extremes of independent orders are means of the queries' extremes, and contain those of a shared one.
-Probabilities are exact where lots can be added up, else drawn. Where so many documents are tied that drawing would take
-too long, they are those of a normal distribution, which knows no skew and no level.
+Probabilities come from lots that are added up, or from orders that are drawn. Where so many documents are tied that
+drawing would take too long, they are those of a normal distribution, which knows no skew and no level.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from tiewise.columns import Floats
 from tiewise.comparison.aligned import Columns
-from tiewise.comparison.lots import Chances, Lot, chances
+from tiewise.comparison.lots import Chances, Lot, added, chances
 from tiewise.comparison.shared import components, lots_of
 from tiewise.comparison.system import System
 from tiewise.estimate import Estimate
@@ -38,6 +38,16 @@ class Outcome:
     difference: Estimate
     chances: Chances
     exact_range: bool
+
+    @property
+    def reversed(self) -> Outcome:
+        """The same for the difference the other way round."""
+        low, mean, high = (
+            None if part is None else 0.0 - part
+            for part in (self.difference.maximum, self.difference.expected, self.difference.minimum)
+        )
+        turned = replace(self.difference, minimum=low, expected=mean, maximum=high)
+        return Outcome(turned, self.chances.reversed, self.exact_range)
 
 
 @dataclass(frozen=True)
@@ -96,17 +106,22 @@ class Meeting:
         return np.asarray(self.columns.variance[:, i] + self.columns.variance[:, j])
 
     def _independent(self) -> Chances:
-        left, right = (system.lots(self.measure, self.columns.kept) for system in self.systems)
-        if left is not None and right is not None:
-            return self._of_lots([*left, *(lot.scaled(-1.0) for lot in right)])
-        if any(system.too_large(self.measure, self.columns.kept) for system in self.systems):
-            each = self._variance
-            total = float(each.sum())
+        left, right = self._totals()
+        if left is None or right is None:
+            each, total = self._variance, float(self._variance.sum())
             if np.count_nonzero(each) >= MANY and each.max() <= HEAVIEST * total:  # neither holds of an unknown one
-                gap = float(self.columns.difference(*self.places).sum())
-                below = NormalDist().cdf(-gap / total**0.5)
+                below = NormalDist().cdf(-float(self.columns.difference(*self.places).sum()) / total**0.5)
                 return Chances(1.0 - below, None, below, "normal")
-        return Chances.of_draws(self._drawn(shared=False), self._dust)
+            left, right = self._totals(patient=True)
+        assert left is not None and right is not None
+        return chances(left, right, self._dust)
+
+    def _totals(self, *, patient: bool = False) -> tuple[Lot | None, Lot | None]:
+        first, second = (
+            system.total(self.measure, self.columns.kept, self.samples, self.seed, patient=patient)
+            for system in self.systems
+        )
+        return first, second
 
     # -- one order for both -------------------------------------------------------------------------------------
 
@@ -129,34 +144,19 @@ class Meeting:
                 high[row[part.query]] += lot.value.max() - lot.mean
         if open_.any():
             return self._sampled(low, high)
-        return _Spread(low, high, sum(lot.variance for lot in lots), self._of_lots(lots))
+        total = added(lots, samples=self.samples, seed=self.seed)
+        left, right = (system.constant(self.measure, self.columns.kept) for system in self.systems)
+        level = Lot(np.array([right - left]), np.ones(1))
+        return _Spread(low, high, sum(lot.variance for lot in lots), chances(total, level, self._dust))
 
     def _sampled(self, low: Floats, high: Floats) -> _Spread:
-        drawn = self._drawn(shared=True)
-        return _Spread(low, high, float(drawn.var()), Chances.of_draws(drawn, self._dust), exact=False)
-
-    # -- sums over queries --------------------------------------------------------------------------------------
+        left, right = (system.drawn(self.measure, self.columns.kept, self.seed) for system in self.systems)
+        n = min(len(left), len(right))
+        drawn = left[:n] - right[:n]
+        odds = chances(Lot.of_draws(drawn), Lot(np.zeros(1), np.ones(1)), self._dust)
+        return _Spread(low, high, float(drawn.var()), odds, exact=False)
 
     @property
     def _dust(self) -> float:
+        """Within this, sums over queries are one number."""
         return DUST * len(self.columns.queries)
-
-    def _level(self) -> float:
-        """What the difference of the sums over queries is without the tie groups that matter."""
-        kept = self.columns.kept
-        first, second = (
-            system.tied(self.measure, kept).constant(self.columns.everywhere(place))
-            for system, place in zip(self.systems, self.places, strict=True)
-        )
-        return first - second
-
-    def _of_lots(self, lots: list[Lot]) -> Chances:
-        return chances(lots, self._level(), samples=self.samples, seed=self.seed, dust=self._dust)
-
-    def _drawn(self, *, shared: bool) -> Floats:
-        """Differences of the sums over queries in random orders."""
-        left, right = (
-            system.drawn(self.measure, self.columns.kept, self.seed, shared=shared) for system in self.systems
-        )
-        n = min(len(left), len(right))
-        return np.asarray(self._level() + left[:n] - right[:n])

@@ -20,6 +20,7 @@ from tiewise.records import Rows
 from tiewise.registry import Measure
 from tiewise.report import Report
 from tiewise.significance import DUST
+from tiewise.significance import intervals as bootstrapped
 from tiewise.tieaudit import Audit
 from tiewise.tieaudit.grouping import Bin, Grouping
 
@@ -60,12 +61,16 @@ class Plots:
         """Measures against their cutoffs: see `tiewise.figures.curve`."""
         return curve(self._report, measure, cutoffs, oblivious=oblivious, title=title)
 
-    def forest(self, *, tools: bool | Iterable[str] = True, title: str = "") -> alt.LayerChart:
-        """All measures of the report but counts, a row for each: see `tiewise.figures.forest`."""
+    def forest(
+        self, *, tools: bool | Iterable[str] = True, intervals: float | None = None, title: str = ""
+    ) -> alt.LayerChart:
+        """All measures of the report but counts, a row for each: see `tiewise.figures.forest` and `forest_rows`."""
         report = self._report
         measured = [measure for measure in report if not measure.total]
-        found = [row for one in measured for row in forest_rows({one.name: report}, one, tools=tools)]
-        return forest(found, sort=False, title=title or "What the order of ties makes of each measure")
+        how: dict[str, Any] = {"tools": tools, "intervals": intervals}
+        found = [row for one in measured for row in forest_rows({one.name: report}, one, **how)]
+        heading = title or "What the order of ties makes of each measure"
+        return forest(found, sort=False, title=heading, level=intervals or 0.95)
 
     def differences(
         self,
@@ -168,9 +173,11 @@ def _panel(
         "cutoff:Q",
         title="cutoff k",
         scale=alt.Scale(type="log" if apart else "linear", zero=False, nice=False, padding=8),
-        axis=alt.Axis(values=list(ranks), grid=False) if apart else alt.Axis(tickMinStep=1, format="d", grid=False),
+        axis=alt.Axis(values=list(ranks), grid=False, labelSeparation=5)
+        if apart
+        else alt.Axis(tickMinStep=1, format="d", grid=False),
     )
-    scale = alt.Scale(zero=False, padding=8)
+    scale = _with_room(point[key] for point in points for key in ("minimum", "maximum", "oblivious"))
     named = points[0]["measure"] if points else ""
     y = alt.Y("expected:Q", title=f"{named}@k", scale=scale)
     colour, dash = _told_apart("system", names)
@@ -192,6 +199,16 @@ def _panel(
     size = {"width": WIDTH / 2 - 45, "height": 220} if small else {"width": WIDTH, "height": 340}
     made: Any = alt.layer(*layers).properties(**size)
     return made
+
+
+def _with_room(values: Iterable[float | None]) -> Any:
+    """A scale with some room around the values, but not beyond 0 and 1 if they are not: no such measure goes there."""
+    known = [value for value in values if value is not None] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    room = (high - low) / 25 or 0.02
+    first = low - room if low < 0 else max(low - room, 0.0)
+    last = high + room if high > 1 else min(high + room, 1.0)
+    return altair().Scale(domain=[first, last], nice=True)
 
 
 def _told_apart(field: str, names: Sequence[str]) -> tuple[Any, Any]:
@@ -226,23 +243,39 @@ def forest_rows(
     measure: str | Measure,
     *,
     tools: bool | Iterable[str] = True,
-    intervals: Mapping[str, tuple[float, float]] | None = None,
+    intervals: float | Mapping[str, tuple[float, float]] | None = None,
+    seed: int = 0,
 ) -> Rows:
     """What `forest` draws of some reports, by their names: a row for each, with the number that each tool prints.
 
-    `tools` are those whose numbers are wanted, all (True) or none (False). `intervals` are those over queries, if they
-    are known.
+    `tools` are those whose numbers are wanted, all (True) or none (False). `intervals` are those over queries: a level
+    such as 0.95, by bootstrap with this `seed`, or what is known by the names.
     """
     columns: dict[str, list[Any]] = {"name": list(reports)} | {key: [] for key in (*NUMBERS, "tools")}
     for name, report in reports.items():
         found = report.at(measure)
         mean = found[found.measures[0]]
-        low, high = (intervals or {}).get(name, (None, None))
+        known = intervals.get(name) if isinstance(intervals, Mapping) else _interval(found, intervals, seed)
+        low, high = known or (None, None)
         numbers = (mean.expected, mean.minimum, mean.maximum, low, high, mean.residual)
         for key, value in zip(NUMBERS, numbers, strict=True):
             columns[key].append(value)
         columns["tools"].append(_printed(found, tools))
     return Rows(columns)
+
+
+def _interval(report: Report, level: float | None, seed: int) -> tuple[float, float] | None:
+    """That of the expectation of a report's only measure over its queries; None for one query, and for counts."""
+    if level is None:
+        return None
+    if not 0 < level < 1:
+        raise InputError(f"intervals={level!r}: the level of an interval lies between 0 and 1, as 0.95 does.")
+    measure = report.measures[0]
+    each = report.per_query(measure).expected
+    if len(each) < 2 or measure.total:
+        return None
+    low, high = bootstrapped(each[:, None], level, seed=seed)
+    return float(low[0]), float(high[0])
 
 
 def _printed(report: Report, tools: bool | Iterable[str]) -> dict[str, float]:
@@ -280,8 +313,11 @@ def forest(
     axis = alt.Axis(labelLimit=240, ticks=False, domain=False, labelPadding=8, grid=True)
     y = alt.Y("name:N", title=None, sort=order, axis=axis)
 
+    drawn = [row[key] for row in given for key in (*NUMBERS[:-1], "reach")]
+    scale = _with_room([*drawn, *(value for row in given for value in row["tools"].values())])
+
     def x(field: str) -> Any:
-        return alt.X(f"{field}:Q", title=measure or "value", scale=alt.Scale(zero=False, padding=14))
+        return alt.X(f"{field}:Q", title=measure or "value", scale=scale, axis=alt.Axis(tickCount=10))
 
     shown = ["name:N", *(f"{key}:Q" for key in NUMBERS)]
     layers, words = [], []
@@ -478,7 +514,8 @@ def _counted(found: Sequence[dict[str, Any]], shown: Sequence[dict[str, Any]], a
     if any(row["high"] > row["low"] for row in shown):
         parts.append(f"Lines: over the orders of ties; pale where these could undo it ({open_:,}).")
     if len(found) > len(shown):
-        parts.append(f"{len(found) - len(shown):,} do not differ.")
+        same = len(found) - len(shown)
+        parts.append(f"{same:,} {'does' if same == 1 else 'do'} not differ.")
     if alone:
         parts.append(f"{alone:,} that only one of the two has are left out.")
     return " ".join(parts)
@@ -493,7 +530,7 @@ def group_sizes(runs: Any, *, title: str = "") -> alt.LayerChart:
     A run is anything that `evaluate` takes, or an `Audit`; several are ``{name: run}``. Numbers above the bars of one
     run count its groups.
     """
-    several = isinstance(runs, Mapping) and not any(isinstance(one, Mapping) for one in runs.values())
+    several = isinstance(runs, Mapping) and not any(map(_is_list, runs.values()))
     sizes = {str(name): _bins(one) for name, one in (runs.items() if several else [("", runs)])}
     if not sizes:
         raise InputError("There is no run to draw. Give one, or several by their names.")
@@ -523,6 +560,11 @@ def group_sizes(runs: Any, *, title: str = "") -> alt.LayerChart:
     heading = alt.Title(title or "Sizes of tie groups", subtitle=said)
     made: Any = alt.layer(*layers).properties(width=WIDTH, height=280, title=heading)
     return dressed(made, "The share of rows by the size of their tie group.")
+
+
+def _is_list(one: Any) -> bool:
+    """Whether this is the list of a query, ``{document: score}``, and not a run."""
+    return isinstance(one, Mapping) and not any(isinstance(value, Mapping) for value in one.values())
 
 
 def _bins(run: Any) -> tuple[Bin, ...]:

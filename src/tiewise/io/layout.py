@@ -1,7 +1,7 @@
 """What the lines of a text file hold, and what is said of a line that does not hold it.
 
-Two readers cut lines into columns, one compiled and one in Python. What they share stands here: the layouts, the columns
-they give, and the words for every problem, so that an error reads the same whoever found it.
+Two readers cut lines into columns, one compiled and one in Python. What they share stands here: the layouts, the
+columns they give, and the words for every problem, so that an error reads the same whoever found it.
 """
 
 from __future__ import annotations

@@ -9,27 +9,112 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiewise.columns import Codes, Floats, project
-from tiewise.data import Qrels
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io.compiled import reader
-from tiewise.ties import NO_RANKS, TieGroups, check_orders
+from tiewise.ties import NO_RANKS, StreamedRun, TieGroups, check_orders, scores_as, some_docs, tie_groups_as
 
-__all__ = ["Pass", "Reading"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Pass", "PassedRun"]
 
 MOST_THREADS = 8
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_THREADS)
 MOST_TOLD = 10  # documents that stand twice, of which an error tells
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
+
+
+class PassedRun(StreamedRun):
+    """A run that is read anew for every question; `projected` reads its scores as another type."""
+
+    def __init__(self, to_run: Callable[[], Run]):
+        self._to_run = to_run
+        self._dtypes: tuple[str, ...] = ()
+        self._tallies: dict[tuple[str, ...], _Tally] = {}  # by how scores are read: shared with projections
+
+    @abstractmethod
+    def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> Pass | None:
+        """A pass over the run; None if it must be read into columns."""
+
+    def tie_groups(
+        self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None = None
+    ) -> dict[str, TieGroups]:
+        """The tie groups for several readings of the scores, each with its orders, in one pass."""
+        check_orders(chain.from_iterable(wanted.values()))
+        done = self._passed(qrels, wanted, scores)
+        if done is None:
+            run = self.to_run()
+            for dtype in wanted:
+                read = run if dtype == "float64" else run.projected(dtype)
+                tally = _Tally(run.queries, len(run), read.tied_rows, tuple(some_docs(run)))
+                self._tallies[read_as(self._dtypes, dtype)] = tally
+            return tie_groups_as(qrels, run, wanted, scores)
+        for reading in done.readings.values():
+            self._tallies[reading.dtypes] = _Tally(tuple(done.queries), done.rows, reading.tied, done.docs)
+        return done.tie_groups()
+
+    @property
+    def _tally(self) -> _Tally:
+        if self._dtypes not in self._tallies:
+            self.tie_groups(Qrels.from_dict({}), {"float64": ()})
+        return self._tallies[self._dtypes]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries of the run."""
+        return self._tally.queries
+
+    def __len__(self) -> int:
+        return self._tally.rows
+
+    @property
+    def tied_rows(self) -> int:
+        """How many rows share their score with another row of the same query."""
+        return self._tally.tied
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        """Some documents of the run, for messages."""
+        return self._tally.docs
+
+    def projected(self, dtype: str) -> Self:
+        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
+        project(np.zeros(0), dtype)  # an unknown type is told here
+        run = copy(self)
+        run._dtypes = (*self._dtypes, dtype)
+        return run
+
+    def to_run(self) -> Run:
+        """The same run as columns."""
+        run = self._to_run()
+        for dtype in self._dtypes:
+            run = run.projected(dtype)
+        return run
+
+
+def read_as(dtypes: tuple[str, ...], dtype: str) -> tuple[str, ...]:
+    """The types to which scores are rounded if they are read as one more; ``"float64"`` leaves them as they are."""
+    return dtypes if dtype == "float64" else (*dtypes, dtype)
+
+
+class _Tally(NamedTuple):
+    queries: tuple[str, ...]
+    rows: int
+    tied: int
+    docs: tuple[str, ...]
 
 
 @dataclass
@@ -75,6 +160,7 @@ class _Piece:
     ranked: bool = True
     garbled: list[tuple[str, bytes, int]] = field(default_factory=list)  # what, which, in which line of the block
     again: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
+    docs: tuple[str, ...] = ()
     wrong: bool = False
     apart: bool = False
 
@@ -91,10 +177,9 @@ class Pass:
         load: Load,
         threads: int,
     ):
-        check_orders(chain.from_iterable(wanted.values()))
         self.qrels, self.load, self.threads = qrels, load, threads
         self.readings = {
-            dtype: Reading(dtypes if dtype == "float64" else (*dtypes, dtype), tuple(orders), qrels, scores)
+            dtype: Reading(read_as(dtypes, dtype), tuple(orders), qrels, scores_as(scores, dtype))
             for dtype, orders in wanted.items()
         }
         self._ranks = any("rank" in orders for orders in wanted.values())
@@ -107,6 +192,7 @@ class Pass:
         """Begin anew."""
         self.queries: dict[str, None] = {}
         self._claimed: set[str] = set()
+        self.docs: tuple[str, ...] = ()
         self.rows = self._lines = 0
         self.apart = False  # a query has rows in two places
         self.wrong = False  # something could not be read
@@ -129,6 +215,7 @@ class Pass:
             if self.wrong or self.apart:
                 break
             self._ranked &= piece.ranked
+            self.docs = self.docs or piece.docs
             self._lines, self.rows = self._lines + piece.lines, self.rows + piece.rows
             for reading, tied in zip(self.readings.values(), piece.tied, strict=False):
                 reading.tied += tied
@@ -201,7 +288,8 @@ class Pass:
         for row in twice[:MOST_TOLD].tolist():
             query = queries[int(np.searchsorted(offsets, row, side="right")) - 1]
             again.append((query, block.doc(row).decode(), block.line_of(row) + 1))
-        return _Piece(queries, len(block), block.lines, tied, ranked, again=again)
+        docs = tuple(block.doc(row).decode() for row in range(min(3, len(block))))
+        return _Piece(queries, len(block), block.lines, tied, ranked, again=again, docs=docs)
 
     def _claim(self, queries: list[str]) -> bool:
         """Whether no other part holds these queries: the places of a query are filled once, by one thread."""

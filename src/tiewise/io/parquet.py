@@ -8,7 +8,7 @@ from typing import Any
 from tiewise.columns import need
 from tiewise.errors import InputError
 
-__all__ = ["ParquetFrame", "parquet_bytes"]
+__all__ = ["ParquetFrame", "brief", "parquet_bytes"]
 
 
 class ParquetFrame:
@@ -21,14 +21,14 @@ class ParquetFrame:
         try:
             self._file = parquet.ParquetFile(self._arrow.BufferReader(data))
         except self._arrow.ArrowException as error:
-            raise InputError(f"{name}: is not readable as Parquet ({_brief(error)}).") from None
+            raise InputError(f"{name}: is not readable as Parquet ({brief(error)}).") from None
         self.columns: list[str] = self._file.schema_arrow.names
 
     def __getitem__(self, column: str) -> Any:
         try:
             found = self._file.read(columns=[column]).column(0)
         except (self._arrow.ArrowException, OSError) as error:
-            raise InputError(f"{self._name}: is not readable as Parquet ({_brief(error)}).") from None
+            raise InputError(f"{self._name}: is not readable as Parquet ({brief(error)}).") from None
         if self._arrow.types.is_dictionary(found.type):
             found = found.cast(found.type.value_type)
         return found
@@ -43,5 +43,6 @@ def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
     return data
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
+    """The first line of what Arrow says of a file."""
     return str(error).splitlines()[0].rstrip(".")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from tiewise.data import MappedRun, Qrels, Run, Source, Table
 from tiewise.errors import InputError
 from tiewise.io import compiled
+from tiewise.io.arrow import ArrowRun
 from tiewise.io.documents import read_document
 from tiewise.io.filed import FileRun
 from tiewise.io.layout import blocks
@@ -23,6 +24,7 @@ from tiewise.ties import StreamedRun
 __all__ = ["as_qrels", "as_run", "countable", "read_qrels", "read_run"]
 
 AnyTable = TypeVar("AnyTable", bound=Table)
+Built = TypeVar("Built")
 
 
 def read_run(path: PathLike, *, format: str | None = None) -> Run:
@@ -77,15 +79,21 @@ def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | Strea
     """A run to be counted: as `as_run`, but a file of lines stays where it is if it can be read as often as needed."""
     if isinstance(run, StreamedRun):
         return run
-    if not isinstance(run, (str, os.PathLike)) or not compiled.available() or not Path(run).is_file():
+    if not compiled.available():
+        return as_run(run, format=format)
+    if hasattr(run, "__arrow_c_stream__") and not isinstance(run, Table):
+        return ArrowRun.of_table(run)
+    if not isinstance(run, (str, os.PathLike)) or not Path(run).is_file():  # what is no file can be read only once
         return as_run(run, format=format)
     path = os.fspath(run)
     wanted, _ = check_format(Run, format)
     with opened(path, hashed=False) as stream:
         kind = family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
-    if kind != "lines":
-        return as_run(run, format=format)
-    return FileRun(path, wanted, lambda: read_run(path, format=format))
+    if kind == "lines":
+        return FileRun(path, wanted, lambda: read_run(path, format=format))
+    if kind == "parquet" and not stream.compressed:
+        run = _named(path, lambda given: ArrowRun.of_parquet(given, lambda: read_run(path, format=format)), path)
+    return run if isinstance(run, StreamedRun) else as_run(run, format=format)
 
 
 def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
@@ -154,7 +162,7 @@ def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tupl
     return layout.format, table
 
 
-def _named(name: str, build: Callable[[Any], AnyTable], rows: Any) -> AnyTable:
+def _named(name: str, build: Callable[[Any], Built], rows: Any) -> Built:
     """A table, or its errors with the file's name before them."""
     try:
         return build(rows)

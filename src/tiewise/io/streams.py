@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import IO, Any
 from tiewise.columns import need
 from tiewise.errors import InputError
 
-__all__ = ["COMPRESSED", "PathLike", "Stream", "opened", "save"]
+__all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 20
@@ -42,6 +42,7 @@ class Stream:
         raw = self._raw(file)
         first = next(raw, b"")
         module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
+        self.compressed = module is not None
         whole = chain([first], raw)
         self._plain = filter(None, whole if module is None else _decompressed(whole, module, name))
         self.head = b""  # enough to recognise a format by
@@ -66,6 +67,40 @@ class Stream:
         """The hash of the raw bytes read so far."""
         assert self._hash is not None
         return self._hash.hexdigest()
+
+
+class Reread:
+    """A file that is read more than once, and must stay the same."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self._first = self._now()
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return self._first[0]
+
+    def check(self) -> None:
+        """Raise if the file is no longer the one that was read first."""
+        if self._now() != self._first:
+            raise InputError(f"{self.path}: was changed after it was evaluated. Evaluate it again.")
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of its bytes."""
+        from hashlib import sha256
+
+        self.check()
+        hashed = sha256()
+        with Path(self.path).open("rb") as file:
+            while chunk := file.read(CHUNK):
+                hashed.update(chunk)
+        return hashed.hexdigest()
+
+    def _now(self) -> tuple[int, int]:
+        found = Path(self.path).stat()
+        return found.st_size, found.st_mtime_ns
 
 
 def _decompressed(raw: Iterable[bytes], module: str, name: str) -> Iterator[bytes]:

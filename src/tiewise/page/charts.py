@@ -8,6 +8,7 @@ second drawing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from tiewise import figures
@@ -26,8 +27,8 @@ _COLOURS |= {colour: f"c{place}" for place, colour in enumerate(PALETTE)}
 #: What holds names and numbers of the user's and no colours.
 _DATA = ("datasets", "data", "domain", "sort", "description")
 
-#: How far from the frame brackets stand, behind the numbers in words, and from each other.
-BESIDE, LANE = 178, 26
+#: How far from the frame brackets stand, behind the numbers in words, and from each other; and how many side by side.
+BESIDE, LANE, LANES = 178, 26, 4
 
 #: The page's own letters; the browser measures them, so they are named here too.
 FONT = 'system-ui, "Segoe UI", Helvetica, Arial, sans-serif'
@@ -38,65 +39,81 @@ Names = Sequence[str]
 def forest(
     reports: Mapping[str, Report],
     measure: Measure,
-    intervals: Mapping[str, tuple[float, float]],
-    known: Mapping[str, Mapping[str, Any]],
+    printed: Mapping[str, Mapping[str, float]],
     decided: Callable[[str, str], bool],
     confidence: float,
+    seed: int,
 ) -> dict[str, Any]:
     """The forest plot, with a bracket beside runs of which none is ahead of another in every order of ties.
 
-    `known` has what is shown of each run over the queries that all have: its estimate, and what tools print.
+    `printed` is what tools print for each run.
     """
-    found = figures.forest_rows(reports, measure, intervals=intervals, tools=False)
-    rows = [{**row, **known[row["name"]]} for row in found]
+    found = figures.forest_rows(reports, measure, intervals=confidence, seed=seed, tools=False)
+    rows = [{**row, "tools": printed[row["name"]]} for row in found]
     rows.sort(key=lambda row: -row["expected"])
     spec = figures.forest(rows, measure=measure.name, sort=False, level=confidence).to_dict()
     order = [row["name"] for row in rows]
     open_ = brackets(order, decided)
-    spec["layer"] += _bracket_layers(open_, spec["width"])
+    drawn = [(names, lane) for names, lane in open_ if lane < LANES]
+    spec["layer"] += [layer for names, lane in drawn for layer in _bracket(names, lane, order, spec["width"])]
     for layer in spec["layer"]:  # one order for all layers, whatever rows each has
         layer["encoding"]["y"] |= {"sort": None, "scale": {"domain": order}}
-    beside = {"brackets": len({lane for _, lane in open_}), "labels": max(map(len, order))}
-    return {"spec": _themed(spec), "caption": _caption(spec), **beside}
+    beside = {"brackets": len({lane for _, lane in drawn}), "labels": max(map(len, order))}
+    caption = [_caption(spec)]
+    if drawn:
+        caption.append("Brackets: of the runs with a dot, none is ahead of another in every order of ties.")
+    if len(open_) > len(drawn):
+        caption.append(f"There is no room for {len(open_) - len(drawn)} more brackets: see the pairs.")
+    return {"spec": _themed(spec), "caption": " ".join(caption), **beside}
 
 
-def brackets(order: Names, decided: Callable[[str, str], bool]) -> list[tuple[Names, int]]:
-    """The longest stretches of which no two are decided, each with the lane in which there is room for it.
+def brackets(order: Names, decided: Callable[[str, str], bool]) -> list[tuple[list[str], int]]:
+    """Groups of runs of which no two are decided, so that each such pair is in one, with a lane that has room for it.
 
-    >>> brackets("ABCD", lambda a, b: (a, b) == ("A", "C") or b == "D")
-    [('AB', 0), ('BC', 1)]
+    A run that stands between others need not belong to them: it may be less tied than they are.
+
+    >>> brackets("ABCD", lambda a, b: {a, b} == {"A", "C"} or "D" in (a, b))
+    [(['A', 'B'], 0), (['B', 'C'], 1)]
+    >>> brackets("ABC", lambda a, b: {a, b} == {"A", "B"})
+    [(['A', 'C'], 0), (['B', 'C'], 1)]
     """
-    found: list[tuple[Names, int]] = []
-    ends: list[int] = []  # of the last stretch in each lane
-    reached = 0
-    for first in range(len(order)):
-        last = first
-        while last + 1 < len(order) and not any(decided(above, order[last + 1]) for above in order[first : last + 1]):
-            last += 1
-        if last > max(first, reached):  # not inside the stretch before
-            lane = next((lane for lane, end in enumerate(ends) if end < first), len(ends))
-            ends[lane : lane + 1] = [last]
-            found.append((order[first : last + 1], lane))
-            reached = last
+    groups: list[list[str]] = []
+    for a, b in combinations(order, 2):
+        if not decided(a, b) and not any(a in group and b in group for group in groups):
+            group = [a, b]
+            for one in order:
+                if one not in group and not any(decided(one, other) for other in group):
+                    group.append(one)
+            groups.append(sorted(group, key=order.index))
+    return _in_lanes(sorted(groups, key=lambda group: order.index(group[0])), order)
+
+
+def _in_lanes(groups: Sequence[list[str]], order: Names) -> list[tuple[list[str], int]]:
+    """Each group with the first lane that is free from its first run on."""
+    found, ends = [], list[int]()  # ends: of the last group in each lane
+    for group in groups:
+        first, last = order.index(group[0]), order.index(group[-1])
+        lane = next((lane for lane, end in enumerate(ends) if end < first), len(ends))
+        ends[lane : lane + 1] = [last]
+        found.append((group, lane))
     return found
 
 
-def _bracket_layers(found: Sequence[tuple[Names, int]], width: int) -> list[dict[str, Any]]:
-    """A rule beside the rows of each bracket, and what it means."""
-    layers = []
-    for names, lane in found:
-        x = {"value": width + BESIDE + LANE * lane}
-        middle = names[(len(names) - 1) // 2]
-        data = {"values": [{"first": names[0], "last": names[-1], "middle": middle, "text": "not decided"}]}
-        rule = {"type": "rule", "color": PALETTE[1], "strokeWidth": 3, "aria": False}
-        ends = {"y": {"field": "first", "type": "nominal", "title": None}, "y2": {"field": "last"}}
-        text = {"type": "text", "angle": 270, "dy": 12, "color": PALETTE[1], "fontSize": 11, "aria": False}
-        between = {} if len(names) % 2 else {"bandPosition": 1}  # an even number of rows has no middle one
-        at = {"y": {"field": "middle", "type": "nominal", "title": None, **between}}
-        said = {"text": {"field": "text", "type": "nominal"}}
-        layers.append({"data": data, "mark": rule, "encoding": {"x": x, **ends}})
-        layers.append({"data": data, "mark": text, "encoding": {"x": x, **at, **said}})
-    return layers
+def _bracket(group: Names, lane: int, order: Names, width: int) -> list[dict[str, Any]]:
+    """A rule beside the rows from the first to the last of a group, a dot at each of its runs, and what it means."""
+    rows = order[order.index(group[0]) : order.index(group[-1]) + 1]
+    middle = {} if len(rows) % 2 else {"bandPosition": 1}  # an even number of rows has no middle one
+    x, name = {"value": width + BESIDE + LANE * lane}, {"field": "name", "type": "nominal", "title": None}
+    rule = {"type": "rule", "strokeWidth": 2, "color": PALETTE[1], "aria": False}
+    dot = {"type": "point", "filled": True, "size": 45, "opacity": 1, "color": PALETTE[1], "aria": False}
+    text = {"type": "text", "angle": 270, "dy": 12, "fontSize": 11, "color": INK, "aria": False}
+    ends = {"x": x, "y": name, "y2": {"field": "last"}}
+    said = {"x": x, "y": name | middle, "text": {"value": "not decided"}}
+    return [
+        {"data": {"values": [{"name": rows[0], "last": rows[-1]}]}, "mark": rule, "encoding": ends},
+        {"data": {"values": [{"name": one} for one in group]}, "mark": dot, "encoding": {"x": x, "y": name}},
+        {"data": {"values": [{"name": rows[(len(rows) - 1) // 2]}]}, "mark": text, "encoding": said},
+    ]
 
 
 def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int]) -> dict[str, Any]:

@@ -7,15 +7,14 @@ in the tables and can be chosen for the curves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Floats
-from tiewise.comparison import Compared, Duel, Orders, by_name, compare, read_run
+from tiewise.comparison import Compared, Duel, Orders, by_name, compare, of_run, read_run
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.estimate import Estimates
@@ -26,7 +25,7 @@ from tiewise.page import charts, orders, words
 from tiewise.page.precisions import Family, families
 from tiewise.registry import Measure, parse
 from tiewise.report import Report
-from tiewise.significance import intervals
+from tiewise.significance import Test
 from tiewise.tieaudit import Audit, audit
 
 __all__ = ["Findings", "find"]
@@ -46,39 +45,48 @@ def find(
     *,
     reference: str | None = None,
     orders: Orders = "independent",
+    test: Test = "permutation",
     confidence: float = 0.95,
+    samples: int = 10_000,
     seed: int = 0,
     complete: bool = False,
+    progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Findings:
     """Everything that the page shows of some runs, ``{name: run}``; `options` are those of `evaluate`."""
-    named = _checked(runs, reference)
-    chosen, judged = asked(measures), as_qrels(qrels)
+    named = _checked(runs, reference, confidence, seed)
+    chosen, given = asked(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
     read = {name: _read(name, run) for name, run in named.items()}
+    judged = _in_all(given, read) if options.get("missing") == "skip" else given
     kin = families(read, reference)
     against = {name: family.reference for family in kin for name in family.members if name != family.reference}
     options |= {"complete": complete}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # notes say it
-        reports = {name: evaluate(judged, run, chosen, **options) for name, run in read.items()}
+        reports = {}
+        for name, run in read.items():
+            with of_run(name):
+                reports[name] = evaluate(judged, run, chosen, **options)
+            if progress is not None:
+                progress(len(reports), len(read))
         audits = {
             name: audit(
                 run,
                 qrels=judged,
-                measures=chosen[0],
+                measures=chosen,
                 complete=complete,
                 reference=read[against[name]] if name in against else None,
             )
             for name, run in read.items()
         }
-        how = {"orders": orders, "confidence": confidence, "seed": seed, **options}
+        how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
         compared = compare(judged, read, chosen[0], **how) if len(read) > 1 else None
-    return Findings(judged, read, tuple(chosen), reports, audits, compared, tuple(kin), confidence, seed)
+    return Findings(given, judged, read, tuple(chosen), reports, audits, compared, tuple(kin), confidence, seed)
 
 
-def _checked(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
+def _checked(runs: Mapping[Any, Any], reference: str | None, confidence: float, seed: int) -> dict[str, Any]:
     if not isinstance(runs, Mapping) or not runs:
         raise InputError("Give the runs as {name: run}, one or more.")
     if any(not isinstance(run, Mapping) and isinstance(run, (int, float)) for run in runs.values()):
@@ -88,6 +96,10 @@ def _checked(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
         raise InputError(f"A page is for {MOST} runs at the most, not {len(named):,}. `tiewise compare` takes more.")
     if reference is not None and reference not in named:
         raise InputError(f"The reference '{reference}' is none of the runs: {listed(named, 5)}.")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence lies between 0 and 1, as 0.95 does; {confidence!r} does not.")
+    if seed < 0:
+        raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
     return named
 
 
@@ -96,11 +108,22 @@ def _read(name: str, run: Any) -> Run:
     return read.to_run() if isinstance(read, MappedRun) else read
 
 
+def _in_all(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:
+    """The judgments of queries that every run has, so that all numbers of a page are about the same ones."""
+    there = np.array([all(query in run.query_index for run in runs.values()) for query in qrels.queries])
+    if not there.any():
+        raise InputError("The runs have no judged query in common: there is nothing to compare.")
+    rows = np.flatnonzero(there[qrels.query])
+    kept = (qrels.query[rows], qrels.queries, qrels.doc[rows], qrels.docs, qrels.value[rows])
+    return Qrels.from_codes(*kept, unique=True, source=qrels.source)
+
+
 @dataclass(frozen=True)
 class Findings:
     """What was found, and what the page draws of it."""
 
-    qrels: Qrels
+    given: Qrels  #: all judgments
+    qrels: Qrels  #: those of the queries that the page is about
     runs: dict[str, Run]
     measures: tuple[Measure, ...]
     reports: dict[str, Report]
@@ -122,7 +145,7 @@ class Findings:
 
     @property
     def queries(self) -> int:
-        """How many queries were judged."""
+        """How many queries the page is about."""
         return len(self.qrels.queries)
 
     @cached_property
@@ -132,6 +155,20 @@ class Findings:
             name, report = next(iter(self.reports.items()))
             return words.of_one(name, self.measure.name, report[self.measure])
         return words.of_several(self.compared, self.measure.name)
+
+    @cached_property
+    def beside(self) -> str:
+        """More on the pair that the verdict is about, the first run and its closest rival; empty for one run."""
+        of_first = self.duels[: len(self.runs) - 1]
+        return next((duel.verdict for duel in [*words.rivals(of_first), *of_first]), "")
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader should know."""
+        said = next(iter(self.reports.values())).notes if self.compared is None else self.compared.notes
+        judged = len(self.given.queries)
+        skipped = f"Only the {self.queries:,} of {judged:,} judged queries that every run has are on this page."
+        return [skipped, *said] if self.queries < judged else list(said)
 
     @cached_property
     def board(self) -> list[dict[str, Any]]:
@@ -154,37 +191,20 @@ class Findings:
 
     def decided(self, a: str, b: str) -> bool:
         """Whether one of two runs is ahead in every order of ties, as far as pairs are known, else by their ranges."""
-        known = {frozenset((duel.a, duel.b)): duel.certain or not duel.difference.tied for duel in self.duels}
-        if (pair := frozenset((a, b))) in known:
-            return known[pair]
+        if (pair := frozenset((a, b))) in self._decided:
+            return self._decided[pair]
         ends = {row["system"]: (row["minimum"], row["maximum"]) for row in self.board}
         return bool(ends[a][0] > ends[b][1] or ends[b][0] > ends[a][1])
 
-    # -- charts -------------------------------------------------------------------------------------------------
-
     @cached_property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        """The interval of each run's expectation over the sample of queries."""
-        found = {}
-        for name in self.reports:
-            low, high = intervals(self._compared(name)[:, None], self.confidence, seed=self.seed)
-            found[name] = (float(low[0]), float(high[0]))
-        return found if self.queries > 1 else {}
+    def _decided(self) -> dict[frozenset[str], bool]:
+        return {frozenset((duel.a, duel.b)): duel.certain or not duel.difference.tied for duel in self.duels}
 
-    def _compared(self, name: str) -> Floats:
-        """The expectations of a run in the queries that are compared, which all runs have."""
-        if self.compared is None:
-            return self.reports[name].per_query(self.measure).expected
-        other = next(one for one in self.runs if one != name)
-        return np.array(self.compared.per_query(name, other, self.measure)["a"])
+    # -- charts -------------------------------------------------------------------------------------------------
 
     def forest(self) -> dict[str, Any]:
         """The forest plot."""
-        printed, shown = self._printed(), ("expected", "minimum", "maximum")
-        means = {
-            row["system"]: {key: row[key] for key in shown} | {"tools": printed[row["system"]]} for row in self.board
-        }
-        return charts.forest(self.reports, self.measure, self.intervals, means, self.decided, self.confidence)
+        return charts.forest(self.reports, self.measure, self._printed(), self.decided, self.confidence, self.seed)
 
     def _printed(self) -> dict[str, dict[str, float]]:
         """What tools print for each run, of those that differ from each other by the order of ties alone."""
@@ -209,23 +229,31 @@ class Findings:
 
     # -- queries ------------------------------------------------------------------------------------------------
 
+    @cached_property
     def widest(self) -> list[tuple[str, str]]:
-        """The queries that ties can move furthest, each with the run in which they do, widest first."""
+        """The queries that ties can move furthest, each with the run in which they do, widest first.
+
+        If ties move none, it is any query, as an example.
+        """
         best: dict[str, tuple[float, str]] = {}
         for name, report in self.reports.items():
             each = report.per_query(self.measure)
-            for at in np.argsort(-(each.maximum - each.minimum), kind="stable")[:PLAYED].tolist():
-                query, wide = each.queries[at], float(each.maximum[at] - each.minimum[at])
+            for query, wide in zip(each.queries, (each.maximum - each.minimum).tolist(), strict=True):
                 if query in self.runs[name].query_index and wide > best.get(query, (-1.0, ""))[0]:
                     best[query] = (wide, name)
         found = sorted(best.items(), key=lambda item: -item[1][0])[:PLAYED]
         moved = [(query, name) for query, (wide, name) in found if wide > 0]
         return moved or [(query, name) for query, (_, name) in found[:1]]
 
+    @property
+    def moved(self) -> bool:
+        """Whether the order of ties moves the value of any query."""
+        return any(report[self.measure].tied for report in self.reports.values())
+
     def played(self) -> list[dict[str, Any]]:
         """These queries, each as every run lists it, the run in which it is widest first."""
         found = []
-        for query, widest in self.widest():
+        for query, widest in self.widest:
             names = [widest, *(name for name in self.runs if name != widest)]
             seen = (
                 (name, orders.played(self.qrels, self.runs[name], query, self.measures, self.options)) for name in names
@@ -237,21 +265,11 @@ class Findings:
     def per_query(self) -> dict[str, Any]:
         """The estimates of every query and run, as columns."""
         found = {name: report.per_query(self.measure) for name, report in self.reports.items()}
-        there = {query for each in found.values() for query in each.queries}
-        queries = [query for query in self.qrels.queries if query in there]
         names = ("expected", "minimum", "maximum", "oblivious")
-        return {
-            "queries": queries,
-            "runs": [
-                {"run": name, **{key: _column(each, key, queries) for key in names}} for name, each in found.items()
-            ],
-        }
+        columns = [{"run": name, **{key: _column(each, key) for key in names}} for name, each in found.items()]
+        return {"queries": list(next(iter(found.values())).queries), "runs": columns}
 
 
-def _column(each: Estimates, key: str, queries: Sequence[str]) -> list[float | None] | None:
-    """A column of estimates along some queries, None for those that it lacks."""
+def _column(each: Estimates, key: str) -> list[float] | None:
     column = getattr(each, key)
-    if column is None:
-        return None
-    known = dict(zip(each.queries, column.round(5).tolist(), strict=True))
-    return [known.get(query) for query in queries]
+    return None if column is None else column.round(5).tolist()

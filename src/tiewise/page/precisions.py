@@ -24,6 +24,7 @@ _WORDS = {
     1: "1bit binary ubinary bit sign",
 }
 _BITS = {word: bits for bits, words in _WORDS.items() for word in words.split()}
+_HPS = _BITS["hps"]
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,17 @@ def _family(stem: str, members: list[str], reference: str | None) -> Family:
 
 
 def _parts(name: str) -> tuple[str, int | None]:
-    """A name without its precision, and the precision in bits; None if the name says none, or two."""
-    words = re.split(r"([-_./\s]+)", name)
-    said = [place for place, word in enumerate(words) if word.lower() in _BITS]
+    """A name without its precision, and the precision in bits; None if the name says none, or two.
+
+    The precision of a model that is scored by HPS may stand beside that word:
+
+    >>> _parts("minilm_bf16_hps"), _parts("minilm-hps")
+    (('minilm', 31), ('minilm', 31))
+    """
+    words = [word for word in re.split(r"[-_./\s]+", name) if word]
+    said = [_BITS[word.lower()] for word in words if word.lower() in _BITS]
+    if len(said) == 2 and _HPS in said:
+        said = [_HPS]
     if len(said) != 1:
         return name, None
-    rest = words[: said[0]] + words[said[0] + 1 :]
-    return "".join(rest).strip("-_./ "), _BITS[words[said[0]].lower()]
+    return "-".join(word for word in words if word.lower() not in _BITS), said[0]

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -30,6 +30,7 @@ from tiewise.page.findings import Findings, find
 from tiewise.page.orders import RANDOM, STOPS
 from tiewise.registry import Measure
 from tiewise.reporting.words import safe
+from tiewise.significance import Test
 from tiewise.tieaudit import LIBRARIES
 
 __all__ = ["render", "write_report"]
@@ -46,17 +47,20 @@ def write_report(
     reference: str | None = None,
     title: str = "",
     orders: Orders = "independent",
+    test: Test = "permutation",
     confidence: float = 0.95,
+    samples: int = 10_000,
     seed: int = 0,
     command: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> None:
     """Write a page on some runs, ``{name: run}``: one HTML file that needs no network, to be sent to anyone.
 
     The first measure is what the page is about; the others stand beside it. `reference` names the run that the others
     should rank like; runs of one system in several precisions are also told by their names (``minilm-bf16``,
-    ``minilm-fp32``). `orders`, `confidence` and `seed` are those of `compare`, `options` those of `evaluate`; `command`
-    is shown as what made the page.
+    ``minilm-fp32``). `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of
+    `evaluate`; `command` is shown as what made the page; `progress(done, total)` is called as runs are measured.
 
     >>> import tempfile
     >>> qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -66,8 +70,8 @@ def write_report(
     True
     """
     check_path(path)
-    how = {"reference": reference, "orders": orders, "confidence": confidence, "seed": seed, **options}
-    found = find(qrels, runs, measures, **how)
+    how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
+    found = find(qrels, runs, measures, reference=reference, progress=progress, **how)
     save(path, [render(found, title=title, command=command).encode()])
 
 
@@ -100,7 +104,6 @@ def render(found: Findings, *, title: str = "", command: str | None = None) -> s
             facts=_facts(found),
             precisions=_precisions(found),
             provenance=_provenance(found),
-            notes=_notes(found),
             command=command or _call(found),
             version=__version__,
             random=RANDOM,
@@ -129,7 +132,6 @@ def _data(found: Findings) -> dict[str, Any]:
         "grades": [[label, relevant.index(label) + 1 if label in relevant else 0] for label in labels],
         "forest": found.forest(),
         "curves": found.curves(),
-        "oblivious": found.options["oblivious"] or "one order",
         "played": found.played(),
         "perQuery": found.per_query(),
     }
@@ -193,7 +195,7 @@ def _precisions(found: Findings) -> list[dict[str, Any]]:
                     "share": share(found.audits[name].tied_share),
                     "mean": found.reports[name][found.measure],
                     "fidelity": found.audits[name].fidelity,
-                    "gap": _gap(found, name),
+                    "gap": _gap(found, name, family.reference),
                     "words": words.of_precision(name, found.audits[name], family.reference),
                 }
                 for name in family.members
@@ -203,25 +205,19 @@ def _precisions(found: Findings) -> list[dict[str, Any]]:
     ]
 
 
-def _gap(found: Findings, name: str) -> float | None:
-    said = found.audits[name].fidelity
-    return None if said is None else said.gap.get(found.measure.name)
+def _gap(found: Findings, name: str, reference: str) -> float | None:
+    own, other = (found.reports[one][found.measure].expected for one in (name, reference))
+    return None if own is None or other is None else own - other
 
 
 def _provenance(found: Findings) -> list[dict[str, Any]]:
     """The files, with their checksums and sizes."""
-    sources = [("judgments", found.qrels.source, len(found.qrels), len(found.qrels.queries))]
+    sources = [("judgments", found.given.source, len(found.given), len(found.given.queries))]
     sources += [(name, run.source, len(run), len(run.queries)) for name, run in found.runs.items()]
     return [
         {"what": what, "path": source and source.path, "sha256": source and source.sha256, "rows": rows, "lists": lists}
         for what, source, rows, lists in sources
     ]
-
-
-def _notes(found: Findings) -> list[str]:
-    if found.compared is not None:
-        return list(found.compared.notes)
-    return list(next(iter(found.reports.values())).notes)
 
 
 def _call(found: Findings) -> str:
@@ -275,7 +271,13 @@ def _number(value: float | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.4f}"
+    """A difference with its sign; one that is shown as nothing has none.
+
+    >>> _signed(0.25), _signed(-0.0), _signed(-0.00001)
+    ('+0.2500', '0.0000', '0.0000')
+    """
+    shown = "–" if value is None else f"{value:+.4f}"
+    return shown if value is None or float(shown) else "0.0000"
 
 
 def _markup(text: str) -> Any:

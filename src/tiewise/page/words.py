@@ -9,7 +9,7 @@ from tiewise.estimate import Estimate
 from tiewise.notebook import share
 from tiewise.tieaudit import Audit
 
-__all__ = ["ALPHA", "of_one", "of_precision", "of_several"]
+__all__ = ["ALPHA", "of_one", "of_precision", "of_several", "rivals"]
 
 #: p-values below this are called a difference that is unlikely to be chance.
 ALPHA = 0.05
@@ -34,14 +34,12 @@ def of_several(found: Compared, measure: str) -> str:
     """The verdict on several runs: who is first, and whether the order of ties or the sample of queries decides it."""
     first, *others = (row["system"] for row in found.leaderboard(measure))
     duels = [found.pair(first, other, measure) for other in others]
-    rivals = [duel for duel in duels if not duel.certain and duel.difference.tied]
-    ahead_too = [duel for duel in rivals if duel.can_lead[1]]
-    if ahead_too:
-        return _undecided(first, measure, ahead_too)
-    if rivals:
+    if open_ := rivals(duels):
+        if open_[0].can_lead[1]:
+            return _undecided(first, measure, open_)
         return (
             f"No order of ties puts another run ahead of {first} in {measure}, but some put "
-            f"{_listed([duel.b for duel in rivals])} level with it."
+            f"{_listed([duel.b for duel in open_])} level with it."
         )
     level = [duel.b for duel in duels if not duel.certain]
     if level:
@@ -51,9 +49,15 @@ def of_several(found: Compared, measure: str) -> str:
     return f"{first} is {ahead} in {measure}{ties}{_of_queries(duels)}."
 
 
-def _undecided(first: str, measure: str, rivals: Sequence[Duel]) -> str:
-    names = [duel.b for duel in rivals]
-    flips = any(duel.flip for duel in rivals)
+def rivals(duels: Sequence[Duel]) -> list[Duel]:
+    """Of the pairs of the first with others: those that an order of ties turns round, or, without one, makes level."""
+    open_ = [duel for duel in duels if not duel.certain and duel.difference.tied]
+    return [duel for duel in open_ if duel.can_lead[1]] or open_
+
+
+def _undecided(first: str, measure: str, duels: Sequence[Duel]) -> str:
+    names = [duel.b for duel in duels]
+    flips = any(duel.flip for duel in duels)
     tools = ", and tools that break ties differently name different winners" if flips else ""
     who = _listed([first, *names], "or")
     return f"Who is first in {measure} is not decided: the order of ties alone can put {who} ahead{tools}."

@@ -76,7 +76,7 @@ class Audited:
             lines += [Line((m.name,), (cell_of(said[m], m, view),)) for m in said.report]
         todo = said.judgment.remedy
         code = () if view.format == "markdown" or todo is None else str(todo).splitlines()[1:]  # there it is a block
-        legend = (said.verdict, *(() if todo is None else (todo.words, *code)))
+        legend = (said.grid_evidence, said.verdict, *(() if todo is None else (todo.words, *code)))
         return Grid(("",), (self.name,), tuple(lines), legend)
 
     def _of_lists(self, lists: int) -> str:

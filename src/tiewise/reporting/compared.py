@@ -5,7 +5,7 @@ People read words below the numbers: what ties decide, whether other queries wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -58,6 +58,12 @@ COMPARE_COLUMNS = {
     "ties": "queries in which they are equal",
     "flip": "whether two tools name different winners because they break ties differently",
     "verdict": "all of that in words",
+    "a_lower": "with `--unjudged`, for measures that it bounds: the value of a if unjudged documents are worth nothing",
+    "a_upper": "if they are worth as much as can be",
+    "a_condensed": "if they are taken out of the lists",
+    "b_lower": "the same for b",
+    "b_upper": "the same for b",
+    "b_condensed": "the same for b",
 }
 
 ALL_PAIRS = 10  # up to so many systems, flips are looked for in all pairs, else between neighbours
@@ -71,6 +77,7 @@ class Side:
     found: Compared
     unjudged: Mapping[str, Unjudged] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    progress: Callable[[int, int], None] | None = None  #: what is told how many pairs are done, of how many
 
     @property
     def title(self) -> str:
@@ -99,13 +106,22 @@ class Side:
 
     def rows(self, view: View) -> Iterator[dict[str, Any]]:
         """Every pair in every measure."""
-        for duel in self.found.pairs():
+        for duel in self.found.pairs(self.progress):
             plain = duel.to_dict()
             plain |= {"a_expected": self._mean(duel.a, duel), "b_expected": self._mean(duel.b, duel)}
+            plain |= self._bounds("a", duel.a, duel.measure) | self._bounds("b", duel.b, duel.measure)
             plain |= plain.pop("difference") | {"difference": duel.difference.expected}
             for name in ("ci", "ci_order"):
                 plain[f"{name}_low"], plain[f"{name}_high"] = plain[name] or (None, None)
             yield {name: plain[name] for name in COMPARE_COLUMNS}
+
+    def _bounds(self, side: str, system: str, measure: str) -> dict[str, float | None]:
+        """What unjudged documents leave open in one run, as columns."""
+        known = self.unjudged.get(system)
+        bounds = known.get(measure) if known else None
+        parts = (bounds.lower, bounds.upper, known.condensed[measure]) if known and bounds else (None, None, None)
+        names = (f"{side}_lower", f"{side}_upper", f"{side}_condensed")
+        return {name: None if part is None else part.expected for name, part in zip(names, parts, strict=True)}
 
     def _mean(self, system: str, duel: Duel) -> float | None:
         return self.found.estimate(system, duel.measure).expected
@@ -128,7 +144,7 @@ class Side:
                 measure.name: {"tau": found.tau(measure), "rows": [dict(row) for row in found.leaderboard(measure)]}
                 for measure in found.measures
             },
-            "pairs": [duel.to_dict() for duel in found.pairs()],
+            "pairs": [duel.to_dict() for duel in found.pairs(self.progress)],
         }
         if self.unjudged:
             plain["unjudged"] = {name: one.to_dict() for name, one in self.unjudged.items()}
@@ -165,8 +181,12 @@ class Side:
         return Grid(("measure",), heads, tuple(lines), (self._legend("difference", "ahead", "p", "interval"),))
 
     def _board(self, view: View) -> Grid:
-        several = len(self.found.measures) > 1
-        lines = [line for measure in self.found.measures for line in self._board_lines(measure, several, view)]
+        several, lines = len(self.found.measures) > 1, list[Line]()
+        for measure in self.found.measures:
+            for line in self._board_lines(measure, several, view):
+                lines.append(line)
+                if self.progress is not None:
+                    self.progress(len(lines), len(self.found.measures) * len(self.found.systems))
         base = self.found.baseline
         heads = (
             "expected",
@@ -222,7 +242,7 @@ class Side:
         more = f", corrected for all {pairs} and measures" if self._corrected else ""
         words = {
             "difference": "difference: expected [lowest, highest] over the orders of ties.",
-            "by ties": "by ties: the best and the worst rank that the orders of ties allow.",
+            "by ties": f"by ties: the best and the worst rank that the orders of ties allow{self._at_most}.",
             "by queries": f"by queries: the {self._level} interval of the rank over resamples of the queries.",
             "ahead": f"ahead: the share of all orders of ties in which {first} is, {how}.",
             "p": f"p: {_TESTS[self.found.test]} on the queries' expected differences{more}.",
@@ -230,21 +250,44 @@ class Side:
         }
         return " ".join(words[column] for column in columns)
 
+    @property
+    def _at_most(self) -> str:
+        """Whether ranks by ties are bounds, in words."""
+        reached = self._is_pair or all(all(board["ranks_reached"]) for board in self._boards.values())
+        return "" if reached else ", at the most: not all are known to be reached by one order for all runs"
+
     # -- what is not settled ------------------------------------------------------------------------------------
 
     def _unsettled(self, view: View) -> list[str]:
         told = []
         for measure in self.found.measures:
-            board = self._boards[measure]
             about = f"{measure}: " if len(self.found.measures) > 1 else ""
-            told += [
-                f"{about}{line}" for line in (_told_apart(board, self._level), self._turned(measure, view)) if line
-            ]
+            told += [f"{about}{line}" for line in (self._told_apart(measure), self._turned(measure, view)) if line]
             flips = [duel for duel in self._looked_at(measure) if duel.flip]
             told += [f"{about}{_flip(duel)}" for duel in flips[:FLIPS]]
             if len(flips) > FLIPS:
                 told.append(f"{about}and {len(flips) - FLIPS} more pairs for which tools name different winners.")
         return told
+
+    def _told_apart(self, measure: Measure) -> str:
+        """Which neighbours ties or queries do not tell apart, in words."""
+        board = self._boards[measure]
+        ties = [rows for rows in _groups(board, "group_ties") if self._can_change(rows, measure)]
+        told = [f"The order of ties alone can change the order of {_named(ties)}."] if ties else []
+        if queries := _groups(board, "group_queries"):
+            told.append(f"These queries do not tell apart, with {self._level} confidence: {_named(queries, '; ')}.")
+        return " ".join(told)
+
+    def _can_change(self, rows: list[dict[str, Any]], measure: Measure) -> bool:
+        """Whether of some two systems either can stand above the other, as the order of ties has it."""
+        overlapping = (
+            (a["system"], b["system"])
+            for a, b in combinations(rows, 2)
+            if a["maximum"] > b["minimum"] + DUST and b["maximum"] > a["minimum"] + DUST
+        )
+        if self.found.orders == "independent":
+            return any(True for _ in overlapping)
+        return any(all(self.found.pair(*two, measure).can_lead) for two in overlapping)
 
     def _looked_at(self, measure: Measure) -> Iterator[Duel]:
         names, base = self._boards[measure]["system"], self.found.baseline
@@ -324,30 +367,16 @@ def _ranks(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _told_apart(board: Rows, level: str) -> str:
-    """Which neighbours ties or queries do not tell apart, in words."""
-
-    def groups(column: str) -> list[list[dict[str, Any]]]:
-        found: dict[int, list[dict[str, Any]]] = {}
-        for row in board:
-            found.setdefault(row[column], []).append(dict(row))
-        return [rows for rows in found.values() if len(rows) > 1]
-
-    def named(some: Iterable[list[dict[str, Any]]]) -> list[str]:
-        return [", ".join(row["system"] for row in rows) for rows in some]
-
-    ties, queries = named(filter(_can_change, groups("group_ties"))), named(groups("group_queries"))
-    told = [f"The order of ties alone can change the order of {'; of '.join(ties)}."] if ties else []
-    if queries:
-        told.append(f"These queries do not tell apart, with {level} confidence: {'; '.join(queries)}.")
-    return " ".join(told)
+def _groups(board: Rows, column: str) -> list[list[dict[str, Any]]]:
+    """The rows of each group of two or more that are not told apart."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in board:
+        found.setdefault(row[column], []).append(row)
+    return [rows for rows in found.values() if len(rows) > 1]
 
 
-def _can_change(rows: list[dict[str, Any]]) -> bool:
-    """Whether of some two systems either can stand above the other, as the order of ties has it."""
-    return any(
-        a["maximum"] > b["minimum"] + DUST and b["maximum"] > a["minimum"] + DUST for a, b in combinations(rows, 2)
-    )
+def _named(groups: Iterable[list[dict[str, Any]]], between: str = "; of ") -> str:
+    return between.join(", ".join(row["system"] for row in rows) for rows in groups)
 
 
 def _stand_differently(board: Rows) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tiewise.reporting.grid import Grid
 from tiewise.reporting.view import View, module_of
+
+if TYPE_CHECKING:
+    from tiewise.reporting.grid import Grid
 
 __all__ = ["Sheet", "draw"]
 

@@ -7,6 +7,7 @@ float32 and rounded to the operands' type, and so is every later step. Products 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from tiewise.errors import InputError
@@ -29,17 +30,10 @@ class Arithmetic:
     def __init__(self, lib: Library, precision: str, fn: str, left: Operand, right: Operand):
         check_precision(precision)
         names = lib.name(left.dtype), lib.name(right.dtype)
-        self.lib, self.exact = lib, fn == "hamming" or (fn in ("dot", "maxsim") and set(names) <= set(SMALL))
-        if self.exact:  # sums up to 2**24 are exact in float32, in whatever order they are added
-            largest = left.dims * left.tokens * (1 if fn == "hamming" else 2**16 if "uint8" in names else 2**14)
-            wide = held_wide = precision == "float64" or largest > 2**24
-        else:
-            doubles = "float64" in names or any(is_integer(name) and name not in SMALL for name in names)
-            # Near vectors: |q|² + |d|² − 2q·d cancels, so that float32 would leave little but noise.
-            wide = doubles or precision == "float64" or fn == "euclidean"
-            held_wide = precision == "float64" or (precision == "native" and doubles)
-        low = names[0] == names[1] and is_low(names[0])
-        self.native: Any = left.dtype if low and precision == "native" else None
+        self.lib = lib
+        self.exact, wide, held_wide = _widths(fn, precision, names, left.dims * left.tokens)
+        own = precision == "native" and names[0] == names[1] and is_low(names[0])
+        self.native: Any = left.dtype if own else None
         self.compute = lib.dtype("float64" if wide else "float32")
         self.held = lib.dtype("float64" if held_wide else "float32")
         self.fused = not wide and lib.fuses(*names)
@@ -61,6 +55,20 @@ class Arithmetic:
     def rounded(self, x: Array) -> Array:
         """Values on the grid of the native type, if there is one."""
         return x if self.native is None else self.wide(self.lib.cast(x, self.native))
+
+
+@cache
+def _widths(fn: str, precision: str, names: tuple[str, str], terms: int) -> tuple[bool, bool, bool]:
+    """Whether scores of so many terms are whole numbers, and whether they are computed, and held, in float64."""
+    if fn == "hamming" or (fn in ("dot", "maxsim") and set(names) <= set(SMALL)):
+        # Sums up to 2**24 are exact in float32, in whatever order they are added.
+        largest = terms * (1 if fn == "hamming" else 2**16 if "uint8" in names else 2**14)
+        wide = precision == "float64" or largest > 2**24
+        return True, wide, wide
+    doubles = "float64" in names or any(is_integer(name) and name not in SMALL for name in names)
+    # Near vectors: |q|² + |d|² − 2q·d cancels, so that float32 would leave little but noise.
+    wide = doubles or precision == "float64" or fn == "euclidean"
+    return False, wide, precision == "float64" or (precision == "native" and doubles)
 
 
 def check_precision(precision: str) -> None:

@@ -27,6 +27,9 @@ Array = Any  # a NumPy array or a torch tensor
 LOW = ("bfloat16", "float16", "float8_", "float6_", "float4_")
 INTEGERS = ("bool", "int", "uint")
 
+#: So many numbers are copied from a device sooner than it says something about them.
+FEW = 2**14
+
 
 class Numpy:
     """Arrays in main memory, and the operations that `Torch` has too."""
@@ -84,6 +87,8 @@ class Numpy:
 
     def finite(self, array: Array) -> bool:
         """Whether all of it are finite numbers."""
+        if array.dtype.name.startswith(LOW) and array.dtype != np.float16:  # types that NumPy lacks
+            array = array.astype(np.float32)
         return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
     def same(self, a: Array, b: Array) -> bool:
@@ -127,6 +132,10 @@ class Numpy:
     def integers(self, values: Any) -> Array:
         """Positions as an array of the library."""
         return np.asarray(values, dtype=np.int64)
+
+    def beside(self, values: Any) -> Array:
+        """Positions as an array, brought there beside what a device is at work on."""
+        return self.integers(values)
 
     def largest(self, scores: Array, k: int) -> Array:
         """The k largest values of each row, in any order."""
@@ -174,15 +183,16 @@ class Torch(Numpy):
         if tensor is None:
             tensor = _tensor_of(self.torch, _host_array(given, what))
         _check_numeric(self.name(tensor.dtype), what)
-        return tensor.detach()
+        return tensor.detach() if tensor.requires_grad else tensor
 
     def here(self, array: Array) -> Array:
         """Rows brought to this device."""
-        return self.array(array, "vectors").to(self.device)
+        found = self.array(array, "vectors")
+        return found if found.device == self.device else found.to(self.device)
 
     def name(self, dtype: Any) -> str:
         """The name of a type."""
-        return str(dtype).removeprefix("torch.")
+        return _name_in_torch(dtype)
 
     def dtype(self, name: str) -> Any:
         """A type from its name."""
@@ -190,7 +200,7 @@ class Torch(Numpy):
 
     def cast(self, array: Array, dtype: Any) -> Array:
         """The tensor in another type."""
-        return array.to(dtype)
+        return array if array.dtype == dtype else array.to(dtype)
 
     def product(self, a: Array, b: Array) -> Array:
         """All dot products of the rows of two matrices; bfloat16 and float16 come out in float32 where they can."""
@@ -222,13 +232,20 @@ class Torch(Numpy):
         return _tensor(array) is not None and array.device == self.device
 
     def finite(self, array: Array) -> bool:
-        """Whether all of it are finite numbers, found in one reading."""
+        """Whether all of it are finite numbers, found in one reading: where it lies, or on the host if it is small."""
         if not array.numel():
             return True
-        if array.numel() < 2**20:
-            return float((array * 0).sum()) == 0  # anything else times 0 is NaN
-        low, high = self.torch.aminmax(array)
-        return float(low * 0 + high * 0) == 0
+        if array.numel() <= FEW:
+            return bool(np.isfinite(self.host(array)).all())
+        low, high = self.torch.aminmax(array.float() if array.dtype.itemsize <= 2 else array)
+        return float(low * 0 + high * 0) == 0  # anything else times 0 is NaN
+
+    def activated(self, logits: Array, fn: str) -> Array:
+        """The sigmoid of logits, or their softmax along the last axis."""
+        if fn == "softmax":
+            return self.torch.softmax(logits, -1)
+        wide = logits.dtype == self.torch.float32  # whose exponential overflows far from 0
+        return self.torch.sigmoid(logits.double()).float() if wide else self.torch.sigmoid(logits)
 
     def contiguous(self, array: Array) -> bool:
         """Whether its rows lie one after another, with nothing between."""
@@ -256,7 +273,7 @@ class Torch(Numpy):
 
     def multiplies(self, dtype: Any) -> bool:
         """Whether torch multiplies matrices of a low precision as they are."""
-        return self.name(dtype) in ("bfloat16", "float16")
+        return dtype in (self.torch.bfloat16, self.torch.float16)
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor of zeros."""
@@ -270,6 +287,17 @@ class Torch(Numpy):
         """Positions as a tensor; nobody waits for the device to take them."""
         tensor = self.torch.from_numpy(np.array(values, dtype=np.int64))
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
+
+    def beside(self, values: Any) -> Array:
+        """Positions as a tensor: what the device is asked for next waits for them, but they wait for nothing."""
+        if self.device.type != "cuda":
+            return self.integers(values)
+        with self.ahead():
+            found = self.integers(values)
+        here = self.torch.cuda.current_stream(self.device)
+        here.wait_stream(_express(self.torch, self.device))
+        found.record_stream(here)
+        return found
 
     def largest(self, scores: Array, k: int) -> Array:
         """The k largest values of each row."""
@@ -396,7 +424,7 @@ def _check_numeric(name: str, what: str) -> None:
 
 def _numpy_of(tensor: Any) -> Any:
     """A tensor in main memory as a NumPy array; types that NumPy lacks come out as float32, which holds them."""
-    name = str(tensor.dtype).removeprefix("torch.")
+    name = _name_in_torch(tensor.dtype)
     return tensor.float().numpy() if is_low(name) and name != "float16" else tensor.numpy()
 
 
@@ -411,6 +439,11 @@ def _tensor_of(torch: Any, array: Any) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.from_numpy(array)
     return torch.from_numpy(array)
+
+
+@cache
+def _name_in_torch(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 @cache

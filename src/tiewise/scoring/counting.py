@@ -21,11 +21,12 @@ __all__ = ["Reading", "looked_up", "picked", "read"]
 SORT_FROM = 16
 
 
-def read(lib: Library, scores: Array, values: Array, *, ties: bool = True) -> Reading:
+def read(lib: Library, scores: Array, values: Array, docs: Array | None = None, digits: int = 1) -> Reading:
     """Count in a block of scores, (rows, documents), for the values of each row, (rows, most values a row).
 
-    Values are scores, of the same type; a row that has fewer is filled up with infinity, which no score reaches. With
-    `ties` the reading will be asked which documents tie.
+    Values are scores, of the same type; a row that has fewer is filled up with infinity, which no score reaches. On a
+    device, `docs` may have the documents whose scores they are, if ids are rows written in so many digits at most; then
+    it is also counted how many that tie stand before them.
 
     >>> from tiewise.scoring.arrays import Numpy
     >>> reading = read(Numpy(), np.array([[3.0, 1.0, 2.0, 2.0]]), np.array([[1.0, 2.0, np.inf]]))
@@ -34,7 +35,9 @@ def read(lib: Library, scores: Array, values: Array, *, ties: bool = True) -> Re
     >>> reading.tied(np.array([0, 0]), np.array([1, 0]))
     (array([0, 0, 1]), array([2, 3, 1]))
     """
-    return Reading(scores, values) if isinstance(scores, np.ndarray) else DeviceReading(lib, scores, values, ties)
+    if isinstance(scores, np.ndarray):
+        return Reading(scores, values)
+    return DeviceReading(lib, scores, values, docs, digits)
 
 
 class Reading:
@@ -64,9 +67,15 @@ class Reading:
             if n:
                 self.above[row, :n], self.equal[row, :n] = _counts(mine, values[row, :n])
 
-    def at(self, row: Codes, column: Codes) -> tuple[Floats, Codes, Codes]:
-        """Some of the values, the scores above each, and those that equal it."""
-        return self.values[row, column], self.above[row, column], self.equal[row, column]
+    def at(self, places: Codes) -> tuple[Floats, Codes, Codes]:
+        """Some of the values, by ascending places in their table, the scores above each, and those that equal it."""
+        value, above, equal = self.values.ravel(), self.above.ravel(), self.equal.ravel()
+        return (value, above, equal) if len(places) == len(value) else (value[places], above[places], equal[places])
+
+    def ahead(self, places: Codes) -> dict[str, Codes]:
+        """By tie-break order, how many that tie with the documents at some places stand before them, where that was
+        counted too."""
+        return {}
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values: the number of the question, ascending, and the document."""
@@ -91,74 +100,76 @@ def _counts(mine: Any, values: Any) -> tuple[Any, Any]:
 class DeviceReading(Reading):
     """The same of a block of scores on a device, in one table that comes to main memory when it is first asked for."""
 
-    def __init__(self, lib: Library, scores: Array, values: Array, ties: bool):
-        self.lib, self._kernels, self._ties = lib, _kernels(scores.device.type), ties
+    def __init__(self, lib: Library, scores: Array, values: Array, docs: Array | None, digits: int):
+        self.lib, self._kernels, self._shape = lib, _kernels(scores.device.type), tuple(values.shape)
+        self._ordered = docs is not None and self._kernels is not None
+        self._count_with = docs, digits
         super().__init__(scores, values)
 
     def _count(self) -> None:
         count = _count if self._kernels is None else self._kernels.count
-        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values, self._ties)
+        found: tuple[Array, Array] = count(self.lib.xp, self.scores, self._values, *self._count_with)
         self._arrives, self._chunks = self.lib.soon(found[0]), found[1]
+        if self._ordered:  # nothing more will be asked, and to let go of it takes time that nobody waits for now
+            del self._values, self._chunks, self._count_with
 
     @cached_property
-    def _all(self) -> Floats:
+    def _all(self) -> Codes:
         return self._arrives()
 
-    @cached_property
-    def _host(self) -> Floats:
-        rows, wide = self._values.shape
-        return self._all[: rows * (3 * wide + 3)].reshape(rows, -1)
+    def _table(self, number: int) -> Codes:
+        rows, wide = self._shape
+        return self._all[number * rows * wide : (number + 1) * rows * wide].reshape(rows, wide)
 
-    def _part(self, number: int) -> Floats:
-        wide = self._values.shape[1]
-        return self._host[:, number * wide : (number + 1) * wide]
+    def _column(self, number: int) -> Codes:
+        rows, wide = self._shape
+        begin = (3 * wide + number) * rows
+        return self._all[begin : begin + rows]
 
     @property
     def finite(self) -> bool:  # type: ignore[override]
         """Whether all scores are finite."""
-        return bool((self._host[:, -1] == 0).all())
+        return not self._column(2).any()
 
     @property
     def values(self) -> Floats:  # type: ignore[override]
         """The values."""
-        return self._part(0)
+        return self._table(0).view(np.float64)
 
-    @cached_property
+    @property
     def above(self) -> Codes:  # type: ignore[override]
         """Scores above each value."""
-        return self._part(1).astype(np.int64)
+        return self._table(1)
 
-    @cached_property
+    @property
     def equal(self) -> Codes:  # type: ignore[override]
         """Scores that equal it."""
-        return self._part(2).astype(np.int64)
+        return self._table(2)
 
     @property
     def low(self) -> Floats:  # type: ignore[override]
         """The lowest score of each row."""
-        return self._host[:, -3]
+        return self._column(0).view(np.float64)
 
     @property
     def low_size(self) -> Codes:  # type: ignore[override]
         """How often the lowest score occurs."""
-        return self._host[:, -2].astype(np.int64)
+        return self._column(1)
 
-    def at(self, row: Codes, column: Codes) -> tuple[Floats, Codes, Codes]:
-        """Some of the values, the scores above each, and those that equal it: nothing else is converted."""
-        wide = self._values.shape[1]
-        places = row * self._host.shape[1] + column
-        value, above, equal = (self._host.take(places + part * wide) for part in range(3))
-        return value, above.astype(np.int64), equal.astype(np.int64)
+    def ahead(self, places: Codes) -> dict[str, Codes]:
+        """Both orders that rows alone decide, if the documents were given."""
+        if not self._ordered:
+            return {}
+        rows, wide = self._shape
+        begin, size = (3 * wide + 3) * rows, rows * wide
+        every = {"given": self._all[begin : begin + size], "docid-desc": self._all[begin + size :]}
+        return every if len(places) == size else {order: one[places] for order, one in every.items()}
 
     def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
         """Which scores equal some of the values; how many there are is known."""
-        many = self._host[row, column + 2 * self._values.shape[1]].astype(np.int64)
         if not len(row):
             return row, row
-        if self._kernels is not None and self._ties and many.min() > 1 and many.max() <= self._kernels.SMALL:
-            small = self._all[-self._kernels.ROOM - 1 :].view(np.int64)
-            if small[0] <= self._kernels.ROOM:
-                return self._among(small[1 : small[0] + 1], row, column)
+        many = self.equal[row, column]
         if self._kernels is None:
             same = [self.scores[i] == self._values[i, j] for i, j in zip(row.tolist(), column.tolist(), strict=True)]
             found = [self.lib.xp.nonzero(one) for one in same]
@@ -170,17 +181,12 @@ class DeviceReading(Reading):
                 docs = self.lib.host(found)
         return np.repeat(np.arange(len(row)), many), docs
 
-    def _among(self, small: Codes, row: Codes, column: Codes) -> tuple[Codes, Codes]:
-        """The answers among small tie groups that were written down while counting."""
-        number = np.full(self._values.shape, -1)
-        number[row, column] = np.arange(len(row))
-        question, doc = number.ravel()[small >> 40], small & (2**40 - 1)
-        order = np.argsort(question, kind="stable")[np.count_nonzero(question < 0) :]
-        return question[order], doc[order]
 
-
-def looked_up(lib: Library, scores: Array, slots: Slots, table: Floats | None, docs: Codes | None = None) -> Array:
-    """A table of values for the slots, at those of documents that are here their scores, if `docs` says where.
+def looked_up(
+    lib: Library, scores: Array, slots: Slots, table: Floats | None, docs: Codes | None = None
+) -> tuple[Array, Array | None]:
+    """A table of values for the slots, at those of documents that are here their scores, if `docs` says where; and, on
+    a device, the table of these documents, −1 where there is none.
 
     On a device nobody waits for it.
     """
@@ -189,17 +195,17 @@ def looked_up(lib: Library, scores: Array, slots: Slots, table: Floats | None, d
         values = np.full(slots.shape, np.inf, scores.dtype) if table is None else table.astype(scores.dtype)
         if docs is not None:
             values[row, column] = scores[row, docs]
-        return values
+        return values, None
     given = None if table is None else lib.cast(lib.here(table), scores.dtype)
     if docs is None:
-        return given
+        return given, None
     places = np.full(slots.shape, -1)
     places[row, column] = docs
-    wanted = lib.integers(places)
+    wanted = lib.beside(places)
     if len(row) == places.size:
-        return scores.gather(1, wanted)
+        return scores.gather(1, wanted), wanted
     found = scores.gather(1, lib.xp.clip(wanted, 0))
-    return found.masked_fill(wanted < 0, np.inf) if given is None else lib.xp.where(wanted < 0, given, found)
+    return (found.masked_fill(wanted < 0, np.inf) if given is None else lib.xp.where(wanted < 0, given, found)), wanted
 
 
 def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
@@ -209,14 +215,15 @@ def picked(lib: Library, scores: Array, row: Codes, column: Codes) -> Floats:
     return lib.host(scores[lib.integers(row), lib.integers(column)]).astype(np.float64)
 
 
-def _count(torch: Any, scores: Array, values: Array, ties: bool) -> tuple[Array, None]:
-    """What the kernels count, by torch alone: a row of the table has the values, how many scores lie above each and
-    how many equal it, the lowest score, how often it occurs, and a number that is 0 if all are finite."""
+def _count(torch: Any, scores: Array, values: Array, docs: Array | None, digits: int) -> tuple[Array, None]:
+    """What the kernels count, by torch alone, but for the order of documents that tie."""
     each = [values[:, place : place + 1] for place in range(values.shape[1])]
     above, equal = [(scores > one).sum(1) for one in each], [(scores == one).sum(1) for one in each]
     low, high = torch.aminmax(scores, dim=1)
-    columns = [*values.T, *above, *equal, low, (scores == low[:, None]).sum(1), low * 0 + high * 0]
-    return torch.stack([column.double() for column in columns], 1).ravel(), None
+    odd = (low * 0 + high * 0 != 0).long()
+    tables = [torch.stack(columns, 1).ravel() for columns in (above, equal)]
+    ends = [low.double().view(torch.int64), (scores == low[:, None]).sum(1), odd]
+    return torch.cat([values.double().view(torch.int64).ravel(), *tables, *ends]), None
 
 
 @cache

@@ -9,6 +9,7 @@ on a coarse grid and tie already.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ def logit(z: Any, *, fn: str | None = None, positive: int = 1, precision: str = 
         fn = "softmax" if len(shape) > 1 and shape[-1] > 1 else "sigmoid"
     lib, array, wide, result = _logits(z, fn, precision)
     found = lib.cast(wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive)), result)
-    _check_finite(lib, wide, "logits")  # last: it waits for a device
+    _check_finite(lib, array, "logits")  # last: it waits for a device
     return found
 
 
@@ -148,7 +149,7 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
         found = _last_layer(lib, states, matrix, "float32" if low else precision)
         found = found if add is None else found + lib.cast(add, found.dtype)
         found = lib.cast(found, states.dtype) if low else found
-    if not _is_finite(lib, found):  # what is no number makes none; only then is it looked for
+    if not lib.finite(found):  # what is no number makes none; only then is it looked for
         for given, what in ((states, "hidden states"), (matrix, "weights"), (add, "biases")):
             if given is not None:
                 _check_finite(lib, given, what)
@@ -166,25 +167,33 @@ def _last_layer(lib: Library, states: Array, weight: Array, precision: str) -> A
     if precision != "float32" or not lib.fuses(*names):
         pairs = Pairs(weight, states, precision=precision, at_once=max(len(weight), LEAST_TILE), doc_tile=HEAD_TILE)
         return pairs.scores(pairs.left(slice(0, len(weight))), slice(0, len(states))).T
-    parts = []
-    for at in range(0, len(states), HEAD_TILE):
-        part = states[at : at + HEAD_TILE]
-        tile = part if len(part) == HEAD_TILE else lib.zeros((HEAD_TILE, states.shape[1]), states.dtype)
-        if tile is not part:
-            tile[: len(part)] = part
-        parts.append(lib.product(tile, weight)[: len(part)])
-    return parts[0] if len(parts) == 1 else lib.joined(parts or [lib.zeros((0, len(weight)), lib.dtype("float32"))])
+    n = states.shape[0]
+    if 0 < n <= HEAD_TILE:
+        return _tile_of_layer(lib, states, weight, n)
+    spans = [slice(at, min(at + HEAD_TILE, n)) for at in range(0, max(n, 1), HEAD_TILE)]
+    return lib.joined([_tile_of_layer(lib, states[span], weight, span.stop - span.start) for span in spans])
+
+
+def _tile_of_layer(lib: Library, states: Array, weight: Array, n: int) -> Array:
+    """The product of n states, made in a tile; whatever stands behind them, a row of a product depends on no other."""
+    if n == HEAD_TILE:
+        return lib.product(states, weight)
+    tile = lib.empty((HEAD_TILE, states.shape[1]), states.dtype)
+    tile[:n] = states
+    return lib.product(tile, weight)[:n]
 
 
 def _activated(z: Any, fn: str, positive: int, precision: str) -> Array:
     lib, array, wide, result = _logits(z, fn, precision)
-    if precision == "native" and isinstance(lib, Torch) and lib.multiplies(array.dtype):
-        own = lib.torch.sigmoid(array) if fn == "sigmoid" else lib.torch.softmax(array, -1)
-        found = own if fn == "sigmoid" else own[..., _class(array, positive)]
+    place = 0 if fn == "sigmoid" else _class(array, positive)
+    if isinstance(lib, Torch):  # a step or two: on a device each costs as much as a model's layer
+        native = precision == "native" and lib.multiplies(array.dtype)
+        found = lib.activated(array if native else wide, fn)
+        found = lib.cast(found if fn == "sigmoid" else found[..., place], result)
     else:
-        odds = wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive))
+        odds = wide if fn == "sigmoid" else _log_odds(lib, wide, place)
         found = lib.cast(_sigmoid(lib, odds), result)  # softmax is the sigmoid of the log-odds
-    _check_finite(lib, wide, "logits")  # last: it waits for a device
+    _check_finite(lib, array, "logits")  # last: it waits for a device
     return found
 
 
@@ -217,7 +226,7 @@ def _class(array: Array, positive: int) -> int:
 
 def _log_odds(lib: Library, wide: Array, positive: int) -> Array:
     """The logit of a class less log Σ exp of the others; what is not finite is found later."""
-    with np.errstate(invalid="ignore", over="ignore"):
+    with nullcontext() if isinstance(lib, Torch) else np.errstate(invalid="ignore", over="ignore"):
         if wide.shape[-1] == 2:
             return wide[..., positive] - wide[..., 1 - positive]
         others = lib.joined([wide[..., :positive], wide[..., positive + 1 :]], -1)
@@ -231,12 +240,8 @@ def _sigmoid(lib: Library, x: Array) -> Array:
     return lib.xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
 
-def _is_finite(lib: Library, array: Array) -> bool:
-    return lib.finite(lib.cast(array, lib.dtype("float32")) if is_low(lib.name(array.dtype)) else array)
-
-
 def _check_finite(lib: Library, array: Array, what: str) -> None:
-    if _is_finite(lib, array):
+    if lib.finite(array):
         return
     wide = lib.cast(array, lib.dtype("float64"))
     bad = lib.host(~lib.xp.isfinite(wide.reshape(wide.shape[0] if wide.ndim else 1, -1)).all(1)).nonzero()[0]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import repeat
+from operator import eq
 from typing import Any
 
 import numpy as np
 
 from tiewise.columns import Codes, identifier, positions
 from tiewise.data import Table
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError, counted, listed
 
 __all__ = ["Ids"]
 
@@ -32,11 +33,18 @@ class Ids:
         listing = given.tolist() if hasattr(given, "tolist") else list(given)
         self._names: list[str] = [identifier(value, what) for value in listing]
         if len(self._names) != n:
-            raise InputError(f"{len(self._names):,} {what} ids for {n:,} {what} vectors. Give one for every row.")
+            said = f"{counted(len(self._names), f'{what} id')} for {counted(n, f'{what} vector')}"
+            raise InputError(f"{said}. Give one for every row.")
         if len(set(self._names)) < n:
             seen: set[str] = set()
             twice = [name for name in self._names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
-            raise InputError(f"{len(twice)} {what} ids stand more than once: {listed(twice)}. Ids must be distinct.")
+            said = counted(len(twice), f"{what} id stands", f"{what} ids stand")
+            raise InputError(f"{said} more than once: {listed(twice)}. Ids must be distinct.")
+
+    @property
+    def digits(self) -> int:
+        """How many digits the last row has."""
+        return len(str(max(self.n - 1, 1)))
 
     def names(self, rows: Any) -> list[str]:
         """The ids of some rows."""
@@ -80,9 +88,8 @@ class Ids:
 
     def _digits(self, rows: Codes) -> Codes:
         """Numbers in the order of rows written in decimal: their digits, then how many there are."""
-        widest = len(str(max(self.n - 1, 1)))
         digits = _lengths(rows)
-        return rows * TENS[widest - digits] * (widest + 1) + digits
+        return rows * TENS[self.digits - digits] * (self.digits + 1) + digits
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -90,6 +97,8 @@ class Ids:
 
     def _counted(self, names: list[str]) -> Codes:
         """The rows that counted ids name: "7", but neither "07" nor "+7"."""
+        if len(names) <= self.n and all(map(eq, names, map(str, range(self.n)))):  # a name that differs ends it
+            return np.arange(len(names))
         digits = "".join(names)
         if digits.isascii() and digits.isdecimal() and max(map(len, names)) < len(TENS):
             rows = np.fromstring(" ".join(names), np.int64, sep=" ")

@@ -18,16 +18,29 @@ __all__ = ["Judged", "Slots"]
 
 
 class Judged:
-    """Judgments with the rows of their queries and documents. Queries without judgments are left aside."""
+    """Judgments with the rows of their queries and documents.
+
+    Queries without judgments are left aside, unless the qrels may well have them all. Only which queries are scored has
+    to be known before a device is at work, so the rest is found when it is first asked for.
+    """
 
     def __init__(self, qrels: Qrels, pairs: Pairs, query_ids: Any, doc_ids: Any):
         self.qrels = qrels
         self.queries, self.docs = Ids(query_ids, pairs.queries.n, "query"), Ids(doc_ids, pairs.docs.n, "document")
-        place = self.queries.find(qrels.queries)
-        self.rows, self.place = place, np.arange(len(place))  # the judged queries among ours; (n_queries,): into rows
-        if not _ascending(place):
-            self.rows = np.unique(place[place >= 0])
-            self.place = np.where(place >= 0, np.searchsorted(self.rows, place), -1)  # −1 if none
+        every = len(qrels.queries) >= self.queries.n
+        self.rows = np.arange(self.queries.n) if every else np.unique(self._row[self._row >= 0])  # which are scored
+
+    @cached_property
+    def _row(self) -> Codes:
+        """(n_queries,): the row of each query of the qrels, −1 if none."""
+        return self.queries.find(self.qrels.queries)
+
+    @cached_property
+    def place(self) -> Codes:
+        """(n_queries,): where it stands in rows, −1 if nowhere."""
+        if len(self.rows) == self.queries.n:
+            return self._row
+        return np.where(self._row >= 0, np.searchsorted(self.rows, self._row), -1)
 
     @cached_property
     def query(self) -> Codes:
@@ -47,7 +60,7 @@ class Judged:
     @cached_property
     def unjudged(self) -> frozenset[str]:
         """Our queries that have no judgments."""
-        if len(self.rows) == self.queries.n:
+        if np.count_nonzero(self._row >= 0) == self.queries.n:
             return frozenset()
         return frozenset(self.queries.names(range(self.queries.n))) - self.qrels.query_index.keys()
 
@@ -63,7 +76,7 @@ class Judged:
 
     def check_queries(self) -> None:
         """Raise if no judged query is here."""
-        if len(self.qrels) and self.queries.n and not len(self.rows):
+        if len(self.qrels) and self.queries.n and not (self._row >= 0).any():
             raise InputError(_strangers("queries", "query_ids", self.queries, self.qrels.queries))
 
     def check_docs(self) -> None:
@@ -73,6 +86,8 @@ class Judged:
 
     def rows_of(self, block: slice) -> Any:
         """The rows of a block of queries: a slice if they stand together, which spares a copy."""
+        if len(self.rows) == self.queries.n:
+            return block
         rows = self.rows[block]
         together = len(rows) and rows[-1] - rows[0] == len(rows) - 1
         return slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
@@ -114,6 +129,11 @@ class Slots(NamedTuple):
         """The shape of the table."""
         return self.rows, int(self.column.max(initial=0)) + 1
 
+    @property
+    def places(self) -> Codes:
+        """(n,): the places in the table, row after row; they ascend."""
+        return self.row * self.shape[1] + self.column
+
     def table(self, values: Floats | float) -> Floats:
         """The table of a value for each judgment, filled up with infinity."""
         found = np.full(self.shape, np.inf)
@@ -133,11 +153,6 @@ class Slots(NamedTuple):
         number = np.empty(len(order), dtype=np.int64)
         number[order] = np.cumsum(new) - 1
         return number, order[new]
-
-
-def _ascending(place: Codes) -> bool:
-    """Whether all are ours, each once, in our order."""
-    return not len(place) or bool(place[0] >= 0 and (place[1:] > place[:-1]).all())
 
 
 def _strangers(what: str, option: str, ours: Ids, theirs: Any) -> str:

@@ -30,32 +30,31 @@ BLOCK, WARPS = 2048, 1
 #: The least threshold that is compared by arithmetic, and what is 1 over the sum of one equal score: above any chunk.
 TINY, UNIT = 2.0**-100, 4096
 
-#: `count` writes down tie groups of at most so many documents, and so many documents in all.
-SMALL, ROOM = 64, 4096
 
-
-def count(torch: Any, scores: Any, values: Any, ties: bool) -> tuple[Any, Any]:
+def count(torch: Any, scores: Any, values: Any, docs: Any, digits: int) -> tuple[Any, Any]:
     """Of a matrix of scores and a table of thresholds on one device, without waiting for it: what was counted, and the
     counts of chunks, with which `tied` finds its way.
 
-    What was counted is one row of float64, which holds it all: a table, and behind it as many bits as `ROOM` whole
-    numbers of 64 bits and one more have. A row of the table has the thresholds, how many scores lie above each, how
-    many equal it, the lowest score, how often it occurs, and a number that is 0 if all scores are finite. The whole
-    numbers are, with `ties`, the documents of all small tie groups: first how many they are, then for each the place of
-    its threshold among the values times 2**40, plus the document. Nothing is written of what does not fit.
+    What was counted is one row of whole numbers of 64 bits, which holds it all, in tables one after another: the
+    thresholds, by the bits that they have as float64, how many scores lie above each and how many equal it, all in the
+    shape of `values`; then for each row the lowest score, by its bits, how often it occurs, and 0 if all scores are
+    finite. With `docs`, the documents whose scores the thresholds are, two tables in the shape of `values` follow: how
+    many that tie with it have an earlier row, and how many one that is greater as text. `digits` is how many digits the
+    last row has.
     """
     (rows, n), wide = scores.shape, values.shape[1]
     chunks, stride, here = -(-n // BLOCK), scores.stride(0), {"device": scores.device}
     counts = torch.empty((rows, chunks, wide), dtype=torch.int32, **here)
     ends = torch.empty((2, rows, chunks), dtype=scores.dtype, **here)
-    found = torch.zeros(rows * (3 * wide + 3) + ROOM + 1, dtype=torch.float64, **here)
+    found = torch.empty(rows * ((3 if docs is None else 5) * wide + 3), dtype=torch.int64, **here)
     fast, marks = scores.dtype == torch.float32, triton.next_power_of_2(wide)
     read = (scores, stride, n, values, wide, counts, ends, ends[1], chunks)
+    order = (values if docs is None else docs, digits, 10 ** (digits - 1))
     with torch.cuda.device(scores.device):
         _scan[(rows * chunks,)](*read, FAST=fast, TINY=TINY, UNIT=UNIT, MARKS=marks, BLOCK=BLOCK, num_warps=WARPS)
-        small = found[-ROOM - 1 :].view(torch.int64)
-        limits = {"SMALL": SMALL if ties else 0, "ROOM": ROOM, "STEP": 1024, "BLOCK": BLOCK, "num_warps": 4}
-        _add_up[(rows * (wide + 1),)](*read, found, small, **limits)
+        _add_up[(rows * (wide + 1),)](
+            *read, rows, found, *order, ORDER=docs is not None, STEP=1024, BLOCK=BLOCK, num_warps=4
+        )
     return found, counts
 
 
@@ -129,26 +128,27 @@ def _plainly(x, value):
 
 @_kernel
 def _add_up(
-    scores, stride, n, values, wide, counts, lows, odd, chunks, table, small,
-    SMALL: tl.constexpr, ROOM: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
+    scores, stride, n, values, wide, counts, lows, odd, chunks, rows, found, docs, digits, most,
+    ORDER: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Put together what chunks of a row have of a threshold, or of its lowest score."""
     row = tl.program_id(0).to(tl.int64) // (wide + 1)
     j = tl.program_id(0).to(tl.int64) - row * (wide + 1)
-    out, mine = table + row * (3 * wide + 3), scores + row * stride
+    mine, behind, size = scores + row * stride, found + 3 * rows * wide, rows * wide
     if j < wide:
         told, ours = row * wide + j, counts + row * chunks * wide + j
-        _of_threshold(mine, n, values, told, wide, ours, chunks, out + j, small, SMALL, ROOM, STEP, BLOCK)
+        value = tl.load(values + told)
+        equal = _of_threshold(value, wide, ours, chunks, found + told, size, STEP)
+        if ORDER:
+            own, out = tl.load(docs + told), behind + 3 * rows + told
+            _of_order(mine, n, value, wide, ours, chunks, equal, own, digits, most, out, size, STEP, BLOCK)
     else:
-        _of_floor(mine, n, lows + row * chunks, odd + row * chunks, chunks, out + 3 * wide, STEP, BLOCK)
+        _of_floor(mine, n, lows + row * chunks, odd + row * chunks, chunks, behind + row, rows, STEP, BLOCK)
 
 
 @_kernel
-def _of_threshold(
-    scores, n, values, told, wide, counts, chunks, out, small,
-    SMALL: tl.constexpr, ROOM: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Add up the counts of a threshold, and write down the documents that equal it if they are few."""
+def _of_threshold(value, wide, counts, chunks, out, apart, STEP: tl.constexpr):
+    """Add up the counts of a threshold; how many scores equal it."""
     number = tl.arange(0, STEP)
     above = tl.zeros([STEP], dtype=tl.int64)
     equal = tl.zeros([STEP], dtype=tl.int64)
@@ -157,27 +157,47 @@ def _of_threshold(
         above += both & 0xFFFF
         equal += both >> 16
     many = tl.sum(equal)
-    value = tl.load(values + told)
-    tl.store(out, value.to(tl.float64))
-    tl.store(out + wide, tl.sum(above).to(tl.float64))
-    tl.store(out + 2 * wide, many.to(tl.float64))
-    if (many > 1) & (many <= SMALL):
-        begin = tl.atomic_add(small, many)
-        if begin + many <= ROOM:
-            for first in range(0, chunks, STEP):
-                hits = tl.load(counts + (first + number) * wide, mask=first + number < chunks, other=0) >> 16
-                while tl.max(hits, 0) > 0:
-                    which = tl.argmax(hits, 0)
-                    hits = tl.where(number == which, 0, hits)
-                    at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-                    x = tl.load(scores + at, mask=at < n, other=float("-inf"))
-                    same = (x == value).to(tl.int64)
-                    tl.store(small + begin + tl.cumsum(same, 0), (told << 40) + at, mask=same > 0)
-                    begin += tl.sum(same, 0)
+    tl.store(out, value.to(tl.float64).to(tl.int64, bitcast=True))
+    tl.store(out + apart, tl.sum(above))
+    tl.store(out + 2 * apart, many)
+    return many
 
 
 @_kernel
-def _of_floor(scores, n, lows, odd, chunks, out, STEP: tl.constexpr, BLOCK: tl.constexpr):
+def _of_order(
+    scores, n, value, wide, counts, chunks, equal, own, digits, most, out, apart,
+    STEP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Count the documents that equal a threshold and stand before its own: by row, and by the row written down."""
+    earlier, greater = tl.zeros([BLOCK], dtype=tl.int64), tl.zeros([BLOCK], dtype=tl.int64)
+    if equal > 1:
+        number, mine = tl.arange(0, STEP), _as_text(own, digits, most)
+        for first in range(0, chunks, STEP):
+            hits = tl.load(counts + (first + number) * wide, mask=first + number < chunks, other=0) >> 16
+            while tl.max(hits, 0) > 0:
+                which = tl.argmax(hits, 0)
+                hits = tl.where(number == which, 0, hits)
+                at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+                same = tl.load(scores + at, mask=at < n, other=float("-inf")) == value
+                earlier += (same & (at < own)).to(tl.int64)
+                greater += (same & (_as_text(at, digits, most) > mine)).to(tl.int64)
+    tl.store(out, tl.sum(earlier))
+    tl.store(out + apart, tl.sum(greater))
+
+
+@_kernel
+def _as_text(row, digits, most):
+    """Numbers in the order of rows written in decimal: filled up with zeros to so many digits, then the fewer first."""
+    missing = row * 0
+    for _ in range(digits - 1):
+        short = row < most
+        row = tl.where(short, row * 10, row)
+        missing += short.to(tl.int64)
+    return row * digits - missing
+
+
+@_kernel
+def _of_floor(scores, n, lows, odd, chunks, out, apart, STEP: tl.constexpr, BLOCK: tl.constexpr):
     """Find the lowest score of a row, count it in the chunks that have it, and add up what is not finite."""
     number = tl.arange(0, STEP)
     low = tl.full([STEP], float("inf"), dtype=tl.float64)
@@ -187,7 +207,7 @@ def _of_floor(scores, n, lows, odd, chunks, out, STEP: tl.constexpr, BLOCK: tl.c
         low = tl.minimum(low, tl.load(lows + first + number, mask=there, other=float("inf")).to(tl.float64))
         nothing += tl.load(odd + first + number, mask=there, other=0.0).to(tl.float64)
     floor = tl.min(low)
-    many = tl.zeros([BLOCK], dtype=tl.float64)
+    many = tl.zeros([BLOCK], dtype=tl.int64)
     for first in range(0, chunks, STEP):
         ends = tl.load(lows + first + number, mask=first + number < chunks, other=float("inf")).to(tl.float64)
         hits = (ends == floor).to(tl.int32)
@@ -196,10 +216,10 @@ def _of_floor(scores, n, lows, odd, chunks, out, STEP: tl.constexpr, BLOCK: tl.c
             hits = tl.where(number == which, 0, hits)
             at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
             x = tl.load(scores + at, mask=at < n, other=float("inf")).to(tl.float64)
-            many += tl.where(x == floor, 1.0, 0.0)
-    tl.store(out, floor)
-    tl.store(out + 1, tl.sum(many))
-    tl.store(out + 2, tl.sum(nothing))
+            many += (x == floor).to(tl.int64)
+    tl.store(out, floor.to(tl.int64, bitcast=True))
+    tl.store(out + apart, tl.sum(many))
+    tl.store(out + 2 * apart, (tl.sum(nothing) != 0).to(tl.int64))
 
 
 @_kernel

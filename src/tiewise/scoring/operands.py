@@ -58,7 +58,12 @@ def _operand(lib: Library, given: Any, what: str, fn: str, mask: Any, coded: boo
     there = None if mask is None else _mask(lib, mask, shape[:2], what)
     tokens = shape[1] if wanted == 3 else 1
     here = lib.lies_here(array)
-    take = (lambda rows: array[rows]) if here else (lambda rows: lib.here(array[rows]))
+
+    def take(rows: Any) -> Array:
+        everything = isinstance(rows, slice) and rows.stop - rows.start == shape[0]
+        found = array if everything else array[rows]
+        return found if here else lib.here(found)
+
     return Operand(take, shape[0], shape[-1], array.dtype, tokens, there, array if here and wanted == 2 else None)
 
 

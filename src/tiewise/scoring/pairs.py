@@ -93,7 +93,7 @@ class Pairs:
                 across = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
                 for down, mine in zip(downs, left, strict=True):
                     self.similarity.combine_into(room[down, across], mine, right)
-        return room[: sum(tile.rows for tile in left), :n]
+        return _part(room, slice(0, sum(tile.rows for tile in left)), n)
 
     def _room_of(self, shape: tuple[int, int], again: int) -> Array:
         room = self._rooms.get(again)
@@ -121,8 +121,9 @@ class Pairs:
         shape = self.arithmetic.held, self.docs.dtype, self.docs.dims, self.query_tile, _length(everything)
         alike = _alike.setdefault(self.lib.device, {})
         if shape[-1] > (ONE_FROM - 1) * self.doc_tile and alike.get(shape, True):
+            docs = self.docs.take(everything)
             for down, mine in left:
-                self.lib.product_into(room[down, : shape[-1]], mine.vectors, self._docs_at(everything))
+                self.lib.product_into(_part(room, down, shape[-1]), mine.vectors, docs)
             if shape not in alike:
                 alike[shape] = self._gives_tiles(room, left[0], everything)
             if alike[shape]:
@@ -134,14 +135,10 @@ class Pairs:
         found = self.lib.empty((self.query_tile, self.doc_tile), self.arithmetic.held)
         for begin in (0, _length(span) - self.doc_tile):
             rows = slice(span.start + begin, span.start + begin + self.doc_tile)
-            self.lib.product_into(found, left[1].vectors, self._docs_at(rows))
+            self.lib.product_into(found, left[1].vectors, self.docs.take(rows))
             if not self.lib.same(found, room[left[0], begin : begin + self.doc_tile]):
                 return False
         return True
-
-    def _docs_at(self, rows: slice) -> Array:
-        assert self.docs.matrix is not None
-        return self.docs.matrix[rows]
 
     def _multiply_tiles(self, room: Array, left: list[tuple[slice, Tile]], spans: list[slice]) -> None:
         """Write products of whole tiles where they belong, and of a last one that is not whole its part."""
@@ -151,11 +148,11 @@ class Pairs:
             n = _length(span)
             if n == size:
                 for down, tile in left:
-                    self.lib.product_into(room[down, across], tile.vectors, self._docs_at(span))
+                    self.lib.product_into(room[down, across], tile.vectors, self.docs.take(span))
                 continue
             whole = span.stop >= size  # then there is a tile that ends where they end
             rows = slice(span.stop - size, span.stop) if whole else span
-            vectors = self._padded(self._docs_at(rows), size)
+            vectors = self._padded(self.docs.take(rows), size)
             mine = slice(size - n, size) if whole else slice(n)
             found = self.lib.empty((self.query_tile, size), self.arithmetic.held)
             for down, tile in left:
@@ -239,6 +236,11 @@ def _spans(rows: Any, n: int, size: int) -> list[Any]:
         low, high = rows.start, min(rows.stop, n)
         return [slice(at, min(at + size, high)) for at in range(low, high, size)]
     return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def _part(array: Array, rows: slice, columns: int) -> Array:
+    """Some rows and the first columns of an array: itself, if these are all."""
+    return array if (_length(rows), columns) == tuple(array.shape) else array[rows, :columns]
 
 
 def _whole(n: int, size: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tiewise.columns import Codes, Floats
 from tiewise.data import Run
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError, counted, listed
 from tiewise.io import as_run
 from tiewise.scoring.arrays import whole
 from tiewise.scoring.ids import Ids
@@ -163,7 +163,8 @@ def _rows(run: Run, pairs: Pairs, query_ids: Any, doc_ids: Any) -> tuple[Codes, 
     query = Ids(query_ids, pairs.queries.n, "query").find(run.queries)
     missing = [run.queries[place] for place in np.flatnonzero(query < 0).tolist()]
     if missing:
-        raise InputError(f"{len(missing)} queries of the run have no vector: {listed(missing)}. Are query_ids missing?")
+        said = counted(len(missing), "query of the run has", "queries of the run have")
+        raise InputError(f"{said} no vector: {listed(missing)}. Are query_ids missing?")
     return query, Ids(doc_ids, pairs.docs.n, "document").find_docs(run)
 
 
@@ -171,5 +172,6 @@ def _known(run: Run, doc_row: Codes, docs: Codes) -> Codes:
     rows = doc_row[docs]
     if (rows < 0).any():
         missing = [run.docs[code] for code in docs[rows < 0].tolist()]
-        raise InputError(f"{len(missing)} documents of the run have no vector: {listed(missing)}. Are doc_ids missing?")
+        said = counted(len(missing), "document of the run has", "documents of the run have")
+        raise InputError(f"{said} no vector: {listed(missing)}. Are doc_ids missing?")
     return rows

@@ -16,7 +16,7 @@ import numpy as np
 from tiewise.columns import Codes, Floats
 from tiewise.data import Run
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring.arrays import Array, Library, Numpy
+from tiewise.scoring.arrays import Array, Library, Numpy, whole
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairs import Pairs
 
@@ -53,14 +53,15 @@ def search(
     >>> search([[2.0, 0.0]], docs, 1, doc_ids=["a", "b", "c", "d"]).to_dict()
     {'0': {'a': 2.0, 'c': 2.0}}
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+    many, most = whole(k), None if cap is None else whole(cap)
+    if many is None or many < 1:
         raise InputError(f"k is a whole number of documents from 1 on, not {k!r}.")
-    if cap is not None and (isinstance(cap, bool) or not isinstance(cap, (int, np.integer)) or cap < k):
+    if cap is not None and (most is None or most < many):
         raise InputError(f"cap is a whole number of documents from k={k} on, or None, not {cap!r}.")
     pairs = Pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     names = Ids(query_ids, pairs.queries.n, "query"), Ids(doc_ids, pairs.docs.n, "document")
     blocks = Blocks(pairs, pairs.queries.n, block, query_block, progress)
-    found = [_best(pairs, blocks, rows, int(k), cap) for rows in blocks.queries]
+    found = [_best(pairs, blocks, rows, many, most) for rows in blocks.queries]
     blocks.finish()
     pairs.warn()
     left_out = sum(one.left_out for one in found)
@@ -86,9 +87,7 @@ class Blocks:
         held: int | None = None,
     ):
         """`held` is how many bytes of scores may be held, of two blocks at a time, if not those of a usual block."""
-        for value, name in ((block, "block"), (query_block, "query_block")):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise InputError(f"{name} is a whole number from 1 on, not {value!r}.")
+        block, query_block = _positive(block, "block"), _positive(query_block, "query_block")
         wide = _whole(query_block or pairs.query_tile, pairs.query_tile)
         usual = max(pairs.lib.block // pairs.docs.tokens, 1)
         if held is not None:
@@ -205,6 +204,15 @@ def _run(names: tuple[Ids, Ids], found: list[_Found]) -> Run:
     distinct, codes = np.unique(doc, return_inverse=True)  # only documents that were found are named
     queries = tuple(names[0].names(range(names[0].n)))
     return Run(queries, np.concatenate([[0], np.cumsum(lengths)]), codes, names[1].names(distinct), score)
+
+
+def _positive(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    number = whole(value)
+    if number is None or number < 1:
+        raise InputError(f"{name} is a whole number from 1 on, not {value!r}.")
+    return number
 
 
 def _whole(size: int, tile: int) -> int:

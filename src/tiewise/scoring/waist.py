@@ -10,6 +10,7 @@ of the blocks hold and the collection is counted once more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,12 +72,9 @@ def tie_groups(
             raise InputError(f"Unknown tie-break order {order!r}. Embeddings have: {', '.join(ORDERS)}.")
     pairs = Pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     judged = Judged(as_qrels(qrels), pairs, query_ids, doc_ids)
-    judged.check_queries()
     tally = _Tally(pairs, judged, tuple(orders), None if scores is None else _given(scores, judged))
     blocks = Blocks(pairs, len(judged.rows), block, query_block, progress, held=pairs.lib.held)
     tally.add(blocks)
-    if scores is None:  # a shard may hold no judged document
-        judged.check_docs()
     blocks.finish()
     pairs.warn()
     return tally.groups()
@@ -117,7 +115,9 @@ class _Begun(NamedTuple):
     span: slice
     scores: Array
     slots: Slots
-    asked: tuple[Codes, Codes]  # the queries of the qrels in the block, and their rows
+    places: Codes  # of the slots in their table
+    mine: Any  # their judgments
+    asked: tuple[Any, Any]  # the queries of the qrels in the block, and their rows
     reading: Reading
 
 
@@ -125,38 +125,48 @@ class _Tally:
     """What has been counted, along the judgments and the queries of the qrels."""
 
     def __init__(self, pairs: Pairs, judged: Judged, orders: tuple[str, ...], given: Floats | None):
-        n, queries = len(judged.qrels), len(judged.qrels.queries)
         self.pairs, self.judged, self.orders = pairs, judged, orders
         self.given = given  # the scores of all shards, if this is one of them
+
+    def _begin_tables(self) -> None:
+        """Make room for what is counted, and check that there is something to count for."""
+        judged, given = self.judged, self.given
+        judged.check_queries()
+        n, queries = len(judged.qrels), len(judged.qrels.queries)
         self.score = np.full(n, np.nan) if given is None else given
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.floor, self.floor_size = np.full(queries, np.nan), np.zeros(queries, np.int64)
+        self.present = judged.place >= 0
+        self.length, self.unjudged = np.where(self.present, judged.docs.n, 0), judged.unjudged
         counted = {"docid-asc": "docid-desc"}  # one follows from the other
-        self.before = {counted.get(order, order): np.zeros(n, np.int64) for order in orders}
+        self.before = {counted.get(order, order): np.zeros(n, np.int64) for order in self.orders}
+        if given is None:  # a shard may hold no judged document
+            judged.check_docs()
 
     def add(self, blocks: Blocks) -> None:
         """Count for all blocks of queries."""
-        if len(blocks.docs) > 1:
-            for block in blocks.queries:
-                self._add_block(block, blocks)
-        elif blocks.docs:
+        if len(blocks.docs) == 1 and blocks.queries:
             self._add_whole(blocks)
+            return
+        self._begin_tables()
+        for block in blocks.queries if blocks.docs else ():
+            self._add_block(block, blocks)
 
     def _add_whole(self, blocks: Blocks) -> None:
         """Count in the scores of all documents.
 
-        A device is asked for the products of two blocks before anything is looked up for the first, and is at work on
-        the next one while another is finished.
+        A device is asked for the products of two blocks before anything else is done, and is at work on the next one
+        while another is finished.
         """
         at_once = 1 if self.pairs.lib.on_host else 2
-        asked: list[_Asked] = []
-        begun: list[_Begun] = []
-        for number, block in enumerate(blocks.queries):
-            if len(asked) + len(begun) == at_once:
-                begun += [self._begin(*asked.pop(0)) for _ in asked[:]]
-                self._finish(begun.pop(0), blocks)
-            asked.append(self._ask(block, blocks.docs[0], 1 + number % at_once))
-        for one in [*begun, *(self._begin(*one) for one in asked)]:
+        rooms = cycle(range(1, at_once + 1))
+        asked = [self._ask(block, blocks.docs[0], next(rooms)) for block in blocks.queries[:at_once]]
+        self._begin_tables()
+        begun = [self._begin(*one) for one in asked]
+        for block in blocks.queries[at_once:]:
+            self._finish(begun.pop(0), blocks)
+            begun.append(self._begin(*self._ask(block, blocks.docs[0], next(rooms))))
+        for one in begun:
             self._finish(one, blocks)
 
     def _ask(self, block: slice, span: slice, room: int) -> _Asked:
@@ -170,23 +180,31 @@ class _Tally:
         lib, judged, given = self.pairs.lib, self.judged, self.given
         slots = judged.slots(block, given)  # documents are looked up here, while a device is at work
         table = None if given is None else slots.table(given[slots.judged])
-        values = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
-        reading = read(lib, scores, values, ties=bool(self.orders))
-        return _Begun(block, span, scores, slots, judged.asked(block), reading)
+        values, own = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
+        counted = self.orders and judged.docs.counted and given is None
+        reading = read(lib, scores, values, own if counted else None, judged.docs.digits)
+        query, row = judged.asked(block)
+        asked = _together(query), _together(row)
+        return _Begun(block, span, scores, slots, slots.places, _together(slots.judged), asked, reading)
 
     def _finish(self, begun: _Begun, blocks: Blocks) -> None:
         """Keep what was counted."""
-        block, span, scores, slots, asked, reading = begun
+        block, span, scores, slots, places, mine, asked, reading = begun
         if not reading.finite:
             self.pairs.blame(scores, span, self.judged.rows_of(block))
-        found, above, equal = reading.at(slots.row, slots.column)
-        self._take(slots.judged[slots.known], found[slots.known])
-        self.start[slots.judged], self.size[slots.judged] = above, equal
+        found, above, equal = reading.at(places)
+        if self.given is None:
+            self.score[mine] = found
+        else:
+            self._check_given(slots.judged[slots.known], found[slots.known])
+        self.start[mine], self.size[mine] = above, equal
         self._set_floor(asked, reading.low, reading.low_size)
-        open_ = np.flatnonzero(self._open(slots, equal)) if self.orders else np.zeros(0, np.int64)
-        if len(open_):
-            some = slots.where(open_)
-            group, first = some.groups(found[open_])
+        ahead = reading.ahead(places)
+        for order in self.before.keys() & ahead.keys():
+            self.before[order][mine] = ahead[order]
+        if self.orders and not ahead:
+            some = slots.where(np.flatnonzero(self._open(slots, equal)))
+            group, first = some.groups(self.score[some.judged])
             question, doc = reading.tied(some.row[first], some.column[first])
             self._break(some, group, question, doc + span.start)
         blocks.done(scores.shape[0] * scores.shape[1])
@@ -198,7 +216,9 @@ class _Tally:
             self.score[mine] = _own_scores(self.pairs, left, self.judged, block)
         seen = self._add_parts(block, blocks, left)
         if not np.array_equal(seen, self.score[mine]):  # a library whose products depend on more than the two vectors
-            self._take(mine, seen)
+            if self.given is not None:
+                self._check_given(mine, seen)
+            self.score[mine] = seen
             self._add_parts(block, blocks, left)
 
     def _add_parts(self, block: slice, blocks: Blocks, left: list[Tile]) -> Floats:
@@ -214,9 +234,9 @@ class _Tally:
         for span in blocks.docs:
             scores = pairs.near(pairs.scores(left, span, again=1))
             if values is None:
-                values = looked_up(lib, scores, slots, table)
+                values, _ = looked_up(lib, scores, slots, table)
             here = (doc >= span.start) & (doc < span.stop)
-            reading = read(lib, scores, values, ties=bool(self.orders))
+            reading = read(lib, scores, values)
             if not reading.finite:
                 pairs.blame(scores, span, judged.rows_of(block))
             seen[here] = picked(lib, scores, row[here], doc[here] - span.start)
@@ -238,12 +258,9 @@ class _Tally:
             self._break(slots.where(open_), group[open_], tied[wanted[tied]], docs[wanted[tied]])
         return seen
 
-    def _take(self, mine: Codes, score: Floats) -> None:
-        """Set the scores of judged documents; those of a shard must be those that all shards count for."""
-        if self.given is None:
-            self.score[mine] = score
-            return
-        wrong = mine[self.given[mine] != score]
+    def _check_given(self, mine: Codes, score: Floats) -> None:
+        """Raise if judged documents have other scores here than those that all shards count for."""
+        wrong = mine[self.score[mine] != score]
         if len(wrong):
             query, doc = self.judged.qrels.row(int(wrong[0]))
             raise InputError(
@@ -251,7 +268,7 @@ class _Tally:
                 "such documents). Gather judged_scores() with the same queries, options and device."
             )
 
-    def _set_floor(self, asked: tuple[Codes, Codes], floor: Floats, floor_size: Codes) -> None:
+    def _set_floor(self, asked: tuple[Any, Any], floor: Floats, floor_size: Codes) -> None:
         query, row = asked
         self.floor[query], self.floor_size[query] = floor[row], floor_size[row]
 
@@ -288,7 +305,6 @@ class _Tally:
     def groups(self) -> TieGroups:
         """The tie groups."""
         judged, qrels = self.judged, self.judged.qrels
-        present = judged.place >= 0
         before = dict(self.before)
         if "docid-asc" in self.orders:
             before["docid-asc"] = np.where(self.size > 0, self.size - judged.known - before["docid-desc"], 0)
@@ -297,15 +313,22 @@ class _Tally:
             score=self.score,
             start=self.start,
             size=self.size,
-            length=np.where(present, judged.docs.n, 0),
-            present=present,
+            length=self.length,
+            present=self.present,
             floor=self.floor,
             floor_size=self.floor_size,
             before={order: before[order] for order in self.orders},
             owned=None if self.given is None else judged.known,
-            unjudged=judged.unjudged,
+            unjudged=self.unjudged,
             complete=True,  # all documents were counted
         )
+
+
+def _together(places: Codes) -> Any:
+    """Places as a slice if they ascend one by one, which spares time later."""
+    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 def _given(scores: Any, judged: Judged) -> Floats:

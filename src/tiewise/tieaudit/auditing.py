@@ -171,8 +171,9 @@ class Audit:
 
     @property
     def grid_evidence(self) -> str:
-        """What speaks for the grid, in a sentence."""
-        return self.evidence.scores.evidence
+        """What speaks for the grid, in a sentence, and for coarse numbers that scaling hides, in another."""
+        steps = self.evidence.steps
+        return self.evidence.scores.evidence + (f" {steps.evidence}" if steps else "")
 
     @property
     def even_steps(self) -> float | None:
@@ -256,7 +257,7 @@ class Audit:
     @property
     def rounded_share(self) -> float | None:
         """The share of tied pairs that printing, or float32, explains; None if nothing is tied, or by other means."""
-        if self.evidence.scores.name == "integer" or self.evidence.scores.origin:
+        if self.evidence.scores.name == "integer" or self.evidence.scores.origin or self.evidence.steps:
             return None
         return None if self.evidence.rounding is None else self.evidence.rounding[0]
 
@@ -343,7 +344,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values; what does not apply is None."""
-        source, todo = self._run.source, self.judgment.remedy
+        source, todo, steps = self._run.source, self.judgment.remedy, self.evidence.steps
         return {
             "version": __version__,
             "run": None if source is None else asdict(source),
@@ -354,6 +355,7 @@ class Audit:
             "grid_beneath": self.evidence.scores.beneath,
             "grid_made_by": self.evidence.scores.made_by,
             "even_steps": self.even_steps,
+            "even_lists": None if steps is None else steps.to_dict(),
             "log10_chance": self.evidence.scores.log10_chance,
             "distinct": self.distinct,
             "tied_rows": self.tied_rows,

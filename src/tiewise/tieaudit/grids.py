@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tiewise.columns import Floats
 
-__all__ = ["GRIDS", "LOW_PRECISION", "Grid", "grid_of", "printings"]
+__all__ = ["GRIDS", "LOW_PRECISION", "Grid", "grid_of", "nearest_float32", "printings"]
 
 FEW = 10  # fewer distinct scores than this are no evidence of anything: they may have been chosen by hand
 GLANCE = 1000  # so many scores are looked at before all are
@@ -59,7 +59,7 @@ class FloatGrid(Grid):
     largest: float
 
     def holds(self, x: Floats) -> NDArray[np.bool_]:
-        f = _nearest_float32(x)
+        f = nearest_float32(x)
         with np.errstate(invalid="ignore"):
             whole = f / self.step(f)
             return (whole == np.rint(whole)) & (np.abs(f) <= self.largest)
@@ -74,7 +74,7 @@ class _Float32(FloatGrid):
     """float32, and what text makes of it: a score lies here too if it is a float32 printed with 6 to 16 digits."""
 
     def holds(self, x: Floats) -> NDArray[np.bool_]:
-        f = _nearest_float32(x)
+        f = nearest_float32(x)
         with np.errstate(invalid="ignore"):
             held: NDArray[np.bool_] = np.abs(f - x) <= 0.51 * 10.0 ** (_exponent(x) - 12)  # 13 digits or more
         rest = np.flatnonzero(~held & np.isfinite(f) & (f != 0))
@@ -98,7 +98,7 @@ class DecimalGrid(Grid):
     digits: int
 
     def holds(self, x: Floats) -> NDArray[np.bool_]:
-        f = _nearest_float32(x)
+        f = nearest_float32(x)
         with np.errstate(over="ignore", invalid="ignore"):
             rounded = np.round(x, self.digits)
             alike = rounded.astype(np.float32) == f
@@ -142,7 +142,7 @@ class StepGrid(Grid):
     size: float
 
     def holds(self, x: Floats) -> NDArray[np.bool_]:
-        whole = _nearest_float32(x) / self.size
+        whole = nearest_float32(x) / self.size
         return np.asarray(whole == np.rint(whole))
 
     def step(self, x: Floats) -> Floats:
@@ -207,7 +207,7 @@ def printings(x: Floats) -> Iterator[Grid]:
             yield found
 
 
-def _nearest_float32(x: Floats) -> Floats:
+def nearest_float32(x: Floats) -> Floats:
     """The nearest float32 as float64: infinite beyond its range, NaN where a number is too small for it."""
     with np.errstate(over="ignore", under="ignore"):
         f = x.astype(np.float32).astype(np.float64)

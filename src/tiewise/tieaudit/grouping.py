@@ -19,6 +19,7 @@ from tiewise.tieaudit.grids import Grid
 
 __all__ = ["Bin", "Example", "Grouping", "Pile"]
 
+LOOKED_AT = 200  # so many lists at the most are looked at one by one
 MOST = 5  # so many examples of the largest groups, and of the documents in each
 NEARLY = 0.9  # a list is nearly constant if one score has such a share of its documents
 SHORTEST = 10  # shorter lists are not called nearly constant
@@ -185,6 +186,13 @@ class Grouping:
             steps = (upper - lower) / grid.step(np.where(np.abs(upper) < np.abs(lower), upper, lower))
         beside = (self.query[1:] == self.query[:-1]) & (np.abs(steps - 1) < 0.01) & kept[1:] & kept[:-1]
         return min(1.0, float((self.size[:-1] * self.size[1:])[beside].sum()) / 2 / tied)
+
+    def tied_lists(self) -> list[Floats]:
+        """The scores of lists with ties: of all of them, or some evenly from all."""
+        tied = np.unique(self.query[self.size > 1])
+        some = tied[:: len(tied) // LOOKED_AT + 1]
+        bounds = zip(self.run.offsets[some], self.run.offsets[some + 1], strict=True)
+        return [self.values[low:high] for low, high in bounds]
 
     def piles(self, printing: Grid | None = None) -> tuple[Pile, ...]:
         """Scores at 1 and 0, or so near to 1 that float32 hardly tells them apart, where all lie between −1 and 1.

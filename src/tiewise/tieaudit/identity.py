@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tiewise.columns import Codes, identifier
 from tiewise.data import MappedRun, Run
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError, counted, listed
 
 __all__ = ["kinds_of"]
 
@@ -26,6 +27,9 @@ def kinds_of(vectors: Any, run: Run | MappedRun | None = None) -> Callable[[Sequ
     """
     ids, rows = _parts(vectors)
     names = [identifier(name, "document") for name in ids]
+    if len(set(names)) < len(names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        raise InputError(f"Documents stand more than once among the vectors: {listed(twice)}. Keep one row of each.")
     matrix = _matrix(rows, len(names))
     if run is not None:
         _check_common(names, run)
@@ -65,6 +69,9 @@ def _matrix(rows: Any, count: int) -> Any:
         raise InputError("The vectors are not numbers of one length each. Give a matrix, a row for each id.") from None
     if matrix.ndim != 2 or not matrix.shape[1] or len(matrix) != count:
         raise InputError(f"The vectors have shape {matrix.shape} for {count:,} ids. Give a row for each id.")
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(bad):
+        raise InputError(f"Row {bad[0]} of the vectors holds NaN or infinity ({counted(len(bad), 'such row')}).")
     return matrix
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tiewise.columns import Floats
 from tiewise.tieaudit.grids import FEW, FLOAT32, GRIDS, LOW_PRECISION, Grid, StepGrid, glance, printings
 
-__all__ = ["CHANCE", "Origin", "log10_chance", "origin_of"]
+__all__ = ["CHANCE", "COMPUTED", "Beneath", "Origin", "Way", "beneath", "log10_chance", "logit", "origin_of"]
 
 CHANCE = -12.0  # log10: what is less likely than this did not come about by chance
 DECIDED = 3.0  # log10: of two grids, one is chosen if it makes the scores a thousand times as likely
@@ -39,11 +39,17 @@ class Way(NamedTuple):
     error: float  #: of the computation, in float32 steps of the score
 
 
-#: In the order in which they are tried.
+def logit(x: Floats) -> Floats:
+    """What a sigmoid was taken of."""
+    return np.asarray(np.log(x) - np.log1p(-x))
+
+
+#: The simplest first. For a floating-point type, factors that differ by powers of two are one.
 WAYS = (
     Way("", "", lambda x: x, 0.5),
-    Way("sigmoid", "put through a sigmoid", lambda x: np.log(x) - np.log1p(-x), COMPUTED),
-    Way("factor", "multiplied by 100", lambda x: x / 100, COMPUTED),
+    Way("sigmoid", "put through a sigmoid", logit, COMPUTED),
+    Way("factor", "multiplied by 100 (or 25, 50 …)", lambda x: x / 100, COMPUTED),
+    Way("factor", "multiplied by 10 (or 5, 20 …)", lambda x: x / 10, COMPUTED),
     Way("difference", "subtracted from 1", lambda x: 1 - x, COMPUTED),
 )
 
@@ -76,6 +82,14 @@ class Origin:
             return "low precision" if self.way.name == "sigmoid" else None
         return self.type
 
+    def told_by(self, x: Floats) -> float:
+        """log10 of how many times fewer numbers could have come up, of all float32, if all scores were made so."""
+        some = glance(x)
+        below = _beneath(some, self.way, None)
+        tells = _meets(self.grid, _beneath(some, self.way, self.printing)) & (np.abs(below.value) > below.margin)
+        steps = self.grid.step(below.value) * self.way.error / below.margin  # from one number to the next, in float32's
+        return float(np.log10(steps[tells]).sum())
+
     def share(self, x: Floats, weight: Any = 1) -> float:
         """The share of some distinct scores that can have been made so, each of such a weight."""
         weights = np.broadcast_to(weight, x.shape)
@@ -95,7 +109,9 @@ def origin_of(x: Floats, least: float = 1.0) -> Origin | None:
     if len(x) < FEW:
         return None
     printed = (None, *printings(x))
-    return next((found for way in WAYS for one in printed if (found := _found(x, way, one, least))), None)
+    found = [one for way in WAYS for digits in printed if (one := _found(x, way, digits, least))]
+    best = max((one.told_by(x) for one in found), default=0.0)
+    return next((one for one in found if one.told_by(x) >= best - DECIDED), None)
 
 
 def log10_chance(part: Floats, missed: int = 0) -> float:
@@ -120,11 +136,16 @@ class Beneath(NamedTuple):
 
 
 def _beneath(x: Floats, way: Way, printing: Grid | None) -> Beneath:
-    """What lies beneath scores; at its limits, a sigmoid may come from anything."""
-    half = way.error * FLOAT32.step(x) + (0 if printing is None else printing.step(x) / 2)
+    """What lies beneath scores that were computed, and perhaps printed."""
+    return beneath(x, way.error * FLOAT32.step(x) + (0 if printing is None else printing.step(x) / 2), way)
+
+
+def beneath(x: Floats, half: Floats, way: Way) -> Beneath:
+    """What lies beneath scores known to half a step; at its limits, a sigmoid may come from anything."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = way.undone(x - half), way.undone(x + half)
         value, margin = (ends[0] + ends[1]) / 2, np.abs(ends[1] - ends[0]) / 2
+        margin = np.maximum(margin, np.spacing(np.abs(value)))  # what is lost in float64 itself
     known = np.isfinite(value) & np.isfinite(margin)
     return Beneath(np.where(known, value, 0.0), np.where(known, margin, np.inf))
 
@@ -154,14 +175,20 @@ def _found(x: Floats, way: Way, printing: Grid | None, least: float) -> Origin |
 
 
 def _fits(grid: Grid, below: Beneath, least: float) -> bool:
-    """Whether a grid holds nearly all numbers that could tell, and would not by chance; 0 lies on every grid."""
+    """Whether a grid holds nearly all numbers that could tell, and would not by chance; 0 lies on every grid.
+
+    Scores that would come from one and the same number of the grid tell as much as one of them.
+    """
     part = 2 * below.margin / grid.step(below.value)
     tells = (part < 0.5) & (np.abs(below.value) > below.margin)
-    count = int(np.count_nonzero(tells))
-    if count < FEW:
+    if np.count_nonzero(tells) < FEW:
         return False
-    missed = count - int(np.count_nonzero(_meets(grid, Beneath(below.value[tells], below.margin[tells]))))
-    return missed <= (1 - least) * count and log10_chance(part[tells], missed) < CHANCE
+    value, part = below.value[tells], part[tells]
+    met = _meets(grid, Beneath(value, below.margin[tells]))
+    one_each = np.unique(grid.nearest(value), return_index=True)[1]
+    if len(one_each) < FEW or np.count_nonzero(~met) > (1 - least) * len(met):
+        return False
+    return log10_chance(part[one_each], int(np.count_nonzero(~met[one_each]))) < CHANCE
 
 
 def _odds(steps: Grid, kind: Grid, below: Beneath) -> float:

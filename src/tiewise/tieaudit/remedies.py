@@ -62,6 +62,11 @@ _REMEDIES = {
         "rank the candidates again by finer scores.",
         _PRECISE,
     ),
+    "scaled": Remedy(
+        "Were these numbers rounded to low precision before they were scaled? Then compute them in float32: the model "
+        "may stay as it is. If they are counts, rank the candidates again by finer scores.",
+        _PRECISE,
+    ),
     "decimals": Remedy("Write scores with all their digits.", _DIGITS),
     "float32": Remedy("Compute scores in float64, if differences so small mean anything.", _WIDER),
     "float64": Remedy("Look at the score function: differences so small are lost in it, not in the scores."),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tiewise.columns import Floats
-from tiewise.tieaudit.grids import FEW, FLOAT32, GRIDS, LOW_PRECISION, Grid, grid_of, printings
+from tiewise.tieaudit.grids import FEW, FLOAT32, GRIDS, LOW_PRECISION, Grid, grid_of, nearest_float32, printings
 from tiewise.tieaudit.origins import CHANCE, MOST, Origin, log10_chance, origin_of
 
 __all__ = ["ScoreGrid", "score_grid"]
@@ -26,6 +26,7 @@ class ScoreGrid:
     name: str  #: the first of `GRIDS` that holds all scores
     rows: int
     distinct: int  #: distinct scores of the whole run
+    telling: int  #: distinct numbers among the nearest float32 of these
     log10_chance: float | None  #: of all distinct scores being on the grid by chance; None for float32 and float64
     resolutions: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with more than 4 digits
     origin: Origin | None = None  #: the coarse numbers from which scores were made
@@ -35,7 +36,7 @@ class ScoreGrid:
     @property
     def known(self) -> bool:
         """Whether there is enough evidence to say that scores were rounded to this grid."""
-        return self.distinct >= FEW and self.log10_chance is not None and self.log10_chance < CHANCE
+        return self.telling >= FEW and self.log10_chance is not None and self.log10_chance < CHANCE
 
     @property
     def precision(self) -> str | None:
@@ -45,7 +46,7 @@ class ScoreGrid:
     @property
     def beneath(self) -> str | None:
         """The low-precision type from whose numbers the scores were made, if they are not such numbers themselves."""
-        return None if self.origin is None or self.name in LOW_PRECISION else self.origin.type
+        return None if self.origin is None or self.origin.type == self.name else self.origin.type
 
     @property
     def made_by(self) -> str | None:
@@ -53,9 +54,14 @@ class ScoreGrid:
         return None if self.origin is None else self.origin.made_by
 
     @property
+    def printings(self) -> tuple[Grid, ...]:
+        """The few decimals, and the few digits, with which all scores can have been printed."""
+        return tuple(grid for grid in self.resolutions if grid.name.startswith(("decimal", "digits")))
+
+    @property
     def printing(self) -> Grid | None:
-        """The few digits with which all scores can have been printed."""
-        return next((grid for grid in self.resolutions if grid.name.startswith(("decimal", "digits"))), None)
+        """The first of these."""
+        return next(iter(self.printings), None)
 
     @cached_property
     def evidence(self) -> str:
@@ -68,9 +74,10 @@ class ScoreGrid:
         if self.name == "float32" or self.log10_chance is None:
             return f"All {scores} are float32 numbers, and lie on no coarser grid."
         lie = f"All {scores} {GRIDS[self.name].words}"
-        if self.distinct < FEW:
-            return f"{lie}, but so few distinct ones are no evidence of rounding."
-        odds = 10 ** (-self.log10_chance / self.distinct)
+        if self.telling < FEW:
+            ones = "ones" if self.distinct < FEW else "float32 numbers"
+            return f"{lie}, but so few distinct {ones} are no evidence of rounding."
+        odds = 10 ** (-self.log10_chance / self.telling)
         if odds < 1.5:
             return f"{lie}, as any float32 here."
         steps = self.origin.steps if self.origin else None
@@ -109,12 +116,12 @@ def score_grid(values: Floats, tied: Floats | None = None) -> ScoreGrid:
     there = np.isfinite(distinct)
     x, rows = distinct[there], rows[there]
     name = grid_of(x)
-    chance = None
+    chance, read = None, np.unique(nearest_float32(x))
     if name not in ("float32", "float64"):
-        chance = log10_chance((FLOAT32.step(x) / GRIDS[name].step(x))[x != 0])
+        chance = log10_chance((FLOAT32.step(read) / GRIDS[name].step(read))[read != 0])
     plain = name not in ("integer", *LOW_PRECISION) and len(x) >= FEW
     finer = tuple(printings(x)) if plain and name in ("float32", "float64") else ()
-    found = ScoreGrid(name, len(values), len(distinct), chance, (GRIDS[name], *finer))
+    found = ScoreGrid(name, len(values), len(distinct), len(read), chance, (GRIDS[name], *finer))
     return found if name == "integer" else _with_origin(found, x, rows, tied)
 
 

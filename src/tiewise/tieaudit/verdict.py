@@ -15,6 +15,7 @@ from tiewise.tieaudit.fidelity import Fidelity
 from tiewise.tieaudit.grids import FEW, Grid
 from tiewise.tieaudit.grouping import Grouping, Pile
 from tiewise.tieaudit.remedies import Remedy, remedy_for
+from tiewise.tieaudit.scaled import Steps, steps_of
 from tiewise.tieaudit.scores import ScoreGrid
 
 __all__ = ["LEVELS", "Evidence", "Verdict", "judge"]
@@ -76,6 +77,13 @@ class Evidence:
         ]
         return max(shares, key=lambda one: one[0], default=None)
 
+    @cached_property
+    def steps(self) -> Steps | None:
+        """The even steps in which lists come that were scaled, each in its own way; None if there are none."""
+        if self.scores.origin or self.scores.name == "integer":
+            return None
+        return steps_of(self.groups.tied_lists(), self.scores.printings)
+
     @property
     def cause(self) -> str | None:
         """What made most of the ties; None if there are none."""
@@ -94,6 +102,8 @@ class Evidence:
             return "saturation"
         if scores.distinct < FEW:
             return "few" if scores.rows >= SMALL else "unclear"
+        if self.steps:
+            return "scaled"
         return self._rounded_or_not()
 
     def _rounded_or_not(self) -> str:
@@ -135,7 +145,7 @@ def _source(evidence: Evidence, level: str, cause: str | None) -> str | None:
         source = "logits" if origin.made_by == "sigmoid" else "either" if origin.steps else source
     if source == "saturation" and evidence.pile and evidence.pile.printed:
         source = "ends"
-    at_once = ("precision", "either", "logits", "decimals", "ends", "saturation")
+    at_once = ("precision", "either", "logits", "scaled", "decimals", "ends", "saturation")
     if level == "unfaithful" and source not in at_once:
         return "order"
     return source if level in ("unclear", "unreliable") or source in at_once else None
@@ -199,6 +209,7 @@ def _because(evidence: Evidence, cause: str) -> str:
     because = {
         "precision": _rounded_to(scores),
         "steps": f"scores come in even steps of {scores.origin.grid.name}" if scores.origin else "",
+        "scaled": f"{evidence.steps.way.words} come in even steps, list by list" if evidence.steps else "",
         "decimals": f"scores {evidence.rounding[1].words}" if evidence.rounding else "",
         "integer": "scores are whole numbers",
         "float32": "float32 has no numbers between their scores",
@@ -210,7 +221,7 @@ def _because(evidence: Evidence, cause: str) -> str:
     }.get(cause)
     if because:
         return f" because {because}"
-    return ", and no rounding was found in the scores" if cause == "genuine" else ""
+    return ", and the scores do not tell why" if cause == "genuine" else ""
 
 
 def _rounded_to(scores: ScoreGrid) -> str:

@@ -47,12 +47,12 @@ paint();
 // -- charts -----------------------------------------------------------------------------------------------------
 const NARROW = 600;
 
-/** Legends in one column where there is no room for more. */
-function narrowed(part) {
-  if (Array.isArray(part)) part.forEach(narrowed);
-  else if (part && typeof part === "object") {
-    if (part.legend && part.legend.columns) part.legend = { ...part.legend, columns: 1 };
-    for (const [name, one] of Object.entries(part)) if (name !== "datasets") narrowed(one);
+/** Legends in one column where there is no room for more; `place` puts one of so many lines elsewhere. */
+function narrowed(spec, room, place = () => ({})) {
+  for (const layer of spec.layer) {
+    for (const { legend, scale } of Object.values(layer.encoding)) {
+      if (legend) Object.assign(legend, { columns: 1, labelLimit: room }, place(scale.domain.length));
+    }
   }
 }
 
@@ -61,7 +61,6 @@ async function draw(id, { spec, caption }, fit) {
   const made = structuredClone(spec);
   fit(made, box.clientWidth);
   $(`${id}-caption`).textContent = caption;
-  if (box.clientWidth < NARROW) narrowed(made);
   await vegaEmbed(box, made, { actions: false, renderer: "svg", logLevel: 1 });
   box.dataset.drawn = String(Number(box.dataset.drawn || 0) + 1);
 }
@@ -76,15 +75,19 @@ function fitForest(spec, room) {
   for (const layer of spec.layer) {
     const { x, y } = layer.encoding;
     if (x && x.value !== undefined) x.value += frame - spec.width - (narrow ? 166 : 0);
+    if (x && x.axis) x.axis.tickCount = Math.min(x.axis.tickCount, frame / 40);
     if (y && y.axis) y.axis.labelLimit = labels;
   }
   spec.width = frame;
+  const fromTheEdge = (lines) => ({ orient: "none", direction: "vertical", legendX: -labels, legendY: -18 * lines - 14 });
+  if (narrow) narrowed(spec, room - 40, fromTheEdge);
 }
 
 function fitCurve(spec, room) {
   spec.width = room;
   spec.height = room < NARROW ? 260 : 340;
   spec.autosize = { type: "fit-x", contains: "padding" };
+  if (room < NARROW) narrowed(spec, room - 90);
 }
 
 const drawForest = () => draw("forest", data.forest, fitForest);
@@ -95,12 +98,10 @@ function drawCurve() {
   const spec = structuredClone(chosen.spec);
   const [name, points] = Object.entries(spec.datasets)[0];
   spec.datasets[name] = points.filter((point) => point.cutoff <= most);
-  const titles = [`${chosen.measure}@${most}`, "lowest", "highest", data.oblivious];
-  const [top, body] = [make("thead"), make("tbody")];
-  top.append(row("run", ...titles));
   const at = points.filter((point) => point.cutoff === most);
-  body.append(...at.map((one) => row(one.system, one.expected, one.minimum, one.maximum, one.oblivious)));
-  $("curve-values").replaceChildren(top, body);
+  const rows = at.map((one) => row(one.system, one.expected, one.minimum, one.maximum, one.oblivious));
+  $("curve-at").textContent = `${chosen.measure}@${most}`;
+  $("curve-values").tBodies[0].replaceChildren(...rows);
   return draw("curve", { ...chosen, spec }, fitCurve);
 }
 
@@ -263,13 +264,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
 // -- queries ----------------------------------------------------------------------------------------------------
 const PAGE = 25;
-const everyRow = data.perQuery.runs.flatMap((one) =>
+const all = data.perQuery.runs.flatMap((one) =>
   data.perQuery.queries.map((query, at) => {
     const [low, high] = [one.minimum[at], one.maximum[at]];
     return [query, one.run, one.expected[at], low, high, high - low, one.oblivious ? one.oblivious[at] : null];
   }),
 );
-const all = everyRow.filter((one) => one[2] !== null); // a run may lack a query
 let [order, limit] = [[5, -1], PAGE]; // by range, the widest first
 
 function listQueries(most) {

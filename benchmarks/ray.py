@@ -1,0 +1,180 @@
+"""`python -m benchmarks.ray [--workers 2] [--out benchmarks/results/ray.json]`: what evaluating in shards costs.
+
+Run: made runs in shards, cut by query and by document, on a Ray of this machine. The same judgments with ever more rows
+show that bytes moved do not grow with rows; more judgments and more shards show what they do grow with. Every report is
+checked against that of the whole run before anything is noted. Simulated: the sums of a thousand shards for a million
+judged pairs, of which a few are made, packed as they would travel, and added up in one process; the rest are the same
+again. `docs/scale.md` takes its figures from the file that this writes: run it again, then `make docs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tiewise as tw
+from tiewise.adapters import ray as sharded
+from tiewise.adapters.ray.gathering import Sums
+from tiewise.adapters.ray.working import Reading, RunCounter, added, answered, packed
+from tiewise.data import Qrels
+from tiewise.merging import Counts
+
+MEASURES = ["nDCG@10", "AP", "RR@10"]
+ORDERS = {"float64": ("docid-desc",)}
+
+
+def made(
+    folder: Path, queries: int, depth: int, judged: int, shards: int, cut: str
+) -> tuple[dict[str, Any], list[Path]]:
+    """Judgments, and a run in shards; scores have four decimals, so that some tie."""
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    files = [folder / f"part-{number:04}.trec" for number in range(shards)]
+    lines: list[list[str]] = [[] for _ in files]
+    qrels = {}
+    for query in range(queries):
+        docs, scores = rng.permutation(4 * depth)[:depth], np.sort(rng.random(depth).round(4))[::-1]
+        qrels[f"q{query}"] = {f"D{doc:08}": int(doc) % 3 for doc in docs[:: depth // judged][:judged]}
+        where = np.full(depth, query % shards) if cut == "query" else docs % shards
+        for doc, score, rank, shard in zip(docs, scores, range(1, depth + 1), where, strict=True):
+            lines[shard].append(f"q{query} Q0 D{doc:08} {rank} {score} made\n")
+    for path, some in zip(files, lines, strict=True):
+        path.write_text("".join(some))
+    return qrels, files
+
+
+def counted(queries: int, depth: int, judged: int, shards: int, cut: str) -> dict[str, Any]:
+    """One evaluation in shards, checked against the whole."""
+    with tempfile.TemporaryDirectory() as name:
+        qrels, files = made(Path(name) / "shards", queries, depth, judged, shards, cut)
+        began = time.perf_counter()
+        run = sharded.count(qrels, files, MEASURES)
+        spent = time.perf_counter() - began
+        whole = Path(name) / "whole.trec"
+        whole.write_bytes(b"".join(path.read_bytes() for path in files))
+        ours, theirs = (tw.evaluate(*given, MEASURES, complete=True) for given in ((None, run), (qrels, whole)))
+        assert run.cut == cut
+        assert ours.to_dict(per_query=True)["queries"] == theirs.to_dict(per_query=True)["queries"]
+        size = whole.stat().st_size
+    pairs = queries * judged
+    return {"cut": cut, "rows": queries * depth, "pairs": pairs, "shards": shards, "bytes": size} | {
+        "moved": run.moved,
+        "seconds": spent,
+    }
+
+
+def line_ns(lines: int = 400_000) -> float:
+    """Nanoseconds a line of one pass over a shard, in one process: reading, counting and packing. The best of three."""
+    with tempfile.TemporaryDirectory() as name:
+        qrels, (path,) = made(Path(name) / "shards", lines // 1000, 1000, 10, 1, "document")
+        counter = RunCounter(Qrels.from_dict(qrels), ORDERS)
+        spent = []
+        for _ in range(3):
+            began = time.process_time()
+            answered(lambda: counter.first(str(path)))
+            spent.append(time.process_time() - began)
+    return 1e9 * min(spent) / lines
+
+
+def simulated(pairs: int, queries: int, shards: int, together: int) -> dict[str, Any]:
+    """What counts of a million pairs weigh, and what adding them up takes, a sum of sums included."""
+    rng = np.random.default_rng(0)
+    judged = [f"D{number:09}" for number in range(pairs)]
+    qrels = Qrels.from_columns(np.repeat(np.arange(queries), pairs // queries), judged, np.ones(pairs))
+    answers = []
+    for _ in range(together):
+        owned = rng.random(pairs) < 1 / shards
+        size = (rng.random(pairs) < 0.01).astype(np.int64) | owned
+        start, before = rng.integers(0, 100_000 // shards * 50, pairs), {"docid-desc": size - owned}
+        per_query = (
+            np.ones(queries, bool),
+            rng.integers(50, 150, queries),
+            rng.random(queries),
+            np.ones(queries, np.int64),
+        )
+        answers.append(packed({Reading("float64"): Counts.of(start, size, owned, before, *per_query)}))
+    began = time.process_time()
+    some = added((pairs, queries), answers)
+    spent = time.process_time() - began
+    sums = Sums(qrels, {Reading("float64"): ORDERS["float64"]})
+    began = time.process_time()
+    for _ in range(together):
+        sums.add(some)
+    last = time.process_time() - began
+    return {
+        "pairs": pairs,
+        "queries": queries,
+        "together": together,
+        "bytes_a_pair": sum(map(len, answers)) / together / pairs,
+        "bytes_a_pair_of_sums": len(some) / pairs,
+        "add_ns": 1e9 * spent / together / pairs,
+        "last_add_ns": 1e9 * last / together / pairs,
+        "sum_bytes": sum(array.nbytes for array in _arrays(sums)),
+        "shared_bytes": len(packed(RunCounter(qrels, ORDERS))),
+    }
+
+
+def _arrays(sums: Sums) -> list[Any]:
+    total = sums.totals[Reading("float64")]
+    return [total.owned, *(one for name, one in total.columns().items() if name != "before"), *total.before.values()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ray.json"))
+    chosen = parser.parse_args()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    found: dict[str, Any] = {
+        "environment": {
+            "date": str(datetime.date.today()),
+            "machine": f"{platform.machine()}, {chosen.workers} workers",
+            "python": platform.python_version(),
+            "ray": version("ray"),
+            "numpy": version("numpy"),
+        },
+        "line_ns": line_ns(),
+        "simulated": simulated(1_000_000, 10_000, 1000, 8),
+        "runs": [],
+    }
+    how: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    ray.init(address="local", num_cpus=chosen.workers, object_store_memory=200_000_000, **how)
+    print(f"{'cut':<9} {'rows':>9} {'pairs':>7} {'shards':>6} {'bytes read':>12} {'bytes moved':>11} {'seconds':>8}")
+    try:
+        counted(10, 100, 10, 2, "query")  # workers start
+        for cut in ("query", "document"):
+            shapes = [
+                (200, 250, 10, 8),
+                (200, 1000, 10, 8),
+                (200, 4000, 10, 8),
+                (200, 1000, 40, 8),
+                (200, 1000, 10, 32),
+            ]
+            for shape in shapes:
+                row = counted(*shape, cut)
+                found["runs"].append(row)
+                print(
+                    "{cut:<9} {rows:>9,} {pairs:>7,} {shards:>6} {bytes:>12,} {moved:>11,} {seconds:>8.2f}".format(
+                        **row
+                    )
+                )
+    finally:
+        ray.shutdown()
+    print(json.dumps({name: found[name] for name in ("line_ns", "simulated")}, indent=1))
+    chosen.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The evaluator of retrieval: every document that ties with the last one looked at is counted, block by block."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiewise import catalogue as c
+from tiewise.adapters.sentence_transformers.evaluators import TieAware
+from tiewise.data import Run
+from tiewise.errors import InputError, TiewiseWarning, listed
+from tiewise.estimate import Estimate
+from tiewise.evaluation import evaluate
+from tiewise.registry import Measure
+
+__all__ = ["Retrieval"]
+
+#: The library's words for measures of retrieval, the option that holds their cutoffs, and our measure.
+RETRIEVAL: tuple[tuple[str, str, Measure], ...] = (
+    ("accuracy", "accuracy_at_k", c.Success),
+    ("precision", "precision_recall_at_k", c.P),
+    ("recall", "precision_recall_at_k", c.R),
+    ("ndcg", "ndcg_at_k", c.nDCG(gains="binary")),
+    ("mrr", "mrr_at_k", c.RR),
+    ("map", "map_at_k", c.AP(norm="cap")),
+)
+
+
+class Retrieval(TieAware):
+    """The library's InformationRetrievalEvaluator, with expectation, extremes and bias beside each of its numbers.
+
+    It takes the same arguments. Documents that tie with the last one looked at are counted to the last, so that the
+    numbers are exact however many there are.
+    """
+
+    queries_ids: Sequence[Any]
+    corpus_ids: Sequence[Any]
+    relevant_docs: Mapping[Any, Any]
+    score_functions: dict[str, Callable[[Any, Any], Any]]
+
+    def __init__(self, queries: Any, corpus: Any, relevant_docs: Any, *args: Any, **kwargs: Any):
+        super().__init__(queries, corpus, relevant_docs, *args, **kwargs)  # type: ignore[call-arg]
+        if not self.corpus_ids:
+            raise InputError("The corpus is empty: there is no document to retrieve.")
+        if not self.queries_ids:
+            raise InputError(
+                f"No query has a relevant document. There are the queries {_ids(queries)}, and relevant_docs is for "
+                f"{_ids(relevant_docs)}. Ids must be the same in both, and of the same type."
+            )
+        named = [document for query in self.queries_ids for document in self.relevant_docs[query]]
+        if not set(self.corpus_ids).intersection(named):
+            warnings.warn(
+                f"None of the relevant documents is in the corpus, so every number is 0. They are {_ids(named)}, and "
+                f"the corpus has {_ids(self.corpus_ids)}. Ids must be the same in both, and of the same type.",
+                TiewiseWarning,
+                stacklevel=2,
+            )
+
+    def compute_all_metrics(self, *args: Any, **kwargs: Any) -> Any:
+        """The library's numbers; what they were computed from is kept for ours."""
+        return self._watched(super().compute_all_metrics, *args, **kwargs)  # type: ignore[misc]
+
+    def compute_metrices(self, *args: Any, **kwargs: Any) -> Any:
+        """The same, under the name that it had before sentence-transformers 6."""
+        return self._watched(super().compute_metrices, *args, **kwargs)  # type: ignore[misc]
+
+    def _watched(self, compute: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        functions, depth = self.score_functions, max(measure.cutoff or 0 for measure in self._measures().values())
+        watched = {name: _Watched(function, depth) for name, function in functions.items()}
+        self.score_functions = dict(watched)
+        try:
+            found = compute(*args, **kwargs)
+        finally:
+            self.score_functions = functions
+        self._estimates = {f"{name}_{key}": e for name in watched for key, e in self._of(watched[name]).items()}
+        return found
+
+    def _measures(self) -> dict[str, Measure]:
+        return {f"{word}@{k}": measure @ k for word, option, measure in RETRIEVAL for k in getattr(self, option)}
+
+    def _of(self, watched: _Watched) -> dict[str, Estimate]:
+        rows, columns, scores = watched.kept(self.queries_ids)
+        run = Run.from_columns(rows, columns, scores)  # by their places: ids may be of any type, and 1 is not "1"
+        place = {document: str(at) for at, document in enumerate(self.corpus_ids)}
+        judged = {
+            str(at): {
+                place.get(document, f"not in the corpus: {document!r}"): 1 for document in self.relevant_docs[query]
+            }
+            for at, query in enumerate(self.queries_ids)
+        }
+        measures = self._measures()
+        report = evaluate(judged, run, list(measures.values()), oblivious=None, complete=True)
+        return {key: report[measure] for key, measure in measures.items()}
+
+
+def _ids(given: Any) -> str:
+    """Some ids in words, so that 1 and '1' look different."""
+    shown = [repr(one) for one in given]
+    return ", ".join(shown[:3]) + (" …" if len(shown) > 3 else "") if shown else "none"
+
+
+class _Watched:
+    """A score function that keeps the best documents of each block, and all that tie with the last of them."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], depth: int):
+        self._function, self._depth, self._seen = function, depth, 0
+        self._parts: list[tuple[Any, Any, Any]] = []
+
+    def __call__(self, queries: Any, documents: Any) -> Any:
+        scores = self._function(queries, documents)
+        floor = scores.topk(min(self._depth, scores.shape[1]), dim=1).values.amin(1, keepdim=True)
+        rows, columns = (~(scores < floor)).nonzero(as_tuple=True)  # NaN too, so that it can be named
+        values = scores[rows, columns].double().cpu().numpy()
+        self._parts.append((rows.cpu().numpy(), columns.cpu().numpy() + self._seen, values))
+        self._seen += scores.shape[1]
+        return scores
+
+    def kept(self, queries: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """The places of queries and documents, and their scores."""
+        rows, columns, scores = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        bad = np.unique(rows[np.isnan(scores)])
+        if len(bad):
+            raise InputError(f"{len(bad)} queries have scores that are NaN: {listed(queries[at] for at in bad)}.")
+        return rows, columns, scores

@@ -1,0 +1,193 @@
+"""Views of models: objects of the library's classes, on a model's own weights, whose scores tie less.
+
+A class here is only our part of a view. It is mixed with the library's class, of which `super` is the model's own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tiewise import scoring
+from tiewise.adapters.last_layer import LastLayer
+from tiewise.adapters.sentence_transformers.ends import End
+from tiewise.adapters.sentence_transformers.library import package, widens
+
+__all__ = ["CrossEncoderView", "SentenceTransformerView"]
+
+
+class CrossEncoderView:
+    """A CrossEncoder whose last step is computed in high precision; `high_precision` makes it."""
+
+    activation_fn: Any
+
+    def predict(self, *args: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False, **kwargs: Any) -> Any:
+        """As the CrossEncoder's own, with scores of the view's level and precision."""
+        with self._raised(inside=hasattr(super(), "_inference")):
+            found = super().predict(*args, convert_to_tensor=True, **kwargs)  # type: ignore[misc]
+        return _converted(found, convert_to_numpy, convert_to_tensor)
+
+    def relevance(self, pairs: Any, *, activation_fn: Any = None, **kwargs: Any) -> Any:
+        """One number a pair to rank by: of several labels the log-odds of the one that means relevant.
+
+        At the level "score" it is that label's probability. It takes what `predict` takes. Where labels stand alone
+        (sigmoids), and with an activation of your own, it is the label's column of `predict`.
+        """
+        from torch.nn import Identity
+
+        end: End = self.__dict__["_tiewise"]
+        if end.labels == 1:
+            return self.predict(pairs, activation_fn=activation_fn, **kwargs)
+        label, mixes = end.label(), end.mixes and activation_fn is None
+        kwargs.pop("apply_softmax", None)  # log-odds have its order
+        convert = {name: kwargs.pop(name) for name in ("convert_to_numpy", "convert_to_tensor") if name in kwargs}
+        last = Identity() if mixes else activation_fn
+        found = self.predict(pairs, activation_fn=last, convert_to_tensor=True, **kwargs)
+        if mixes and found.numel():
+            compute = scoring.score if end.level == "score" else scoring.logit
+            found = compute(found, fn="softmax", positive=label, precision=end.precision)
+        elif found.numel():
+            found = found[..., label]
+        return _converted(found, **convert)
+
+    def rank(self, query: Any, documents: Any, *args: Any, **kwargs: Any) -> Any:
+        """As the CrossEncoder's own, and with several labels by `relevance`."""
+        if self.__dict__["_tiewise"].labels == 1:
+            return super().rank(query, documents, *args, **kwargs)  # type: ignore[misc]
+        return self._ranked(query, documents, *args, **kwargs)
+
+    def _ranked(
+        self,
+        query: Any,
+        documents: Sequence[Any],
+        top_k: int | None = None,
+        return_documents: bool = False,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        scores = self.relevance([[query, document] for document in documents], **kwargs).tolist()
+        rows: list[dict[str, Any]] = [{"corpus_id": at, "score": score} for at, score in enumerate(scores)]
+        if return_documents:
+            rows = [row | {"text": document} for row, document in zip(rows, documents, strict=True)]
+        return sorted(rows, key=lambda row: -row["score"])[:top_k]
+
+    def _get_model_config(self) -> Any:
+        """What is saved: the model's own activation, not that of the view, unless another was set since."""
+        end: End = self.__dict__["_tiewise"]
+        shown = self.activation_fn
+        self.activation_fn = end.own if shown is end.activation else shown
+        try:
+            return super()._get_model_config()  # type: ignore[misc]
+        finally:
+            self.activation_fn = shown
+
+    def _inference(self, *args: Any, **kwargs: Any) -> Any:
+        """The loop over batches, which the library also runs in processes of a pool."""
+        with self._raised():
+            return super()._inference(*args, **kwargs)  # type: ignore[misc]
+
+    @contextmanager
+    def _raised(self, inside: bool = False) -> Iterator[None]:
+        """The model's logits replaced by those of the level, unless a step further in does it."""
+        if inside:
+            yield
+            return
+        with self.__dict__["_tiewise"].raised():
+            yield
+
+    def explain(self) -> str:
+        """What is computed in which precision here, and what the library does by itself."""
+        end: End = self.__dict__["_tiewise"]
+        own = "computes scores in the model's own precision."
+        if widens():
+            own = "itself widens the logits to float32 before the activation."
+        if end.tokens is not None:
+            own = "takes the difference of yes and no in the model's own precision" + (
+                ", then widens." if widens() else "."
+            )
+        layer = self._last_layer() if end.level == "head" else None
+        if layer is not None and layer.name in (getattr(self, "keep_in_fp32_modules", None) or []):
+            own = "itself computes that layer in float32 too, as this model asks (keep_in_fp32_modules)."
+        last = "without the activation"
+        if end.activation is end.own:
+            last = f"then {_name(end.own)} is applied in {end.precision}, as it may change their order"
+        here = {
+            "score": f"The activation is computed in {end.precision} on the model's logits.",
+            "logit": f"Scores are the model's logits, widened to {end.precision}, {last}.",
+            "head": f"Scores are logits of {layer!r}, computed again in {end.precision}, {last}.",
+        }[end.level]
+        if end.labels > 1:
+            here += f" They have a column for each of {end.labels} labels; to rank, use {end.ranked_by()}."
+        same = (end.level, end.precision, end.tokens) == ("score", "float32", None) and widens()
+        done = " So this view changes nothing; level='head' would." if same else ""
+        return f"{here} sentence-transformers {package().__version__} {own}{done}"
+
+    def _last_layer(self) -> LastLayer:
+        """The last layer, under its name in the whole model."""
+        layer: LastLayer = self.__dict__["_tiewise"].layer()
+        named: Iterator[tuple[str, Any]] = self.named_modules()  # type: ignore[attr-defined]
+        layer.name = next((name for name, module in named if module is layer.module), layer.name)
+        return layer
+
+
+class SentenceTransformerView:
+    """A SentenceTransformer that compares embeddings in high precision; `high_precision` makes it."""
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """The similarity of all pairs, (n, m), in the view's precision."""
+        precision, name = self.__dict__["_tiewise_precision"], str(self.similarity_fn_name)  # type: ignore[attr-defined]
+        left, right = (_tensor(given) for given in (embeddings1, embeddings2))
+        if name in ("cosine", "dot", "euclidean") and not left.is_sparse and not right.is_sparse:
+            left, right = (x[None] if x.ndim == 1 else x for x in (left, right))
+            return scoring.score(left, right, fn=name, precision=precision)
+        return super().similarity(*_widened(left, right, precision))  # type: ignore[misc]
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """The similarity of each pair, (n,), in the view's precision."""
+        precision = self.__dict__["_tiewise_precision"]
+        pairs = _widened(_tensor(embeddings1), _tensor(embeddings2), precision)
+        return super().similarity_pairwise(*pairs)  # type: ignore[misc]
+
+    def explain(self) -> str:
+        """What is computed in which precision here, and what the library does by itself."""
+        name, precision = self.similarity_fn_name, self.__dict__["_tiewise_precision"]  # type: ignore[attr-defined]
+        version = package().__version__
+        here = f"The {name} similarity of embeddings is computed in {precision}, whatever they are in."
+        if not widens():
+            return f"{here} sentence-transformers {version} computes it in the embeddings' own precision."
+        done = " So this view changes next to nothing." if precision == "float32" else ""
+        return f"{here} sentence-transformers {version} itself widens embeddings to float32.{done}"
+
+
+def _name(activation: Any) -> str:
+    return getattr(activation, "__name__", type(activation).__name__)
+
+
+def _converted(found: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False) -> Any:
+    """A tensor of predictions as the library would return it, in the precision that it has."""
+    if convert_to_tensor:
+        return found
+    if convert_to_numpy:
+        return found.cpu().numpy()[()]
+    return list(found) if found.ndim else found
+
+
+def _tensor(given: Any) -> Any:
+    import torch
+
+    if isinstance(given, torch.Tensor):
+        return given
+    if isinstance(given, (list, tuple)) and len(given) and isinstance(given[0], (torch.Tensor, np.ndarray)):
+        return torch.stack([torch.as_tensor(one) for one in given])
+    return torch.as_tensor(given)
+
+
+def _widened(left: Any, right: Any, precision: str) -> tuple[Any, Any]:
+    """Embeddings in the precision, or as they are if they are wider."""
+    import torch
+
+    wide = getattr(torch, precision)
+    first, second = (x.to(torch.promote_types(x.dtype, wide)) for x in (left, right))
+    return first, second
