@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test lint types bench docs wheel clean
+.PHONY: demo test test-python lint types bench docs wheel clean
 
-$(BIN)/tiewise: pyproject.toml
+$(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .
@@ -21,6 +21,11 @@ demo: $(BIN)/tiewise
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
+
+# What reads files, again without the compiled reader.
+test-python: $(VENV)/.dev
+	TIEWISE_READER=python $(BIN)/python -m pytest -n auto -q tests/test_io.py tests/test_io_errors.py tests/test_data.py \
+		tests/test_ties.py tests/test_evaluation.py tests/test_cli.py tests/test_peers.py tests/test_adapter_pytrec_eval.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts

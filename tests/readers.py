@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
-from tiewise.io import countable, filed, onepass, read_qrels, read_run, streams
+from tiewise.io import compiled, countable, filed, onepass, read_qrels, read_run, streams
 from tiewise.ties import ORDERS, tie_groups_as
 
 COMPRESSED = tuple(streams.MAGIC)  # how a compressed file begins
@@ -29,6 +29,7 @@ def reading(reader: str, chunk: int = streams.CHUNK, threads: int = 1) -> Iterat
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIEWISE_READER", reader)
         patch.setattr(streams, "CHUNK", chunk)
+        patch.setattr(compiled, "BLOCK", chunk)
         patch.setattr(filed, "PIECE", chunk)
         patch.setattr(filed, "SHARE", 8 * chunk)
         patch.setattr(filed, "SMALL", 0 if threads > 1 else 1 << 40)

@@ -17,6 +17,7 @@ import pytest
 
 import tiewise as tw
 from tiewise.cli.commands import PLACES
+from tiewise.native import native
 from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"
@@ -451,7 +452,9 @@ def test_help_has_examples(process):
 
 
 def test_version(process):
-    assert process("--version").out == f"tiewise {tw.__version__}\n"
+    reader = "compiled" if native() else "Python"
+    assert process("--version").out == f"tiewise {tw.__version__} ({reader} reader)\n"
+    assert process("--version", env={"TIEWISE_READER": "python"}).out == f"tiewise {tw.__version__} (Python reader)\n"
 
 
 @pytest.mark.parametrize(

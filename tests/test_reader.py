@@ -158,6 +158,7 @@ def test_blocks_threads_and_shares_do_not_matter(
     monkeypatch.setattr(onepass, "THREADS", threads)
     monkeypatch.setattr(filed, "SHARE", 1 << 17)
     monkeypatch.setattr("tiewise.io.streams.CHUNK", 5000)
+    monkeypatch.setattr("tiewise.io.compiled.BLOCK", 5000)
     monkeypatch.setattr(filed, "PIECE", 7000)
     run = countable(path)
     have = tie_groups_as(qrels, run, WANTED)

@@ -87,12 +87,12 @@ struct Judged {
 };
 
 // Read a text; the memory of what the block held before is used again.
-void parse(Block& block, nb::object data, const Layout& layout, bool with_rank) {
+void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag) {
   const Id text = text_of(nb::cast<Bytes>(data));
   block.held = {data};
   block.text = text;
   nb::gil_scoped_release unlocked;
-  block.rows.parse(text, layout, with_rank);
+  block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
 }
 
 // Read columns of Arrow: the ends of the ids in their bytes, and the scores.
@@ -106,6 +106,8 @@ void columns(Block& block, Whole query_ends, nb::object query_bytes, Whole doc_e
   for (size_t row = 0; row < value.size(); ++row) {
     block.rows.add(id(queries, query_ends, row), id(docs, doc_ends, row), value(row));
   }
+  block.rows.wide = true;
+  block.rows.end();
 }
 
 std::vector<int64_t> find_rows(const Block& block, const Judged& judged, Whole place, Whole row) {
@@ -121,10 +123,22 @@ int64_t count(const Block& block, const Judged& judged, Array<const double> valu
   return Counter(block.rows, judged.judgments, value.data(), row.data(), own, groups).all(place.data());
 }
 
+// The line of each row, counted from 0: that of its document, which stands in the text. Columns have no lines.
+std::vector<int64_t> lines_of(const Block& block) {
+  std::vector<int64_t> lines;
+  const char* at = block.text.data();
+  int64_t line = 0;
+  for (const Id doc : block.rows.docs) {
+    if (at) line += std::count(at, doc.data(), '\n'), at = doc.data();
+    lines.push_back(line);
+  }
+  return lines;
+}
+
 // The places of ids that are not UTF-8.
 std::vector<int64_t> garbled(const Block& block, const std::vector<Id>& ids) {
   std::vector<int64_t> found;
-  if (!block.text.empty() && is_ascii(block.text)) return found;
+  if (!block.rows.wide) return found;
   for (size_t at = 0; at < ids.size(); ++at) {
     if (is_ascii(ids[at])) continue;
     if (PyObject* decoded = PyUnicode_DecodeUTF8(ids[at].data(), static_cast<Py_ssize_t>(ids[at].size()), nullptr)) {
@@ -167,18 +181,11 @@ NB_MODULE(_reader, m) {
   constexpr auto owning = nb::rv_policy::automatic;  // arrays know their owner
   m.doc() = "Text, columns and dictionaries to tie groups, by counting.";
 
-  nb::class_<Layout>(m, "Layout")
-      .def("__init__",
-           [](Layout* self, int columns, int query, int doc, int number, int rank, int tag, const char* kind, bool tabs) {
-             new (self) Layout{columns, query, doc, number, rank, tag, kind[0], tabs};
-           },
-           "columns"_a, "query"_a, "doc"_a, "number"_a, "rank"_a, "tag"_a, "kind"_a, "tabs"_a);
-
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
 
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())
-      .def("parse", &parse, "data"_a, "layout"_a, "with_rank"_a)
+      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a)
       .def("columns", &columns)
       .def_prop_ro("queries", [](const Block& block) { return strings(block.rows.queries); })
       .def_prop_ro("offsets",
@@ -194,7 +201,7 @@ NB_MODULE(_reader, m) {
                      if (!block.rows.ranked) return nb::none();
                      return nb::cast(array(std::vector<int64_t>(block.rows.rank)));
                    })
-      .def_prop_ro("line", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.line)); }, owning)
+      .def_prop_ro("line", [](const Block& block) { return array(lines_of(block)); }, owning)
       .def_prop_ro("odd", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.odd)); }, owning)
       .def_prop_ro("lines", [](const Block& block) { return block.rows.lines; })
       .def_prop_ro("tag",
@@ -204,7 +211,6 @@ NB_MODULE(_reader, m) {
                    })
       .def_prop_ro("one_tag", [](const Block& block) { return block.rows.one_tag; })
       .def("__len__", [](const Block& block) { return block.rows.docs.size(); })
-      .def("line_of", [](const Block& block, size_t row) { return block.text.empty() ? row : block.rows.line.at(row); })
       .def("doc", [](const Block& block, size_t row) { return bytes(block.rows.docs.at(row)); })
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
       .def("garbled_queries", [](const Block& block) { return array(garbled(block, block.rows.queries)); })

@@ -6,32 +6,35 @@
 
 namespace tiewise {
 
-// Which column of a line holds what (−1: none), and what its number is: a score, a label, or a rank counted from 1.
+// The layouts of lines, by how many columns they have and what the number is: a score ('s', TREC's six columns), a label
+// ('l', judgments in four or three), or a rank counted from 1 ('r', MS MARCO's three). Known when compiled, since a line
+// takes some twenty nanoseconds.
+template <int Columns, char Kind>
 struct Layout {
-  int columns, query, doc, number, rank, tag;
-  char kind;  // 's', 'l' or 'r'
-  bool tabs;
+  static constexpr int columns = Columns, query = 0, doc = Columns == 3 ? 1 : 2, number = Columns == 6 ? 4 : Columns - 1;
+  static constexpr int rank = Kind == 'l' ? -1 : Columns == 6 ? 3 : 2, tag = Columns == 6 ? 5 : -1;
+  static constexpr char kind = Kind;
 };
 
 struct Rows {
   std::vector<Id> queries;     // (n_lists,): a query whose rows lie apart has several
-  std::vector<size_t> offsets{0};  // (n_lists + 1,)
+  std::vector<size_t> offsets;  // (n_lists + 1,)
   std::vector<Id> docs;        // (n_rows,)
   std::vector<double> value;   // (n_rows,)
   std::vector<int64_t> rank;   // (n_rows,) if all are whole numbers, else empty
-  std::vector<uint32_t> line;  // (n_rows,): the line of each row, counted from 0
   std::vector<uint32_t> odd;   // lines that are not plain: wrong, or in need of a closer look
   size_t lines = 0;
   Id tag;
   bool one_tag = true;
-  bool ranked = false;
+  bool ranked = false, tagged = false;  // whether ranks and tags are looked at
+  bool wide = false;                    // an id may be more than ASCII
 
-  void parse(Id text, const Layout& layout, bool with_rank);
+  void parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag);
 
   void clear() {
-    queries.clear(), docs.clear(), value.clear(), rank.clear(), line.clear(), odd.clear();
-    offsets.assign(1, 0);
-    lines = 0, tag = Id(), one_tag = true, ranked = false;
+    queries.clear(), docs.clear(), value.clear(), rank.clear(), odd.clear();
+    offsets.clear();
+    lines = 0, tag = Id(), one_tag = true, ranked = tagged = wide = false;
   }
 
   void add(Id query, Id doc, double number) {
@@ -41,47 +44,51 @@ struct Rows {
     }
     docs.push_back(doc);
     value.push_back(number);
-    offsets.back() = docs.size();
   }
+
+  void end() { offsets.push_back(docs.size()); }
 
  private:
-  template <int columns>
-  void parse(Id text, const Layout&);
-  template <int columns>
-  const char* read_plain(const char* line, const char* end, const Layout&);
-  const char* read_any(const char* line, const char* end, const Layout&);
-  template <class Cell>
-  bool read_row(const Cell& cell, const Layout&, const char* limit);
+  template <class L>
+  void parse(Id text, Blanks);
+  template <class L>
+  const char* read_plain(const char* line, const char* end, Blanks);
+  template <class L>
+  const char* read_any(const char* line, const char* end, Blanks);
+  template <class L, class Cell>
+  bool read_row(const Cell& cell, const char* limit);
 };
 
-inline void Rows::parse(Id text, const Layout& layout, bool with_rank) {
+inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag) {
+  const Blanks blanks{tabs};
   clear();
-  ranked = with_rank && layout.rank >= 0;
-  switch (layout.columns) {
-    case 3: parse<3>(text, layout); break;
-    case 4: parse<4>(text, layout); break;
-    default: parse<6>(text, layout);
-  }
+  ranked = with_rank && kind != 'l', tagged = with_tag;
+  if (columns == 6) parse<Layout<6, 's'>>(text, blanks);
+  if (columns == 4) parse<Layout<4, 'l'>>(text, blanks);
+  if (columns == 3 && kind == 'l') parse<Layout<3, 'l'>>(text, blanks);
+  if (columns == 3 && kind == 'r') parse<Layout<3, 'r'>>(text, blanks);
   if (!ranked) rank.clear();
+  end();
 }
 
-template <int columns>
-void Rows::parse(Id text, const Layout& layout) {
+template <class L>
+void Rows::parse(Id text, Blanks blanks) {
   const bool nul = std::memchr(text.data(), 0, text.size()) != nullptr;
   const char *at = text.data(), *end = at + text.size();
   while (at < end) {
-    const char* next = nul ? nullptr : read_plain<columns>(at, end, layout);
-    at = next ? next : read_any(at, end, layout);
+    const char* next = nul ? nullptr : read_plain<L>(at, end, blanks);
+    at = next ? next : read_any<L>(at, end, blanks);
   }
 }
 
 // Read a line as almost all are: no longer than 64 bytes (or 128), with one blank between columns. Returns where the next
 // one begins, or null if this one is different.
-template <int columns>
-const char* Rows::read_plain(const char* line, const char* end, const Layout& layout) {
+template <class L>
+const char* Rows::read_plain(const char* line, const char* end, Blanks blanks) {
   if (end - line < 128) return nullptr;
-  const Blanks blanks{layout.tabs};
+  constexpr int columns = L::columns;
   const Bits bits(line, blanks);
+  wide |= bits.wide;
   const char* ends[columns];
   if (bits.newline) {
     uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
@@ -93,6 +100,7 @@ const char* Rows::read_plain(const char* line, const char* end, const Layout& la
     ends[columns - 1] = line + lowest_bit(blank);
   } else {
     const Bits more(line + 64, blanks);
+    wide |= more.wide;
     uint64_t blank = bits.blank, rest = more.blank & (more.newline ^ (more.newline - 1));
     if (!more.newline || (blank & (blank << 1)) | (blank & 1) | (rest & (rest << 1 | blank >> 63))) return nullptr;
     int found = 0;
@@ -101,51 +109,50 @@ const char* Rows::read_plain(const char* line, const char* end, const Layout& la
     if (blank | rest || found < columns) return nullptr;
   }
   const auto cell = [&](int at) { return at ? Id(ends[at - 1] + 1, ends[at] - ends[at - 1] - 1) : Id(line, ends[0] - line); };
-  if (*line == '#' || !read_row(cell, layout, end)) return nullptr;
-  this->line.push_back(static_cast<uint32_t>(lines++));
+  if (*line == '#' || !read_row<L>(cell, end)) return nullptr;
+  ++lines;
   return ends[columns - 1] + 1;
 }
 
 // Read any line; returns where the next one begins.
-inline const char* Rows::read_any(const char* line, const char* end, const Layout& layout) {
-  const Blanks blank{layout.tabs};
+template <class L>
+const char* Rows::read_any(const char* line, const char* end, Blanks blank) {
   const char* newline = static_cast<const char*>(std::memchr(line, '\n', end - line));
   const char* stop = newline ? newline : end;
-  Id cells[7];  // one more than any layout has
+  Id cells[L::columns + 1];
   int found = 0;
-  for (const char* at = line; at < stop && found <= layout.columns;) {
+  for (const char* at = line; at < stop && found <= L::columns;) {
     const char* from = std::find_if_not(at, stop, blank);
     at = std::find_if(from, stop, blank);
     if (at > from) cells[found++] = Id(from, at - from);
   }
-  const uint32_t here = static_cast<uint32_t>(lines++);
   const auto cell = [&](int at) { return cells[at]; };
-  if (std::memchr(line, 0, stop - line)) {
-    odd.push_back(here);
-  } else if (found && cells[0][0] != '#') {
-    (found == layout.columns && read_row(cell, layout, end) ? this->line : odd).push_back(here);
-  }
+  const bool nul = std::memchr(line, 0, stop - line);
+  wide |= !is_ascii(Id(line, stop - line));
+  const bool row = found && cells[0][0] != '#';
+  if (nul || (row && (found != L::columns || !read_row<L>(cell, end)))) odd.push_back(static_cast<uint32_t>(lines));
+  ++lines;
   return newline ? newline + 1 : end;
 }
 
 // Put a row among the others, whose columns are `cell(0)`, `cell(1)`, …; false if its number is not plain.
-template <class Cell>
-bool Rows::read_row(const Cell& cell, const Layout& layout, const char* limit) {
+template <class L, class Cell>
+bool Rows::read_row(const Cell& cell, const char* limit) {
   double number = 0;
-  if (!tiewise::number(cell(layout.number), limit, number)) return false;
-  if (layout.kind == 'l' && !std::isfinite(number)) return false;
-  if (layout.kind == 'r') {  // counted from 1; rank 1 scores highest
+  if (!tiewise::number(cell(L::number), limit, number)) return false;
+  if (L::kind == 'l' && !std::isfinite(number)) return false;
+  if (L::kind == 'r') {  // counted from 1; rank 1 scores highest
     if (!(number >= 1 && number < 9007199254740992.0 && number == std::floor(number))) return false;
     number = -number;
   }
-  add(cell(layout.query), cell(layout.doc), number);
-  if (ranked) {
+  add(cell(L::query), cell(L::doc), number);
+  if (L::rank >= 0 && ranked) {
     rank.emplace_back();
-    ranked = integer(cell(layout.rank), rank.back());
+    ranked = integer(cell(L::rank), rank.back());
   }
-  if (layout.tag >= 0 && one_tag) {
-    if (tag.data() == nullptr) tag = cell(layout.tag);
-    one_tag = same(tag, cell(layout.tag));
+  if (L::tag >= 0 && tagged && one_tag) {
+    if (tag.data() == nullptr) tag = cell(L::tag);
+    one_tag = same(tag, cell(L::tag));
   }
   return true;
 }

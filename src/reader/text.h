@@ -27,18 +27,22 @@ struct Blanks {
   }
 };
 
-// A bit for each of 64 bytes: set in `blank` if the byte ends a column, in `newline` if it ends a line.
+// A bit for each of 64 bytes: set in `blank` if the byte ends a column, in `newline` if it ends a line. `wide`: one of
+// them is not ASCII.
 struct Bits {
   uint64_t blank = 0, newline = 0;
+  bool wide = false;
 
   Bits(const char* bytes, Blanks blanks) {
 #ifdef TIEWISE_SSE2
+    __m128i all = _mm_setzero_si128();
     for (int quarter = 0; quarter < 4; ++quarter) {
       const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * quarter));
       const auto equal = [&](char byte) { return _mm_cmpeq_epi8(sixteen, _mm_set1_epi8(byte)); };
       const auto bits = [&](__m128i found) {
         return static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(found))) << (16 * quarter);
       };
+      all = _mm_or_si128(all, sixteen);
       const __m128i ends = equal('\n');
       newline |= bits(ends);
       if (blanks.tabs) {
@@ -48,10 +52,12 @@ struct Bits {
         blank |= bits(_mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(less, _mm_set1_epi8(4)), less), equal(' ')));
       }
     }
+    wide = _mm_movemask_epi8(all) != 0;
 #else
     for (int place = 0; place < 64; ++place) {
       blank |= static_cast<uint64_t>(blanks(bytes[place])) << place;
       newline |= static_cast<uint64_t>(bytes[place] == '\n') << place;
+      wide |= (bytes[place] & 0x80) != 0;
     }
 #endif
   }

@@ -99,7 +99,9 @@ def say(line: str) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"tiewise {__version__}")
+        from tiewise.native import native
+
+        print(f"tiewise {__version__} ({'compiled' if native() else 'Python'} reader)")
         raise typer.Exit
 
 

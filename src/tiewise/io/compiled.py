@@ -7,17 +7,19 @@ as odd: they are checked here one by one, and written plainly if there is nothin
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tiewise.columns import Codes, Floats
 from tiewise.io.layout import Columns, Layout, Problems
+from tiewise.io.streams import Stream
 from tiewise.native import native
 
-__all__ = ["available", "columns", "parse", "reader", "whole_lists"]
+__all__ = ["available", "columns", "parse", "reader", "whole_lists", "whole_lists_of"]
+
+BLOCK = 1 << 19  # bytes that are counted at a time: rows and ids of so many stay in the cache
 
 
 def available() -> bool:
@@ -32,20 +34,13 @@ def reader() -> Any:
     return module
 
 
-@lru_cache
-def _layout(layout: Layout) -> Any:
-    """A layout as the compiled reader knows it: where each column is, −1 for those that are not there."""
-    names = ("query", "document", layout.number, "rank", "tag")
-    places = [layout.columns.index(name) if name in layout.columns else -1 for name in names]
-    return reader().Layout(len(layout.columns), *places, layout.number[0], layout.tabs)
-
-
-def parse(block: Any, data: Any, problems: Problems, first: int, *, ranks: bool = False) -> None:
+def parse(block: Any, data: Any, problems: Problems, first: int, *, ranks: bool = False, tags: bool = False) -> None:
     """Read a block of lines; `first` is the number of its first line, for what is wrong with it."""
-    block.parse(data, _layout(problems.layout), ranks)
+    layout = problems.layout
+    how = len(layout.columns), layout.number, layout.tabs, ranks, tags
+    block.parse(data, *how)
     if len(block.odd):
-        data = problems.plain(bytes(data).split(b"\n"), block.odd.tolist(), first)
-        block.parse(data, _layout(problems.layout), ranks)
+        block.parse(problems.plain(bytes(data).split(b"\n"), block.odd.tolist(), first), *how)
 
 
 def whole_lists(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -61,6 +56,24 @@ def whole_lists(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield last
 
 
+def whole_lists_of(stream: Stream) -> Iterator[Any]:
+    """The same of a file; one that is not compressed is read to where it stays: only the rest of a block is copied."""
+    if stream.compressed:
+        yield from whole_lists(stream.chunks())
+        return
+    rest = memoryview(b"")
+    many = 1
+    while many:
+        memory = memoryview(np.empty(len(rest) + max(BLOCK, len(rest)), np.uint8))  # type: ignore[arg-type]
+        memory[: len(rest)] = rest
+        many = stream.readinto(memory[len(rest) :])
+        held = len(rest) + many
+        cut = reader().last_list(memory[:held]) if many else held
+        if cut:
+            yield memory[:cut]
+        rest = memory[cut:held]
+
+
 def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
     """The columns of a text file, which comes as blocks of whole lines: see `tiewise.io.lines.parse_lines`."""
     block, codes, problems = reader().Block(), reader().Codes(), Problems(layout, name)
@@ -70,19 +83,19 @@ def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
     number: list[Floats] = []
     ranks: list[Codes] | None = []
     tags: set[bytes | None] = set()
-    spans: list[tuple[int, Codes]] = []  # a row, and the lines of the rows from it on
+    spans: list[tuple[int, Sequence[int] | Codes]] = []  # a row, and the lines of the rows from it on
     bad: dict[str, dict[bytes, int]] = {"query": {}, "document": {}}  # ids that are not UTF-8, and where
     rows = lines = 0
     for part in parts:
-        parse(block, part, problems, lines + 1, ranks=ranks is not None)
+        parse(block, part, problems, lines + 1, ranks=ranks is not None, tags=True)
         if not len(block):
             lines += block.lines
             continue
-        line = block.line.astype(np.int64) + (lines + 1)
+        line = range(lines + 1, lines + 1 + block.lines) if block.lines == len(block) else block.line + (lines + 1)
         lists, bad_rows = block.garbled_queries(), block.garbled_docs()
         offsets = block.offsets
         for place in lists.tolist():
-            bad["query"].setdefault(block.query(place), int(line[offsets[place]]))
+            bad["query"].setdefault(block.query(place), int(line[int(offsets[place])]))
         for row in bad_rows.tolist():
             bad["document"].setdefault(block.doc(row), int(line[row]))
         if not len(lists):

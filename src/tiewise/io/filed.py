@@ -6,7 +6,7 @@ queries, whose lines are brought together first: memory is bounded by a share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from tiewise.errors import InputError
 from tiewise.io import compiled, onepass
 from tiewise.io.layout import Layout, Problems, blocks
 from tiewise.io.recognise import layout_of
-from tiewise.io.streams import Reread, opened
+from tiewise.io.streams import Reread, Stream, opened
 
 __all__ = ["FileRun"]
 
@@ -39,7 +39,7 @@ class FileRun(onepass.PassedRun):
 
     @cached_property
     def _layout(self) -> Layout:
-        return self._parts(blocks)[0]
+        return self._parts(_lines)[0]
 
     def to_run(self) -> Run:
         """The same run as columns."""
@@ -49,7 +49,7 @@ class FileRun(onepass.PassedRun):
     def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> onepass.Pass:
         self._file.check()
         ranks = any("rank" in orders for orders in wanted.values())
-        layout, parts = self._parts(compiled.whole_lists)
+        layout, parts = self._parts(compiled.whole_lists_of)
 
         def load(block: Any, part: Any) -> None:
             compiled.parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
@@ -68,23 +68,23 @@ class FileRun(onepass.PassedRun):
             raise InputError(f"{self._file.path}: holds no rows.")
         return done
 
-    def _parts(self, cut: Callable[[Iterable[bytes]], Iterator[bytes]]) -> tuple[Layout, Iterator[bytes]]:
-        """The file's layout, and the file as blocks, cut by a function of its chunks."""
+    def _parts(self, cut: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
+        """The file's layout, and the file as blocks, into which it is cut by a function."""
         found = self._opened(cut)
-        return next(found), found  # type: ignore[return-value]
+        return next(found), found
 
-    def _opened(self, cut: Callable[[Iterable[bytes]], Iterator[bytes]]) -> Iterator[Layout | bytes]:
+    def _opened(self, cut: Callable[[Stream], Iterator[Any]]) -> Iterator[Any]:
         with opened(self._file.path, hashed=False) as stream:
-            layout, parts = layout_of(Run, cut(stream.chunks()), self._format, stream.name)
+            layout, parts = layout_of(Run, cut(stream), self._format, stream.name)
             yield layout
             yield from parts
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
         """The lines of every query brought together, a share of the queries at a time."""
-        shares = -(-sum(map(len, self._parts(blocks)[1])) // SHARE)
+        shares = -(-sum(map(len, self._parts(_lines)[1])) // SHARE)
         for share in range(shares):
             regrouped = compiled.reader().Regrouped(share, shares, layout.tabs)
-            for lines in self._parts(blocks)[1]:
+            for lines in self._parts(_lines)[1]:
                 regrouped.add(lines)
             yield iter(partial(regrouped.next, PIECE), b"")
 
@@ -93,7 +93,7 @@ class FileRun(onepass.PassedRun):
         problems = Problems(layout, self._file.path)
         if done.wrong:
             block, first = compiled.reader().Block(), 1
-            for part in self._parts(blocks)[1]:
+            for part in self._parts(_lines)[1]:
                 compiled.parse(block, part, problems, first)
                 first += block.lines
         problems.check()
@@ -108,3 +108,7 @@ class FileRun(onepass.PassedRun):
                 for query, doc, line in done.again[: onepass.MOST_TOLD]
             )
         )
+
+
+def _lines(stream: Stream) -> Iterator[bytes]:
+    return blocks(stream.chunks())

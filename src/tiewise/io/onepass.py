@@ -285,9 +285,10 @@ class Pass:
         tied = [reading.count(block, self._judged, place, self._row) for reading in self.readings.values()]
         ranked = not self._ranks or block.rank is not None
         again = []
+        lines = block.line if len(twice) else []
         for row in twice[:MOST_TOLD].tolist():
             query = queries[int(np.searchsorted(offsets, row, side="right")) - 1]
-            again.append((query, block.doc(row).decode(), block.line_of(row) + 1))
+            again.append((query, block.doc(row).decode(), int(lines[row]) + 1))
         docs = tuple(block.doc(row).decode() for row in range(min(3, len(block))))
         return _Piece(queries, len(block), block.lines, tied, ranked, again=again, docs=docs)
 
@@ -303,6 +304,8 @@ class Pass:
 def _garbled(block: Any) -> list[tuple[str, bytes, int]]:
     """The ids of a block that are not UTF-8: what, which, and its line."""
     lists, rows = block.garbled_queries().tolist(), block.garbled_docs().tolist()
-    offsets = block.offsets if lists else []
-    found = [("query", block.query(at), block.line_of(int(offsets[at])) + 1) for at in lists]
-    return found + [("document", block.doc(at), block.line_of(at) + 1) for at in rows]
+    if not lists and not rows:
+        return []
+    offsets, lines = block.offsets, block.line + 1
+    found = [("query", block.query(at), int(lines[offsets[at]])) for at in lists]
+    return found + [("document", block.doc(at), int(lines[at])) for at in rows]

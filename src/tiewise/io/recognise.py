@@ -77,7 +77,8 @@ def layout_of(
     """The layout of a text file, and its blocks without byte-order mark and header."""
     blocks = iter(blocks)
     skipped: list[bytes] = []
-    for block in blocks:
+    for part in blocks:
+        block = bytes(part)
         if not skipped:
             block = block.removeprefix(BOM)
         for found in re.finditer(rb"[^\n]+", block):

@@ -39,6 +39,7 @@ class Stream:
         from hashlib import sha256  # here, since few who import the package read a file
 
         self._hash = sha256() if hashed else None
+        self._file = file
         raw = self._raw(file)
         first = next(raw, b"")
         module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
@@ -58,6 +59,15 @@ class Stream:
     def chunks(self) -> Iterator[bytes]:
         """The plain bytes from the start, once, in pieces of any size."""
         return chain([self.head], self._plain)
+
+    def readinto(self, memory: memoryview) -> int:
+        """Read into some memory, as much as there is room for or less; 0 at the end. Only of what is not compressed
+        and not hashed."""
+        if self.head:
+            some, self.head = self.head[: len(memory)], self.head[len(memory) :]
+            memory[: len(some)] = some
+            return len(some)
+        return self._file.readinto(memory) or 0  # type: ignore[attr-defined]
 
     def read(self) -> bytes:
         """The plain bytes at once."""
