@@ -28,8 +28,8 @@ test-python: $(VENV)/.dev
 		tests/test_ties.py tests/test_evaluation.py tests/test_cli.py tests/test_peers.py tests/test_adapter_pytrec_eval.py
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks experiments scripts
-	$(BIN)/ruff format --check src tests benchmarks experiments scripts
+	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts
+	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

@@ -206,8 +206,8 @@ class Counter {
       for (const int64_t doc : docs_) keys.emplace_back(-row_[doc], doc);
       ahead(keys, [](int64_t row) { return -row; }, [&](int64_t doc, int64_t after) { out_.given[doc] = after; });
     }
-    if (out_.rank) {
-      const auto place = [&](int64_t row) { return std::make_pair(-rows_.rank[row], -row); };
+    if (out_.rank && rows_.ranked) {  // ~ turns an order around, whatever the number
+      const auto place = [&](int64_t row) { return std::make_pair(~rows_.rank[row], ~row); };
       std::vector<std::pair<std::pair<int64_t, int64_t>, int64_t>> keys;
       for (const int64_t doc : docs_) keys.emplace_back(place(row_[doc]), doc);
       ahead(keys, place, [&](int64_t doc, int64_t after) { out_.rank[doc] = after; });

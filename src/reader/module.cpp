@@ -239,10 +239,7 @@ NB_MODULE(_reader, m) {
   nb::class_<Regrouped>(m, "Regrouped")
       .def(nb::init<uint32_t, uint32_t, bool>())
       .def("add", [](Regrouped& regrouped, Bytes data) { regrouped.add(text_of(data)); })
-      .def("text", [](const Regrouped& regrouped) {
-        const std::string text = regrouped.text();
-        return bytes(text);
-      });
+      .def("next", [](Regrouped& regrouped, size_t many) { return bytes(regrouped.next(many)); });
 
   m.def("last_list", [](Bytes data) { return last_list(text_of(data)); });
   m.def("walk", &walk);

@@ -22,13 +22,11 @@ class Regrouped {
     }
   }
 
-  std::string text() const {
-    std::string all;
-    size_t size = 0;
-    for (const auto& list : lists_) size += list.size();
-    all.reserve(size);
-    for (const auto& list : lists_) all += list;
-    return all;
+  // The lists that are next, so many bytes of them or a little more; nothing once all have been handed out.
+  std::string next(size_t bytes) {
+    std::string lists;
+    for (; !lists_.empty() && lists.size() < bytes; lists_.pop_front()) lists += lists_.front();
+    return lists;
   }
 
  private:

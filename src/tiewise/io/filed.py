@@ -7,7 +7,7 @@ queries, whose lines are brought together first: memory is bounded by a share.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from tiewise.columns import Floats
@@ -64,6 +64,8 @@ class FileRun(onepass.PassedRun):
                 self._to_run()  # raises: it knows the lines
         if not fine:
             self._explain(layout, done)
+        if not done.rows:
+            raise InputError(f"{self._file.path}: holds no rows.")
         return done
 
     def _parts(self, cut: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
@@ -84,9 +86,7 @@ class FileRun(onepass.PassedRun):
             regrouped = compiled.reader().Regrouped(share, shares, layout.tabs)
             for lines in self._parts(_lines)[1]:
                 regrouped.add(lines)
-            text = regrouped.text()
-            del regrouped
-            yield compiled.whole_lists(text[at : at + PIECE] for at in range(0, len(text), PIECE))
+            yield iter(partial(regrouped.next, PIECE), b"")
 
     def _explain(self, layout: Layout, done: onepass.Pass) -> None:
         """Raise what is wrong: lines, then ids that are not UTF-8, then documents that stand twice."""

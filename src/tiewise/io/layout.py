@@ -11,14 +11,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from tiewise.columns import Codes, Floats
 from tiewise.errors import InputError
 
-__all__ = ["Columns", "Layout", "Problems", "blocks"]
+__all__ = ["Columns", "Layout", "Problems", "blocks", "split", "width"]
 
 MOST_PROBLEMS = 10
+MOST_COLUMNS = 100  # of a line that is no row; more are not counted
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,29 @@ class Layout:
 
     def split(self, line: bytes) -> list[bytes]:
         """The columns of one line."""
-        return [cell for cell in re.split(rb"[\t\r]", line) if cell] if self.tabs else line.split()
+        return split(line, self.tabs)
 
     def plainly(self, line: bytes) -> bytes:
-        """A row as anybody would write it: one blank between columns, the number as Python prints it."""
+        """A row as anybody would write it: one blank between columns, a score or label as Python prints it."""
         cells = self.split(line)
         place = self.columns.index(self.number)
-        cells[place] = repr(float(cells[place])).encode()
+        cells[place] = cells[place].strip() if self.number == "rank" else repr(float(cells[place])).encode()
         return (b"\t" if self.tabs else b" ").join(cells)
 
     def is_row(self, line: bytes) -> bool:
         """Whether a line is neither blank nor a comment."""
         return bool(line.strip()) and not line.lstrip(b"\t\r" if self.tabs else None).startswith(b"#")
+
+
+def split(line: bytes, tabs: bool = False) -> list[bytes]:
+    """The columns of a line, up to one too many: what is no row may have as many as the file has bytes."""
+    found = re.finditer(rb"[^\t\r]+" if tabs else rb"\S+", line)
+    return [cell.group() for cell in islice(found, MOST_COLUMNS + 1)]
+
+
+def width(columns: int) -> str:
+    """How many columns there are, in words."""
+    return f"over {MOST_COLUMNS} columns" if columns > MOST_COLUMNS else f"{columns} column{'s' * (columns != 1)}"
 
 
 class Columns(NamedTuple):
@@ -73,8 +86,8 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield b"".join([*rest, head, found])
             rest = []
         rest.append(tail)
-    if last := b"".join(rest):
-        yield last + b"\n"
+    if any(rest):
+        yield b"".join([*rest, b"\n"])
 
 
 @dataclass
@@ -123,10 +136,9 @@ def problem(line: bytes, layout: Layout) -> str | None:
     if b"\0" in line:
         return "a NUL byte. Is this a text file?"
     if len(cells) != len(layout.columns):
-        shown = line.strip().decode(errors="replace")
+        shown = line.strip()[:300].decode(errors="replace")
         shown = shown if len(shown) <= 60 else shown[:60] + "…"
-        found = f"{len(cells)} column{'s' * (len(cells) != 1)}"
-        return f"{found} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {shown!r}"
+        return f"{width(len(cells))} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {shown!r}"
     advice = _advice(cells[layout.columns.index(layout.number)].decode(errors="replace"), layout)
     if advice is None:
         return None
@@ -149,7 +161,7 @@ def _advice(text: str, layout: Layout) -> str | None:
         return f"Write {wrapped[1]} alone" if wrapped else "It is no number"
     if "_" in text or not text.isascii():
         return "Write digits only"
-    if layout.number == "rank" and not (number >= 1 and number.is_integer()):
+    if layout.number == "rank" and not (1 <= number < 2**53 and number.is_integer()):
         return "The third of three columns is a rank, counted from 1. For scores, write the six columns of TREC"
     if math.isnan(number):
         return layout.nan_advice

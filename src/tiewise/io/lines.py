@@ -119,6 +119,8 @@ class _Reader:
     def columns(self) -> Columns:
         """All that has been read, or all that was wrong with it."""
         self.problems.check()
+        if not self.rows:  # a header and no more
+            return Columns(np.zeros(0, np.int64), [], np.zeros(0, np.int64), [], np.zeros(0), None, None, self._line)
         head, queries = _encode_each(self.heads)
         query = np.repeat(head, np.concatenate(self.lengths))
         doc, docs = _encode(self.docs)
@@ -186,7 +188,11 @@ class _Cut(NamedTuple):
         begin = self.begin[:, column].copy()
         size = self.end[:, column] - begin
         shortest, longest = int(size.min()), int(size.max())
-        grid = np.zeros((len(begin), -(-longest // 8) * 8), np.uint8)
+        wide = -(-longest // 8) * 8
+        if longest > len(begin):  # few rows, one of them long
+            each = [self.byte[low : low + many].tobytes() for low, many in zip(begin, size, strict=True)]
+            return np.array(each, f"S{wide}")
+        grid = np.zeros((len(begin), wide), np.uint8)
         for place in range(longest):
             letter = self.byte.take(begin + place, mode="clip")
             grid[:, place] = letter if place < shortest else letter * (size > place)

@@ -162,6 +162,7 @@ class _Piece:
     again: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
     docs: tuple[str, ...] = ()
     wrong: bool = False
+    apart: bool = False
 
 
 class Pass:
@@ -184,15 +185,18 @@ class Pass:
         self._ranks = any("rank" in orders for orders in wanted.values())
         docs = qrels.ids(np.arange(len(qrels)))
         self._judged = reader().Judged(list(qrels.queries), np.array(qrels.offsets), docs)
+        self._lock = threading.Lock()
         self.clear()
 
     def clear(self) -> None:
         """Begin anew."""
         self.queries: dict[str, None] = {}
+        self._claimed: set[str] = set()
         self.docs: tuple[str, ...] = ()
         self.rows = self._lines = 0
         self.apart = False  # a query has rows in two places
         self.wrong = False  # something could not be read
+        self._ranked = True  # all rows have the ranks that an order asks for
         self.garbled: list[tuple[str, bytes, int]] = []  # ids that are not UTF-8: what, which, and its line
         self.again: list[tuple[str, str, int]] = []  # documents that stand twice: query, document, line
         self._row = np.full(len(self.qrels), -1)
@@ -206,13 +210,11 @@ class Pass:
             self.wrong |= piece.wrong
             self.garbled += [(what, name, self._lines + line) for what, name, line in piece.garbled]
             self.again += [(query, doc, self._lines + line) for query, doc, line in piece.again]
-            before = len(self.queries)
             self.queries.update(dict.fromkeys(piece.queries))
-            self.apart |= len(self.queries) < before + len(piece.queries)
+            self.apart |= piece.apart
             if self.wrong or self.apart:
                 break
-            if not piece.ranked:
-                raise InputError(NO_RANKS)
+            self._ranked &= piece.ranked
             self.docs = self.docs or piece.docs
             self._lines, self.rows = self._lines + piece.lines, self.rows + piece.rows
             for reading, tied in zip(self.readings.values(), piece.tied, strict=False):
@@ -221,6 +223,8 @@ class Pass:
 
     def tie_groups(self) -> dict[str, TieGroups]:
         """The tie groups of each reading."""
+        if not self._ranked:  # told last, as the run is otherwise fine
+            raise InputError(NO_RANKS)
         return {dtype: self._tie_groups(reading) for dtype, reading in self.readings.items()}
 
     def _tie_groups(self, reading: Reading) -> TieGroups:
@@ -272,6 +276,8 @@ class Pass:
         if garbled:
             return _Piece(lines=block.lines, garbled=garbled)
         queries, offsets = block.queries, block.offsets
+        if not self._claim(queries):
+            return _Piece(apart=True)
         place = np.empty(len(queries), np.int64)
         twice = block.find(self._judged, place, self._row)
         known = place >= 0
@@ -285,6 +291,14 @@ class Pass:
             again.append((query, block.doc(row).decode(), int(lines[row]) + 1))
         docs = tuple(block.doc(row).decode() for row in range(min(3, len(block))))
         return _Piece(queries, len(block), block.lines, tied, ranked, again=again, docs=docs)
+
+    def _claim(self, queries: list[str]) -> bool:
+        """Whether no other part holds these queries: the places of a query are filled once, by one thread."""
+        fresh = set(queries)
+        with self._lock:
+            alone = len(fresh) == len(queries) and self._claimed.isdisjoint(fresh)
+            self._claimed |= fresh
+        return alone
 
 
 def _garbled(block: Any) -> list[tuple[str, bytes, int]]:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels, Run, Table
 from tiewise.errors import InputError
-from tiewise.io.layout import Layout
+from tiewise.io.layout import Layout, split, width
 
 __all__ = ["FORMATS", "check_format", "family", "layout_of", "swapped"]
 
@@ -95,22 +95,22 @@ def layout_of(
 
 def _layout(cls: type[Table], line: bytes, format: str | None, place: str) -> tuple[Layout, bool]:
     """The layout that a file's first line shows, and whether that line is a header."""
-    words = [word.decode(errors="replace") for word in line.lower().split()]
+    words = [word[:HEAD].lower().decode(errors="replace") for word in split(line)]
     header = len(words) > 2 and words[0] in QUERY_NAMES and words[1] in DOC_NAMES
     tsv = format in ("msmarco", "beir") or header or len(words) not in (4, 6)
-    width = 3 if tsv and line.count(b"\t") == 2 else len(words)
+    columns = 3 if tsv and line.count(b"\t") == 2 else len(words)
     if header and cls is Run and format is None:
         raise InputError(f"{place}: looks like {swapped(cls, 'BEIR header')}")
     wanted = "beir" if header and format is None else format
     named = [layout for layout in LAYOUTS[cls] if wanted in (None, layout.format)]
-    fitting = [layout for layout in named if width == len(layout.columns)]
-    if not fitting and width == (4 if cls is Run else 6):
-        raise InputError(f"{place}: looks like {swapped(cls, f'{width} columns')}")
+    fitting = [layout for layout in named if columns == len(layout.columns)]
+    if not fitting and columns == (4 if cls is Run else 6):
+        raise InputError(f"{place}: looks like {swapped(cls, width(columns))}")
     if not fitting and len(words) < 3 and line.count(b",") > 1:
         raise InputError(f"{place}: the columns are separated by commas. Use blanks or tabs: tr , '\\t' < FILE")
     if not fitting and format is None:
-        found, shown = f"{width} column{'s' * (width != 1)}", line[:60].decode(errors="replace")
-        raise InputError(f"{place}: {found}, which fits no {cls.noun}: {shown!r}. Expected {_expected(cls)}.")
+        shown = line[:60].decode(errors="replace")
+        raise InputError(f"{place}: {width(columns)}, which fits no {cls.noun}: {shown!r}. Expected {_expected(cls)}.")
     layout = (fitting or named)[0]
     return replace(layout, tabs=len(layout.columns) == 3 and b"\t" in line), header
 

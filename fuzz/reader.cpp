@@ -1,0 +1,350 @@
+// A fuzz target for the compiled reader without Python: every input is read in every layout and counted, and whatever
+// comes out is compared with a recount that is too simple to be wrong. How a text is cut and counted depends on its hash, so
+// that a file of the corpus is just a file. See README.md beside this one.
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "../src/reader/count.h"
+#include "../src/reader/regroup.h"
+
+using namespace tiewise;
+
+namespace {
+
+#define CHECK(what)                                                                              \
+  if (!(what)) {                                                                                 \
+    std::fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #what), std::abort(); \
+  }
+
+// A layout: which column holds what (−1: none), and what its number is.
+struct Shape {
+  int columns, query, doc, number, rank, tag;
+  char kind;
+  bool tabs;
+};
+
+const Shape shapes[] = {
+    {6, 0, 2, 4, 3, 5, 's', false},  {3, 0, 1, 2, 2, -1, 'r', false}, {3, 0, 1, 2, 2, -1, 'r', true},
+    {4, 0, 2, 3, -1, -1, 'l', false}, {3, 0, 1, 2, -1, -1, 'l', false}, {3, 0, 1, 2, -1, -1, 'l', true},
+};
+
+// A copy that ends where its memory ends, so that AddressSanitizer sees every byte read beyond it.
+struct Exact {
+  std::unique_ptr<char[]> bytes;
+  size_t size;
+  explicit Exact(Id text) : bytes(new char[text.size()]), size(text.size()) { std::copy(text.begin(), text.end(), bytes.get()); }
+  Id text() const { return Id(bytes.get(), size); }
+};
+
+std::vector<Id> split(Id text, bool (*ends)(char)) {
+  std::vector<Id> parts;
+  for (size_t at = 0; at < text.size();) {
+    size_t stop = at;
+    while (stop < text.size() && !ends(text[stop])) ++stop;
+    if (stop > at) parts.push_back(text.substr(at, stop - at));
+    at = stop + 1;
+  }
+  return parts;
+}
+
+std::vector<Id> cells(Id line, bool tabs) {
+  return tabs ? split(line, [](char c) { return c == '\t' || c == '\r'; })
+              : split(line, [](char c) { return c == ' ' || (c >= 9 && c <= 13); });
+}
+
+std::vector<Id> lines(Id text) {
+  std::vector<Id> found;
+  while (!text.empty()) {
+    const size_t stop = std::min(text.find('\n'), text.size());
+    found.push_back(text.substr(0, stop));
+    text.remove_prefix(std::min(stop + 1, text.size()));
+  }
+  return found;
+}
+
+// Whether a text is written as a number is: sign, digits with a point, exponent; or infinity.
+bool looks_like_number(const std::string& text) {
+  if (text.find('\0') != std::string::npos) return false;
+  const char* at = text.c_str();
+  at += *at == '+' || *at == '-';
+  std::string lower;
+  for (const char* c = at; *c; ++c) lower += static_cast<char>(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+  if (lower == "inf" || lower == "infinity") return true;
+  int digits = 0;
+  for (; *at >= '0' && *at <= '9'; ++at) ++digits;
+  at += *at == '.';
+  for (; *at >= '0' && *at <= '9'; ++at) ++digits;
+  if (!digits) return false;
+  if (*at == 'e' || *at == 'E') {
+    ++at, at += *at == '+' || *at == '-';
+    if (!(*at >= '0' && *at <= '9')) return false;
+    while (*at >= '0' && *at <= '9') ++at;
+  }
+  return at == text.c_str() + text.size();
+}
+
+// What `number` must say: 1 accept, 0 reject, −1 either (too large or too small for float64).
+int expected(Id cell, double& value) {
+  const std::string text(cell);
+  if (!looks_like_number(text)) return 0;
+  value = std::strtod(text.c_str(), nullptr);
+  const bool says_inf = text.find_first_of("iI") != std::string::npos;
+  return (std::isinf(value) && !says_inf) || std::fabs(value) < 2.3e-308 ? -1 : 1;
+}
+
+bool equal_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+void check_number(Id cell, const char* limit) {
+  double have = 0, want = 0;
+  const bool taken = number(cell, limit, have);
+  const int wanted = expected(cell, want);
+  CHECK(wanted < 0 || taken == (wanted == 1));
+  CHECK(!taken || equal_bits(have, want));
+  int64_t whole = 0;
+  const std::string text(cell);
+  const size_t sign = text.find_first_of("+-") == 0;
+  errno = 0;
+  char* end = nullptr;
+  const long long strict = std::strtoll(text.c_str(), &end, 10);
+  const bool digits = text.size() > sign && text.find_first_not_of("0123456789", sign) == std::string::npos;
+  CHECK(integer(cell, whole) == (digits && errno == 0));
+  CHECK(!(digits && errno == 0) || whole == strict);
+}
+
+// Read a text and compare every line with what it says.
+void check_rows(Id text, const Shape& layout, bool with_rank, const Rows& rows) {
+  size_t row = 0, odd = 0, list = 0, number_of = 0;
+  bool ranked = with_rank && layout.rank >= 0, one_tag = true;
+  std::set<Id> tags;
+  for (const Id line : lines(text)) {
+    const size_t here = number_of++;
+    const auto found = cells(line, layout.tabs);
+    const bool nul = line.find('\0') != Id::npos;
+    if (!nul && (found.empty() || found[0][0] == '#')) continue;
+    double want = 0;
+    int wanted = !nul && static_cast<int>(found.size()) == layout.columns ? expected(found[layout.number], want) : 0;
+    if (wanted && layout.kind == 'l' && std::isinf(want)) wanted = 0;
+    if (wanted && layout.kind == 'r' && !(want >= 1 && want < 9007199254740992.0 && want == std::floor(want))) wanted = 0;
+    const bool is_odd = odd < rows.odd.size() && rows.odd[odd] == here;
+    CHECK(wanted < 0 || is_odd == (wanted == 0));
+    if (is_odd) {
+      ++odd;
+      continue;
+    }
+    CHECK(row < rows.docs.size() && (rows.wide || (is_ascii(found[layout.query]) && is_ascii(found[layout.doc]))));
+    if (row == rows.offsets[list + 1]) ++list;
+    CHECK(rows.queries[list] == found[layout.query] && rows.docs[row] == found[layout.doc]);
+    CHECK(list == 0 || row != rows.offsets[list] || rows.queries[list] != rows.queries[list - 1]);
+    CHECK(equal_bits(rows.value[row], layout.kind == 'r' ? -want : want));
+    int64_t rank = 0;
+    if (ranked) ranked = integer(found[layout.rank], rank);
+    CHECK(!rows.ranked || rows.rank[row] == rank);
+    if (layout.tag >= 0) tags.insert(found[layout.tag]);
+    one_tag = tags.size() < 2;
+    ++row;
+  }
+  CHECK(row == rows.docs.size() && row == rows.value.size() && odd == rows.odd.size());
+  CHECK(rows.lines == number_of && rows.offsets.back() == row && rows.offsets.size() == rows.queries.size() + 1);
+  CHECK(rows.ranked == ranked && rows.rank.size() == (ranked ? row : 0));
+  CHECK(rows.one_tag == one_tag && (tags.empty() || !one_tag || rows.tag == *tags.begin()));
+}
+
+// Cut a text into chunks and these into whole lists, as Python does: no list is cut, and no byte is lost.
+void check_cuts(Id text, size_t chunk, const Shape& layout, const Rows& whole) {
+  std::vector<std::string> blocks;
+  std::string rest;
+  for (size_t at = 0; at < text.size(); at += chunk) {
+    const Exact part(text.substr(at, chunk));
+    const size_t cut = last_list(part.text());
+    CHECK(cut < part.size && (cut == 0 || part.text()[cut - 1] == '\n'));
+    rest += part.text().substr(0, cut);
+    if (cut) blocks.push_back(rest), rest.clear();
+    rest += part.text().substr(cut);
+  }
+  blocks.push_back(rest);
+  Rows rows;
+  std::vector<std::string> queries;
+  size_t at = 0, bytes = 0;
+  for (const auto& block : blocks) {
+    rows.parse(block, layout.columns, layout.kind, layout.tabs, false, false);
+    bytes += block.size();
+    queries.insert(queries.end(), rows.queries.begin(), rows.queries.end());
+    for (size_t row = 0; row < rows.docs.size(); ++row, ++at) {
+      CHECK(rows.docs[row] == whole.docs[at] && equal_bits(rows.value[row], whole.value[at]));
+    }
+  }
+  CHECK(at == whole.docs.size() && bytes == text.size());
+  // An odd line is a row of its query until it is looked at; an id of blanks alone is none to `last_list`.
+  if (whole.odd.empty() && !layout.tabs) CHECK(queries == std::vector<std::string>(whole.queries.begin(), whole.queries.end()));
+}
+
+// The lines of each query brought together, by several shares.
+std::string regrouped(Id text, uint32_t shares, size_t chunk, const Shape& layout) {
+  std::map<std::string, std::string> want;
+  for (const Id line : lines(text)) {
+    const auto found = cells(line, layout.tabs);
+    if (!found.empty() && found[0][0] != '#') want[std::string(found[0])] += std::string(line) + "\n";
+  }
+  std::map<std::string, std::string> have;
+  std::string all;
+  for (uint32_t share = 0; share < shares; ++share) {
+    Regrouped part(share, shares, layout.tabs);
+    size_t from = 0;
+    while (from < text.size()) {  // whole lines only
+      const size_t stop = std::min(text.find('\n', std::min(from + chunk, text.size() - 1)), text.size() - 1) + 1;
+      part.add(Exact(text.substr(from, stop - from)).text());
+      from = stop;
+    }
+    std::string together;
+    for (std::string lists = part.next(chunk); !lists.empty(); lists = part.next(chunk)) together += lists;
+    Id last;
+    for (const Id line : lines(together)) {
+      const Id query = cells(line, layout.tabs)[0];
+      CHECK(query == last || !have.count(std::string(query)));
+      have[std::string(query)] += std::string(line) + "\n";
+      last = query;
+    }
+    all += together;
+  }
+  CHECK(have == want);
+  return all;
+}
+
+void check_codes(const Rows& rows) {
+  Codes codes;
+  std::map<std::string, int64_t> known;
+  std::vector<std::string> order;
+  const size_t half = rows.docs.size() / 2;
+  for (const auto& part : {std::vector<Id>(rows.docs.begin(), rows.docs.begin() + half), std::vector<Id>(rows.docs.begin() + half, rows.docs.end())}) {
+    std::string bytes;
+    for (const Id id : part) bytes += id;
+    const Exact lent(bytes);  // gone before the ids are asked for
+    std::vector<Id> ids;
+    size_t from = 0;
+    for (const Id id : part) ids.push_back(lent.text().substr(from, id.size())), from += id.size();
+    std::vector<int64_t> have(ids.size());
+    codes.code(ids, have.data());
+    for (size_t at = 0; at < ids.size(); ++at) {
+      const auto put = known.emplace(ids[at], static_cast<int64_t>(known.size()));
+      if (put.second) order.emplace_back(ids[at]);
+      CHECK(have[at] == put.first->second);
+    }
+  }
+  CHECK(std::vector<std::string>(codes.ids().begin(), codes.ids().end()) == order);
+}
+
+// Count for judged documents that stand in the lists and for some that do not, and count again row by row.
+void check_counts(const Rows& rows, unsigned how) {
+  const bool own = how & 1;
+  Judgments judged;
+  judged.offsets = {0};
+  for (size_t list = 0; list < rows.queries.size(); list += 1 + (how >> 1 & 1)) {
+    judged.queries.push_back(rows.queries[list]);
+    std::set<Id> docs{"none", "q"};
+    for (size_t row = rows.offsets[list]; row < rows.offsets[list + 1]; row += 1 + (how >> 2 & 1)) docs.insert(rows.docs[row]);
+    for (const Id doc : docs) judged.docs.push_back(doc);
+    judged.offsets.push_back(static_cast<int64_t>(judged.docs.size()));
+  }
+  judged.queries.push_back("\xff no such query");
+  judged.docs.push_back("d");
+  judged.offsets.push_back(static_cast<int64_t>(judged.docs.size()));
+  judged.arrange();
+
+  const size_t many = judged.docs.size(), queries = judged.queries.size();
+  std::vector<double> value = rows.value, score(many, std::nan("")), floor(queries, std::nan(""));
+  if (how & 8) for (double& one : value) one = std::floor(one);  // as another type would read them: more ties
+  std::vector<int64_t> place(rows.queries.size()), row(many, -1), start(many), size(many), floor_size(queries);
+  std::vector<int64_t> desc(many), asc(many), given(many), rank(many);
+  const auto again = find(rows, judged, place.data(), row.data());
+
+  std::set<int64_t> twice;
+  for (size_t list = 0; list < rows.queries.size(); ++list) {
+    std::map<Id, int> seen;
+    for (size_t at = rows.offsets[list]; at < rows.offsets[list + 1]; ++at) {
+      if (++seen[rows.docs[at]] == 2) twice.insert(static_cast<int64_t>(at));
+    }
+    const auto found = std::find(judged.queries.begin(), judged.queries.end(), rows.queries[list]);
+    CHECK(place[list] == (found == judged.queries.end() ? -1 : found - judged.queries.begin()));
+    if (place[list] < 0) continue;
+    for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
+      const Id* first = rows.docs.data() + rows.offsets[list];
+      const Id* last = rows.docs.data() + rows.offsets[list + 1];
+      const Id* at = std::find(first, last, judged.docs[doc]);
+      CHECK(row[doc] == (at == last ? -1 : at - rows.docs.data()));
+      if (!own) score[doc] = row[doc] >= 0 ? value[row[doc]] : doc % 3 ? value[rows.offsets[list] + doc % (last - first)] : 0.25;
+    }
+  }
+  CHECK(twice == std::set<int64_t>(again.begin(), again.end()) && twice.size() == again.size());
+
+  const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
+                      how & 16 ? desc.data() : nullptr, how & 32 ? asc.data() : nullptr, given.data(), rank.data()};
+  const int64_t tied = Counter(rows, judged, value.data(), row.data(), own, groups).all(place.data());
+
+  int64_t want_tied = 0;
+  for (size_t list = 0; list < rows.queries.size(); ++list) {
+    const size_t low = rows.offsets[list], high = rows.offsets[list + 1];
+    std::map<double, int64_t> times;
+    for (size_t at = low; at < high; ++at) ++times[value[at]];
+    for (const auto& [_, count] : times) want_tied += count > 1 ? count : 0;
+    if (place[list] < 0) continue;
+    CHECK(floor[place[list]] == times.begin()->first && floor_size[place[list]] == times.begin()->second);
+    for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
+      if (own) CHECK(row[doc] < 0 ? std::isnan(score[doc]) : equal_bits(score[doc], value[row[doc]]));
+      int64_t above = 0, equal = 0, higher = 0, lower = 0, earlier = 0, ranked = 0;
+      for (size_t at = low; at < high; ++at) {
+        above += value[at] > score[doc];
+        if (value[at] != score[doc]) continue;
+        ++equal;
+        const int64_t here = static_cast<int64_t>(at);
+        higher += rows.docs[at] > judged.docs[doc], lower += rows.docs[at] < judged.docs[doc];
+        earlier += here < row[doc];
+        if (rows.ranked && row[doc] >= 0) {
+          ranked += std::make_pair(rows.rank[at], here) < std::make_pair(rows.rank[row[doc]], row[doc]);
+        }
+      }
+      CHECK(start[doc] == above && size[doc] == equal);
+      if (!again.empty()) continue;  // an error, so its orders are not looked at
+      CHECK(given[doc] == earlier && rank[doc] == ranked);
+      CHECK(desc[doc] == (how & 16 ? higher : 0) && asc[doc] == (how & 32 ? lower : 0));
+    }
+  }
+  CHECK(tied == want_tied);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const Exact copy(Id(reinterpret_cast<const char*>(data), size));
+  const Id text = copy.text();
+  const unsigned how = hashed(text) & 255;
+  const size_t chunk = 1 + how * 3 % 200;
+  Rows rows;  // used again, as Python does
+  bool ascii = true;
+  for (const char c : text) ascii &= static_cast<unsigned char>(c) < 128;
+  CHECK(is_ascii(text) == ascii);
+  for (const Id line : lines(text)) {
+    for (const Id cell : cells(line, false)) {
+      check_number(cell, text.data() + text.size());
+      const Exact alone(cell);
+      check_number(alone.text(), alone.text().data() + cell.size());
+      CHECK(hashed(alone.text()) == hashed(cell) && same(alone.text(), cell));
+      const Id shorter = cell.substr(1), other = alone.text().substr(0, shorter.size());
+      CHECK(same(shorter, other) == (shorter == other));
+    }
+  }
+  for (const Shape& layout : shapes) {
+    rows.parse(text, layout.columns, layout.kind, layout.tabs, how & 64, true);
+    check_rows(text, layout, how & 64, rows);
+    check_cuts(text, chunk, layout, rows);
+    check_codes(rows);
+    const std::string together = regrouped(text, 1 + how % 3, chunk, layout);
+    rows.parse(together, layout.columns, layout.kind, layout.tabs, how & 64, true);
+    if (rows.odd.empty() || rows.queries.size() == std::set<Id>(rows.queries.begin(), rows.queries.end()).size()) check_counts(rows, how);
+  }
+  return 0;
+}

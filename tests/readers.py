@@ -1,0 +1,105 @@
+"""What a reader says of a file, whatever it holds: all that is read and counted, or the error.
+
+Two readers agree on a file if they say the same of it, as a run and as qrels, in every format of lines, and wherever
+the blocks in which it is read happen to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tiewise as tw
+from tiewise.io import compiled, countable, filed, onepass, read_qrels, read_run, streams
+from tiewise.ties import ORDERS, tie_groups_as
+
+COMPRESSED = tuple(streams.MAGIC)  # how a compressed file begins
+FORMATS = {read_run: (None, "trec", "msmarco"), read_qrels: (None, "trec", "msmarco", "beir")}
+WANTED = {"float64": ORDERS, "float32": ("docid-desc", "rank"), "decimal:1": ("given", "docid-asc")}
+UNRANKED = {dtype: [order for order in orders if order != "rank"] for dtype, orders in WANTED.items()}
+QRELS = {"q1": {"d1": 1, "d2": 0, "ü": 2, "zz": 1}, "q2": {"d1": 1, "d3": 1}, "é": {"0": 1, "日本": 1}, "q9": {"d1": 1}}
+
+
+@contextmanager
+def reading(reader: str, chunk: int = streams.CHUNK, threads: int = 1) -> Iterator[None]:
+    """Files are read by one of the two readers, so many bytes at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIEWISE_READER", reader)
+        patch.setattr(streams, "CHUNK", chunk)
+        patch.setattr(compiled, "BLOCK", chunk)
+        patch.setattr(filed, "PIECE", chunk)
+        patch.setattr(filed, "SHARE", 8 * chunk)
+        patch.setattr(filed, "SMALL", 0 if threads > 1 else 1 << 40)
+        patch.setattr(onepass, "THREADS", threads)
+        yield
+
+
+def said(path: Path) -> dict[str, object]:
+    """Whatever can be asked of a file, with the answers."""
+    found: dict[str, object] = {}
+    for read, formats in FORMATS.items():
+        for format in formats:
+            found[f"{read.__name__} {format}"] = answer(lambda: table(path, read, format))  # noqa: B023
+    for format in FORMATS[read_run]:
+        for name, wanted in (("ranked", WANTED), ("unranked", UNRANKED)):
+            found[f"counted {format} {name}"] = answer(lambda: counted(path, format, wanted))  # noqa: B023
+    return found
+
+
+def answer(ask):
+    """What comes back, or the error that Tiewise raises; any other error is a fault."""
+    try:
+        return ask()
+    except tw.InputError as error:
+        assert str(error)
+        return f"error: {error}"
+
+
+def table(path, read, format):
+    """A file as columns."""
+    found = read(path, format=format)
+    rank = getattr(found, "rank", None)
+    return repr(found.to_dict()), None if rank is None else rank.tolist(), getattr(found, "name", None), found.source
+
+
+def counted(path, format, wanted):
+    """All that is counted in a file, for judgments some of whose ids stand in it."""
+    run = countable(path, format=format)
+    groups = {
+        dtype: [
+            *(column.tolist() for column in (ties.score, ties.start, ties.size, ties.length, ties.floor_size)),
+            (ties.floor + 0.0).tolist(),  # of the zeros either one
+            {order: before.tolist() for order, before in ties.before.items()},
+            sorted(ties.unjudged),
+        ]
+        for dtype, ties in tie_groups_as(judgments(path), run, wanted).items()
+    }
+    rounded = run.projected("decimal:1")
+    return repr(groups), sorted(run.queries), len(run), run.tied_rows, rounded.tied_rows, run.source
+
+
+def judgments(path: Path) -> tw.Qrels:
+    """Judgments that meet the ids of a file, as it lies there: the third and the second word of its lines."""
+    found = {query: dict(docs) for query, docs in QRELS.items()}
+    for line in path.read_bytes()[:20_000].decode(errors="ignore").split("\n")[::2]:
+        words = line.split()
+        if len(words) > 2:
+            found.setdefault(words[0], {}).update({words[1]: 1, words[2]: 2})
+    return tw.Qrels.from_dict(found)
+
+
+def differences(path: Path, chunk: int, threads: int = 1) -> list[str]:
+    """Where the compiled reader says another thing than the one in Python, both reading so many bytes at a time."""
+    with reading("python", chunk):
+        want = said(path)
+    with reading("compiled", chunk, threads):
+        have = said(path)
+    corrupt = path.read_bytes().startswith(COMPRESSED)  # of several errors, either may be met first
+    return [
+        f"{key}:\n  python   {want[key]}\n  compiled {have[key]}"
+        for key in want
+        if want[key] != have[key] and not (corrupt and all(str(one[key]).startswith("error: ") for one in (want, have)))
+    ]
