@@ -228,7 +228,7 @@ void check_codes(const Rows& rows) {
     size_t from = 0;
     for (const Id id : part) ids.push_back(lent.text().substr(from, id.size())), from += id.size();
     std::vector<int64_t> have(ids.size());
-    codes.code(ids, have.data());
+    std::transform(ids.begin(), ids.end(), have.begin(), [&](Id id) { return codes.code(id); });
     for (size_t at = 0; at < ids.size(); ++at) {
       const auto put = known.emplace(ids[at], static_cast<int64_t>(known.size()));
       if (put.second) order.emplace_back(ids[at]);

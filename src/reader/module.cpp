@@ -110,10 +110,6 @@ void columns(Block& block, Whole query_ends, nb::object query_bytes, Whole doc_e
   block.rows.end();
 }
 
-std::vector<int64_t> find_rows(const Block& block, const Judged& judged, Whole place, Whole row) {
-  return find(block.rows, judged.judgments, place.data(), row.data());
-}
-
 int64_t count(const Block& block, const Judged& judged, Array<const double> value, Whole place, Whole row, bool own, Floats score,
               Whole start, Whole size, Floats floor, Whole floor_size, std::optional<Whole> desc, std::optional<Whole> asc,
               std::optional<Whole> given, std::optional<Whole> rank) {
@@ -219,7 +215,7 @@ NB_MODULE(_reader, m) {
         std::vector<int64_t> again;
         {
           nb::gil_scoped_release unlocked;
-          again = find_rows(block, judged, place, row);
+          again = find(block.rows, judged.judgments, place.data(), row.data());
         }
         return array(std::move(again));
       })
@@ -231,7 +227,7 @@ NB_MODULE(_reader, m) {
       .def("code",
            [](Codes& codes, const Block& block) {
              std::vector<int64_t> found(block.rows.docs.size());
-             codes.code(block.rows.docs, found.data());
+             std::transform(block.rows.docs.begin(), block.rows.docs.end(), found.begin(), [&](Id id) { return codes.code(id); });
              return array(std::move(found));
            })
       .def("ids", [](const Codes& codes) { return strings(codes.ids()); });

@@ -112,7 +112,8 @@ def project(values: Floats, dtype: str) -> Floats:
         return np.where(finite, rounded, bits).astype(np.uint32).view(np.float32).astype(np.float64)
     decimals = re.fullmatch(r"decimal:([0-9]|1[0-5])", str(dtype))
     if decimals:
-        return np.round(values, int(decimals[1]))
+        with np.errstate(over="ignore"):  # numbers without decimals stay, however large
+            return np.where(np.abs(values) < 2.0**53, np.round(values, int(decimals[1])), values)
     raise InputError(
         f"Unknown score_dtype {dtype!r}. Use 'float32', 'float16', 'bfloat16' or 'decimal:n' (n decimals, at most 15)."
     )
