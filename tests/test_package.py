@@ -19,7 +19,7 @@ SOURCE = Path(tw.__file__).parent
 #: From the bottom up: a module may import only modules that stand on lines above its own.
 LAYERS = [
     {"errors", "_version"},
-    {"columns", "plugin", "example", "notebook"},
+    {"columns", "plugin", "example", "notebook", "telling"},
     {"records", "significance"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},
