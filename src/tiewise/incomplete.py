@@ -52,6 +52,18 @@ class Unjudged(Mapping[str, Bounds]):
     def __repr__(self) -> str:
         return "\n".join(map(repr, self._bounds.values()))
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        rows = []
+        for name, one in self._bounds.items():
+            three = (one.lower, self.condensed[name], one.upper)
+            values = (None if part is None else part.expected for part in three)
+            rows.append((name, *(part and f"{part:.4f}" for part in three), notebook.bar(*values)))
+        heads = ("measure", "unjudged worth nothing", "without them", "worth most", "")
+        note = "Bar: from the lower to the upper bound; line: the value without unjudged documents (condensed lists)."
+        return notebook.block("What unjudged documents leave open", notebook.table(heads, rows), notes=[note])
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {

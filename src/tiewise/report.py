@@ -49,6 +49,11 @@ class Provenance:
     new_ties: int | None  #: tied rows that `score_dtype` made
     cut_lists: int  #: lists that end with two or more tied documents, so may have been cut there
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        return notebook.block("Provenance", notebook.facts(asdict(self)))
+
 
 class Report:
     """The estimates of all measures: ``report["nDCG@10"]`` is the mean, `per_query` has each query."""

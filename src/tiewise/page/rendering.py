@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -31,6 +31,7 @@ from tiewise.page.orders import RANDOM, STOPS
 from tiewise.registry import Measure
 from tiewise.reporting.words import safe
 from tiewise.significance import Test
+from tiewise.telling import Progress
 from tiewise.tieaudit import LIBRARIES
 
 __all__ = ["render", "write_report"]
@@ -52,7 +53,7 @@ def write_report(
     samples: int = 10_000,
     seed: int = 0,
     command: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> None:
     """Write a page on some runs, ``{name: run}``: one HTML file that needs no network, to be sent to anyone.
