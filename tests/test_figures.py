@@ -317,6 +317,56 @@ def test_what_cannot_be_drawn(figures, reports):
             wrong()
 
 
+def test_figures_of_a_comparison_are_those_of_its_reports(qrels, reports, figures):
+    runs = {name: file(FILES[name]) for name in ("bf16", "fp32")}
+    found = tw.compare(qrels, runs, ["nDCG@10", "RR@10"], complete=True, confidence=0.9, samples=500, seed=3)
+    drawn = known(data_of(found.plot.forest("nDCG@10")), "expected")
+    assert {row["name"] for row in drawn} == set(runs)
+    for row in drawn:
+        mean = reports[row["name"]]["nDCG@10"]
+        assert [row[key] for key in ("expected", "minimum", "maximum")] == pytest.approx(
+            [mean.expected, mean.minimum, mean.maximum]
+        )
+        each = reports[row["name"]].per_query("nDCG@10").expected
+        low, high = significance.intervals(each[:, None], 0.9, samples=500, seed=3)
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx((low[0], high[0]))
+    crosses = known(data_of(found.plot.forest("nDCG@10", tools=["trec_eval"])), "printed")
+    assert {row["name"]: row["printed"] for row in crosses} == pytest.approx(
+        {name: reports[name]["nDCG@10"].oblivious for name in runs}
+    )
+    bare = found.plot.forest("nDCG@10", tools=False, intervals=False)
+    assert not known(data_of(bare), "printed") and known(data_of(bare), "expected")[0]["ci_low"] is None
+    assert "90%" in str(found.plot.forest("nDCG@10").to_dict()["title"])
+    ours = found.plot.differences(measure="RR@10")
+    theirs = reports["bf16"].plot.differences(reports["fp32"], "RR@10", names=("bf16", "fp32"))
+    assert known(data_of(ours), "difference") == known(data_of(theirs), "difference")
+    turned = known(data_of(found.plot.differences("fp32", "bf16", "RR@10")), "difference")
+    gaps = [row["difference"] for row in known(data_of(ours), "difference")]
+    assert sorted(-row["difference"] for row in turned) == sorted(gaps)
+
+
+def test_figures_of_a_comparison_say_what_is_missing(figures):
+    run = {"q": {"a": 1.0, "b": 1.0}}
+    found = tw.compare({"q": {"a": 1}}, {"A": run, "B": run, "C": run}, ["RR", "NumRet"], complete=True)
+    for wrong, words in [
+        (lambda: found.plot.forest(), "Name a measure"),
+        (lambda: found.plot.forest("RR", intervals=95), "intervals lies between 0 and 1"),
+        (lambda: found.plot.forest("RR", tools=["nobody"]), "No number of 'nobody' can be compared"),
+        (lambda: found.plot.differences(measure="RR"), "Name two systems to draw, of 'A', 'B', 'C'"),
+        (lambda: found.plot.differences("A", "A", "RR"), "does not differ from itself"),
+        (lambda: found.plot.differences("A", "D", "RR"), "no system 'D'"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            wrong()
+    assert known(data_of(found.plot.forest("RR")), "expected")[0]["ci_low"] is None  # one query says nothing of others
+    counts = known(data_of(found.plot.forest("NumRet", tools=False)), "expected")
+    assert [row["expected"] for row in counts] == [2, 2, 2]
+        2,
+        2,
+        2,
+    ]
+
+
 def test_a_name_does_not_end_the_script_of_a_page(figures, tmp_path):
     figures.save(figures.forest([{"name": f"</script>{SCRIPT}", "expected": 0.5}]), tmp_path / "chart.html")
     text = (tmp_path / "chart.html").read_text(encoding="utf-8")

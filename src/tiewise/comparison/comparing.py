@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations
 from os import PathLike
 from statistics import NormalDist
@@ -28,7 +29,7 @@ from tiewise.comparison.system import Shelf, System
 from tiewise.correlation import tau
 from tiewise.data import MappedRun, Run
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
-from tiewise.estimate import Estimate
+from tiewise.estimate import Estimate, Estimates
 from tiewise.evaluation import evaluate
 from tiewise.io import as_qrels, as_run
 from tiewise.ranking import Ranking
@@ -311,6 +312,38 @@ class Compared:
         return Estimate(
             expected=mean, minimum=low, maximum=high, std=None if np.isnan(spread) else spread, measure=wanted.name
         )
+
+    def estimates(self, system: str, measure: str | Measure | None = None) -> Estimates:
+        """The estimates of one system for each of the queries compared."""
+        wanted, (place,) = self._known(measure), self._named(system)
+        columns = self._of(wanted)
+        return Estimates(
+            wanted.name,
+            columns.queries,
+            expected=columns.expected[:, place],
+            minimum=columns.minimum[:, place],
+            maximum=columns.maximum[:, place],
+            variance=columns.variance[:, place],
+            oblivious=None if columns.oblivious is None else columns.oblivious[:, place],
+            total=wanted.total,
+        )
+
+    def printed(self, measure: str | Measure | None = None) -> dict[str, dict[str, float]]:
+        """What tools print for each system, of those that differ from each other by the order of ties alone.
+
+        Of a system with queries that others lack there is nothing: tools average over all of its own.
+        """
+        wanted = self._known(measure)
+        more = self._with_more(wanted)
+        return {
+            name: {} if name in more else {t: one.value for t, one in system.printed(wanted).items() if one.same}
+            for name, system in self._systems.items()
+        }
+
+    @property
+    def plot(self) -> Any:
+        """Figures of this comparison: `forest()` and `differences()`."""
+        return import_module("tiewise.figures.comparisons").Plots(self)
 
     # -- what to know -------------------------------------------------------------------------------------------
 

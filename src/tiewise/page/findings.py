@@ -211,12 +211,7 @@ class Findings:
             name, report = next(iter(self.reports.items()))
             rows = (row for row in report.at(self.measure).oblivious_by_tool() if not row.note)
             return {name: {row.tool: row.value for row in rows if row.value is not None}}
-        found: dict[str, dict[str, float]] = {name: {} for name in self.runs}
-        for duel in self.duels:
-            for row in duel.tools:
-                if row["ties_only"]:
-                    found[duel.a][row["tool"]], found[duel.b][row["tool"]] = row["a"], row["b"]
-        return found
+        return self.compared.printed(self.measure)
 
     def curves(self) -> list[dict[str, Any]]:
         """A curve for each measure that has cutoffs."""
