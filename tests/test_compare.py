@@ -620,6 +620,20 @@ def test_what_cannot_be_compared_says_so(change, message):
         tw.compare(FLIP, **({"runs": {"A": TIED, "B": SECOND}, "measures": "RR"} | change))
 
 
+def test_what_is_true_of_several_systems_is_said_once():
+    judged = {**FLIP, "missing": {"a": 1}}
+    runs = {"A": TIED, "B": SECOND, "C": {**SECOND, "missing": {"a": 1.0}, "unjudged": {"a": 1.0}}}
+    notes = tw.compare(judged, runs, "RR", complete=True).notes
+    assert [note for note in notes if "judged" in note] == [
+        "A, B: 1 judged query is missing from the run and counted as 0.",
+        "C: 1 query is not judged and left out.",
+    ]
+    many = tw.compare(judged, {f"s{place}": TIED for place in range(7)} | {"last": runs["C"]}, "RR", complete=True)
+    assert any(note.startswith("s0, s1, s2, s3, s4 and 2 more: 1 judged query") for note in many.notes)
+    all_ = tw.compare(judged, {f"s{place}": TIED for place in range(7)}, "RR", complete=True)
+    assert any(note.startswith("all 7 runs: 1 judged query") for note in all_.notes)
+
+
 def test_numbers_may_be_those_of_numpy():
     given = {"samples": np.int64(200), "seed": np.int32(3), "confidence": np.float32(0.9)}
     found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "RR", complete=True, **given)

@@ -361,10 +361,6 @@ def test_figures_of_a_comparison_say_what_is_missing(figures):
     assert known(data_of(found.plot.forest("RR")), "expected")[0]["ci_low"] is None  # one query says nothing of others
     counts = known(data_of(found.plot.forest("NumRet", tools=False)), "expected")
     assert [row["expected"] for row in counts] == [2, 2, 2]
-        2,
-        2,
-        2,
-    ]
 
 
 def test_a_name_does_not_end_the_script_of_a_page(figures, tmp_path):

@@ -35,6 +35,7 @@ from tiewise.io import as_qrels, as_run
 from tiewise.ranking import Ranking
 from tiewise.records import Rows
 from tiewise.registry import Measure, parse, parse_all
+from tiewise.report import said_once
 from tiewise.significance import DUST, Test
 from tiewise.telling import Progress, check_progress
 from tiewise.ties import TieGroups
@@ -378,8 +379,8 @@ class Compared:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
         notes = [self.cut_note] if self.cut_note else []
-        for name, system in self._systems.items():
-            notes += [f"{name}: {note}" for note in system.notes if "cut inside a tie group" not in note]
+        own = ((name, system.notes) for name, system in self._systems.items())
+        notes += said_once((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
         more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more(measure)))
         if more:
             notes.append(
