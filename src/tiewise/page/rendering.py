@@ -29,6 +29,7 @@ from tiewise.page import words
 from tiewise.page.findings import Findings, find
 from tiewise.page.orders import RANDOM, STOPS
 from tiewise.registry import Measure
+from tiewise.reporting.places import check_place
 from tiewise.reporting.words import safe
 from tiewise.significance import Test
 from tiewise.telling import Progress
@@ -77,11 +78,12 @@ def write_report(
 
 
 def check_path(path: PathLike) -> None:
-    """Refuse a path that does not look like that of a page, before anything is measured."""
+    """Refuse a path that is not that of a page, or cannot be written to, before anything is measured."""
     name = os.fspath(path)
     plain = Path(name).with_suffix("") if Path(name).suffix in COMPRESSED else Path(name)
     if name != "-" and plain.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{name}: a report is a page. End the name in .html.")
+    check_place(path)
     _environment()  # says what to install, should it be missing
     need("vl_convert", "A report", "report")
 
