@@ -454,6 +454,9 @@ def test_the_slider_reorders_documents_and_moves_the_value(page):
     assert texts(page, "#play-value strong") == [f"{estimate[query].maximum:.4f}"]
     best = texts(page, "#play-groups .tied .chip")
     assert best != worst and any("unjudged" in text for text in best)
+    none = "[...document.querySelectorAll('#play-groups .tied .chip.none')]"
+    chips = page.do(f"{none}.map((chip) => [...chip.children].map((part) => part.textContent))")
+    assert chips and all(("–" in rank) == (what != "unjudged") for rank, what in chips)  # one is not counted
     page.press("ArrowLeft", 37)
     said = page.do("document.querySelector('#play-order').getAttribute('aria-valuetext')")
     assert said.startswith(f"random order {STOPS} of {STOPS}")

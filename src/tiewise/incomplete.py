@@ -125,8 +125,8 @@ def reason_against(measure: Measure) -> str | None:
         return None
     if any(type(measure) is type(one) for one in SHARES):
         return (
-            "it divides by what is relevant in all, so every unjudged document outside the list may lower it, down to "
-            "0, and one inside may raise or lower it. Use condensed lists (judged_only=True, -J), or bound P, RBP, "
+            "what divides by all that is relevant may be lowered, down to 0, by every unjudged document outside the "
+            "list, and raised or lowered by one inside. Use condensed lists (judged_only=True, -J), or bound P, RBP, "
             "Success or RR."
         )
     return f"these are known for {', '.join(one.stem for one in BOUNDED)} alone."
