@@ -518,6 +518,9 @@ def test_a_table_of_a_comparison():
     assert page.lines == [8, 8] and "svg" in page.tags
     board = Reader(found._repr_html_())
     assert "3 systems, 4 queries" in board.text and "1–2" in board.text and board.lines == [7] * 4
+    assert "line: expected; cross: order of trec_eval." in board.text
+    blind = tw.compare(qrels, {"A": tied, "B": late, "C": late}, "RR", complete=True, oblivious=None)._repr_html_()
+    assert "line: expected." in blind and "cross" not in blind
     two = tw.compare(qrels, {"tied": tied, "late": late}, ["RR", "P@1"], complete=True)
     assert Reader(two._repr_html_()).lines == [10, 10, 10]
     plain = tw.compare(qrels, {"late": late, "late too": late}, "RR")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["of_board", "of_duel", "of_two"]
 
 OF_DIFFERENCES = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
-OF_VALUES = "Bar: lowest to highest over the orders of ties; line: expected; cross: order of {}."
+OF_VALUES = "Bar: lowest to highest over the orders of ties; line: expected{}."
 OF_RANKS = "By ties, by queries: the ranks that orders of ties allow, and the interval over resamples of the queries."
 
 
@@ -47,7 +47,8 @@ def of_board(found: Compared) -> str:
     for measure, board in zip(found.measures, boards, strict=True):
         parts += [measure.name, _leaderboard(board)]
     tied = any(map(_moved, (row for board in boards for row in board)))
-    explained = [OF_VALUES.format(found.oblivious)] if tied and found.oblivious else []
+    cross = "" if found.oblivious is None else f"; cross: order of {found.oblivious}"
+    explained = [OF_VALUES.format(cross)] if tied else []
     title = f"{len(found.systems):,} systems, {_queries(found)}"
     return notebook.block(title, *parts, notes=[*explained, OF_RANKS, *found.notes])
 
