@@ -33,6 +33,7 @@ def page_folder(request: pytest.FixtureRequest) -> Iterator[None]:
         folder = request.getfixturevalue("tmp_path")
         Page(request.path).write_files(folder)
         patch.chdir(folder)
+        registry.measures()  # all of ours register now: what a page loads would be forgotten with what it defines
         patch.setattr(registry, "_registry", dict(registry._registry))
         patch.setattr(registry, "_aliases", dict(registry._aliases))
         yield

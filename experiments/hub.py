@@ -54,9 +54,14 @@ KINDS = ("classifier", "yes-no", "embedding")
 
 
 def model_named(name: str, kind: str | None) -> Model:
-    """One of the paper's models, or any other with its kind."""
-    if name in MODELS:
-        return MODELS[name]
+    """One of the paper's models, by its short name or that of the hub, or any other with its kind.
+
+    >>> model_named("Qwen/Qwen3-Reranker-0.6B", None) is model_named("Qwen3-Reranker-0.6B", None)
+    True
+    """
+    for short, model in MODELS.items():
+        if name in (short, model.name):
+            return model
     if kind is None:
         raise Missing(f"{name} is none of the paper's models ({', '.join(MODELS)}). Say what it is with --kind")
     return Model(name, kind)

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+import typer
 
 import tiewise as tw
+from tiewise.cli import app
 from tiewise.cli.commands import PLACES
 from tiewise.native import native
 from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
@@ -300,6 +302,29 @@ def test_an_error_is_one_paragraph(tiewise, folder, command, message):
 
 def test_no_command_shows_help(process):
     assert "evaluate" in process(code=2).out
+
+
+#: Commands that write to a file, and what they would read: files that are not there.
+WRITERS = {
+    **dict.fromkeys(("evaluate", "report"), "no-qrels.txt no-run.trec"),
+    **dict.fromkeys(("compare", "recall", "similarity"), "no-file no-run.trec other.trec"),
+    **dict.fromkeys(("audit", "break"), "no-run.trec"),
+    "score": "no-vectors.npz",
+}
+
+
+def test_a_place_that_cannot_be_written_to_is_said_before_anything_is_read(tiewise, folder):
+    program = typer.main.get_command(app)
+    commands = {name: program.get_command(typer.Context(program), name) for name in program.list_commands(None)}
+    assert {name for name, one in commands.items() if any("-o" in p.opts for p in one.params)} == set(WRITERS)
+    (folder / "taken.html").mkdir()
+    for command, files in WRITERS.items():
+        done = tiewise(command, *files.split(), "-o", "nowhere/made.html", code=2)
+        assert "nowhere/made.html: cannot be written: there is no folder nowhere. Make it first." in done.err, command
+        done = tiewise(command, *files.split(), "-o", "taken.html", code=2)
+        assert "taken.html: is a folder. Name a file in it." in done.err, command
+    with pytest.raises(tw.InputError, match="there is no folder"):
+        tw.write_report({}, {}, folder / "nowhere/made.html")
 
 
 @pytest.mark.parametrize("command", ["evaluate qrels.txt nowhere.trec", "evaluate qrels.txt tied.trec --fromat tsv"])

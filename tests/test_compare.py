@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 import warnings
@@ -607,7 +608,9 @@ def test_lists_that_may_be_cut_are_named_once():
         ({"orders": "same"}, "Unknown orders 'same'. Use 'independent' or 'shared'"),
         ({"test": "z"}, "Unknown test 'z'"),
         ({"confidence": 95}, "confidence lies between 0 and 1"),
+        ({"confidence": "95%"}, "confidence lies between 0 and 1"),
         ({"samples": 3}, "samples is a whole number from 100"),
+        ({"progress": True}, r"called with \(done, total\), or None, not True"),
         ({"seed": -1}, "seed is a whole number from 0 on"),
         ({"measures": "RBO"}, "compares two rankings"),
     ],
@@ -615,6 +618,26 @@ def test_lists_that_may_be_cut_are_named_once():
 def test_what_cannot_be_compared_says_so(change, message):
     with pytest.raises(tw.TiewiseError, match=message):
         tw.compare(FLIP, **({"runs": {"A": TIED, "B": SECOND}, "measures": "RR"} | change))
+
+
+def test_what_is_true_of_several_systems_is_said_once():
+    judged = {**FLIP, "missing": {"a": 1}}
+    runs = {"A": TIED, "B": SECOND, "C": {**SECOND, "missing": {"a": 1.0}, "unjudged": {"a": 1.0}}}
+    notes = tw.compare(judged, runs, "RR", complete=True).notes
+    assert [note for note in notes if "judged" in note] == [
+        "A, B: 1 judged query is missing from the run and counted as 0.",
+        "C: 1 query is not judged and left out.",
+    ]
+    many = tw.compare(judged, {f"s{place}": TIED for place in range(7)} | {"last": runs["C"]}, "RR", complete=True)
+    assert any(note.startswith("s0, s1, s2, s3, s4 and 2 more: 1 judged query") for note in many.notes)
+    all_ = tw.compare(judged, {f"s{place}": TIED for place in range(7)}, "RR", complete=True)
+    assert any(note.startswith("all 7 runs: 1 judged query") for note in all_.notes)
+
+
+def test_numbers_may_be_those_of_numpy():
+    given = {"samples": np.int64(200), "seed": np.int32(3), "confidence": np.float32(0.9)}
+    found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "RR", complete=True, **given)
+    assert json.dumps([found.samples, found.seed]) == "[200, 3]" and isinstance(found.confidence, float)
 
 
 def test_what_was_not_compared_says_so():

@@ -47,6 +47,21 @@ def test_console_examples_print_what_the_page_shows(path, tmp_path):
             assert alike(example.output, shown), f"{said}\n\nThe page shows\n{example.output}"
 
 
+def test_pages_that_are_run_together_find_the_measures_that_each_finds_alone(tmp_path):
+    example = ">>> import tiewise as tw\n>>> tw.evaluate({'q': {'a': 1}}, {'q': {'a': 1.0}}, 'AP')\nAP 1.0000\n"
+    for name in ("one.md", "two.md"):
+        (tmp_path / name).write_text(f"# A page\n\n```python\n{example}```\n", encoding="utf-8")
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--doctest-glob=*.md", "one.md", "two.md"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
+
+
 def alike(wanted: str, shown: str) -> bool:
     """Whether two texts agree, blanks and the lengths of rules apart; ``...`` stands for anything."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -224,6 +224,7 @@ def test_without_a_folder_nothing_is_made(capsys):
     [
         (["--model", "mine", "--dataset", "x"], "mine is none of the paper's models .* Say what it is with --kind"),
         (["--model", "bge-reranker-v2-m3"], "give both --model and --dataset"),
+        (["--model", "Qwen/Qwen3-Reranker-0.6B", "--dataset", "no.jsonl"], "no.jsonl is neither one of"),
         (
             ["--model", "bge-reranker-v2-m3", "--dataset", "no.jsonl"],
             "no.jsonl is neither one of the paper's data sets",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import tiewise as tw
 from tiewise import notebook, significance
+from tiewise.comparison import Duel
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
+from tiewise.incomplete import Unjudged
 from tiewise.records import Rows
 
 SCRIPT = "<script>alert(1)</script>"
@@ -313,6 +317,52 @@ def test_what_cannot_be_drawn(figures, reports):
             wrong()
 
 
+def test_figures_of_a_comparison_are_those_of_its_reports(qrels, reports, figures):
+    runs = {name: file(FILES[name]) for name in ("bf16", "fp32")}
+    found = tw.compare(qrels, runs, ["nDCG@10", "RR@10"], complete=True, confidence=0.9, samples=500, seed=3)
+    drawn = known(data_of(found.plot.forest("nDCG@10")), "expected")
+    assert {row["name"] for row in drawn} == set(runs)
+    for row in drawn:
+        mean = reports[row["name"]]["nDCG@10"]
+        assert [row[key] for key in ("expected", "minimum", "maximum")] == pytest.approx(
+            [mean.expected, mean.minimum, mean.maximum]
+        )
+        each = reports[row["name"]].per_query("nDCG@10").expected
+        low, high = significance.intervals(each[:, None], 0.9, samples=500, seed=3)
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx((low[0], high[0]))
+    crosses = known(data_of(found.plot.forest("nDCG@10", tools=["trec_eval"])), "printed")
+    assert {row["name"]: row["printed"] for row in crosses} == pytest.approx(
+        {name: reports[name]["nDCG@10"].oblivious for name in runs}
+    )
+    bare = found.plot.forest("nDCG@10", tools=False, intervals=False)
+    assert not known(data_of(bare), "printed") and known(data_of(bare), "expected")[0]["ci_low"] is None
+    assert "90%" in str(found.plot.forest("nDCG@10").to_dict()["title"])
+    ours = found.plot.differences(measure="RR@10")
+    theirs = reports["bf16"].plot.differences(reports["fp32"], "RR@10", names=("bf16", "fp32"))
+    assert known(data_of(ours), "difference") == known(data_of(theirs), "difference")
+    turned = known(data_of(found.plot.differences("fp32", "bf16", "RR@10")), "difference")
+    gaps = [row["difference"] for row in known(data_of(ours), "difference")]
+    assert sorted(-row["difference"] for row in turned) == sorted(gaps)
+
+
+def test_figures_of_a_comparison_say_what_is_missing(figures):
+    run = {"q": {"a": 1.0, "b": 1.0}}
+    found = tw.compare({"q": {"a": 1}}, {"A": run, "B": run, "C": run}, ["RR", "NumRet"], complete=True)
+    for wrong, words in [
+        (lambda: found.plot.forest(), "Name a measure"),
+        (lambda: found.plot.forest("RR", intervals=95), "intervals lies between 0 and 1"),
+        (lambda: found.plot.forest("RR", tools=["nobody"]), "No number of 'nobody' can be compared"),
+        (lambda: found.plot.differences(measure="RR"), "Name two systems to draw, of 'A', 'B', 'C'"),
+        (lambda: found.plot.differences("A", "A", "RR"), "does not differ from itself"),
+        (lambda: found.plot.differences("A", "D", "RR"), "no system 'D'"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            wrong()
+    assert known(data_of(found.plot.forest("RR")), "expected")[0]["ci_low"] is None  # one query says nothing of others
+    counts = known(data_of(found.plot.forest("NumRet", tools=False)), "expected")
+    assert [row["expected"] for row in counts] == [2, 2, 2]
+
+
 def test_a_name_does_not_end_the_script_of_a_page(figures, tmp_path):
     figures.save(figures.forest([{"name": f"</script>{SCRIPT}", "expected": 0.5}]), tmp_path / "chart.html")
     text = (tmp_path / "chart.html").read_text(encoding="utf-8")
@@ -383,8 +433,19 @@ def results():
         ),
         *(tw.rbo("a (b c)", "b a c", phi=0.9), tw.rba("a b", "b a", phi=0.9, ties="share"), tw.tau("a (b c)", "b c a")),
         *(tw.tau_ap("a (b c)", "b c a"), tw.Estimate(), Rows({}), tw.Run.from_dict({})),
+        tw.audit(run, qrels=qrels, reference={query: dict.fromkeys(docs, 1.0) for query, docs in run.items()}).fidelity,
+        *(report.provenance, tw.unjudged(qrels, run, ["P@3", "RBP(p=0.8)"], complete=True)),
+        *compared(qrels, run),
     ]
     return {f"{place} {type(one).__name__}": one for place, one in enumerate(found)}
+
+
+def compared(qrels, run):
+    """Comparisons of two and of three systems, and their parts."""
+    other = {query: dict(zip(docs, (0.3, 0.2, 0.1), strict=False)) for query, docs in run.items()}
+    two = tw.compare(qrels, {SCRIPT: run, "other": other}, ["RR", "AP"], complete=True)
+    three = tw.compare(qrels, {SCRIPT: run, "other": other, "third": other}, ["RR", "AP"], complete=True)
+    return two, three, two.pair(SCRIPT, "other", "RR"), three.leaderboard("RR")
 
 
 def test_every_result_is_well_formed_text_without_scripts(results):
@@ -397,26 +458,79 @@ def test_every_result_is_well_formed_text_without_scripts(results):
         assert "mathjax_ignore" in html
 
 
-@pytest.mark.parametrize("kind", ["Estimates", "Run", "Qrels", "TieGroups", "Similarity", "Stages", "Rows"])
+@pytest.mark.parametrize(
+    "kind", ["Estimates", "Run", "Qrels", "TieGroups", "Similarity", "Stages", "Rows", "Compared", "Duel"]
+)
 def test_names_from_files_stay_text(results, kind):
     shown = [one._repr_html_() for name, one in results.items() if name.endswith(f" {kind}")]
     assert SCRIPT in Reader(shown[0]).text and SCRIPT not in shown[0]
 
 
-def test_every_public_result_has_a_table():
-    for kind in (
-        tw.Report,
-        tw.Estimate,
-        tw.Estimates,
-        tw.Bounds,
-        tw.Run,
-        tw.Qrels,
-        tw.TieGroups,
-        tw.Similarity,
-        tw.Stages,
-    ):
-        assert callable(kind._repr_html_)
-    assert callable(tw.Audit._repr_html_) and callable(Rows._repr_html_)
+#: What public functions give that is no result to look at: an operand, measures, which are names, and rows of tables.
+NO_RESULTS = {"Quantized", "Measure", "Row", "Bin", "Example", "Pile"}
+
+
+def returned(function, owner=None):
+    """The classes of Tiewise in what a function or a method says it returns."""
+    said = getattr(function, "__annotations__", {}).get("return", "")
+    names = {name: getattr(tw, name) for name in tw.__all__} | function.__globals__ | {"Self": owner}
+    todo = [eval(said, names)] if isinstance(said, str) and said else [said]
+    while todo:
+        kind = todo.pop()
+        todo += get_args(kind)
+        if inspect.isclass(kind) and not get_args(kind) and kind.__module__.startswith("tiewise."):
+            yield kind
+
+
+def public_results():
+    """Every class that a public function returns, or a public method or property of such a class."""
+    found, todo = set(), []
+    for room in (tw, tw.scoring):
+        functions = (getattr(room, name) for name in room.__all__)
+        todo += [kind for one in functions if inspect.isfunction(one) for kind in returned(one)]
+    while todo:
+        kind = todo.pop()
+        if kind in found or kind.__name__ in NO_RESULTS:
+            continue
+        found.add(kind)
+        for name, member in inspect.getmembers(kind):
+            plain = getattr(member, "fget", None) or getattr(member, "func", member)
+            if not name.startswith("_") and (inspect.isfunction(plain) or inspect.ismethod(plain)):
+                todo += returned(getattr(plain, "__func__", plain), kind)
+    return found
+
+
+def test_every_public_result_has_a_table(results):
+    found = public_results()
+    assert {tw.Report, tw.Compared, tw.Audit, tw.Similarity, tw.Stages, Duel, Unjudged, Rows} <= found
+    assert not {kind.__name__ for kind in found if not hasattr(kind, "_repr_html_")}
+    assert not {kind.__name__ for kind in found} - {type(one).__name__ for one in results.values()}
+
+
+def test_a_table_of_a_comparison():
+    qrels = {f"q{place}": {"a": 1, "b": 0} for place in range(4)}
+    tied, late = ({q: {"a": score, "b": 1.0} for q in qrels} for score in (1.0, 0.5))
+    found = tw.compare(qrels, {"tied": tied, "late": late, "late too": late}, "RR", complete=True)
+    pair = found.pair("tied", "late")
+    page = Reader(pair._repr_html_())
+    for words in ("tied against late", "+0.2500", "[0.0000, 0.5000]", "93.8%", "0.125", pair.verdict):
+        assert words in page.text
+    assert page.lines == [8, 8] and "svg" in page.tags
+    board = Reader(found._repr_html_())
+    assert "3 systems, 4 queries" in board.text and "1–2" in board.text and board.lines == [7] * 4
+    assert "line: expected; cross: order of trec_eval." in board.text
+    blind = tw.compare(qrels, {"A": tied, "B": late, "C": late}, "RR", complete=True, oblivious=None)._repr_html_()
+    assert "line: expected." in blind and "cross" not in blind
+    two = tw.compare(qrels, {"tied": tied, "late": late}, ["RR", "P@1"], complete=True)
+    assert Reader(two._repr_html_()).lines == [10, 10, 10]
+    plain = tw.compare(qrels, {"late": late, "late too": late}, "RR")
+    assert "svg" not in Reader(plain._repr_html_()).tags and "level in RR" in Reader(plain._repr_html_()).text
+
+
+def test_a_table_of_what_is_not_judged():
+    found = tw.unjudged({"q": {"a": 1, "b": 0}}, {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}, "P@3")
+    page = Reader(found._repr_html_())
+    assert "P@30.33330.33330.6667" in re.sub(r"\s", "", page.text) and "svg" in page.tags
 
 
 def test_a_table_of_a_report(reports):

@@ -81,7 +81,7 @@ def test_lists_without_unjudged_documents_have_no_bounds():
 
 @pytest.mark.parametrize("measure", ["AP", "nDCG@10", "R@5", "Bpref", "Rprec"])
 def test_measures_that_divide_by_the_relevant_are_refused(measure):
-    with pytest.raises(tw.MeasureError, match="divides by what is relevant in all"):
+    with pytest.raises(tw.MeasureError, match="divides by all that is relevant"):
         tw.unjudged(QRELS, RUN, measure)
 
 

@@ -19,7 +19,7 @@ SOURCE = Path(tw.__file__).parent
 #: From the bottom up: a module may import only modules that stand on lines above its own.
 LAYERS = [
     {"errors", "_version", "_reader"},
-    {"columns", "plugin", "example", "notebook", "native"},
+    {"columns", "plugin", "example", "notebook", "native", "telling"},
     {"records", "significance", "merging"},
     {"data"},
     {"io", "ties", "estimate", "ranking", "discount"},

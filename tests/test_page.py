@@ -293,6 +293,11 @@ def test_differences_that_are_rounding_are_none():
         ({"reference": "nobody"}, "none of the runs"),
         ({"confidence": 2}, "confidence lies between 0 and 1"),
         ({"seed": -1}, "seed is a whole number"),
+        ({"seed": "one"}, "seed is a whole number"),
+        ({"orders": "same"}, "Unknown orders 'same'"),  # also of one run, which is compared with none
+        ({"test": "z"}, "Unknown test 'z'"),
+        ({"samples": 3}, "samples is a whole number from 100"),
+        ({"progress": True}, "progress is a function"),
         ({"runs": {}}, "Give the runs as"),
         ({"runs": {1: {"q": {"a": 1.0}}, "1": {"q": {"a": 1.0}}}}, "Two of the runs are called '1'"),
         ({"measures": "NumRet"}, "is a count"),
@@ -449,6 +454,9 @@ def test_the_slider_reorders_documents_and_moves_the_value(page):
     assert texts(page, "#play-value strong") == [f"{estimate[query].maximum:.4f}"]
     best = texts(page, "#play-groups .tied .chip")
     assert best != worst and any("unjudged" in text for text in best)
+    none = "[...document.querySelectorAll('#play-groups .tied .chip.none')]"
+    chips = page.do(f"{none}.map((chip) => [...chip.children].map((part) => part.textContent))")
+    assert chips and all(("–" in rank) == (what != "unjudged") for rank, what in chips)  # one is not counted
     page.press("ArrowLeft", 37)
     said = page.do("document.querySelector('#play-order').getAttribute('aria-valuetext')")
     assert said.startswith(f"random order {STOPS} of {STOPS}")

@@ -206,6 +206,7 @@ def test_errors_of_quantised_vectors():
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=2.0, **IDS), "depth is"),
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, doc_mask=[[1]] * 8, **IDS), "Masks are for"),
         (lambda: scoring.quantize(docs.codes), "whole numbers"),
+        (lambda: scoring.quantize(docs), "quantised already, to int8.*decode"),
         (lambda: scoring.quantize(DOCS, "binary", calibration=DOCS), "take no calibration"),
         (lambda: scoring.quantize(DOCS, "int8", calibration=binary), "calibration is binary"),
         (lambda: scoring.quantize(DOCS, "int8", calibration=DOCS[:, :3]), "calibration vectors have shape"),
@@ -213,6 +214,8 @@ def test_errors_of_quantised_vectors():
         (lambda: scoring.score(binary, docs, fn="dot"), "different scales"),
         (lambda: scoring.score(QUERIES, docs, fn="hamming"), "compares bits"),
         (lambda: scoring.score(docs, docs, fn="hamming"), "compares bits"),
+        (lambda: scoring.score(scoring.quantize(QUERIES), docs, fn="hamming"), "compares bits"),
+        (lambda: scoring.score(scoring.quantize(QUERIES[:, :3]), docs, fn="dot"), "3 dimensions and documents"),
         (lambda: scoring.score(QUERIES[:, None], docs, fn="maxsim"), "no quantised vectors"),
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=0, **IDS), "depth is"),
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, only="ties", **IDS), "only is 'tied'"),
@@ -225,3 +228,15 @@ def test_errors_of_quantised_vectors():
         with pytest.raises(InputError, match=match):
             call()
     assert "int8" in repr(docs)
+
+
+def test_documents_without_a_vector_are_counted_once():
+    names = [f"d{place}" for place in range(20)]
+    run = {f"q{place}": dict(zip(names, range(20, 0, -1), strict=True)) for place in range(40)}
+    vectors = np.ones((20, 2))
+    told = {"query_ids": list(run), "doc_ids": ["d0", "d5", *(f"x{place}" for place in range(18))]}
+    with pytest.raises(InputError, match="18 documents of the run have no vector: 'd1', 'd2', 'd3' and 15 more"):
+        scoring.rescore(run, np.ones((40, 2)), vectors, **told)
+    with pytest.raises(InputError, match=r"^2 documents of the run have no vector: 'd1', 'd2'"):
+        scoring.rescore(run, np.ones((40, 2)), vectors, depth=3, **told)
+    assert scoring.rescore(run, np.ones((40, 2)), vectors, depth=1, **told).to_dict()["q39"]["d0"] == 2.0

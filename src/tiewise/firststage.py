@@ -9,7 +9,7 @@ weighed against their cost, and a point is dropped only if another one is surely
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -25,6 +25,7 @@ from tiewise.io.streams import PathLike
 from tiewise.observed import Observed
 from tiewise.ranking import Ranking, check_depth
 from tiewise.records import Rows
+from tiewise.telling import Progress, check_progress
 from tiewise.ties import grouped, tie_groups
 
 __all__ = ["Stages", "stages"]
@@ -46,7 +47,7 @@ def stages(
     cost: Cost | PathLike | None = None,
     *,
     k: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Stages:
     """First stages against a second stage: rank-biased recall and cost of the sets they hand on, at some depths.
 
@@ -74,6 +75,7 @@ def stages(
     """
     if not isinstance(runs, Mapping) or not runs:
         raise InputError(f"{type(runs).__name__} of no runs by name. Give the first stages as {{'bm25': run}}.")
+    check_progress(progress)
     second = _run(reference)
     if not second.queries:
         raise InputError("The reference has no query: there is nothing to measure against.")

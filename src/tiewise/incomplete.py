@@ -52,6 +52,18 @@ class Unjudged(Mapping[str, Bounds]):
     def __repr__(self) -> str:
         return "\n".join(map(repr, self._bounds.values()))
 
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        rows = []
+        for name, one in self._bounds.items():
+            three = (one.lower, self.condensed[name], one.upper)
+            values = (None if part is None else part.expected for part in three)
+            rows.append((name, *(part and f"{part:.4f}" for part in three), notebook.bar(*values)))
+        heads = ("measure", "unjudged worth nothing", "without them", "worth most", "")
+        note = "Bar: from the lower to the upper bound; line: the value without unjudged documents (condensed lists)."
+        return notebook.block("What unjudged documents leave open", notebook.table(heads, rows), notes=[note])
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {
@@ -113,8 +125,8 @@ def reason_against(measure: Measure) -> str | None:
         return None
     if any(type(measure) is type(one) for one in SHARES):
         return (
-            "it divides by what is relevant in all, so every unjudged document outside the list may lower it, down to "
-            "0, and one inside may raise or lower it. Use condensed lists (judged_only=True, -J), or bound P, RBP, "
+            "what divides by all that is relevant may be lowered, down to 0, by every unjudged document outside the "
+            "list, and raised or lowered by one inside. Use condensed lists (judged_only=True, -J), or bound P, RBP, "
             "Success or RR."
         )
     return f"these are known for {', '.join(one.stem for one in BOUNDED)} alone."

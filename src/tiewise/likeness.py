@@ -20,6 +20,7 @@ from tiewise.io import as_run
 from tiewise.rankbiased import Pair, mean_weight, rba_of, rbo_of, rbr_of
 from tiewise.ranking import Edge, Groups, ranked
 from tiewise.registry import Measure, measure, param, parse
+from tiewise.telling import Progress, check_progress
 
 __all__ = ["RBA", "RBO", "RBR", "Comparison", "Similarity", "similarity"]
 
@@ -202,7 +203,7 @@ def similarity(
     *,
     edge: Edge = "error",
     bounds: bool = True,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Similarity:
     """How alike the rankings of some systems are: all pairs, for each query that all of them have, and on average.
 
@@ -224,6 +225,7 @@ def similarity(
         raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
         raise InputError(f"Similarity is between two runs or more; {len(runs)} was given.")
+    check_progress(progress)
     lists = _Lists([as_run(run) for run in runs.values()], chosen.reach, edge)
     pairs = _pairs(len(runs), chosen.symmetric)
     wanted = [(part, one) for part in _parts(chosen, bounds) for one in Similarity.STATISTICS[: None if bounds else 1]]

@@ -8,13 +8,27 @@ them say the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["FEW", "MOST", "Markup", "bar", "block", "estimates", "shaded", "share", "signed", "table", "text"]
+__all__ = [
+    "FEW",
+    "MOST",
+    "NONE",
+    "Markup",
+    "bar",
+    "block",
+    "estimates",
+    "facts",
+    "shaded",
+    "share",
+    "signed",
+    "table",
+    "text",
+]
 
 MOST, FEW = 30, 10  #: rows that are shown of a result, and of data
 LONGEST = 100  # characters of a cell that are shown
@@ -101,6 +115,19 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, total: int | N
     return Markup(f"{_TABLE}<thead>{head}</thead>\n<tbody>{body}</tbody></table>{rest}")
 
 
+def facts(named: Mapping[str, object]) -> Markup:
+    """Values by their names, a line for each; those of a mapping stand behind its name.
+
+    >>> "gap: RR" in facts({"queries": 3, "gap": {"RR": 0.5}})
+    True
+    """
+    lines = []
+    for name, value in named.items():
+        parts = value.items() if isinstance(value, Mapping) else [("", value)]
+        lines += [(f"{name}: {part}" if part else name, text(one)) for part, one in parts]
+    return table(("", ""), lines, most=len(lines))
+
+
 def _side(column: Sequence[Any]) -> str:
     first = next((value for value in column if value is not None), "")
     return "right" if isinstance(first, Real) and not isinstance(first, bool) else "left"
@@ -163,7 +190,7 @@ def bar(
 ) -> Markup:
     """A range as a bar between two ends, with a line at its middle value and a cross at another; nothing without one.
 
-    The ends move outwards where a value lies beyond them.
+    The ends move outwards where a value lies beyond them. Between them, a faint line stands at 0.
     """
     if low is None or middle is None or high is None:
         return Markup("")
@@ -182,6 +209,9 @@ def bar(
         f'<line x1="{x(middle):.1f}" x2="{x(middle):.1f}" y1="1" y2="{TALL - 1}" stroke="currentColor" '
         'stroke-width="2"/>',
     ]
+    if start < 0 < end:
+        zero = x(0.0)
+        parts.append(f'<path d="M{zero:.1f} 0v{TALL}" stroke="currentColor" stroke-opacity=".35"/>')
     if mark is not None:
         at, centre = x(mark), TALL / 2
         parts.append(

@@ -22,10 +22,12 @@ from tiewise.profiles import TOOLS, Tool, rule_for
 from tiewise.readings import Readings
 from tiewise.registry import Measure, parse
 
-__all__ = ["Provenance", "Report", "ToolTable", "ToolValue"]
+__all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "said_once"]
 
 #: From here on, an order is so far from random that it cannot be blind to the labels.
 KNOWING = 4.0
+#: So many runs are named of which a note is true; more are counted.
+NAMED = 5
 
 _FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
 
@@ -48,6 +50,11 @@ class Provenance:
     tied_share: float | None
     new_ties: int | None  #: tied rows that `score_dtype` made
     cut_lists: int  #: lists that end with two or more tied documents, so may have been cut there
+
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        return notebook.block("Provenance", notebook.facts(asdict(self)))
 
 
 class Report:
@@ -348,6 +355,27 @@ def _queries(number: int, kind: str = "") -> str:
     """So many queries are …"""
     so_many = counted(number, f"{kind} query".strip(), f"{kind} queries".strip())
     return f"{so_many} {'is' if number == 1 else 'are'}"
+
+
+def said_once(notes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+    """The notes of several runs, each sentence once, under the names of all of which it is true.
+
+    >>> said_once([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
+    ['A, B: 2 queries are missing.', 'B: It is tied.']
+    """
+    runs, of = 0, dict[str, list[str]]()
+    for name, said in notes:
+        runs += 1
+        for note in said:
+            of.setdefault(note, []).append(name)
+    return [f"{_named(names, runs)}: {note}" for note, names in of.items()]
+
+
+def _named(names: list[str], runs: int) -> str:
+    """Some of the runs by their names; of many, all or how many more."""
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"all {runs:,} runs" if len(names) == runs else f"{', '.join(names[:NAMED])} and {len(names) - NAMED:,} more"
 
 
 def _plain(source: Source | None) -> dict[str, str] | None:

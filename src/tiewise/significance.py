@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Literal, get_args
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -22,6 +23,8 @@ __all__ = [
     "Test",
     "blocks",
     "bootstrap",
+    "check",
+    "check_confidence",
     "effect_size",
     "holm",
     "intervals",
@@ -42,6 +45,31 @@ BLOCKS = 20_000
 ROOM = 1 << 22
 #: Up to so many columns it is quicker to look the drawn queries up than to count them.
 FEW = 8
+#: How many samples can be asked for: of fewer an interval would say little, and more would take hours.
+SAMPLES = (100, 1_000_000)
+
+
+def check(test: Any = "permutation", confidence: Any = 0.95, samples: Any = 10_000, seed: Any = 0) -> None:
+    """Refuse a test that is not known, and numbers with which nothing could be drawn.
+
+    >>> check(samples=5)
+    Traceback (most recent call last):
+    tiewise.errors.InputError: samples is a whole number from 100 to 1,000,000, not 5.
+    """
+    if test not in TESTS:
+        raise InputError(f"Unknown test {test!r}. Use {' or '.join(map(repr, TESTS))}.")
+    check_confidence(confidence)
+    fewest, most = SAMPLES
+    if not isinstance(samples, Integral) or not fewest <= int(samples) <= most:
+        raise InputError(f"samples is a whole number from {fewest} to {most:,}, not {samples!r}.")
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or int(seed) < 0:
+        raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
+
+
+def check_confidence(given: Any, name: str = "confidence") -> None:
+    """Refuse what is no level of an interval; `name` is what it was given as."""
+    if not isinstance(given, Real) or not 0 < float(given) < 1:
+        raise InputError(f"{name} lies between 0 and 1, as 0.95 does; {given!r} does not.")
 
 
 def p_values(differences: Floats, test: Test = "permutation", *, samples: int = 10_000, seed: int = 0) -> Floats:
@@ -50,8 +78,7 @@ def p_values(differences: Floats, test: Test = "permutation", *, samples: int = 
     >>> p_values(np.array([[0.1], [0.2], [0.3]]))  # 2 of the 8 ways to flip signs lie as far from 0
     array([0.25])
     """
-    if test not in TESTS:
-        raise InputError(f"Unknown test {test!r}. Use one of {', '.join(TESTS)}.")
+    check(test)
     run = {
         "permutation": lambda d: permutation(d, samples, seed),
         "t": lambda d: _paired_t(d, samples, seed),

@@ -6,6 +6,7 @@ from tiewise.cli.options import InputFormat, Output, Quiet, RunFile, Seed
 from tiewise.cli.output import note
 from tiewise.io import read_run, write_run
 from tiewise.reporting.numerals import share
+from tiewise.reporting.places import check_place
 from tiewise.ties import randomly_broken
 
 __all__ = ["EXAMPLES", "break_ties"]
@@ -22,6 +23,7 @@ def break_ties(
 
     One seed gives one order out of many: a tool then measures that order, not the run.
     """
+    check_place("-" if output is None else output)
     given = read_run(run, format=input_format)
     write_run(randomly_broken(given, seed), "-" if output is None else output)
     if not quiet:

@@ -14,6 +14,7 @@ from tiewise.cli.program import GATE_CLOSED, complain, say
 from tiewise.errors import InputError
 from tiewise.io.streams import COMPRESSED, save
 from tiewise.reporting import Format, SheetFormat, View
+from tiewise.reporting.places import check_place
 from tiewise.reporting.view import SUFFIXES
 from tiewise.reporting.words import safe
 
@@ -26,6 +27,8 @@ __all__ = ["closed", "leave_if", "note", "note_beside", "screen", "target", "wri
 def target(format: Format | None, output: Path | None) -> tuple[Format, Path | None]:
     """The format, and the file to write; None is standard output."""
     output = None if output == Path("-") else output
+    if output is not None:
+        check_place(output)
     chosen = format or _usual_format(output)
     if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise InputError("Parquet is not for a terminal. Write it to a file: -o FILE.parquet.")

@@ -27,6 +27,7 @@ from tiewise.errors import InputError, listed
 from tiewise.firststage import RERANK, stages
 from tiewise.io import read_costs, read_run
 from tiewise.reporting import View
+from tiewise.reporting.places import check_place
 
 __all__ = ["EXAMPLES", "recall"]
 
@@ -153,9 +154,7 @@ def _both(figure: Path, output: Path | None) -> None:
     """Refuse two files of which one could be written and not the other."""
     if output is not None and output.absolute() == figure.absolute():
         raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o files of their own.")
-    for path in (figure, output):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(f"{path}: cannot be written (its folder is not there).")
+    check_place(figure)
 
 
 def _numbers(text: str, option: str, kind: Callable[[str], Number]) -> list[Number]:

@@ -16,6 +16,7 @@ from tiewise.data import Run
 from tiewise.errors import InputError
 from tiewise.io import write_run
 from tiewise.reporting.numerals import share
+from tiewise.reporting.places import check_place
 
 __all__ = ["EXAMPLES", "score"]
 
@@ -131,6 +132,7 @@ def score(
     """
     from tiewise.reporting.progress import progress
 
+    check_place("-" if output is None else output)
     found = Arrays(files, array or ())
     ids = Ids(found, {"--query-ids": query_ids, "--doc-ids": doc_ids})
     with heeded() as warned, progress("pairs", quiet=quiet) as tell:

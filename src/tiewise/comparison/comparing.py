@@ -7,10 +7,11 @@ about it is of two kinds that never mix: the order of tied documents, and which 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations
 from os import PathLike
 from statistics import NormalDist
@@ -28,16 +29,28 @@ from tiewise.comparison.system import Shelf, System
 from tiewise.correlation import tau
 from tiewise.data import MappedRun, Run
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
-from tiewise.estimate import Estimate
+from tiewise.estimate import Estimate, Estimates
 from tiewise.evaluation import evaluate
 from tiewise.io import as_qrels, as_run
 from tiewise.ranking import Ranking
 from tiewise.records import Rows
 from tiewise.registry import Measure, parse, parse_all
+from tiewise.report import said_once
 from tiewise.significance import DUST, Test
+from tiewise.telling import Progress, check_progress
 from tiewise.ties import TieGroups
 
-__all__ = ["DEFAULT_MEASURES", "Compared", "Orders", "by_name", "check_pairs", "compare", "of_run", "read_run"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "Compared",
+    "Orders",
+    "by_name",
+    "check_options",
+    "check_pairs",
+    "compare",
+    "of_run",
+    "read_run",
+]
 
 #: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
 DEFAULT_MEASURES = ("nDCG@10",)
@@ -58,7 +71,7 @@ def compare(
     confidence: float = 0.95,
     samples: int = 10_000,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Compared:
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
@@ -84,7 +97,9 @@ def compare(
     """
     chosen = parse_all(measures)
     named = by_name(runs, "system") if isinstance(runs, Mapping) else {}
-    _check(named, runs, baseline, orders, test, confidence, samples, seed)
+    _check(named, runs, baseline)
+    check_options(orders, test, confidence, samples, seed)
+    check_progress(progress)
     judged = as_qrels(qrels)
     systems, shelf = [], Shelf()
     with warnings.catch_warnings():
@@ -141,31 +156,20 @@ def of_run(name: str) -> Iterator[None]:
         raise InputError(f"Run '{name}': {error}") from error
 
 
-def _check(
-    named: Mapping[str, Any],
-    runs: object,
-    baseline: str | None,
-    orders: str,
-    test: str,
-    confidence: float,
-    samples: int,
-    seed: int,
-) -> None:
+def check_options(orders: Any, test: Any, confidence: Any, samples: Any, seed: Any) -> None:
+    """Refuse options that `compare` cannot use, before anything is read."""
+    if orders not in get_args(Orders):
+        raise InputError(f"Unknown orders {orders!r}. Use {' or '.join(map(repr, get_args(Orders)))}.")
+    significance.check(test, confidence, samples, seed)
+
+
+def _check(named: Mapping[str, Any], runs: object, baseline: str | None) -> None:
     if not isinstance(runs, Mapping):
         raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
     if len(named) < 2:
         raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
     if baseline is not None and baseline not in named:
         raise InputError(f"The baseline '{baseline}' is none of the systems: {listed(named, 5)}.")
-    for word, known, what in ((orders, get_args(Orders), "orders"), (test, significance.TESTS, "test")):
-        if word not in known:
-            raise InputError(f"Unknown {what} {word!r}. Use {' or '.join(map(repr, known))}.")
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise InputError(f"confidence lies between 0 and 1, as 0.95 does; {confidence!r} does not.")
-    if not isinstance(samples, int) or not 100 <= samples <= 1_000_000:
-        raise InputError(f"samples is a whole number from 100 to 1,000,000, not {samples!r}.")
-    if not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
 
 
 class Compared:
@@ -185,7 +189,7 @@ class Compared:
         self._systems = {system.name: system for system in systems}
         self.systems, self.measures = tuple(self._systems), tuple(measures)
         self.baseline, self.orders, self.test = baseline, orders, test
-        self.confidence, self.samples, self.seed = confidence, samples, seed
+        self.confidence, self.samples, self.seed = float(confidence), int(samples), int(seed)  # NumPy's become Python's
         self._place = {name: place for place, name in enumerate(self.systems)}
         self._columns: dict[Measure, Columns] = {}
         self._outcomes: dict[tuple[str, str, Measure], Outcome] = {}
@@ -196,6 +200,11 @@ class Compared:
             return "\n".join(duel.verdict for duel in self.pairs())
         boards = (f"{measure}\n{self.leaderboard(measure)!r}" for measure in self.measures)
         return "\n\n".join(boards)
+
+    def _repr_html_(self) -> str:
+        from tiewise.comparison import shown
+
+        return shown.of_two(self) if len(self.systems) == 2 else shown.of_board(self)
 
     # -- what is asked for --------------------------------------------------------------------------------------
 
@@ -211,7 +220,7 @@ class Compared:
             self._duels[key] = duel
         return duel
 
-    def pairs(self, progress: Callable[[int, int], None] | None = None) -> Iterator[Duel]:
+    def pairs(self, progress: Progress | None = None) -> Iterator[Duel]:
         """Every pair in every measure; with a baseline, each other system against it."""
         wanted = [(*pair, measure) for measure in self.measures for pair in self._family]
         for done, key in enumerate(wanted, 1):
@@ -305,6 +314,38 @@ class Compared:
             expected=mean, minimum=low, maximum=high, std=None if np.isnan(spread) else spread, measure=wanted.name
         )
 
+    def estimates(self, system: str, measure: str | Measure | None = None) -> Estimates:
+        """The estimates of one system for each of the queries compared."""
+        wanted, (place,) = self._known(measure), self._named(system)
+        columns = self._of(wanted)
+        return Estimates(
+            wanted.name,
+            columns.queries,
+            expected=columns.expected[:, place],
+            minimum=columns.minimum[:, place],
+            maximum=columns.maximum[:, place],
+            variance=columns.variance[:, place],
+            oblivious=None if columns.oblivious is None else columns.oblivious[:, place],
+            total=wanted.total,
+        )
+
+    def printed(self, measure: str | Measure | None = None) -> dict[str, dict[str, float]]:
+        """What tools print for each system, of those that differ from each other by the order of ties alone.
+
+        Of a system with queries that others lack there is nothing: tools average over all of its own.
+        """
+        wanted = self._known(measure)
+        more = self._with_more(wanted)
+        return {
+            name: {} if name in more else {t: one.value for t, one in system.printed(wanted).items() if one.same}
+            for name, system in self._systems.items()
+        }
+
+    @property
+    def plot(self) -> Any:
+        """Figures of this comparison: `forest()` and `differences()`."""
+        return import_module("tiewise.figures.comparisons").Plots(self)
+
     # -- what to know -------------------------------------------------------------------------------------------
 
     @property
@@ -338,8 +379,8 @@ class Compared:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
         notes = [self.cut_note] if self.cut_note else []
-        for name, system in self._systems.items():
-            notes += [f"{name}: {note}" for note in system.notes if "cut inside a tie group" not in note]
+        own = ((name, system.notes) for name, system in self._systems.items())
+        notes += said_once((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
         more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more(measure)))
         if more:
             notes.append(

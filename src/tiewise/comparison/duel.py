@@ -13,6 +13,7 @@ from typing import Any
 
 from tiewise.comparison.lots import Chances
 from tiewise.estimate import Estimate
+from tiewise.notebook import share
 from tiewise.records import Rows
 from tiewise.significance import DUST
 
@@ -146,8 +147,20 @@ class Duel:
         ]
         return f"Tools disagree, for they break ties differently: {'; '.join(named)}."
 
+    @property
+    def often(self) -> str:
+        """How often a is ahead; always and never are said of all orders, not of those that happened to be drawn."""
+        if not self.can_lead[0]:
+            return "never"
+        return "always" if self.certain else share(min(max(self.probability, 1e-9), 1 - 1e-9))
+
     def __repr__(self) -> str:
         return self.verdict
+
+    def _repr_html_(self) -> str:
+        from tiewise.comparison import shown
+
+        return shown.of_duel(self)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

@@ -19,7 +19,7 @@ from tiewise.profiles import TOOLS
 from tiewise.records import Rows
 from tiewise.registry import Measure
 from tiewise.report import Report
-from tiewise.significance import DUST
+from tiewise.significance import DUST, check_confidence
 from tiewise.significance import intervals as bootstrapped
 from tiewise.tieaudit import Audit
 from tiewise.tieaudit.grouping import Bin, Grouping
@@ -268,8 +268,7 @@ def _interval(report: Report, level: float | None, seed: int) -> tuple[float, fl
     """That of the expectation of a report's only measure over its queries; None for one query, and for counts."""
     if level is None:
         return None
-    if not 0 < level < 1:
-        raise InputError(f"intervals={level!r}: the level of an interval lies between 0 and 1, as 0.95 does.")
+    check_confidence(level, "intervals")
     measure = report.measures[0]
     each = report.per_query(measure).expected
     if len(each) < 2 or measure.total:

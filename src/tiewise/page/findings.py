@@ -7,14 +7,14 @@ in the tables and can be chosen for the curves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tiewise.comparison import Compared, Duel, Orders, by_name, compare, of_run, read_run
+from tiewise.comparison import Compared, Duel, Orders, by_name, check_options, compare, of_run, read_run
 from tiewise.data import MappedRun, Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.estimate import Estimates
@@ -26,6 +26,7 @@ from tiewise.page.precisions import Family, families
 from tiewise.registry import Measure, parse
 from tiewise.report import Report
 from tiewise.significance import Test
+from tiewise.telling import Progress, check_progress
 from tiewise.tieaudit import Audit, audit
 
 __all__ = ["Findings", "find"]
@@ -50,11 +51,13 @@ def find(
     samples: int = 10_000,
     seed: int = 0,
     complete: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Findings:
     """Everything that the page shows of some runs, ``{name: run}``; `options` are those of `evaluate`."""
-    named = _checked(runs, reference, confidence, seed)
+    named = _checked(runs, reference)
+    check_options(orders, test, confidence, samples, seed)
+    check_progress(progress)
     chosen, given = asked(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
@@ -86,7 +89,7 @@ def find(
     return Findings(given, judged, read, tuple(chosen), reports, audits, compared, tuple(kin), confidence, seed)
 
 
-def _checked(runs: Mapping[Any, Any], reference: str | None, confidence: float, seed: int) -> dict[str, Any]:
+def _checked(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
     if not isinstance(runs, Mapping) or not runs:
         raise InputError("Give the runs as {name: run}, one or more.")
     if any(not isinstance(run, Mapping) and isinstance(run, (int, float)) for run in runs.values()):
@@ -96,10 +99,6 @@ def _checked(runs: Mapping[Any, Any], reference: str | None, confidence: float, 
         raise InputError(f"A page is for {MOST} runs at the most, not {len(named):,}. `tiewise compare` takes more.")
     if reference is not None and reference not in named:
         raise InputError(f"The reference '{reference}' is none of the runs: {listed(named, 5)}.")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence lies between 0 and 1, as 0.95 does; {confidence!r} does not.")
-    if seed < 0:
-        raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
     return named
 
 
@@ -212,12 +211,7 @@ class Findings:
             name, report = next(iter(self.reports.items()))
             rows = (row for row in report.at(self.measure).oblivious_by_tool() if not row.note)
             return {name: {row.tool: row.value for row in rows if row.value is not None}}
-        found: dict[str, dict[str, float]] = {name: {} for name in self.runs}
-        for duel in self.duels:
-            for row in duel.tools:
-                if row["ties_only"]:
-                    found[duel.a][row["tool"]], found[duel.b][row["tool"]] = row["a"], row["b"]
-        return found
+        return self.compared.printed(self.measure)
 
     def curves(self) -> list[dict[str, Any]]:
         """A curve for each measure that has cutoffs."""

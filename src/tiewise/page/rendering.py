@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -29,8 +29,10 @@ from tiewise.page import words
 from tiewise.page.findings import Findings, find
 from tiewise.page.orders import RANDOM, STOPS
 from tiewise.registry import Measure
+from tiewise.reporting.places import check_place
 from tiewise.reporting.words import safe
 from tiewise.significance import Test
+from tiewise.telling import Progress
 from tiewise.tieaudit import LIBRARIES
 
 __all__ = ["render", "write_report"]
@@ -52,7 +54,7 @@ def write_report(
     samples: int = 10_000,
     seed: int = 0,
     command: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> None:
     """Write a page on some runs, ``{name: run}``: one HTML file that needs no network, to be sent to anyone.
@@ -76,11 +78,12 @@ def write_report(
 
 
 def check_path(path: PathLike) -> None:
-    """Refuse a path that does not look like that of a page, before anything is measured."""
+    """Refuse a path that is not that of a page, or cannot be written to, before anything is measured."""
     name = os.fspath(path)
     plain = Path(name).with_suffix("") if Path(name).suffix in COMPRESSED else Path(name)
     if name != "-" and plain.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{name}: a report is a page. End the name in .html.")
+    check_place(path)
     _environment()  # says what to install, should it be missing
     need("vl_convert", "A report", "report")
 

@@ -5,7 +5,7 @@ People read words below the numbers: what ties decide, whether other queries wou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -26,6 +26,7 @@ from tiewise.reporting.rows import rounded
 from tiewise.reporting.table import Drawing
 from tiewise.reporting.view import View
 from tiewise.significance import DUST
+from tiewise.telling import Progress
 
 __all__ = ["COMPARE_COLUMNS", "Side", "draw"]
 
@@ -77,7 +78,7 @@ class Side:
     found: Compared
     unjudged: Mapping[str, Unjudged] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    progress: Callable[[int, int], None] | None = None  #: what is told how many pairs are done, of how many
+    progress: Progress | None = None  #: what is told how many pairs are done, of how many
 
     @property
     def title(self) -> str:
@@ -172,7 +173,7 @@ class Side:
             cells = (
                 *(cell_of(self.found.estimate(name, measure), measure, view) for name in (a, b)),
                 _difference(duel, places),
-                Cell(_ahead(duel)),
+                Cell(duel.often),
                 Cell(_p(duel)),
                 Cell(NONE if duel.ci is None else interval(*duel.ci, places)),
             )
@@ -210,7 +211,7 @@ class Side:
                 Cell(_ranks(row["rank_best"], row["rank_worst"])),
                 Cell(_ranks(row["rank_low"], row["rank_high"])),
                 _difference(duel, view.places) if duel else Cell(NONE),
-                Cell(_ahead(duel) if duel else NONE),
+                Cell(duel.often if duel else NONE),
                 Cell(_p(duel) if duel else NONE),
             )
             yield Line((*([measure.name] if several else []), str(row["rank"]), row["system"]), cells)
@@ -347,15 +348,6 @@ def _difference(duel: Duel, places: int) -> Cell:
     assert gap.expected is not None and gap.minimum is not None and gap.maximum is not None
     detail = interval(gap.minimum, gap.maximum, places) if visible(gap, places) else ""
     return Cell(signed(gap.expected, places), detail)
-
-
-def _ahead(duel: Duel) -> str:
-    """How often a is ahead; always and never are said of all orders, not of those that happened to be drawn."""
-    if not duel.can_lead[0]:
-        return "never"
-    if duel.certain:
-        return "always"
-    return share(min(max(duel.probability, 1e-9), 1 - 1e-9))
 
 
 def _p(duel: Duel) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from tiewise.estimate import Estimate
+from tiewise.notebook import NONE, share
 from tiewise.registry import Measure
 
 __all__ = ["NONE", "decimal", "interval", "number", "share", "signed", "visible"]
-
-#: What stands for a statistic that does not apply.
-NONE = "–"
 
 
 def decimal(value: float, digits: int) -> str:
@@ -61,16 +59,3 @@ def interval(low: float, high: float, digits: int) -> str:
     '[.359, .368]'
     """
     return f"[{decimal(low, digits)}, {decimal(high, digits)}]"
-
-
-def share(part: float) -> str:
-    """A share as a percentage that is 0 or 100 only if it is exactly that.
-
-    >>> share(0.9746), share(0.99967), share(1), share(0.00001), share(0)
-    ('97.5%', '>99.9%', '100%', '<0.1%', '0%')
-    """
-    if part in (0, 1):
-        return f"{100 * part:.0f}%"
-    if part > 0.9995:
-        return ">99.9%"
-    return "<0.1%" if part < 0.0005 else f"{100 * part:.1f}%"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tiewise.report import Report
+from tiewise.report import Report, said_once
 from tiewise.reporting.numerals import decimal, share, signed, visible
 from tiewise.reporting.view import Named, View
 from tiewise.ties import ORDERS
@@ -44,10 +44,9 @@ def _small(value: float, digits: int) -> str:
 
 
 def notes(reports: Sequence[Named], view: View) -> list[str]:
-    """What a reader should know of each run, under its name where there are several."""
-    several = len(reports) > 1
-    own = [f"{name}: {note}" if several else note for name, report in reports for note in report.notes]
-    return [*view.notes, *own]
+    """What a reader should know, where there are several runs under the names of those of which it is true."""
+    each = [(name, report.notes) for name, report in reports]
+    return [*view.notes, *(said_once(each) if len(each) > 1 else each[0][1] if each else ())]
 
 
 def tools_title(name: str, report: Report) -> str:

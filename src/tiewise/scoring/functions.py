@@ -219,9 +219,9 @@ def _class(array: Array, positive: int) -> int:
             f"Softmax is over two classes or more; logits of shape {tuple(array.shape)} have one. Use fn='sigmoid'."
         )
     place = whole(positive)
-    if place is None or not -classes <= place < classes:
+    if place is None or not 0 <= place < classes:
         raise InputError(f"positive is the place of a class among {classes}, from 0 on, not {positive!r}.")
-    return place % classes
+    return place
 
 
 def _log_odds(lib: Library, wide: Array, positive: int) -> Array:

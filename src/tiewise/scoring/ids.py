@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import repeat
 from operator import eq
@@ -30,7 +30,9 @@ class Ids:
         self.n, self.counted = n, given is None
         if given is None:
             return
-        listing = given.tolist() if hasattr(given, "tolist") else list(given)
+        listing = given.tolist() if hasattr(given, "tolist") else given
+        if isinstance(listing, (str, bytes)) or not isinstance(listing, Iterable):
+            raise InputError(f"The {what} ids are a list with one for every row, not {listing!r} alone.")
         self._names: list[str] = [identifier(value, what) for value in listing]
         if len(self._names) != n:
             said = f"{counted(len(self._names), f'{what} id')} for {counted(n, f'{what} vector')}"

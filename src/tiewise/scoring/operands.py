@@ -34,14 +34,14 @@ def operands(queries: Any, docs: Any, fn: str, query_mask: Any, doc_mask: Any) -
     if fn != "maxsim" and (query_mask is not None or doc_mask is not None):
         raise InputError(f"Masks are for fn='maxsim', which scores tokens; fn={fn!r} has one vector a row.")
     coded = isinstance(queries, Quantized) and isinstance(docs, Quantized)
-    if coded and not queries.same_scale(docs):
-        raise InputError("Queries and documents are quantised on different scales. Share one: calibration=docs.")
     left = _operand(lib, queries, "queries", fn, query_mask, coded)
     right = _operand(lib, docs, "documents", fn, doc_mask, coded)
     if left.dims != right.dims:
         raise InputError(
             f"Queries have {left.dims} dimensions and documents {right.dims}. Both must come from one model."
         )
+    if coded and not queries.same_scale(docs):
+        raise InputError("Queries and documents are quantised on different scales. Share one: calibration=docs.")
     return lib, left, right
 
 

@@ -103,7 +103,7 @@ def quantize(vectors: Any, to: Literal["int8", "int4", "binary"] = "int8", *, ca
     """
     if to not in KINDS:
         raise InputError(f"Vectors cannot be quantised to {to!r}. Use one of: {', '.join(KINDS)}.")
-    lib = library_of(vectors)
+    lib = library_of(vectors.codes if isinstance(vectors, Quantized) else vectors)
     array = _matrix(lib, vectors, "vectors")
     if to == "binary":
         if calibration is not None and not (isinstance(calibration, Quantized) and calibration.kind == "binary"):
@@ -143,6 +143,9 @@ def _scale(lib: Library, calibration: Any, to: str, dims: int) -> tuple[Array, A
 
 def _matrix(lib: Library, given: Any, what: str) -> Array:
     """Vectors in float32, checked."""
+    if isinstance(given, Quantized):
+        said = f"The {what} are quantised already, to {given.kind}."
+        raise InputError(f"{said} Give the original vectors, or decode() them first.")
     array = lib.array(given, what)
     if array.ndim != 2:
         raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix, one vector a row.")

@@ -20,7 +20,7 @@ from tiewise.io import as_run
 from tiewise.scoring.arrays import whole
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairs import LEAST_TILE, Pairs
-from tiewise.scoring.searching import Progress
+from tiewise.telling import Progress, check_progress
 
 __all__ = ["rescore"]
 
@@ -65,6 +65,7 @@ def rescore(
     >>> rescore(run, [[1.0]], vectors, only="tied", **options).to_dict()
     {'q': {'a': 4.0, 'c': 3.0, 'b': 2.0, 'd': 1.0}}
     """
+    check_progress(progress)
     deep = None if depth is None else whole(depth)
     if depth is not None and (deep is None or deep < 1):
         raise InputError(f"depth is a whole number of documents from 1 on, or None, not {depth!r}.")
@@ -74,10 +75,15 @@ def rescore(
     table = table if isinstance(table, Run) else table.to_run()
     pairs = _pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     query_row, doc_row = _rows(table, pairs, query_ids, doc_ids)
+
+    def lists() -> Iterator[_Listed]:
+        return (_Listed(table, place, deep, tied=only == "tied") for place in range(len(table.queries)))
+
+    if (doc_row < 0).any():
+        _check_known(table, lists(), doc_row)
     doc, value = np.empty_like(table.doc), np.empty_like(table.value)
-    lists = (_Listed(table, place, deep, tied=only == "tied") for place in range(len(table.queries)))
-    for some in _tiles(lists, pairs.query_tile):
-        for mine, fresh in zip(some, _scored(table, pairs, some, query_row, doc_row), strict=True):
+    for some in _tiles(lists(), pairs.query_tile):
+        for mine, fresh in zip(some, _scored(pairs, some, query_row, doc_row), strict=True):
             new = mine.below(fresh) if only is None else mine.within(fresh)
             order = np.argsort(-new, kind="stable")
             doc[mine.rows], value[mine.rows] = mine.doc[order], new[order]
@@ -142,10 +148,10 @@ def _tiles(lists: Iterable[_Listed], most: int) -> Iterator[list[_Listed]]:
         yield tile
 
 
-def _scored(run: Run, pairs: Pairs, lists: list[_Listed], query_row: Codes, doc_row: Codes) -> list[Floats]:
+def _scored(pairs: Pairs, lists: list[_Listed], query_row: Codes, doc_row: Codes) -> list[Floats]:
     """The new scores of some lists, 0 where a document is not scored again."""
     fresh = [np.zeros(len(one.doc)) for one in lists]
-    rows = _known(run, doc_row, np.concatenate([one.doc[one.chosen] for one in lists]))
+    rows = doc_row[np.concatenate([one.doc[one.chosen] for one in lists])]
     if len(rows):
         queries = query_row[[one.place for one in lists]]
         found = pairs.scores(pairs.left(queries), rows, again=1)
@@ -168,10 +174,10 @@ def _rows(run: Run, pairs: Pairs, query_ids: Any, doc_ids: Any) -> tuple[Codes, 
     return query, Ids(doc_ids, pairs.docs.n, "document").find_docs(run)
 
 
-def _known(run: Run, doc_row: Codes, docs: Codes) -> Codes:
-    rows = doc_row[docs]
-    if (rows < 0).any():
-        missing = [run.docs[code] for code in docs[rows < 0].tolist()]
+def _check_known(run: Run, lists: Iterable[_Listed], doc_row: Codes) -> None:
+    """Refuse documents that are to be scored and have no vector; each counts once, in however many lists it stands."""
+    chosen = (one.doc[one.chosen] for one in lists)
+    missing = dict.fromkeys(code for docs in chosen for code in docs[doc_row[docs] < 0].tolist())
+    if missing:
         said = counted(len(missing), "document of the run has", "documents of the run have")
-        raise InputError(f"{said} no vector: {listed(missing)}. Are doc_ids missing?")
-    return rows
+        raise InputError(f"{said} no vector: {listed(run.docs[code] for code in missing)}. Are doc_ids missing?")

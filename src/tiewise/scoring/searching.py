@@ -8,7 +8,6 @@ for.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,9 @@ from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring.arrays import Array, Library, Numpy, whole
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairs import Pairs
+from tiewise.telling import Progress, check_progress
 
-__all__ = ["Blocks", "Progress", "search"]
-
-Progress = Callable[[int, int], None]
+__all__ = ["Blocks", "search"]
 
 
 def search(
@@ -87,6 +85,7 @@ class Blocks:
         held: int | None = None,
     ):
         """`held` is how many bytes of scores may be held, of two blocks at a time, if not those of a usual block."""
+        check_progress(progress)
         block, query_block = _positive(block, "block"), _positive(query_block, "query_block")
         wide = _whole(query_block or pairs.query_tile, pairs.query_tile)
         usual = max(pairs.lib.block // pairs.docs.tokens, 1)

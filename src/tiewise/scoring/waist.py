@@ -23,8 +23,9 @@ from tiewise.scoring.arrays import Array
 from tiewise.scoring.counting import Reading, looked_up, picked, read
 from tiewise.scoring.judgments import Judged, Slots
 from tiewise.scoring.pairs import Pairs
-from tiewise.scoring.searching import Blocks, Progress
+from tiewise.scoring.searching import Blocks
 from tiewise.scoring.similarities import Tile
+from tiewise.telling import Progress
 from tiewise.ties import TieGroups
 
 __all__ = ["judged_scores", "tie_groups"]

@@ -410,13 +410,12 @@ class Audit:
             "lists that end tied": self.cut_lists,
             **{f"lists with a tie across rank {rank}": lists for rank, lists in self.across.items()},
         }
-        sides = [(name, notebook.text(value)) for name, value in facts.items()]
         measures = () if self.report is None else self.report.measures
         measured = notebook.estimates("measure", [(m.name, self[m]) for m in measures]) if measures else None
         remedy = self.remedy and notebook.Markup(f"<pre>{notebook.text(self.remedy)}</pre>")
         title = f"Audit{f' of {self.name}' if self.name else ''}: {self.level}"
         known = (self.verdict, self.tied_words, self.grid_evidence)
-        return notebook.block(title, *known, notebook.table(("", ""), sides), measured, remedy)
+        return notebook.block(title, *known, notebook.facts(facts), measured, remedy)
 
     def __repr__(self) -> str:
         return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *([self.remedy] if self.remedy else [])])

@@ -22,6 +22,7 @@ __all__ = ["Fidelity", "fidelity"]
 PHI, DEPTH = 0.9, 100  # of RBO; a tie group at the last rank is read whole, for what stands so deep hardly weighs
 AT_ONCE = 2**20  # so many scores are sorted at a time
 SMALLEST = 32  # lists of this length are compared pair by pair
+SHARES = ("inverted", "tied")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,13 @@ class Fidelity:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return dict(vars(self))
+
+    def _repr_html_(self) -> str:
+        from tiewise import notebook
+
+        shares = {name: None if (part := getattr(self, name)) is None else notebook.share(part) for name in SHARES}
+        gaps = {name: notebook.signed(gap) for name, gap in self.gap.items()}
+        return notebook.block("Beside its reference", notebook.facts(self.to_dict() | shares | {"gap": gaps}))
 
 
 def fidelity(run: Run | MappedRun, reference: Run | MappedRun, judged: tuple[Report, Report] | None) -> Fidelity:

@@ -132,7 +132,8 @@ function chip(rank, id, label) {
 
 function unjudged(from, to) {
   const one = make("li", "", "chip none");
-  one.append(make("span", from === to ? from : `${from}–${to}`, "rank"), make("span", `${to - from + 1} unjudged`));
+  const [rank, what] = from === to ? [from, "unjudged"] : [`${from}–${to}`, `${to - from + 1} unjudged`];
+  one.append(make("span", rank, "rank"), make("span", what));
   return one;
 }
 
