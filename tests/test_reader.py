@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.io import countable, filed, onepass, read_run
+from tiewise.io import compiled, countable, filed, onepass, read_run
 from tiewise.native import _reader
 from tiewise.ties import ORDERS, tie_groups_as
 
@@ -273,3 +274,84 @@ def test_shards_read_as_another_type_count_for_rounded_scores(tmp_path: Path) ->
         ties = tie_groups_as(qrels, countable(path), {"float64": (), "float32": ()}, scores)
         assert sorted(ties["float64"].size.tolist()) == [0, 1]
         assert ties["float32"].size.tolist() == [1, 1]
+
+
+FRAME = {"qid": ["q", "q"], "docno": ["a", "b"], "score": [2.0, 1.0]}
+
+
+def test_a_data_frame_without_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert tw.evaluate({"q": {"b": 1}}, pandas.DataFrame(FRAME), "RR")["RR"].expected == 0.5
+
+
+def test_columns_that_arrow_cannot_hold() -> None:
+    """A column that nobody asked for may hold anything; ids may be integers and text."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(FRAME | {"docno": [1, "b"], "meta": [1, "x"]})
+    assert tw.evaluate({"q": {"b": 1}}, frame, "RR")["RR"].expected == 0.5
+
+
+def test_a_code_that_stands_for_nothing_is_no_document() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    docs = arrow.DictionaryArray.from_arrays(arrow.array([0, 1], arrow.int32()), arrow.array(["a", None]))
+    with pytest.raises(tw.InputError, match="None"):
+        tw.evaluate({"q": {"a": 1}}, arrow.table(FRAME | {"docno": docs}), "RR")
+
+
+def test_a_file_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run"
+    path.write_text("q1 Q0 d1 1 0.5 t\n")
+    monkeypatch.chdir(tmp_path)
+    here = tw.evaluate({"q1": {"d1": 1}}, "run", "RR")
+    monkeypatch.chdir("/")
+    assert here.provenance.run["path"] == "run"  # found where it was
+    gone = tw.evaluate({"q1": {"d1": 1}}, path, "RR")
+    path.unlink()
+    with pytest.raises(tw.InputError, match="cannot be read again"):
+        gone.to_json()
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run"
+    path.write_text("q1 Q0 d1 1 0.5 t\n")
+    count = onepass.Pass.count
+
+    def counts_slowly(self: onepass.Pass, parts: object) -> bool:
+        path.write_text("q1 Q0 d2 1 0.5 t\nq1 Q0 d3 1 0.5 t\n")
+        return count(self, parts)
+
+    monkeypatch.setattr(onepass.Pass, "count", counts_slowly)
+    with pytest.raises(tw.InputError, match="was changed"):
+        tw.evaluate({"q1": {"d1": 1}}, path, "RR")
+
+
+def test_text_is_no_path() -> None:
+    with pytest.raises(tw.InputError, match="is text, not a path"):
+        tw.evaluate({"q": {"d": 1}}, "q Q0 d 1 0.5 t\n" * 1000, "RR")
+
+
+def test_rows_asked_for_later_change_no_fact(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.write_text("q1 Q0 d1 1 0.5 t\n")
+    readings = tw.evaluate({"q1": {"d1": 1}}, path, "RR")._readings
+    assert len(readings.run) == 1
+    assert readings.facts.new_ties is None
+
+
+def test_chunks_that_end_with_their_list_are_cut_there() -> None:
+    """Compressed files that were put together, one a query, are not held at once."""
+    members = [b"".join(b"q%d Q0 d%d 1 0.5 t\n" % (q, d) for d in range(3000)) for q in range(60)]
+    parts = list(compiled.whole_lists(members))
+    assert b"".join(parts) == b"".join(members)
+    assert max(map(len, parts)) < 2 * compiled.BLOCK
+
+
+def test_the_reader_can_be_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIEWISE_READER", "fast")
+    with pytest.raises(tw.TiewiseError, match="Say 'compiled' or 'python'"):
+        tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")
+    monkeypatch.setenv("TIEWISE_READER", "compiled")
+    monkeypatch.setattr("tiewise.native._reader", None)
+    with pytest.raises(tw.TiewiseError, match="was not built"):
+        tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")

@@ -218,9 +218,12 @@ NB_MODULE(_reader, m) {
           again = find(block.rows, judged.judgments, place.data(), row.data());
         }
         return array(std::move(again));
-      })
-      .def("count", &count, Unlocked(), "judged"_a, "value"_a, "place"_a, "row"_a, "own"_a, "score"_a, "start"_a, "size"_a,
-           "floor"_a, "floor_size"_a, "desc"_a.none(), "asc"_a.none(), "given"_a.none(), "rank"_a.none());
+      }, "judged"_a, "place"_a.noconvert(), "row"_a.noconvert())
+      // What is filled must be the caller's own array, never a copy of another type.
+      .def("count", &count, Unlocked(), "judged"_a, "value"_a, "place"_a, "row"_a.noconvert(), "own"_a,
+           "score"_a.noconvert(), "start"_a.noconvert(), "size"_a.noconvert(), "floor"_a.noconvert(),
+           "floor_size"_a.noconvert(), "desc"_a.noconvert().none(), "asc"_a.noconvert().none(),
+           "given"_a.noconvert().none(), "rank"_a.noconvert().none());
 
   nb::class_<Codes>(m, "Codes")
       .def(nb::init<>())

@@ -93,6 +93,11 @@ inline bool same(Id left, Id right) {
   return size == 0 || !((a[0] ^ b[0]) | (a[size / 2] ^ b[size / 2]) | (a[size - 1] ^ b[size - 1]));
 }
 
+inline bool little_endian() {
+  const uint16_t one = 1;
+  return *reinterpret_cast<const unsigned char*>(&one) == 1;
+}
+
 // The number that one to eight digits say, of which the first is the lowest byte; false if one is no digit.
 inline bool eight_digits(uint64_t digits, size_t many, uint64_t& value) {
   digits = (digits << (64 - 8 * many)) | (many < 8 ? 0x3030303030303030u >> (8 * many) : 0);  // zeros go first
@@ -119,12 +124,16 @@ inline bool number(Id text, const char* limit, double& value) {
   if (whole > 0 && whole < 16 && (places < 0 || (places == 0 && *at == '.'))) {
     value = static_cast<double>(digits);
   } else if (whole > 0 && whole < 8 && *at == '.' && places <= 8 && limit - at > 8 &&
-             eight_digits(word(at + 1, 8), places, more)) {
+             little_endian() && eight_digits(word(at + 1, 8), places, more)) {
     value = (static_cast<double>(digits) * powers[places] + static_cast<double>(more)) / powers[places];
   } else {
+#ifdef __cpp_lib_to_chars
     if (first == end || *first == '-' || *first == '+') return false;
     const auto done = std::from_chars(first, end, value);
     if (done.ec != std::errc() || done.ptr != end || std::isnan(value)) return false;
+#else
+    return false;  // a library without it: Python has a closer look
+#endif
   }
   value = negative ? -value : value;
   return true;

@@ -28,6 +28,7 @@ __all__ = [
     "frame_columns",
     "frozen",
     "identifier",
+    "installed",
     "need",
     "number_problem",
     "numbers",
@@ -157,6 +158,14 @@ def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
         table = need("pyarrow", "An Arrow table", "arrow").table(frame)
         return {name: table.column(name).to_numpy for name in table.column_names}
     raise InputError(f"A {type(frame).__name__} is no data frame: it has neither named columns nor Arrow data.")
+
+
+def installed(module: str) -> Any | None:
+    """An optional module, or None."""
+    try:
+        return import_module(module)
+    except ImportError:
+        return None
 
 
 def need(module: str, what: str, name: str) -> Any:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tiewise.errors import TiewiseError
+
 try:
     from tiewise import _reader
 except ImportError:
@@ -17,5 +19,12 @@ __all__ = ["native"]
 
 
 def native() -> Any | None:
-    """The compiled module, or None; ``TIEWISE_READER=python`` in the environment does without it."""
-    return None if os.environ.get("TIEWISE_READER") == "python" else _reader
+    """The compiled module, or None; ``TIEWISE_READER`` in the environment demands ``compiled`` or ``python``."""
+    wanted = os.environ.get("TIEWISE_READER", "")
+    if wanted not in ("", "compiled", "python"):
+        raise TiewiseError(f"TIEWISE_READER is {wanted!r}. Say 'compiled' or 'python', or nothing.")
+    if wanted == "compiled" and _reader is None:
+        raise TiewiseError(
+            "TIEWISE_READER demands the compiled reader, which was not built. Install a C++ compiler first."
+        )
+    return None if wanted == "python" else _reader

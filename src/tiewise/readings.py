@@ -91,12 +91,10 @@ class Readings:
             self.held = self.held.projected(score_dtype)
             self._whole = self._whole and self._whole.projected(score_dtype)
 
-    @property
+    @cached_property
     def run(self) -> Run | MappedRun | None:
         """The run with its rows; None if only tie groups were given."""
-        if isinstance(self.held, StreamedRun):
-            self.held = self.held.to_run()
-        return self.held
+        return self.held.to_run() if isinstance(self.held, StreamedRun) else self.held
 
     @property
     def source(self) -> Source | None:

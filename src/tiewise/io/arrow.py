@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats, need
+from tiewise.columns import Codes, Floats, installed, need
 from tiewise.data import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Qrels, Run, Source, picked
 from tiewise.errors import InputError
 from tiewise.io import onepass
@@ -39,15 +39,20 @@ class ArrowRun(onepass.PassedRun):
         self._batches, self._source = batches, source
 
     @classmethod
-    def of_table(cls, frame: Any) -> ArrowRun:
-        """A run in an Arrow table, or in anything that gives one."""
-        arrow = need("pyarrow", "An Arrow table", "arrow")
-        table = frame if isinstance(frame, arrow.Table) else arrow.table(frame)
-        return cls(
-            table.column_names,
-            lambda names: table.select(names).to_batches(max_chunksize=ROWS),
-            lambda: Run.from_frame(table),
-        )
+    def of_table(cls, frame: Any) -> ArrowRun | None:
+        """A run in an Arrow table, or in anything that gives one; None if `Run` must read it without Arrow."""
+        arrow = installed("pyarrow")
+        if arrow is None:
+            return None
+        names = list(frame.column_names if isinstance(frame, arrow.Table) else getattr(frame, "columns", []))
+        if not names or not all(isinstance(name, str) for name in names):
+            return None
+        chosen = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
+        try:
+            table = frame.select(chosen) if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])
+        except arrow.ArrowException:  # ids of several types
+            return None
+        return cls(names, lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
 
     @classmethod
     def of_parquet(cls, path: str, to_run: Callable[[], Run]) -> ArrowRun:
@@ -56,8 +61,9 @@ class ArrowRun(onepass.PassedRun):
 
         def batches(names: list[str]) -> Iterator[Any]:
             file.check()
-            with parquet.ParquetFile(path) as opened:
+            with parquet.ParquetFile(file.absolute) as opened:
                 yield from opened.iter_batches(ROWS, columns=names)
+            file.check()
 
         try:
             names = parquet.read_schema(path).names
@@ -82,16 +88,20 @@ class ArrowRun(onepass.PassedRun):
     def _parts(self) -> Iterator[Any]:
         """The rows as batches of whole lists."""
         arrow = need("pyarrow", "An Arrow table", "arrow")
-        rest: list[Any] = []
+        held: list[Any] = []
+        rest = fresh = 0  # rows of a list that goes on, and rows after them
         for batch in self._batches(self._names):
-            plain = _plain(batch)
-            cut = _last_list(plain.column(0))
+            held.append(_plain(batch))
+            fresh += len(batch)
+            if fresh < max(ROWS, rest):
+                continue
+            whole = _joined(arrow, held)
+            cut = _last_list(whole.column(0))
             if cut:
-                yield _joined(arrow, [*rest, plain.slice(0, cut)])
-                rest = []
-            rest.append(plain.slice(cut))
-        if rest:
-            yield _joined(arrow, rest)
+                yield whole.slice(0, cut)
+            held, rest, fresh = [whole.slice(cut)], len(whole) - cut, 0
+        if held:
+            yield _joined(arrow, held)
 
 
 class _UnusualError(Exception):
@@ -111,8 +121,8 @@ def _plain(batch: Any) -> Any:
             columns.append(column if column.type == kind else column.cast(kind))
         except arrow.ArrowException:  # an integer that float64 cannot hold
             raise _UnusualError from None
-    if np.isnan(columns[2].to_numpy()).any():
-        raise _UnusualError
+    if any(column.null_count for column in columns) or np.isnan(columns[2].to_numpy()).any():
+        raise _UnusualError  # a null may have stood among the values of codes
     return arrow.RecordBatch.from_arrays(columns, ["query", "document", "score"])
 
 

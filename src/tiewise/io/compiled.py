@@ -43,16 +43,21 @@ def parse(block: Any, data: Any, problems: Problems, first: int, *, ranks: bool 
         block.parse(problems.plain(bytes(data).split(b"\n"), block.odd.tolist(), first), *how)
 
 
-def whole_lists(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def whole_lists(chunks: Iterable[bytes]) -> Iterator[Any]:
     """Chunks of any size as blocks of whole lists: a cut falls only between two rows of different queries."""
-    rest: list[bytes | memoryview] = []
+    held: list[Any] = []
+    rest = fresh = 0  # bytes of a list that goes on, and bytes after them
     for chunk in chunks:
-        cut = reader().last_list(chunk)
+        held.append(chunk)
+        fresh += len(chunk)
+        if fresh < max(BLOCK, rest):
+            continue
+        text = memoryview(b"".join(held))
+        cut = reader().last_list(text)
         if cut:
-            yield b"".join([*rest, memoryview(chunk)[:cut]])
-            rest = []
-        rest.append(memoryview(chunk)[cut:])
-    if last := b"".join(rest):
+            yield text[:cut]
+        held, rest, fresh = [text[cut:]], len(text) - cut, 0
+    if last := b"".join(held):
         yield last
 
 

@@ -62,6 +62,7 @@ class FileRun(onepass.PassedRun):
             fine = all(done.count(share) for share in self._regrouped(layout))
             if not (fine or done.wrong):
                 self._to_run()  # raises: it knows the lines
+        self._file.check()
         if not fine:
             self._explain(layout, done)
         if not done.rows:
@@ -74,7 +75,7 @@ class FileRun(onepass.PassedRun):
         return next(found), found
 
     def _opened(self, cut: Callable[[Stream], Iterator[Any]]) -> Iterator[Any]:
-        with opened(self._file.path, hashed=False) as stream:
+        with opened(self._file.absolute, name=self._file.path, hashed=False) as stream:
             layout, parts = layout_of(Run, cut(stream), self._format, stream.name)
             yield layout
             yield from parts

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["Pass", "PassedRun"]
 
 MOST_THREADS = 8
-THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_THREADS)
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # what a cluster says to its workers, too
+THREADS = max(1, min(CORES, int(ALLOWED) if ALLOWED.isdecimal() else CORES, MOST_THREADS))
 MOST_TOLD = 10  # documents that stand twice, of which an error tells
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
@@ -199,7 +201,7 @@ class Pass:
         self._ranked = True  # all rows have the ranks that an order asks for
         self.garbled: list[tuple[str, bytes, int]] = []  # ids that are not UTF-8: what, which, and its line
         self.again: list[tuple[str, str, int]] = []  # documents that stand twice: query, document, line
-        self._row = np.full(len(self.qrels), -1)
+        self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
         for reading in self.readings.values():
             reading.clear()
@@ -261,7 +263,7 @@ class Pass:
         with ThreadPoolExecutor(self.threads) as pool:
             for part in parts:
                 waiting.append(pool.submit(work, part))
-                if len(waiting) > 2 * self.threads:
+                if len(waiting) > self.threads + 1:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -81,9 +81,9 @@ def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | Strea
         return run
     if not compiled.available():
         return as_run(run, format=format)
-    if hasattr(run, "__arrow_c_stream__") and not isinstance(run, Table):
-        return ArrowRun.of_table(run)
-    if not isinstance(run, (str, os.PathLike)) or not Path(run).is_file():  # what is no file can be read only once
+    if hasattr(run, "__arrow_c_stream__"):
+        return ArrowRun.of_table(run) or as_run(run)
+    if not isinstance(run, (str, os.PathLike)) or not _is_file(run):  # what is no file can be read only once
         return as_run(run, format=format)
     path = os.fspath(run)
     wanted, _ = check_format(Run, format)
@@ -160,6 +160,13 @@ def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tupl
         **columns,
     )
     return layout.format, table
+
+
+def _is_file(path: PathLike) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # too long, or with a NUL byte
+        return False
 
 
 def _named(name: str, build: Callable[[Any], Built], rows: Any) -> Built:

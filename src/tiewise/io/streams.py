@@ -83,7 +83,8 @@ class Reread:
     """A file that is read more than once, and must stay the same."""
 
     def __init__(self, path: str):
-        self.path = path
+        self.path = path  # as it was given, for messages
+        self.absolute = os.path.abspath(path)
         self._first = self._now()
 
     @property
@@ -103,13 +104,16 @@ class Reread:
 
         self.check()
         hashed = sha256()
-        with Path(self.path).open("rb") as file:
+        with Path(self.absolute).open("rb") as file:
             while chunk := file.read(CHUNK):
                 hashed.update(chunk)
         return hashed.hexdigest()
 
     def _now(self) -> tuple[int, int]:
-        found = Path(self.path).stat()
+        try:
+            found = Path(self.absolute).stat()
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read again ({error.strerror or error}).") from None
         return found.st_size, found.st_mtime_ns
 
 
@@ -143,10 +147,13 @@ def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
 
 
 @contextmanager
-def opened(path: PathLike, *, hashed: bool = True) -> Iterator[Stream]:
-    """The stream of a file, or of standard input for ``-``; `hashed`: its SHA-256 is computed on the way."""
+def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> Iterator[Stream]:
+    """The stream of a file, or of standard input for ``-``, under a name for messages.
+
+    `hashed`: its SHA-256 is computed on the way.
+    """
     path = os.fspath(path)
-    name = "stdin" if path == "-" else path
+    name = "stdin" if path == "-" else name or path
     if "\n" in path or "\0" in path:
         raise InputError(f"{path[:40]!r}… is text, not a path. Write it to a file, or give a dictionary.")
     try:

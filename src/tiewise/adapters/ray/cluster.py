@@ -38,6 +38,11 @@ def joined(address: str | None) -> Iterator[Any]:
     """Ray: the one that this process uses, the one at an address or in RAY_ADDRESS, or one started here for a while."""
     ray = need("ray", "Evaluating on Ray", "ray")
     if ray.is_initialized():
+        if address is not None and address not in ("auto", ray.get_runtime_context().gcs_address):
+            here = ray.get_runtime_context().gcs_address
+            raise InputError(
+                f"This process uses the Ray at '{here}' already, not '{address}'. Leave it first, or the address out."
+            )
         yield ray
         return
     where = address or os.environ.get("RAY_ADDRESS") or "local"
