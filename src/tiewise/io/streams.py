@@ -84,7 +84,7 @@ class Reread:
 
     def __init__(self, path: str):
         self.path = path  # as it was given, for messages
-        self.absolute = os.path.abspath(path)
+        self.absolute = str(Path(path).absolute())
         self._first = self._now()
 
     @property
