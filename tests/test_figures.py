@@ -466,8 +466,9 @@ def test_names_from_files_stay_text(results, kind):
     assert SCRIPT in Reader(shown[0]).text and SCRIPT not in shown[0]
 
 
-#: What public functions give that is no result to look at: an operand, measures, which are names, and rows of tables.
-NO_RESULTS = {"Quantized", "Measure", "Row", "Bin", "Example", "Pile"}
+#: What public functions give that is no result to look at: operands, what one shard hands to another, measures, which
+#: are names, and rows of tables.
+NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile"}
 
 
 def returned(function, owner=None):
