@@ -92,9 +92,10 @@ class Counter {
     many_ = rows_.offsets[list + 1] - low_;
     const double* value = value_ + low_;
     size_t rises = 0, same = 0, runs = 0;  // neighbours that rise, that are the same, and stretches of the same
-    for (size_t at = 1; at < many_; ++at) rises += value[at] > value[at - 1], same += value[at] == value[at - 1];
-    for (size_t at = 1; same && at < many_; ++at) {
-      runs += value[at] == value[at - 1] && (at == 1 || value[at - 1] != value[at - 2]);
+    if (many_ > 1) rises = value[1] > value[0], runs = same = value[1] == value[0];
+    for (size_t at = 2; at < many_; ++at) {
+      const bool equal = value[at] == value[at - 1];
+      rises += value[at] > value[at - 1], same += equal, runs += equal & (value[at - 1] != value[at - 2]);
     }
     descending_ = rises == 0;
     if (place >= 0) {

@@ -19,7 +19,7 @@ from tiewise.native import native
 
 __all__ = ["available", "columns", "parse", "reader", "whole_lists", "whole_lists_of"]
 
-BLOCK = 1 << 19  # bytes that are counted at a time: rows and ids of so many stay in the cache
+BLOCK = 1 << 20  # bytes that are counted at a time: rows and ids of so many stay in the cache
 
 
 def available() -> bool:
