@@ -105,11 +105,11 @@ def compare(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # said once, below, for all
         for done, (name, run) in enumerate(named.items(), 1):
-            held = run if isinstance(run, TieGroups) else read_run(name, run)
+            # A file is counted where it is, and read again when its rows are needed.
+            held = run if isinstance(run, (TieGroups, str, PathLike)) else read_run(name, run)
             with of_run(name):
                 report = evaluate(judged, held, chosen, **options)
-            # A file is read again when it is needed; what was given in memory is there anyway.
-            systems.append(System(name, run if isinstance(run, (str, PathLike)) else held, judged, report, shelf))
+            systems.append(System(name, held, judged, report, shelf))
             if progress is not None:
                 progress(done, len(named))
     found = Compared(systems, chosen, baseline, orders, test, confidence, samples, seed)
