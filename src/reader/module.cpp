@@ -35,12 +35,13 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
 Id text_of(const Bytes& bytes) { return Id(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
 
-// A vector as an array that owns it.
+// A vector as an array that owns it, its whole numbers under the name that NumPy itself gives them.
 template <class T>
-Result<T> array(std::vector<T>&& values) {
+nb::object array(std::vector<T>&& values) {
   auto* held = new std::vector<T>(std::move(values));
   nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Result<T>(held->data(), {held->size()}, owner);
+  nb::object made = nb::cast(Result<T>(held->data(), {held->size()}, owner));
+  return std::is_same_v<T, int64_t> ? nb::object(made.attr("view")("int64")) : made;
 }
 
 nb::object str(Id id) {
@@ -174,7 +175,6 @@ nb::object walk(nb::dict table) {
 
 NB_MODULE(_reader, m) {
   using namespace tiewise;
-  constexpr auto owning = nb::rv_policy::automatic;  // arrays know their owner
   m.doc() = "Text, columns and dictionaries to tie groups, by counting.";
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
@@ -187,18 +187,18 @@ NB_MODULE(_reader, m) {
       .def_prop_ro("offsets",
                    [](const Block& block) {
                      return array(std::vector<int64_t>(block.rows.offsets.begin(), block.rows.offsets.end()));
-                   },
-                   owning)
+                   })
       .def_prop_ro(
           "value",
-          [](Block& block) { return Result<const double>(block.rows.value.data(), {block.rows.value.size()}, nb::find(block)); }, owning)
+          [](Block& block) { return Result<const double>(block.rows.value.data(), {block.rows.value.size()}, nb::find(block)); },
+          nb::rv_policy::automatic)
       .def_prop_ro("rank",
                    [](const Block& block) -> nb::object {
                      if (!block.rows.ranked) return nb::none();
-                     return nb::cast(array(std::vector<int64_t>(block.rows.rank)));
+                     return array(std::vector<int64_t>(block.rows.rank));
                    })
-      .def_prop_ro("line", [](const Block& block) { return array(lines_of(block)); }, owning)
-      .def_prop_ro("odd", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.odd)); }, owning)
+      .def_prop_ro("line", [](const Block& block) { return array(lines_of(block)); })
+      .def_prop_ro("odd", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.odd)); })
       .def_prop_ro("lines", [](const Block& block) { return block.rows.lines; })
       .def_prop_ro("tag",
                    [](const Block& block) -> nb::object {
