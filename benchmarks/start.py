@@ -19,7 +19,7 @@ PLAIN, NUMPY, TABLE = "python -c pass", "python -c 'import numpy'", "tiewise eva
 
 def starts(folder: Path, turns: int) -> list[Found]:
     """The median seconds of each command, over so many turns."""
-    commands = _commands(*files("tiny", folder))
+    commands = _commands(_installed(folder), *files("tiny", folder))
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(turns + 1):
         for name, words in commands.items():
@@ -30,8 +30,17 @@ def starts(folder: Path, turns: int) -> list[Found]:
     return [{"command": name, "wall": statistics.median(found), "turns": turns} for name, found in seconds.items()]
 
 
-def _commands(qrels: Path, run: Path) -> dict[str, list[str]]:
-    python, tiewise = sys.executable, str(Path(sys.executable).with_name("tiewise"))
+def _installed(folder: Path) -> Path:
+    """Where the programs of an install are, as users have it: that of a checkout looks for every module it imports."""
+    programs = folder / "installed" / "bin"
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(programs.parent)], check=True)
+    here = Path(__file__).parents[1]
+    subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", here, "pytrec_eval-terrier"], check=True)
+    return programs
+
+
+def _commands(programs: Path, qrels: Path, run: Path) -> dict[str, list[str]]:
+    python, tiewise = str(programs / "python"), str(programs / "tiewise")
     drop_in = "import pytrec_eval as p, sys; a, b = map(open, sys.argv[1:])"
     drop_in += "; p.RelevanceEvaluator(p.parse_qrel(a), {'map'}).evaluate(p.parse_run(b))"
     commands = {
