@@ -132,6 +132,12 @@ std::vector<int64_t> lines_of(const Block& block) {
   return lines;
 }
 
+std::vector<int64_t> coded(Codes& codes, const std::vector<Id>& ids) {
+  std::vector<int64_t> found(ids.size());
+  std::transform(ids.begin(), ids.end(), found.begin(), [&](Id id) { return codes.code(id); });
+  return found;
+}
+
 // The places of ids that are not UTF-8.
 std::vector<int64_t> garbled(const Block& block, const std::vector<Id>& ids) {
   std::vector<int64_t> found;
@@ -227,12 +233,8 @@ NB_MODULE(_reader, m) {
 
   nb::class_<Codes>(m, "Codes")
       .def(nb::init<>())
-      .def("code",
-           [](Codes& codes, const Block& block) {
-             std::vector<int64_t> found(block.rows.docs.size());
-             std::transform(block.rows.docs.begin(), block.rows.docs.end(), found.begin(), [&](Id id) { return codes.code(id); });
-             return array(std::move(found));
-           })
+      .def("docs", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.docs)); })
+      .def("queries", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.queries)); })
       .def("ids", [](const Codes& codes) { return strings(codes.ids()); });
 
   nb::class_<Regrouped>(m, "Regrouped")

@@ -81,8 +81,7 @@ def whole_lists_of(stream: Stream) -> Iterator[Any]:
 
 def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
     """The columns of a text file, which comes as blocks of whole lines: see `tiewise.io.lines.parse_lines`."""
-    block, codes, problems = reader().Block(), reader().Codes(), Problems(layout, name)
-    queries: dict[str, int] = {}
+    block, queries, docs, problems = reader().Block(), reader().Codes(), reader().Codes(), Problems(layout, name)
     query: list[Codes] = []
     doc: list[Codes] = []
     number: list[Floats] = []
@@ -103,10 +102,8 @@ def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
             bad["query"].setdefault(block.query(place), int(line[int(offsets[place])]))
         for row in bad_rows.tolist():
             bad["document"].setdefault(block.doc(row), int(line[row]))
-        if not len(lists):
-            heads = [queries.setdefault(one, len(queries)) for one in block.queries]
-            query.append(np.repeat(heads, np.diff(offsets)))
-        doc.append(codes.code(block))
+        query.append(np.repeat(queries.queries(block), np.diff(offsets)))
+        doc.append(docs.docs(block))
         number.append(-block.value if layout.number == "rank" else block.value.copy())
         if ranks is not None and block.rank is not None:
             ranks.append(block.rank)
@@ -128,9 +125,9 @@ def columns(parts: Iterable[bytes], layout: Layout, name: str) -> Columns:
 
     return Columns(
         np.concatenate(query) if query else np.zeros(0, np.int64),
-        list(queries),
+        queries.ids(),
         np.concatenate(doc) if doc else np.zeros(0, np.int64),
-        codes.ids(),
+        docs.ids(),
         np.concatenate(number) if number else np.zeros(0),
         np.concatenate(ranks) if ranks else None,
         None if tag is None else tag.decode(errors="replace"),
