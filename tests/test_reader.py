@@ -355,3 +355,24 @@ def test_the_reader_can_be_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tiewise.native._reader", None)
     with pytest.raises(tw.TiewiseError, match="was not built"):
         tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")
+
+
+@pytest.mark.parametrize("reader", ["compiled", "python"])
+def test_integers_that_float64_cannot_hold(tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIEWISE_READER", reader)
+    path = tmp_path / "run"
+    path.write_text("q Q0 d 1 9007199254740993 t\nq Q0 e 1 9007199254740992 t\n")
+    message = f"{path}:1: score '9007199254740993' for query 'q', document 'd'. Beyond 2..53 an integer has no exact"
+    for read in (read_run, lambda path: tw.evaluate({"q": {"d": 1}}, path, "RR")):
+        with pytest.raises(tw.InputError, match=message):
+            read(path)
+    path.write_text("q Q0 d 1 9007199254740994 t\nq Q0 e 1 1e300 t\n")
+    assert read_run(path).to_dict() == {"q": {"d": 9007199254740994.0, "e": 1e300}}
+    assert tw.evaluate({"q": {"d": 1}}, path, "RR")["RR"].expected == 0.5
+
+
+def test_a_data_frame_that_was_sorted() -> None:
+    """Its index is no range any more, and comes along as a column."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(FRAME).sort_values("score")
+    assert tw.evaluate({"q": {"b": 1}}, frame, "RR")["RR"].expected == 0.5

@@ -130,7 +130,8 @@ inline bool number(Id text, const char* limit, double& value) {
 #ifdef __cpp_lib_to_chars
     if (first == end || *first == '-' || *first == '+') return false;
     const auto done = std::from_chars(first, end, value);
-    if (done.ec != std::errc() || done.ptr != end || std::isnan(value)) return false;
+    const bool rounded = at == end && value >= 9007199254740992.0;  // an integer from 2^53 on
+    if (done.ec != std::errc() || done.ptr != end || std::isnan(value) || rounded) return false;
 #else
     return false;  // a library without it: Python has a closer look
 #endif

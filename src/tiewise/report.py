@@ -245,7 +245,9 @@ class Report:
         """What each known tool would have printed for this run, and its bias against the expectation."""
         rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
         if not all(self._readings.knows(rule) for rule in rules if rule.order):
-            raise InputError("Tie groups do not hold the scores that other tools would read. Evaluate the run itself.")
+            raise InputError(
+                "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, say tools=True."
+            )
         self._readings.count(rules)
         values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
         return ToolTable(tuple(value for value in values if value is not None))

@@ -49,7 +49,7 @@ class ArrowRun(onepass.PassedRun):
             return None
         chosen = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
         try:
-            table = frame.select(chosen) if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])
+            table = (frame if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])).select(chosen)  # no index
         except arrow.ArrowException:  # ids of several types
             return None
         return cls(names, lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))

@@ -167,4 +167,6 @@ def _advice(text: str, layout: Layout) -> str | None:
         return layout.nan_advice
     if math.isinf(number) and "inf" not in text.lower():
         return "It is too large for float64; scale the numbers"
+    if layout.number != "rank" and re.fullmatch(r"[-+]?\d+", text) and abs(number) >= 2**53 and int(text) != number:
+        return f"Beyond 2**53 an integer has no exact float64, so distinct {layout.number}s would be equal; scale them"
     return "A label is finite" if math.isinf(number) and layout.number == "label" else None

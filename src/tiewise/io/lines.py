@@ -208,6 +208,7 @@ def _numbers(cells: Cells, layout: Layout, checked: bool) -> Floats | None:
     if checked:
         return numbers
     plain = not _underscored(cells)
+    plain &= not (np.isfinite(numbers) & (np.abs(numbers) >= 2.0**53)).any()  # an integer may have been rounded
     if layout.number == "score":  # may be infinite if it says so; 1e400 does not
         plain &= all(b"inf" in cell.lower() for cell in cells[~np.isfinite(numbers)].tolist())
     elif layout.number == "label":
