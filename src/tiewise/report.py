@@ -246,7 +246,8 @@ class Report:
         rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
         if not all(self._readings.knows(rule) for rule in rules if rule.order):
             raise InputError(
-                "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, say tools=True."
+                "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, "
+                "say tools=True."
             )
         self._readings.count(rules)
         values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
