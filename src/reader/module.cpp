@@ -10,9 +10,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/vector.h>
 
-#include <memory>
 #include <optional>
 
 #include "count.h"

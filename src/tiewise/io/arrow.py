@@ -1,6 +1,6 @@
 """`ArrowRun`: a run that stays in Arrow columns, in memory or in a Parquet file that is read batch by batch.
 
-Ids are looked up where Arrow keeps them: none becomes a Python object, and scores that are float64 are not copied.
+Ids are looked up where Arrow keeps them: none is copied or becomes a Python object.
 Whatever is out of the ordinary (missing values, queries whose rows lie apart, a document that stands twice) is left to
 `Run`, which can hold it or say what is wrong with it.
 """

@@ -1,7 +1,7 @@
 """`FileRun`: a run that stays in its file of lines, plain or compressed.
 
 Where the rows of a query lie apart, the file is read as often as its size demands, each time for a share of the
-queries, whose lines are brought together first: memory is bounded by a share.
+queries, whose lines are brought together first: memory is bounded by a share, or by the longest list.
 """
 
 from __future__ import annotations

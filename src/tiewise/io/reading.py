@@ -76,7 +76,10 @@ def as_run(run: Any, *, format: str | None = None) -> Run | MappedRun:
 
 
 def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | StreamedRun:
-    """A run to be counted: as `as_run`, but a file of lines stays where it is if it can be read as often as needed."""
+    """A run to be counted: as `as_run`, but files of lines, Parquet and Arrow columns stay where they are.
+
+    What can be read only once, such as standard input, is read into columns.
+    """
     if isinstance(run, StreamedRun):
         return run
     if not compiled.available():
@@ -92,8 +95,8 @@ def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | Strea
     if kind == "lines":
         return FileRun(path, wanted, lambda: read_run(path, format=format))
     if kind == "parquet" and not stream.compressed:
-        run = _named(path, lambda given: ArrowRun.of_parquet(given, lambda: read_run(path, format=format)), path)
-    return run if isinstance(run, StreamedRun) else as_run(run, format=format)
+        return _named(path, lambda given: ArrowRun.of_parquet(given, lambda: read_run(path, format=format)), path)
+    return as_run(run, format=format)
 
 
 def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
