@@ -5,12 +5,11 @@ python -m experiments.figures [--out docs/img]
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import tiewise as tw
+from experiments.drawing import draw
 from tiewise import figures
 from tiewise.example import file
 
@@ -39,12 +38,8 @@ def pictures() -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser("python -m experiments.figures", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("docs/img"), metavar="FOLDER")
-    out = parser.parse_args(arguments).out
-    out.mkdir(parents=True, exist_ok=True)
-    for name, picture in pictures().items():
-        figures.save(picture, out / name)
+    """Draw the figures."""
+    draw("experiments.figures", __doc__, pictures, arguments)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ python -m experiments.numberformats [--out docs/img]
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise import figures
+from experiments.drawing import draw
 from tiewise.figures.precision import number_lines
 
 Floats = NDArray[np.float64]
@@ -72,12 +70,7 @@ def pictures() -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw the figures."""
-    parser = argparse.ArgumentParser("python -m experiments.numberformats", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("docs/img"), metavar="FOLDER")
-    out = parser.parse_args(arguments).out
-    out.mkdir(parents=True, exist_ok=True)
-    for name, picture in pictures().items():
-        figures.save(picture, out / name)
+    draw("experiments.numberformats", __doc__, pictures, arguments)
 
 
 if __name__ == "__main__":
