@@ -72,6 +72,30 @@ struct Groups {
   int64_t *desc, *asc, *given, *rank;  // (n_judged,), null if not wanted
 };
 
+// How many neighbours of a list rise, how many are the same, and how many stretches of the same there are.
+struct Neighbours {
+  size_t rises = 0, same = 0, stretches = 0;
+
+  TIEWISE_INLINE Neighbours(const double* value, size_t many) {
+    if (many < 2) return;
+    rises = value[1] > value[0], stretches = same = value[1] == value[0];
+    for (size_t at = 2; at < many; ++at) {
+      const bool equal = value[at] == value[at - 1];
+      rises += value[at] > value[at - 1], same += equal, stretches += equal & (value[at - 1] != value[at - 2]);
+    }
+  }
+};
+
+#ifdef TIEWISE_AVX2
+TIEWISE_AVX2 inline Neighbours neighbours_avx2(const double* value, size_t many) { return {value, many}; }
+#endif
+inline Neighbours neighbours(const double* value, size_t many) {
+#ifdef TIEWISE_AVX2
+  if (has_avx2()) return neighbours_avx2(value, many);
+#endif
+  return {value, many};
+}
+
 class Counter {
  public:
   // `value` are the scores of the rows as they are read; `own`: the judged scores are those of these rows, else they
@@ -90,19 +114,13 @@ class Counter {
   int64_t one(size_t list, int64_t place) {
     low_ = rows_.offsets[list];
     many_ = rows_.offsets[list + 1] - low_;
-    const double* value = value_ + low_;
-    size_t rises = 0, same = 0, runs = 0;  // neighbours that rise, that are the same, and stretches of the same
-    if (many_ > 1) rises = value[1] > value[0], runs = same = value[1] == value[0];
-    for (size_t at = 2; at < many_; ++at) {
-      const bool equal = value[at] == value[at - 1];
-      rises += value[at] > value[at - 1], same += equal, runs += equal & (value[at - 1] != value[at - 2]);
-    }
-    descending_ = rises == 0;
+    const Neighbours found = neighbours(value_ + low_, many_);
+    descending_ = found.rises == 0;
     if (place >= 0) {
       floor(place);
       judge(judged_.offsets[place], judged_.offsets[place + 1]);
     }
-    return static_cast<int64_t>(descending_ ? same + runs : tied_when_sorted());
+    return static_cast<int64_t>(descending_ ? found.same + found.stretches : tied_when_sorted());
   }
 
   int64_t tied_when_sorted() {

@@ -10,8 +10,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
 #include <optional>
+#include <stdexcept>
 
 #include "count.h"
 #include "regroup.h"
@@ -94,19 +96,68 @@ void parse(Block& block, nb::object data, int columns, const char* kind, bool ta
   block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
 }
 
-// Read columns of Arrow: the ends of the ids in their bytes, and the scores.
-void columns(Block& block, Whole query_ends, nb::object query_bytes, Whole doc_ends, nb::object doc_bytes, Array<const double> value) {
-  const Id queries = text_of(nb::cast<Bytes>(query_bytes)), docs = text_of(nb::cast<Bytes>(doc_bytes));
-  block.held = {query_bytes, doc_bytes};
-  block.text = Id();
-  nb::gil_scoped_release unlocked;
-  block.rows.clear();
-  const auto id = [](Id all, const Whole& ends, size_t row) { return all.substr(ends(row), ends(row + 1) - ends(row)); };
-  for (size_t row = 0; row < value.size(); ++row) {
-    block.rows.add(id(queries, query_ends, row), id(docs, doc_ends, row), value(row));
+// A column of ids as Arrow keeps it: their bytes, where they end (in 32 bits or in 64), and the code of each row if ids
+// are coded. Whoever makes one holds what it points to.
+struct Column {
+  Id bytes;
+  const int32_t *narrow, *codes;
+  const int64_t* broad;
+  size_t ids;
+  std::vector<nb::object> held;
+
+  Column(nb::object text, nb::object ends, nb::object coded) : bytes(text_of(nb::cast<Bytes>(text))), held{text, ends, coded} {
+    const auto data = [](nb::handle array, auto* type) -> decltype(type) {
+      Array<std::remove_pointer_t<decltype(type)>> found;
+      return nb::try_cast(array, found, false) ? found.data() : nullptr;
+    };
+    narrow = data(ends, static_cast<const int32_t*>(nullptr)), broad = data(ends, static_cast<const int64_t*>(nullptr));
+    codes = coded.is_none() ? nullptr : data(coded, static_cast<const int32_t*>(nullptr));
+    ids = nb::len(ends) - 1;
   }
-  block.rows.wide = true;
-  block.rows.end();
+
+  TIEWISE_INLINE Id id(size_t row) const {
+    const size_t at = codes ? static_cast<uint32_t>(codes[row]) : row;
+    if (at >= ids) throw std::out_of_range("a code without an id");
+    const size_t from = narrow ? narrow[at] : broad[at], to = narrow ? narrow[at + 1] : broad[at + 1];
+    if (from > to || to > bytes.size()) throw std::out_of_range("an id beyond its column");
+    return Id(bytes.data() + from, to - from);
+  }
+
+  // Whether an id of these rows may be more than ASCII.
+  bool wide(size_t first, size_t last) const {
+    return first < last && (codes || !is_ascii(Id(id(first).data(), id(last - 1).data() + id(last - 1).size() - id(first).data())));
+  }
+
+  // Where the last list of the rows `first` to `last` begins.
+  size_t last_list(size_t first, size_t last) const {
+    while (last > first + 1 && same(id(last - 2), id(last - 1))) --last;
+    return last > first ? last - 1 : first;
+  }
+};
+
+// Read columns of ids and scores, some rows of each; a score that is NaN is odd.
+void columns(Block& block, nb::list parts) {
+  using Part = std::tuple<const Column*, const Column*, Array<const double>, size_t, size_t>;
+  std::vector<Part> read;
+  block.held = {parts};
+  block.text = Id();
+  for (nb::handle part : parts) read.push_back(nb::cast<Part>(part));  // Python sees to it that all have these rows
+  nb::gil_scoped_release unlocked;
+  Rows& rows = block.rows;
+  rows.clear();
+  for (const auto& [queries, docs, scores, first, last] : read) {
+    const double* score = scores.data();
+    const size_t before = rows.docs.size();
+    rows.wide |= queries->wide(first, last) || docs->wide(first, last);
+    rows.docs.resize(before + last - first);
+    rows.value.insert(rows.value.end(), score + first, score + last);
+    for (size_t row = first, at = before; row < last; ++row, ++at) {
+      if (std::isnan(score[row])) rows.odd.push_back(static_cast<uint32_t>(at));
+      rows.begin(queries->id(row), at);
+      rows.docs[at] = docs->id(row);
+    }
+  }
+  rows.end();
 }
 
 int64_t count(const Block& block, const Judged& judged, Array<const double> value, Whole place, Whole row, bool own, Floats score,
@@ -183,11 +234,15 @@ NB_MODULE(_reader, m) {
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
 
+  nb::class_<Column>(m, "Column")
+      .def(nb::init<nb::object, nb::object, nb::object>(), "bytes"_a, "ends"_a, "codes"_a.none())
+      .def("last_list", &Column::last_list, "first"_a, "last"_a);
+
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())
       .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a)
-      .def("columns", &columns)
-      .def_prop_ro("queries", [](const Block& block) { return strings(block.rows.queries); })
+      .def("columns", &columns, "parts"_a)
+      .def_prop_ro("lists", [](const Block& block) { return block.rows.queries.size(); })
       .def_prop_ro("offsets",
                    [](const Block& block) {
                      return array(std::vector<int64_t>(block.rows.offsets.begin(), block.rows.offsets.end()));
@@ -233,6 +288,12 @@ NB_MODULE(_reader, m) {
       .def(nb::init<>())
       .def("docs", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.docs)); })
       .def("queries", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.queries)); })
+      // The code of a block's first query, if all of them are new; −1 if one was there before.
+      .def("claim", [](Codes& codes, const Block& block) {
+        const size_t before = codes.ids().size(), lists = block.rows.queries.size();
+        coded(codes, block.rows.queries);
+        return codes.ids().size() == before + lists ? static_cast<int64_t>(before) : -1;
+      })
       .def("ids", [](const Codes& codes) { return strings(codes.ids()); });
 
   nb::class_<Regrouped>(m, "Regrouped")

@@ -12,7 +12,7 @@ namespace tiewise {
 class Codes {
  public:
   uint32_t code(Id id) {
-    if (2 * ids_.size() >= room_) widen();
+    if (ids_.size() >= room_) widen();
     const uint64_t hash = hashed(id);
     const uint32_t fresh = static_cast<uint32_t>(ids_.size());
     const auto equal = [&](uint32_t other) { return hash_[other] == hash && same(ids_[other], id); };
@@ -36,14 +36,14 @@ class Codes {
   }
 
   void widen() {
-    room_ *= 4;
+    room_ *= 2;
     index_.reset(room_);
     for (uint32_t place = 0; place < ids_.size(); ++place) {
       index_.put(hash_[place], place, [](uint32_t) { return false; });
     }
   }
 
-  size_t room_ = 16;
+  size_t room_ = 4;
   Index index_;
   std::vector<Id> ids_;
   std::vector<uint64_t> hash_;
@@ -54,7 +54,7 @@ class Codes {
 // that memory is bounded by one share.
 class Regrouped {
  public:
-  Regrouped(uint32_t share, uint32_t shares, bool tabs) : share_(share), shares_(shares), blank_{tabs} {}
+  Regrouped(uint32_t share, uint32_t shares, bool tabs) : share_(share), shares_(shares), blank_(tabs) {}
 
   void add(Id text) {
     while (!text.empty()) {

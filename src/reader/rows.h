@@ -37,30 +37,34 @@ struct Rows {
     lines = 0, tag = Id(), one_tag = true, ranked = tagged = wide = false;
   }
 
-  void add(Id query, Id doc, double number) {
-    if (queries.empty() || !same(queries.back(), query)) {
-      queries.push_back(query);
-      offsets.push_back(docs.size());
-    }
-    docs.push_back(doc);
-    value.push_back(number);
+  // The next row is one of this query.
+  void begin(Id query, size_t row) {
+    if (!queries.empty() && same(queries.back(), query)) return;
+    queries.push_back(query);
+    offsets.push_back(row);
   }
 
   void end() { offsets.push_back(docs.size()); }
 
  private:
   template <class L>
-  void parse(Id text, Blanks);
+  void parse(Id text, const Blanks&);
   template <class L>
-  const char* read_plain(const char* line, const char* end, Blanks);
+  const char* plain(const char* line, const char* end, const Blanks&);
   template <class L>
-  const char* read_any(const char* line, const char* end, Blanks);
-  template <class L, class Cell>
-  bool read_row(const Cell& cell, const char* limit);
+  const char* plain_avx2(const char* line, const char* end, const Blanks&);
+  template <class L, class Machine>
+  const char* read_plain(const char* line, const char* end, const Blanks&);
+  template <class L>
+  const char* read_any(const char* line, const char* end, const Blanks&);
+  template <class L>
+  static double read_number(Id text, const char* first);
+  template <class L>
+  void read_more(Id rank_text, Id tag_text);
 };
 
 inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag) {
-  const Blanks blanks{tabs};
+  const Blanks blanks(tabs);
   clear();
   ranked = with_rank && kind != 'l', tagged = with_tag;
   if (columns == 6) parse<Layout<6, 's'>>(text, blanks);
@@ -72,51 +76,96 @@ inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_ra
 }
 
 template <class L>
-void Rows::parse(Id text, Blanks blanks) {
+void Rows::parse(Id text, const Blanks& blanks) {
   const bool nul = std::memchr(text.data(), 0, text.size()) != nullptr;
   const char *at = text.data(), *end = at + text.size();
+  docs.reserve(text.size() / 32), value.reserve(text.size() / 32);
   while (at < end) {
-    const char* next = nul ? nullptr : read_plain<L>(at, end, blanks);
-    at = next ? next : read_any<L>(at, end, blanks);
+    if (!nul) at = plain<L>(at, end, blanks);
+    if (at < end) at = read_any<L>(at, end, blanks);
   }
 }
 
-// Read a line as almost all are: no longer than 64 bytes (or 128), with one blank between columns. Returns where the next
-// one begins, or null if this one is different.
 template <class L>
-const char* Rows::read_plain(const char* line, const char* end, Blanks blanks) {
-  if (end - line < 128) return nullptr;
-  constexpr int columns = L::columns;
-  const Bits bits(line, blanks);
-  wide |= bits.wide;
-  const char* ends[columns];
-  if (bits.newline) {
-    uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
-    if ((blank & (blank << 1)) | (blank & 1)) return nullptr;           // a column would be empty
-    for (int at = 0; at < columns - 1; ++at, blank &= blank - 1) {
-      ends[at] = line + lowest_bit(blank | uint64_t{1} << 63);
-    }
-    if (blank != (bits.newline & (~bits.newline + 1))) return nullptr;
-    ends[columns - 1] = line + lowest_bit(blank);
-  } else {
-    const Bits more(line + 64, blanks);
-    wide |= more.wide;
-    uint64_t blank = bits.blank, rest = more.blank & (more.newline ^ (more.newline - 1));
-    if (!more.newline || (blank & (blank << 1)) | (blank & 1) | (rest & (rest << 1 | blank >> 63))) return nullptr;
-    int found = 0;
-    for (; blank && found < columns; blank &= blank - 1) ends[found++] = line + lowest_bit(blank);
-    for (; rest && found < columns; rest &= rest - 1) ends[found++] = line + 64 + lowest_bit(rest);
-    if (blank | rest || found < columns) return nullptr;
-  }
-  const auto cell = [&](int at) { return at ? Id(ends[at - 1] + 1, ends[at] - ends[at - 1] - 1) : Id(line, ends[0] - line); };
-  if (*line == '#' || !read_row<L>(cell, end)) return nullptr;
-  ++lines;
-  return ends[columns - 1] + 1;
+const char* Rows::plain(const char* line, const char* end, const Blanks& blanks) {
+#ifdef TIEWISE_AVX2
+  if (has_avx2()) return plain_avx2<L>(line, end, blanks);
+#endif
+  return read_plain<L, AnyMachine>(line, end, blanks);
 }
+
+// Read lines as almost all are: no longer than 64 bytes, with one blank between columns. Returns where the first one
+// begins that is different.
+template <class L, class Machine>
+TIEWISE_INLINE const char* Rows::read_plain(const char* line, const char* end, const Blanks& blanks) {
+  constexpr int columns = L::columns;
+  constexpr size_t batch = 256;  // rows that are read before they are put among the others
+  Id doc[batch];
+  double score[batch];
+  size_t held = 0;
+  const char *const first = line, *last = nullptr;  // where the query of the last row stands
+  size_t size = 0, unused = 0;
+  bool any_wide = false;
+  const bool more = ranked | tagged;
+  const auto flush = [&] {
+    docs.insert(docs.end(), doc, doc + held), value.insert(value.end(), score, score + held);
+    lines += held;
+    held = 0;
+  };
+  while (end - line >= 64) {
+    Bits bits = Machine::bits(line, blanks);
+    unsigned ends[columns];
+    size_t length = 0;
+    if (bits.newline) {
+      uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
+      blank &= ~((blank & bits.newline >> 1) << 1);                       // one before a line break stands for it
+      if (bit_count(blank) != columns || (blank & (blank << 1 | 1))) break;
+      for (int at = 0; at < columns; ++at, blank &= blank - 1) ends[at] = lowest_bit(blank);
+      length = lowest_bit(bits.newline);
+    } else {
+      if (end - line < 128) break;
+      const Bits more = Machine::bits(line + 64, blanks);
+      const uint64_t blank[] = {bits.blank, more.blank & (more.newline ^ (more.newline - 1))};
+      if (!more.newline || bit_count(blank[0]) + bit_count(blank[1]) != columns) break;
+      if ((blank[0] & (blank[0] << 1 | 1)) | (blank[1] & (blank[1] << 1 | blank[0] >> 63))) break;
+      unsigned found[columns], many = 0;
+      for (unsigned half = 0; half < 2; ++half) {
+        for (uint64_t left = blank[half]; left; left &= left - 1) found[many++] = 64 * half + lowest_bit(left);
+      }
+      std::copy(found, found + columns, ends);
+      length = ends[columns - 1];
+      bits.wide |= more.wide;
+    }
+    const auto cell = [=](int at) { return at ? Id(line + ends[at - 1] + 1, ends[at] - ends[at - 1] - 1) : Id(line, ends[0]); };
+    score[held] = read_number<L>(cell(L::number), L::number < 4 ? first : line);
+    if (std::isnan(score[held])) break;
+    doc[held] = cell(L::doc);
+    if (ends[0] != size || (eight(line) ^ eight(last)) << unused || (size > 8 && std::memcmp(line, last, size))) {
+      if (*line == '#') break;
+      begin(cell(0), docs.size() + held);
+      size = ends[0], unused = size < 8 ? 64 - 8 * size : 0;
+    }
+    last = line;
+    if (more) read_more<L>(cell(L::rank < 0 ? 0 : L::rank), cell(L::tag < 0 ? 0 : L::tag));
+    any_wide |= bits.wide;
+    line += length + 1;
+    if (++held == batch) flush();
+  }
+  flush();
+  wide |= any_wide;
+  return line;
+}
+
+#ifdef TIEWISE_AVX2
+template <class L>
+TIEWISE_AVX2 const char* Rows::plain_avx2(const char* line, const char* end, const Blanks& blanks) {
+  return read_plain<L, Avx2>(line, end, blanks);
+}
+#endif
 
 // Read any line; returns where the next one begins.
 template <class L>
-const char* Rows::read_any(const char* line, const char* end, Blanks blank) {
+const char* Rows::read_any(const char* line, const char* end, const Blanks& blank) {
   const char* newline = static_cast<const char*>(std::memchr(line, '\n', end - line));
   const char* stop = newline ? newline : end;
   Id cells[L::columns + 1];
@@ -126,41 +175,47 @@ const char* Rows::read_any(const char* line, const char* end, Blanks blank) {
     at = std::find_if(from, stop, blank);
     if (at > from) cells[found++] = Id(from, at - from);
   }
-  const auto cell = [&](int at) { return cells[at]; };
-  const bool nul = std::memchr(line, 0, stop - line);
   wide |= !is_ascii(Id(line, stop - line));
-  const bool row = found && cells[0][0] != '#';
-  if (nul || (row && (found != L::columns || !read_row<L>(cell, end)))) odd.push_back(static_cast<uint32_t>(lines));
+  const bool nul = std::memchr(line, 0, stop - line), row = found && cells[0][0] != '#';
+  const double number = found == L::columns ? read_number<L>(cells[L::number], line) : no_number;
+  if (nul || (row && std::isnan(number))) {
+    odd.push_back(static_cast<uint32_t>(lines));
+  } else if (row) {
+    begin(cells[L::query], docs.size());
+    docs.push_back(cells[L::doc]), value.push_back(number);
+    read_more<L>(cells[L::rank < 0 ? 0 : L::rank], cells[L::tag < 0 ? 0 : L::tag]);
+  }
   ++lines;
   return newline ? newline + 1 : end;
 }
 
-// Put a row among the others, whose columns are `cell(0)`, `cell(1)`, …; false if its number is not plain.
-template <class L, class Cell>
-bool Rows::read_row(const Cell& cell, const char* limit) {
-  double number = 0;
-  if (!tiewise::number(cell(L::number), limit, number)) return false;
-  if (L::kind == 'l' && !std::isfinite(number)) return false;
-  if (L::kind == 'r') {  // counted from 1; rank 1 scores highest
-    if (!(number >= 1 && number < 9007199254740992.0 && number == std::floor(number))) return false;
-    number = -number;
-  }
-  add(cell(L::query), cell(L::doc), number);
+// The number of a row; NaN if it is not plain.
+template <class L>
+TIEWISE_INLINE double Rows::read_number(Id text, const char* first) {
+  const double number = tiewise::number(text, first);
+  if (L::kind == 'l') return std::isfinite(number) ? number : no_number;
+  if (L::kind == 's') return number;
+  const bool rank = number >= 1 && number < 9007199254740992.0 && number == std::floor(number);
+  return rank ? -number : no_number;  // counted from 1; rank 1 scores highest
+}
+
+// What else is asked of a row.
+template <class L>
+void Rows::read_more(Id rank_text, Id tag_text) {
   if (L::rank >= 0 && ranked) {
     rank.emplace_back();
-    ranked = integer(cell(L::rank), rank.back());
+    ranked = integer(rank_text, rank.back());
   }
   if (L::tag >= 0 && tagged && one_tag) {
-    if (tag.data() == nullptr) tag = cell(L::tag);
-    one_tag = same(tag, cell(L::tag));
+    if (tag.data() == nullptr) tag = tag_text;
+    one_tag = same(tag, tag_text);
   }
-  return true;
 }
 
 // Where the last list of a text begins: the first of the lines at its end that share their query; 0 if all do. The
 // text begins anywhere in a line; what follows its last line break counts as part of the last list.
 inline size_t last_list(Id text) {
-  const Blanks blank{false};
+  const Blanks blank(false);
   size_t found = 0;
   Id query;
   for (size_t end = text.rfind('\n'); end != Id::npos && end > 0;) {

@@ -6,25 +6,36 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <vector>
 
-#if defined(__SSE2__) || defined(_M_X64)
-#include <emmintrin.h>
-#define TIEWISE_SSE2 1
+// Loops that take most of the time are compiled twice: for any machine, and for those of the last ten years.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(TIEWISE_ANY_MACHINE)
+#include <immintrin.h>
+#define TIEWISE_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#endif
+#if defined(__GNUC__)
+#define TIEWISE_INLINE __attribute__((always_inline)) inline
+#else
+#define TIEWISE_INLINE inline
 #endif
 
 namespace tiewise {
 
 using Id = std::string_view;
 
-// What ends a column: any blank, or only tabs and line ends, so that ids may hold spaces.
+// What ends a column: any blank, or only tabs and line ends, so that ids may hold spaces. A byte is one of them if it
+// stands in the table at the place that its lower half says.
 struct Blanks {
-  bool tabs;
+  const bool tabs;
+  alignas(16) char table[16] = {' ', 0, 0, 0, 0, 0, 0, 0, 0, '\t', '\n', '\v', '\f', '\r', 0, 0};
 
-  bool operator()(unsigned char byte) const {
-    return tabs ? byte == '\t' || byte == '\n' || byte == '\r' : byte == ' ' || (byte >= 9 && byte <= 13);
+  explicit Blanks(bool only_tabs) : tabs(only_tabs) {
+    if (tabs) table[0] = '\t', table[11] = table[12] = 0;
   }
+
+  bool operator()(char byte) const { return table[byte & 15] == byte; }
 };
 
 // A bit for each of 64 bytes: set in `blank` if the byte ends a column, in `newline` if it ends a line. `wide`: one of
@@ -32,38 +43,78 @@ struct Blanks {
 struct Bits {
   uint64_t blank = 0, newline = 0;
   bool wide = false;
-
-  Bits(const char* bytes, Blanks blanks) {
-#ifdef TIEWISE_SSE2
-    __m128i all = _mm_setzero_si128();
-    for (int quarter = 0; quarter < 4; ++quarter) {
-      const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + 16 * quarter));
-      const auto equal = [&](char byte) { return _mm_cmpeq_epi8(sixteen, _mm_set1_epi8(byte)); };
-      const auto bits = [&](__m128i found) {
-        return static_cast<uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(found))) << (16 * quarter);
-      };
-      all = _mm_or_si128(all, sixteen);
-      const __m128i ends = equal('\n');
-      newline |= bits(ends);
-      if (blanks.tabs) {
-        blank |= bits(_mm_or_si128(_mm_or_si128(equal('\t'), equal('\r')), ends));
-      } else {  // 9 to 13 are those that are at most 4 after taking 9, without sign
-        const __m128i less = _mm_sub_epi8(sixteen, _mm_set1_epi8(9));
-        blank |= bits(_mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(less, _mm_set1_epi8(4)), less), equal(' ')));
-      }
-    }
-    wide = _mm_movemask_epi8(all) != 0;
-#else
-    for (int place = 0; place < 64; ++place) {
-      blank |= static_cast<uint64_t>(blanks(bytes[place])) << place;
-      newline |= static_cast<uint64_t>(bytes[place] == '\n') << place;
-      wide |= (bytes[place] & 0x80) != 0;
-    }
-#endif
-  }
 };
 
-inline int lowest_bit(uint64_t mask) {
+// Eight bytes, of which the first is the lowest.
+TIEWISE_INLINE uint64_t eight(const char* at) {
+  uint64_t value;
+  std::memcpy(&value, at, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  value = __builtin_bswap64(value);
+#endif
+  return value;
+}
+
+constexpr uint64_t ones = 0x0101010101010101u;  // a byte in all eight places, by multiplication
+
+struct AnyMachine {
+  static Bits bits(const char* bytes, const Blanks& blanks) {
+    Bits found;
+    for (int at = 0; at < 64; at += 8) {
+      const uint64_t some = eight(bytes + at), newline = is(some, '\n');
+      const uint64_t blank = blanks.tabs ? newline | is(some, '\t') | is(some, '\r')
+                                         : is(some, ' ') | (from(some, '\t') & ~from(some, '\r' + 1) & ~some & ones * 0x80);
+      found.blank |= highest(blank) << at;
+      found.newline |= highest(newline) << at;
+      found.wide |= (some & ones * 0x80) != 0;
+    }
+    return found;
+  }
+
+ private:
+  // The highest bit of each byte: set if it is at least so much (of ASCII), or if it is this one.
+  static uint64_t from(uint64_t some, int least) { return (some & ones * 0x7F) + ones * (0x80 - least); }
+  static uint64_t is(uint64_t some, char byte) { return ~(from(some ^ ones * byte, 1) | (some ^ ones * byte)) & ones * 0x80; }
+  // The highest bits of eight bytes, side by side.
+  static uint64_t highest(uint64_t some) { return (some >> 7) * 0x0102040810204080u >> 56; }
+};
+
+#ifdef TIEWISE_AVX2
+inline bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
+
+struct Avx2 {
+  TIEWISE_AVX2 static inline Bits bits(const char* bytes, const Blanks& blanks) {
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(blanks.table)));
+    const __m256i newline = _mm256_set1_epi8('\n');
+    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
+    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes + 32));
+    Bits found;
+    found.blank = equal(low, _mm256_shuffle_epi8(table, low), high, _mm256_shuffle_epi8(table, high));
+    found.newline = equal(low, newline, high, newline);
+    found.wide = _mm256_movemask_epi8(_mm256_or_si256(low, high)) != 0;
+    return found;
+  }
+
+ private:
+  TIEWISE_AVX2 static inline uint64_t equal(__m256i low, __m256i to, __m256i high, __m256i to_high) {
+    const auto few = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, to)));
+    const auto more = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, to_high)));
+    return few | static_cast<uint64_t>(more) << 32;
+  }
+};
+#endif
+
+inline int bit_count(uint64_t mask) {
+#if defined(__GNUC__)
+  return __builtin_popcountll(mask);
+#else
+  int many = 0;
+  for (; mask; mask &= mask - 1) ++many;
+  return many;
+#endif
+}
+
+TIEWISE_INLINE int lowest_bit(uint64_t mask) {
 #if defined(__GNUC__)
   return __builtin_ctzll(mask);
 #else
@@ -93,51 +144,97 @@ inline bool same(Id left, Id right) {
   return size == 0 || !((a[0] ^ b[0]) | (a[size / 2] ^ b[size / 2]) | (a[size - 1] ^ b[size - 1]));
 }
 
-inline bool little_endian() {
-  const uint16_t one = 1;
-  return *reinterpret_cast<const unsigned char*>(&one) == 1;
-}
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-// The number that one to eight digits say, of which the first is the lowest byte; false if one is no digit.
-inline bool eight_digits(uint64_t digits, size_t many, uint64_t& value) {
-  digits = (digits << (64 - 8 * many)) | (many < 8 ? 0x3030303030303030u >> (8 * many) : 0);  // zeros go first
-  const uint64_t high = 0xF0F0F0F0F0F0F0F0u;
-  if (((digits & high) | (((digits + 0x0606060606060606u) & high) >> 4)) != 0x3333333333333333u) return false;
-  digits = (digits & 0x0F0F0F0F0F0F0F0Fu) * 2561 >> 8;  // pairs, then fours, then all eight
-  digits = (digits & 0x00FF00FF00FF00FFu) * 6553601 >> 16;
-  value = (digits & 0x0000FFFF0000FFFFu) * 42949672960001u >> 32;
-  return true;
-}
+// Up to eight characters of a number, whatever they are, as the highest bytes of a word, the last one the highest.
+struct Digits {
+  uint64_t digits;
 
-// The number that a text says, correctly rounded; false if it says none, or one that needs a closer look (NaN, a
-// number too large or too small for float64, digits that are not ASCII). Bytes up to `limit` may be looked at.
-inline bool number(Id text, const char* limit, double& value) {
-  static constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
-  const char *at = text.data(), *end = at + text.size();
-  const bool negative = at < end && *at == '-';
-  at += at < end && (*at == '-' || *at == '+');
-  // Up to 15 digits are exact as a float64, as a power of ten is: their quotient is rounded once, hence correctly.
-  const char* first = at;
-  uint64_t digits = 0, more = 0;
-  for (; at < end && static_cast<unsigned char>(*at - '0') < 10; ++at) digits = digits * 10 + (*at - '0');
-  const int64_t whole = at - first, places = end - at - 1;  // digits before the point, and behind it
-  if (whole > 0 && whole < 16 && (places < 0 || (places == 0 && *at == '.'))) {
-    value = static_cast<double>(digits);
-  } else if (whole > 0 && whole < 8 && *at == '.' && places <= 8 && limit - at > 8 &&
-             little_endian() && eight_digits(word(at + 1, 8), places, more)) {
-    value = (static_cast<double>(digits) * powers[places] + static_cast<double>(more)) / powers[places];
-  } else {
-#ifdef __cpp_lib_to_chars
-    if (first == end || *first == '-' || *first == '+') return false;
-    const auto done = std::from_chars(first, end, value);
-    const bool rounded = at == end && value >= 9007199254740992.0;  // an integer from 2^53 on
-    if (done.ec != std::errc() || done.ptr != end || std::isnan(value) || rounded) return false;
-#else
-    return false;  // a library without it: Python has a closer look
-#endif
+  TIEWISE_INLINE Digits(const char* end, unsigned unused) : digits((eight(end - 8) ^ ones * '0') >> unused << unused) {}
+
+  // A bit for each that is no digit, the highest of its byte.
+  TIEWISE_INLINE uint64_t others() const { return ((digits + ones * (0x80 - 10)) | digits) & ones * 0x80; }
+
+  // Take a point out, whose lowest bit is here, and those before it one further; false if it is none.
+  TIEWISE_INLINE bool without_point(unsigned at) {
+    const uint64_t point = uint64_t{1} << at;
+    if ((digits >> at & 0xFF) != ('.' ^ '0')) return false;
+    digits = (digits & ~(point * 256 - 1)) | (digits & (point - 1)) * 256;
+    return true;
   }
-  value = negative ? -value : value;
-  return true;
+
+  TIEWISE_INLINE int64_t value() const {  // pairs, then fours, then all eight
+    const uint64_t pairs = digits * 2561 >> 8 & 0x00FF00FF00FF00FFu;
+    const uint64_t fours = pairs * 6553601 >> 16 & 0x0000FFFF0000FFFFu;
+    return static_cast<int64_t>(fours * 42949672960001u >> 32);
+  }
+};
+
+// Whole numbers below 2^53 and powers of ten up to 10^22 are exact as float64: the quotient of two is rounded once, hence
+// correctly.
+constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+constexpr int64_t largest = int64_t{1} << 53;
+
+// The number that one to eight characters say; NaN unless they are digits, with a point behind the first or none.
+TIEWISE_INLINE double short_number(const char* end, unsigned size) {
+  const unsigned unused = 64 - 8 * size;
+  Digits last(end, unused);
+  unsigned at = 56;
+  if (const uint64_t others = last.others()) {
+    at = lowest_bit(others) - 7u;
+    if ((others & (others - 1)) || at == unused || !last.without_point(at)) return no_number;
+  }
+  return static_cast<double>(last.value()) / powers[7 - at / 8];
+}
+
+// The same of nine to sixteen.
+inline double middle_number(const char* end, unsigned size) {
+  Digits first(end - 8, 128 - 8 * size), last(end, 0);
+  unsigned at = 56;
+  if (const uint64_t others = first.others()) {
+    at = lowest_bit(others) - 7u;
+    if ((others & (others - 1)) || last.others() || !first.without_point(at)) return no_number;
+    at -= 64;
+  } else if (const uint64_t others = last.others()) {
+    at = lowest_bit(others) - 7u;
+    if ((others & (others - 1)) || !last.without_point(at)) return no_number;
+    last.digits |= first.digits >> 56;
+    first.digits <<= 8;
+  }
+  const int64_t value = first.value() * 100000000 + last.value();
+  return value < largest ? static_cast<double>(value) / powers[static_cast<int>(56 - at) / 8] : no_number;
+}
+
+// Any number, correctly rounded; NaN if there is none.
+inline double long_number(Id text) {
+  const char *first = text.data(), *last = first + text.size();
+  const bool whole = std::all_of(first, last, [](char byte) { return byte >= '0' && byte <= '9'; });
+  if (text.empty() || *first == '-') return no_number;  // a second sign
+#ifdef __cpp_lib_to_chars
+  double value = 0;
+#else
+  int64_t value = 0;  // a library that reads whole numbers only: Python has a closer look at the others
+#endif
+  const auto done = std::from_chars(first, last, value);
+  const bool rounded = whole && value >= largest;
+  return done.ec != std::errc() || done.ptr != last || rounded ? no_number : static_cast<double>(value);
+}
+
+// The number that a text says, correctly rounded; NaN if it says none, or one that needs a closer look (a number too
+// large or too small for float64, an integer from 2^53 on, digits that are not ASCII). Bytes from `first` on may be
+// looked at.
+TIEWISE_INLINE double number(Id text, const char* first) {
+  const char *at = text.data(), *end = at + text.size();
+  const bool negative = *at == '-';
+  at += negative || *at == '+';
+  const size_t size = end - at;
+  double value = no_number;
+  if (size - 1 < 8 && end - first >= 8) value = short_number(end, static_cast<unsigned>(size));
+  if (std::isnan(value)) {
+    if (size - 9 < 8 && end - first >= 16) value = middle_number(end, static_cast<unsigned>(size));
+    if (std::isnan(value)) value = long_number(Id(at, size));
+  }
+  return negative ? -value : value;
 }
 
 inline bool integer(Id text, int64_t& value) {
@@ -186,7 +283,7 @@ class Index {
   // Make room for so many ids and forget those of before.
   void reset(size_t many) {
     int bits = 4;
-    while ((size_t{1} << bits) < 2 * many) ++bits;
+    while ((size_t{1} << bits) < 4 * many) ++bits;
     shift_ = 64 - bits;
     slots_.assign(size_t{1} << bits, none);
   }

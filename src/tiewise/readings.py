@@ -191,7 +191,7 @@ def _check_counted(run: CountedRun, qrels: Any, score_dtype: str | None, judged_
 
 
 def _check_queries(qrels: Qrels, run: Countable, ties: TieGroups) -> None:
-    if not len(run.queries):
+    if not len(run) and not len(run.queries):
         raise InputError("The run is empty: it has no query.")
     if not ties.present.any():
         raise InputError(

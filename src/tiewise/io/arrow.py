@@ -8,14 +8,14 @@ Whatever is out of the ordinary (missing values, queries whose rows lie apart, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats, installed, need
+from tiewise.columns import Floats, installed, need
 from tiewise.data import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Qrels, Run, Source, picked
 from tiewise.errors import InputError
-from tiewise.io import onepass
+from tiewise.io import compiled, onepass
 from tiewise.io.parquet import brief
 from tiewise.io.streams import Reread
 
@@ -85,78 +85,77 @@ class ArrowRun(onepass.PassedRun):
         except (_UnusualError, OSError):  # an OSError is Arrow's word for a file that is damaged, too
             return None
 
-    def _parts(self) -> Iterator[Any]:
-        """The rows as batches of whole lists."""
-        arrow = need("pyarrow", "An Arrow table", "arrow")
-        held: list[Any] = []
-        rest = fresh = 0  # rows of a list that goes on, and rows after them
+    def _parts(self) -> Iterator[list[_Rows]]:
+        """The rows as parts of whole lists: a cut falls only between two rows of different queries."""
+        held: list[_Rows] = []
         for batch in self._batches(self._names):
-            held.append(_plain(batch))
-            fresh += len(batch)
-            if fresh < max(ROWS, rest):
+            if not len(batch):
                 continue
-            whole = _joined(arrow, held)
-            cut = _last_list(whole.column(0))
-            if cut:
-                yield whole.slice(0, cut)
-            held, rest, fresh = [whole.slice(cut)], len(whole) - cut, 0
+            held.append(_rows(batch))
+            if sum(rows.last - rows.first for rows in held) < ROWS:
+                continue
+            last = held.pop()
+            cut = last.query.last_list(last.first, last.last)
+            if cut > last.first:
+                yield [*held, last._replace(last=cut)]
+                held = [last._replace(first=cut)]
+            else:  # the list may have begun before
+                held.append(last)
         if held:
-            yield _joined(arrow, held)
+            yield held
+
+
+class _Rows(NamedTuple):
+    """Some rows of columns."""
+
+    query: Any
+    doc: Any
+    score: Floats
+    first: int
+    last: int
 
 
 class _UnusualError(Exception):
     """What is left to `Run`."""
 
 
-def _plain(batch: Any) -> Any:
-    """A batch as ids in text and scores in float64, without missing values."""
-    arrow = need("pyarrow", "An Arrow table", "arrow")
-    kinds = (arrow.large_string(), arrow.large_string(), arrow.float64())
-    columns = []
-    for column, kind in zip(batch.columns, kinds, strict=True):
-        known = _is_number if kind == arrow.float64() else _is_id
-        if column.null_count or not known(arrow.types, column.type):
-            raise _UnusualError
-        try:
-            columns.append(column if column.type == kind else column.cast(kind))
-        except arrow.ArrowException:  # an integer that float64 cannot hold
-            raise _UnusualError from None
-    if any(column.null_count for column in columns) or np.isnan(columns[2].to_numpy()).any():
-        raise _UnusualError  # a null may have stood among the values of codes
-    return arrow.RecordBatch.from_arrays(columns, ["query", "document", "score"])
-
-
-def _is_id(types: Any, kind: Any) -> bool:
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
-
-
-def _is_number(types: Any, kind: Any) -> bool:
-    return bool(types.is_floating(kind) or types.is_integer(kind))
-
-
-def _last_list(queries: Any) -> int:
-    """The row with which the last list of a column of queries begins."""
-    compute = need("pyarrow.compute", "An Arrow table", "arrow")
-    changes = compute.not_equal(queries[1:], queries[:-1]).to_numpy(zero_copy_only=False)
-    found = np.flatnonzero(changes)
-    return int(found[-1]) + 1 if len(found) else 0
-
-
-def _joined(arrow: Any, batches: list[Any]) -> Any:
-    """Batches as one."""
-    return batches[0] if len(batches) == 1 else arrow.Table.from_batches(batches).combine_chunks().to_batches()[0]
-
-
-def _load(block: Any, batch: Any) -> None:
+def _rows(batch: Any) -> _Rows:
+    """The rows of a batch, its columns where Arrow keeps them."""
     query, doc, score = batch.columns
-    block.columns(*_text(query), *_text(doc), score.to_numpy())
-    if len(block.garbled_queries()) or len(block.garbled_docs()):
-        raise InputError("An id is not UTF-8.")
+    arrow = need("pyarrow", "An Arrow table", "arrow")
+    if score.null_count or not (arrow.types.is_floating(score.type) or arrow.types.is_integer(score.type)):
+        raise _UnusualError
+    try:
+        scores = score.cast(arrow.float64()).to_numpy()
+    except arrow.ArrowException:  # an integer that float64 cannot hold
+        raise _UnusualError from None
+    return _Rows(_column(arrow, query), _column(arrow, doc), scores, 0, len(batch))
 
 
-def _text(column: Any) -> tuple[Codes, Any]:
-    """Where the ids of a column end, and their bytes."""
-    _, ends, data = column.buffers()
-    offsets = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1]
-    return offsets, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+def _column(arrow: Any, ids: Any) -> Any:
+    """A column of ids for the compiled reader."""
+    types, codes = arrow.types, None
+    if types.is_dictionary(ids.type):
+        codes, ids = ids.indices, ids.dictionary
+    kind = ids.type
+    if ids.null_count or (codes is not None and codes.null_count):
+        raise _UnusualError  # a null may stand among the values of codes, too
+    if types.is_integer(kind):
+        ids = ids.cast(arrow.large_string())
+    elif not (types.is_string(kind) or types.is_large_string(kind)):
+        raise _UnusualError
+    _, ends, data = ids.buffers()
+    width = np.int64 if types.is_large_string(ids.type) else np.int32
+    offsets = np.frombuffer(ends, width)[ids.offset : ids.offset + len(ids) + 1]
+    text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    numbers = None if codes is None else codes.to_numpy().astype(np.int32, copy=False)
+    return compiled.reader().Column(text, offsets, numbers)
+
+
+def _load(block: Any, rows: list[_Rows]) -> None:
+    try:
+        block.columns(rows)
+    except IndexError:
+        raise InputError("A column of ids is damaged.") from None
+    if len(block.odd):
+        raise InputError("A score is NaN.")

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,11 +62,11 @@ class PassedRun(StreamedRun):
             run = self.to_run()
             for dtype in wanted:
                 read = run if dtype == "float64" else run.projected(dtype)
-                tally = _Tally(run.queries, len(run), read.tied_rows, tuple(some_docs(run)))
+                tally = _Tally(run, len(run), read.tied_rows, tuple(some_docs(run)))
                 self._tallies[read_as(self._dtypes, dtype)] = tally
             return tie_groups_as(qrels, run, wanted, scores)
         for reading in done.readings.values():
-            self._tallies[reading.dtypes] = _Tally(tuple(done.queries), done.rows, reading.tied, done.docs)
+            self._tallies[reading.dtypes] = _Tally(done.names, done.rows, reading.tied, done.docs)
         return done.tie_groups()
 
     @property
@@ -77,7 +78,7 @@ class PassedRun(StreamedRun):
     @property
     def queries(self) -> tuple[str, ...]:
         """The queries of the run."""
-        return self._tally.queries
+        return self._tally.names.queries
 
     def __len__(self) -> int:
         return self._tally.rows
@@ -112,8 +113,34 @@ def read_as(dtypes: tuple[str, ...], dtype: str) -> tuple[str, ...]:
     return dtypes if dtype == "float64" else (*dtypes, dtype)
 
 
+class _Names:
+    """The queries of a run: they become Python's texts when somebody asks for them."""
+
+    def __init__(self) -> None:
+        self._codes = reader().Codes()
+        self._found: list[range] = []  # the codes of a part's queries, in the order of the parts
+
+    def claim(self, block: Any) -> range | None:
+        """The codes of a block's queries; None if one of them was claimed before.
+
+        The places of a query are filled once, by one thread.
+        """
+        first: int = self._codes.claim(block)
+        return None if first < 0 else range(first, first + block.lists)
+
+    def append(self, claimed: range) -> None:
+        """Put the queries of the next part behind the others."""
+        self._found.append(claimed)
+
+    @cached_property
+    def queries(self) -> tuple[str, ...]:
+        """The ids, in order of appearance."""
+        names = self._codes.ids()
+        return tuple(names[code] for codes in self._found for code in codes)
+
+
 class _Tally(NamedTuple):
-    queries: tuple[str, ...]
+    names: _Names | Run
     rows: int
     tied: int
     docs: tuple[str, ...]
@@ -155,7 +182,8 @@ class Reading:
 class _Piece:
     """What a block held, apart from counts."""
 
-    queries: list[str] = field(default_factory=list)
+    queries: range = range(0)  # their codes
+    unjudged: list[str] = field(default_factory=list)
     rows: int = 0
     lines: int = 0
     tied: list[int] = field(default_factory=list)  # by reading
@@ -187,13 +215,12 @@ class Pass:
         self._ranks = any("rank" in orders for orders in wanted.values())
         docs = qrels.ids(np.arange(len(qrels)))
         self._judged = reader().Judged(list(qrels.queries), np.array(qrels.offsets), docs)
-        self._lock = threading.Lock()
         self.clear()
 
     def clear(self) -> None:
         """Begin anew."""
-        self.queries: dict[str, None] = {}
-        self._claimed: set[str] = set()
+        self.names = _Names()
+        self._unjudged: set[str] = set()
         self.docs: tuple[str, ...] = ()
         self.rows = self._lines = 0
         self.apart = False  # a query has rows in two places
@@ -212,7 +239,8 @@ class Pass:
             self.wrong |= piece.wrong
             self.garbled += [(what, name, self._lines + line) for what, name, line in piece.garbled]
             self.again += [(query, doc, self._lines + line) for query, doc, line in piece.again]
-            self.queries.update(dict.fromkeys(piece.queries))
+            self.names.append(piece.queries)
+            self._unjudged.update(piece.unjudged)
             self.apart |= piece.apart
             if self.wrong or self.apart:
                 break
@@ -241,7 +269,7 @@ class Pass:
             floor_size=reading.floor_size,
             before=reading.before,
             owned=None if reading.scores is None else self._row >= 0,
-            unjudged=frozenset(self.queries.keys() - self.qrels.query_index.keys()),
+            unjudged=frozenset(self._unjudged),
         )
 
     def _pieces(self, parts: Iterable[Any]) -> Iterator[_Piece]:
@@ -277,30 +305,32 @@ class Pass:
         garbled = _garbled(block)
         if garbled:
             return _Piece(lines=block.lines, garbled=garbled)
-        queries, offsets = block.queries, block.offsets
-        if not self._claim(queries):
+        queries = self.names.claim(block)
+        if queries is None:
             return _Piece(apart=True)
-        place = np.empty(len(queries), np.int64)
+        offsets, place = block.offsets, np.empty(len(queries), np.int64)
         twice = block.find(self._judged, place, self._row)
         known = place >= 0
         self._length[place[known]] = np.diff(offsets)[known]
-        tied = [reading.count(block, self._judged, place, self._row) for reading in self.readings.values()]
-        ranked = not self._ranks or block.rank is not None
-        again = []
-        lines = block.line if len(twice) else []
-        for row in twice[:MOST_TOLD].tolist():
-            query = queries[int(np.searchsorted(offsets, row, side="right")) - 1]
-            again.append((query, block.doc(row).decode(), int(lines[row]) + 1))
-        docs = tuple(block.doc(row).decode() for row in range(min(3, len(block))))
-        return _Piece(queries, len(block), block.lines, tied, ranked, again=again, docs=docs)
+        return _Piece(
+            queries,
+            [block.query(at).decode() for at in np.flatnonzero(~known).tolist()],
+            len(block),
+            block.lines,
+            [reading.count(block, self._judged, place, self._row) for reading in self.readings.values()],
+            not self._ranks or block.rank is not None,
+            again=_told(block, twice[:MOST_TOLD], offsets),
+            docs=tuple(block.doc(row).decode() for row in range(min(3, len(block)))),
+        )
 
-    def _claim(self, queries: list[str]) -> bool:
-        """Whether no other part holds these queries: the places of a query are filled once, by one thread."""
-        fresh = set(queries)
-        with self._lock:
-            alone = len(fresh) == len(queries) and self._claimed.isdisjoint(fresh)
-            self._claimed |= fresh
-        return alone
+
+def _told(block: Any, rows: Codes, offsets: Codes) -> list[tuple[str, str, int]]:
+    """Some rows of a block: query, document, line."""
+    if not len(rows):
+        return []
+    lists, lines = np.searchsorted(offsets, rows, side="right") - 1, block.line[rows] + 1
+    told = zip(lists.tolist(), rows.tolist(), lines.tolist(), strict=True)
+    return [(block.query(at).decode(), block.doc(row).decode(), line) for at, row, line in told]
 
 
 def _garbled(block: Any) -> list[tuple[str, bytes, int]]:

@@ -22,7 +22,7 @@ from tiewise.errors import InputError
 __all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
-CHUNK = 1 << 20
+CHUNK = 1 << 20  # bytes that are read at a time
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes that compress
 
 # How a compressed file begins, the module that knows it, and what it is called.
