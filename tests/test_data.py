@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.columns import encode
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
+from tiewise.mapped import MappedRun
 
 TABLE = {"q2": {"b": 1.0, "a": 2.0}, "q1": {"a": 0.5}}
 ROWS = [("q2", "b", 1.0), ("q2", "a", 2.0), ("q1", "a", 0.5)]

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiewise.columns import project
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
+from tiewise.mapped import MappedRun
 from tiewise.ties import TieGroups, count_above, judged_scores, notation, tie_groups
 
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")

@@ -8,7 +8,6 @@ fixed order is decided here too, and nowhere else: `before` counts the tied docu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats, positions, project
-from tiewise.data import MappedRun, Qrels, Run, Source
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
+from tiewise.mapped import MappedRun
 from tiewise.merging import Counts, Total
+from tiewise.streamed import StreamedRun
 
 __all__ = [
     "ORDERS",
-    "StreamedRun",
     "TieGroups",
     "check_orders",
     "grouped",
@@ -217,52 +217,6 @@ class TieGroups:
         runs = [Run.from_dict(shard) if isinstance(shard, Mapping) else shard for shard in shards]
         scores = np.fmax.reduce([judged_scores(qrels, run) for run in runs])
         return TieGroups.merge(tie_groups(qrels, run, orders, scores=scores) for run in runs)
-
-
-class StreamedRun(ABC):
-    """A run that is not in memory and counts for itself, for several readings of its scores at once."""
-
-    @property
-    @abstractmethod
-    def source(self) -> Source | None:
-        """The file in which it is, if it is in one."""
-
-    @property
-    @abstractmethod
-    def queries(self) -> tuple[str, ...]:
-        """The queries of the run."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def tied_rows(self) -> int:
-        """How many rows share their score with another row of the same query."""
-
-    @property
-    def tied_share(self) -> float:
-        """The share of rows that are tied with another, 0 to 1."""
-        return self.tied_rows / len(self) if len(self) else 0.0
-
-    @property
-    @abstractmethod
-    def docs(self) -> tuple[str, ...]:
-        """Some documents of the run, for messages."""
-
-    @abstractmethod
-    def projected(self, dtype: str) -> StreamedRun:
-        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
-
-    @abstractmethod
-    def to_run(self) -> Run:
-        """The same run as columns."""
-
-    @abstractmethod
-    def tie_groups(
-        self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None = None
-    ) -> dict[str, TieGroups]:
-        """The tie groups for several readings of the scores, each with its orders: see `tie_groups`."""
 
 
 def tie_groups_as(

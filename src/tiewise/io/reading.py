@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tiewise.data import MappedRun, Qrels, Run, Source, Table
+from tiewise.data import Qrels, Run, Source, Table
 from tiewise.errors import InputError
 from tiewise.io import compiled
 from tiewise.io.arrow import ArrowRun
@@ -19,7 +19,8 @@ from tiewise.io.lines import parse_lines
 from tiewise.io.parquet import ParquetFrame
 from tiewise.io.recognise import FORMATS, check_format, family, layout_of, swapped
 from tiewise.io.streams import PathLike, Stream, opened
-from tiewise.ties import StreamedRun
+from tiewise.mapped import MappedRun
+from tiewise.streamed import StreamedRun
 
 __all__ = ["as_qrels", "as_run", "countable", "read_qrels", "read_run"]
 
