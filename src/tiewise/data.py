@@ -32,7 +32,7 @@ from tiewise.columns import (
     project,
     sorted_lists,
 )
-from tiewise.errors import InputError
+from tiewise.errors import InputError, counted
 from tiewise.native import native
 
 if TYPE_CHECKING:
@@ -171,9 +171,10 @@ class Table(Lists):
         doc, doc_ids = encode(docs, "document")
         value = numbers(values, cls.value_names[0])
         if not len(query) == len(doc) == len(value):
+            of_queries, of_docs = counted(len(query), "query", "queries"), counted(len(doc), "document")
+            of_values = counted(len(value), cls.value_names[0])
             raise InputError(
-                f"Columns of different lengths: {len(query)} queries, {len(doc)} documents, {len(value)} "
-                f"{cls.value_names[0]}s. Give one of each for every row."
+                f"Columns of different lengths: {of_queries}, {of_docs}, {of_values}. Give one of each for every row."
             )
         return cls.from_codes(query, query_ids, doc, doc_ids, value, **columns)
 
@@ -226,8 +227,8 @@ class Table(Lists):
                 object.__setattr__(self, name, frozen(column))
 
     def __repr__(self) -> str:
-        queries, rows = len(self.queries), len(self)
-        return f"<{type(self).__name__}: {queries:,} queries, {rows:,} rows>"
+        queries, rows = counted(len(self.queries), "query", "queries"), counted(len(self), "row")
+        return f"<{type(self).__name__}: {queries}, {rows}>"
 
     def _repr_html_(self) -> str:
         from tiewise import notebook
@@ -312,7 +313,7 @@ class Run(Table):
 
     >>> run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}})
     >>> run
-    <Run: 1 queries, 3 rows>
+    <Run: 1 query, 3 rows>
     >>> run.tied_share
     0.6666666666666666
     """
@@ -407,7 +408,7 @@ class Qrels(Table):
     """Judgments: a label for each judged document of each query. Labels may be fractional or negative.
 
     >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}})
-    <Qrels: 1 queries, 2 rows>
+    <Qrels: 1 query, 2 rows>
     """
 
     noun = "qrels"
