@@ -6,10 +6,12 @@ import gzip
 import os
 import random
 import signal
+import socketserver
 import subprocess
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
@@ -465,6 +467,43 @@ def test_an_address_where_nobody_listens():
     code = "from tiewise.adapters import ray; ray.evaluate({'q': {'d': 1}}, 'x', address='127.0.0.1:1')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "InputError: No Ray cluster answers at '127.0.0.1:1'" in done.stderr
+
+
+def test_an_address_where_another_program_listens():
+    with socketserver.TCPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        where = f"127.0.0.1:{server.server_address[1]}"
+        code = f"from tiewise.adapters import ray; ray.evaluate({{'q': {{'d': 1}}}}, 'x', address='{where}')"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        server.shutdown()
+    assert f"InputError: What answers at '{where}' is no Ray cluster." in done.stderr
+
+
+def test_a_cluster_that_dies_is_told(tmp_path):
+    """In a process with a Ray of its own, whose shard is a pipe into which nobody writes, so that it is never done."""
+    if not Path("/proc/self/cmdline").exists():
+        pytest.skip("processes are found by /proc, which is a matter of Linux")
+    os.mkfifo(tmp_path / "run.trec")
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    command = [sys.executable, "-m", "tiewise", "evaluate", "qrels.txt", "run.trec", "--engine", "ray"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            until = time.monotonic() + 60
+            while not counting(str(tmp_path)) and time.monotonic() < until:
+                time.sleep(0.1)
+            (head,) = (pid for pid in children(process.pid) if Path(f"/proc/{pid}/comm").read_text() == "gcs_server\n")
+            os.kill(head, signal.SIGKILL)
+            _, err = process.communicate(timeout=60)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)  # it, and what it started
+    assert process.returncode == 2
+    assert "tiewise: The Ray cluster at " in err and "no longer answers" in err
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for one in lists for child in one.read_text().split()]
 
 
 def test_ray_is_an_extra(tmp_path):
