@@ -402,8 +402,9 @@ def test_what_is_wrong_with_the_queries_is_not_said_of_a_shard(tmp_path):
         ((["q", "q"], some), {}, "^queries: 1 query id stands more than once"),
         ((["q"], some), {}, "^queries: 1 query id for 2 query vectors"),
         ((["q"], some[0]), {}, "^queries: The queries have shape"),
-        ((["q"], some[:1]), {"fn": "dit"}, "Unknown score function 'dit'"),
-        ((["q"], some[:1]), {"precision": "half"}, "Unknown precision 'half'"),
+        ((["q"], some[:1]), {"fn": "dit"}, "^Unknown score function 'dit'"),
+        ((["q"], some[:1]), {"precision": "half"}, "^Unknown precision 'half'"),
+        (pyarrow.table({"id": [None], "vector": [[1.0, 2.0]]}), {}, "^queries: row 0: the query id is missing"),
         (tmp_path / "docs.parquet", {"fn": "maxsim"}, r"docs\.parquet: The queries have shape"),
     ):
         with pytest.raises(InputError, match=words):

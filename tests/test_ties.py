@@ -140,6 +140,13 @@ def test_tie_groups_of_whatever_evaluate_takes(tmp_path):
         tw.tie_groups(judged, 3)
 
 
+def test_one_is_said_in_the_singular():
+    ties = tie_groups({"q": {"a": 1}}, {"q": {"a": 1.0}})
+    assert repr(ties) == "<TieGroups: 1 query, 1 judged document retrieved, 0 of them tied>"
+    with pytest.raises(InputError, match=r"\(1 such document\)"):
+        TieGroups.from_shards({"q": {"a": 1}}, [{"q": {"a": 1.0}}] * 2)
+
+
 def test_shards_that_cannot_be_merged():
     qrels = Qrels.from_dict({"q": {"a": 1, "b": 1}})
     left, right = Run.from_dict({"q": {"a": 1.0}}), Run.from_dict({"q": {"b": 2.0}})

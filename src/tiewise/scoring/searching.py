@@ -65,7 +65,8 @@ def search(
     left_out = sum(one.left_out for one in found)
     if left_out:
         warnings.warn(
-            f"Left out (cap={cap}): {counted(left_out, 'document')} in a tie with the last one of a list.",
+            f"Left out (cap={cap}): {counted(left_out, 'document that ties', 'documents that tie')} with the last one "
+            "of a list.",
             TiewiseWarning,
             stacklevel=2,
         )

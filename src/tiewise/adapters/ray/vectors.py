@@ -22,8 +22,10 @@ from tiewise.columns import Floats, need, positions
 from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels
 from tiewise.errors import InputError, counted, listed
 from tiewise.merging import small
+from tiewise.scoring.arithmetic import check_precision
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairs import Pairs
+from tiewise.scoring.similarities import check_pairwise
 
 __all__ = ["VectorCounter", "Vectors", "query_vectors"]
 
@@ -37,7 +39,7 @@ class Vectors:
 
     ids: list[Any]
     matrix: NDArray[Any]  # (n_rows, n_dimensions)
-    name: str = ""  # where they came from, for messages
+    name: str = "vectors"  # where they came from, for messages
 
     @staticmethod
     def of_table(table: Any, name: str) -> Vectors:
@@ -125,6 +127,8 @@ def query_vectors(given: Any, fn: str = "dot", precision: str = "float32") -> Ve
 
     They are a Parquet file, an Arrow table, or a pair of ids and a matrix.
     """
+    check_pairwise(fn)
+    check_precision(precision)
     queries = _queries(given)
     with _blamed(queries):
         Pairs(queries.matrix, queries.matrix, fn=fn, precision=precision)
@@ -140,8 +144,10 @@ def query_vectors(given: Any, fn: str = "dot", precision: str = "float32") -> Ve
 def _queries(given: Any) -> Vectors:
     if isinstance(given, Vectors):
         return given
-    if isinstance(given, (str, os.PathLike)) or hasattr(given, "column_names"):
-        return _read(os.fspath(given) if isinstance(given, os.PathLike) else given)
+    if isinstance(given, (str, os.PathLike)):
+        return _read(os.fspath(given))
+    if hasattr(given, "column_names"):
+        return Vectors.of_table(given, "queries")
     try:
         ids, matrix = given
     except (TypeError, ValueError):
