@@ -19,6 +19,7 @@ import typer
 import tiewise as tw
 from tiewise.cli import app
 from tiewise.cli.commands import PLACES
+from tiewise.cli.inputs import name_of_shards
 from tiewise.native import native
 from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
 
@@ -42,6 +43,38 @@ def folder(tmp_path_factory) -> Path:
 
 
 # -- evaluate -------------------------------------------------------------------------------------------------
+
+
+def test_shards_without_ray_are_told_of_it(tiewise, tmp_path):
+    for given, words in (
+        (
+            "*.trec",
+            "*.trec: there is no such file. Give the files themselves; or, for shards of one run, --engine ray.",
+        ),
+        (str(tmp_path), "is a folder. Give a file in it; or, for shards of one run, --engine ray."),
+    ):
+        done = tiewise("evaluate", "qrels.txt", given, code=2)
+        assert words in done.err
+
+
+def test_runs_in_shards_have_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("runs/bm25.trec").mkdir(parents=True)
+    Path("runs/odd[1].trec").touch()
+    for given, name in (
+        ("runs", "runs"),
+        ("runs/bm25.trec/", "bm25"),
+        ("runs/*.parquet", "runs"),
+        ("runs/dense-*.parquet", "dense"),
+        ("runs/dense.part-???.trec.gz", "dense.part"),
+        ("runs/**/[0-9].trec", "runs"),
+        ("runs/odd[1].trec", "odd[1]"),
+        ("*.trec", tmp_path.name),
+        (".", tmp_path.name),
+    ):
+        assert name_of_shards([Path(given)]) == name, given
+    assert name_of_shards([Path("a"), Path("b")]) == "2 shards"
+    assert name_of_shards([Path("a"), Path("b")], ["mine"]) == "mine"
 
 
 def test_piped_it_prints_tsv_with_stable_columns(tiewise):

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.columns import encode
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
+from tiewise.mapped import MappedRun
 
 TABLE = {"q2": {"b": 1.0, "a": 2.0}, "q1": {"a": 0.5}}
 ROWS = [("q2", "b", 1.0), ("q2", "a", 2.0), ("q1", "a", 0.5)]
@@ -87,8 +88,23 @@ def test_integer_ids_become_text():
     assert tw.evaluate({1: {10: 1}}, {1: {10: 0.5, 11: 0.7}}, "RR")["RR"].expected == 0.5
     with pytest.raises(InputError, match=r"document id 0.5"):
         Run.from_dict({"q": {0.5: 1.0}})
-    with pytest.raises(InputError, match="query id None"):
-        Run.from_columns([None], ["d"], [1.0])
+    with pytest.raises(InputError, match=r"^row 1: The document id 0.5 is a float"):
+        Run.from_columns(["q", "q"], ["d", 0.5], [1.0, 2.0])
+
+
+def test_an_id_that_is_missing_is_named_by_its_row():
+    import pandas
+    import polars
+    import pyarrow
+
+    rows = {"query_id": ["q", "q", None, "p"], "doc_id": ["a", "b", "c", "d"], "score": [1.0, 2.0, 3.0, 4.0]}
+    numbered = rows | {"query_id": [1, 2, None, 4]}  # integers, of which pandas makes floats
+    for table in (rows, numbered):
+        frames = pandas.DataFrame(table), polars.DataFrame(table), pyarrow.table(table)
+        for frame in (*frames, pandas.DataFrame(table).convert_dtypes()):
+            with pytest.raises(InputError) as raised:
+                tw.evaluate({"q": {"a": 1}}, frame)
+            assert str(raised.value) == "row 2: the query id is missing. Drop the row, or give it one."
 
 
 def test_rows_of_a_query_that_lie_apart_are_brought_together():
@@ -169,7 +185,7 @@ def test_bad_numbers_in_a_dict(table, message):
 
 
 def test_bad_columns():
-    with pytest.raises(InputError, match="different lengths: 2 queries, 1 documents, 1 scores"):
+    with pytest.raises(InputError, match=r"different lengths: 2 queries, 1 document, 1 score[.]"):
         Run.from_columns(["q", "q"], ["d"], [1.0])
     with pytest.raises(InputError, match="document 'd' stands twice in the run for query 'q'"):
         Run.from_columns(["q", "p", "q"], ["d", "d", "d"], [1.0, 2.0, 1.0])

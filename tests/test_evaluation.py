@@ -124,7 +124,7 @@ def test_queries_that_are_missing_or_not_judged():
     assert evaluate(qrels, run, "RR", missing="skip")["RR"].expected == 0.5
     assert evaluate(qrels, run, "RR", missing="skip", no_relevant="skip")["RR"].expected == 1.0
     assert set(evaluate(qrels, run, "RR", missing="skip").per_query("RR")) == {"a", "c"}
-    with pytest.raises(InputError, match="1 judged queries are missing from the run: 'b'"):
+    with pytest.raises(InputError, match="1 judged query is missing from the run: 'b'"):
         evaluate(qrels, run, "RR", missing="error")
     assert any(note == "1 judged query is missing from the run and counted as 0." for note in report.notes)
     with pytest.raises(InputError, match="missing is"):
@@ -212,7 +212,7 @@ def test_depth_is_a_cut_of_every_order(case, depth, cutoff):
 
 
 def test_measures_of_whole_tie_groups_refuse_a_depth_inside_one():
-    with pytest.raises(MeasureError, match=r"AUC looks at whole tie groups.*depth 1.*1 queries"):
+    with pytest.raises(MeasureError, match=r"AUC looks at whole tie groups.*depth 1.*1 query[.]"):
         evaluate({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, "AUC", depth=1)
     with pytest.raises(InputError, match="depth"):
         evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "RR", depth=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -217,6 +218,24 @@ def test_files_that_cannot_be_opened() -> None:
         with pytest.raises(InputError) as error:
             as_run(path)
         assert str(error.value) == message
+
+
+def test_several_paths_and_open_files_are_not_taken_apart_as_rows() -> None:
+    for name in ("abc", "abd", "abe"):
+        Path(name).write_text(GOOD)
+    shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate"
+    for given in (["abc", "abd"], ("abc", "abd"), map(Path, ("abc", "abd"))):
+        with pytest.raises(InputError) as error:
+            as_run(given)
+        assert str(error.value) == f"A list of text ('abc', 'abd') holds no run. Give one path{shards}."
+    with pytest.raises(InputError, match=r"holds no qrels\. Give one path\.$"):
+        as_qrels(["abc", "abd"])
+    with Path("abc").open() as text, Path("abc").open("rb") as raw:
+        for file in (text, raw):
+            with pytest.raises(InputError, match=r"^An open file holds no run\. Give its path: 'abc'\.$"):
+                as_run(file)
+    with pytest.raises(InputError, match=r"^An open file holds no qrels\. Give its path\.$"):
+        as_qrels(io.StringIO(GOOD))
 
 
 def test_files_that_may_not_be_read() -> None:

@@ -22,7 +22,8 @@ LAYERS = [
     {"columns", "plugin", "example", "notebook", "native", "telling"},
     {"records", "significance", "merging"},
     {"data"},
-    {"io", "ties", "estimate", "ranking", "discount"},
+    {"mapped"},
+    {"io", "ties", "streamed", "estimate", "ranking", "discount"},
     {"pairs"},
     {"overlap", "alignment"},
     {"engine", "registry"},  # a measure and the arithmetic on it know each other's types
@@ -47,7 +48,7 @@ LAYERS = [
 ]
 
 #: Rooms that may import from others on their own line.
-RELATED = {"io", "ties", "engine", "registry"}
+RELATED = {"io", "ties", "streamed", "engine", "registry"}
 
 
 def imported(path: Path) -> set[str]:

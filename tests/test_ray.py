@@ -6,10 +6,12 @@ import gzip
 import os
 import random
 import signal
+import socketserver
 import subprocess
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ from pages import FENCE
 from tiewise import scoring
 from tiewise.adapters import ray as sharded
 from tiewise.adapters.ray.listing import paths
+from tiewise.adapters.ray.vectors import ID_NAMES, VECTOR_NAMES
 from tiewise.errors import InputError
 
 pytestmark = [
@@ -317,7 +320,8 @@ def test_paths_folders_and_patterns(tmp_path):
         with pytest.raises(InputError, match=words):
             paths(given)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="folder without files"):
+    (tmp_path / "empty/_SUCCESS").touch()
+    with pytest.raises(InputError, match=r"without files to read\. Looked for: .* begin with '\.' or '_' \(1 does"):
         paths(tmp_path / "empty")
 
 
@@ -353,12 +357,65 @@ def test_embeddings_in_shards(device, tmp_path):
     parquet.write_table(odd, tmp_path / "odd.parquet")
     parquet.write_table(odd.drop_columns(["vector"]), tmp_path / "none.parquet")
     for name, words in (
-        ("odd", "in row 1, of 1 numbers"),
-        ("none", "has no column of vectors"),
+        ("odd", r"odd.parquet: column 'vector' has vectors of 2 numbers and, in row 1, of 1"),
+        ("none", r"none.parquet: has no column of vectors, called vector, .* It has: id\. Rename one"),
         ("gone", "no such file"),
     ):
         with pytest.raises(InputError, match=words):
             sharded.evaluate_vectors(qrels, (query_ids, queries), tmp_path / f"{name}.parquet", device="cpu")
+
+
+def test_a_bad_shard_of_embeddings_is_named_with_its_row(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    qrels, queries = {"q": {"a": 1, "c": 0}}, (["q"], np.ones((1, 2), np.float32))
+    good = {"id": ["a", "b"], "vector": [[1.0, 2.0], [2.0, 1.0]]}
+    parquet.write_table(pyarrow.table(good), tmp_path / "good.parquet")
+    bad = tmp_path / "bad.parquet"
+    for changed, words in (
+        ({"vector": [[1.0, 2.0, 3.0]] * 2}, "Queries have 2 dimensions and documents 3"),
+        ({"vector": [[1.0, 2.0], [1.0, float("nan")]]}, "Row 1 of the documents holds NaN or infinity"),
+        ({"vector": [[1.0, 2.0], None]}, r"column 'vector' has no vector in row 1 \(1 such row\)"),
+        ({"id": ["c", None]}, "row 1: the document id is missing"),
+        ({"id": ["c", "c"]}, "1 document id stands more than once: 'c'"),
+        ({"vector": ["x", "y"]}, "column 'vector' holds string, not vectors"),
+    ):
+        parquet.write_table(pyarrow.table({"id": ["c", "d"], "vector": good["vector"]} | changed), bad)
+        with pytest.raises(InputError, match=rf"bad\.parquet: {words}"):
+            sharded.evaluate_vectors(qrels, queries, [tmp_path / "good.parquet", bad], device="cpu")
+    parquet.write_table(pyarrow.table({"key": ["c"], "dense": [[1.0, 2.0]]}), bad)
+    with pytest.raises(InputError, match=r"bad\.parquet: has no column of ids, called id, .* It has: key, dense\."):
+        sharded.evaluate_vectors(qrels, queries, bad, device="cpu")
+    bad.write_text("no Parquet")
+    with pytest.raises(InputError, match=r"bad\.parquet: is not readable as Parquet"):
+        sharded.evaluate_vectors(qrels, queries, bad, device="cpu")
+    block = ray.data.from_arrow(pyarrow.table({"id": ["a", "b"], "vector": [[1.0, 2.0], [1.0, float("inf")]]}))
+    with pytest.raises(InputError, match=r"data set, in the block that begins with 'a': Row 1 of the documents"):
+        sharded.evaluate_vectors(qrels, queries, block, device="cpu")
+
+
+def test_what_is_wrong_with_the_queries_is_not_said_of_a_shard(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"id": ["a"], "vector": [[1.0, 2.0]]}), tmp_path / "docs.parquet")
+    some = np.array([[1.0, 2.0], [np.nan, 1.0]])
+    for queries, options, words in (
+        ((["q", "p"], some), {}, "^queries: Row 1 of the queries holds NaN"),
+        ((["q", "q"], some), {}, "^queries: 1 query id stands more than once"),
+        ((["q"], some), {}, "^queries: 1 query id for 2 query vectors"),
+        ((["q"], some[0]), {}, "^queries: The queries have shape"),
+        ((["q"], some[:1]), {"fn": "dit"}, "^Unknown score function 'dit'"),
+        ((["q"], some[:1]), {"precision": "half"}, "^Unknown precision 'half'"),
+        (pyarrow.table({"id": [None], "vector": [[1.0, 2.0]]}), {}, "^queries: row 0: the query id is missing"),
+        (tmp_path / "docs.parquet", {"fn": "maxsim"}, r"docs\.parquet: The queries have shape"),
+    ):
+        with pytest.raises(InputError, match=words):
+            sharded.evaluate_vectors({"q": {"a": 1}}, queries, tmp_path / "docs.parquet", device="cpu", **options)
+
+
+def test_the_names_of_columns_are_written_down():
+    page = (ROOT / "docs/scale.md").read_text(encoding="utf-8")
+    for name in (*ID_NAMES, *VECTOR_NAMES):
+        assert f"`{name}`" in page, name
+        assert f"``{name}``" in sharded.evaluate_vectors.__doc__, name
 
 
 def test_the_command(tmp_path, capfd):
@@ -411,6 +468,43 @@ def test_an_address_where_nobody_listens():
     code = "from tiewise.adapters import ray; ray.evaluate({'q': {'d': 1}}, 'x', address='127.0.0.1:1')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "InputError: No Ray cluster answers at '127.0.0.1:1'" in done.stderr
+
+
+def test_an_address_where_another_program_listens():
+    with socketserver.TCPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        where = f"127.0.0.1:{server.server_address[1]}"
+        code = f"from tiewise.adapters import ray; ray.evaluate({{'q': {{'d': 1}}}}, 'x', address='{where}')"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        server.shutdown()
+    assert f"InputError: What answers at '{where}' is no Ray cluster." in done.stderr
+
+
+def test_a_cluster_that_dies_is_told(tmp_path):
+    """In a process with a Ray of its own, whose shard is a pipe into which nobody writes, so that it is never done."""
+    if not Path("/proc/self/cmdline").exists():
+        pytest.skip("processes are found by /proc, which is a matter of Linux")
+    os.mkfifo(tmp_path / "run.trec")
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    command = [sys.executable, "-m", "tiewise", "evaluate", "qrels.txt", "run.trec", "--engine", "ray"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            until = time.monotonic() + 60
+            while not counting(str(tmp_path)) and time.monotonic() < until:
+                time.sleep(0.1)
+            (head,) = (pid for pid in children(process.pid) if Path(f"/proc/{pid}/comm").read_text() == "gcs_server\n")
+            os.kill(head, signal.SIGKILL)
+            _, err = process.communicate(timeout=60)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)  # it, and what it started
+    assert process.returncode == 2
+    assert "tiewise: The Ray cluster at " in err and "no longer answers" in err
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for one in lists for child in one.read_text().split()]
 
 
 def test_ray_is_an_extra(tmp_path):

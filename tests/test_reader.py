@@ -228,7 +228,7 @@ def test_arrow_columns_are_counted_where_they_are(library: str, coded: bool) -> 
     [
         ([("q", "a", 1.0), ("q", "a", 2.0)], "document 'a' stands twice in the run for query 'q'"),
         ([("q", "a", float("nan"))], "score 'nan' for query 'q', document 'a'"),
-        ([("q", None, 1.0)], "document id None"),
+        ([("q", None, 1.0)], "row 0: the document id is missing"),
     ],
 )
 def test_what_is_wrong_with_arrow_columns_is_said_as_of_any_run(rows: list, message: str) -> None:
@@ -297,7 +297,7 @@ def test_columns_that_arrow_cannot_hold() -> None:
 def test_a_code_that_stands_for_nothing_is_no_document() -> None:
     arrow = pytest.importorskip("pyarrow")
     docs = arrow.DictionaryArray.from_arrays(arrow.array([0, 1], arrow.int32()), arrow.array(["a", None]))
-    with pytest.raises(tw.InputError, match="None"):
+    with pytest.raises(tw.InputError, match="row 1: the document id is missing"):
         tw.evaluate({"q": {"a": 1}}, arrow.table(FRAME | {"docno": docs}), "RR")
 
 

@@ -228,6 +228,8 @@ def test_ties_at_the_edge_are_kept_unless_a_cap_is_asked_for():
         cut = scoring.search([[1.0]], docs, 2, cap=2)
     assert cut.to_dict() == {"0": {"1": 2.0, "0": 1.0}}
     assert len(scoring.search([[1.0]], docs, 2, cap=4)) == 4
+    with pytest.warns(TiewiseWarning, match=r"^Left out \(cap=3\): 1 document that ties with the last one"):
+        scoring.search([[1.0]], docs, 2, cap=3)
 
 
 def test_queries_without_judgments(collection):

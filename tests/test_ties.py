@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tiewise as tw
 from tiewise.columns import project
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
+from tiewise.mapped import MappedRun
 from tiewise.ties import TieGroups, count_above, judged_scores, notation, tie_groups
 
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
@@ -119,6 +121,30 @@ def assert_equal(a: TieGroups, b: TieGroups) -> None:
     assert set(a.before) == set(b.before)
     for order in a.before:
         np.testing.assert_array_equal(a.before[order], b.before[order], err_msg=order)
+
+
+def test_tie_groups_of_whatever_evaluate_takes(tmp_path):
+    import pandas
+
+    table, judged = {"q": {"a": 1.0, "b": 1.0, "c": 2.0}}, {"q": {"a": 1, "c": 0}}
+    tw.io.write_qrels(judged, tmp_path / "qrels.txt")
+    tw.write_run(table, tmp_path / "run.trec")
+    rows = [(q, d, s) for q, docs in table.items() for d, s in docs.items()]
+    frame = pandas.DataFrame(rows, columns=["query_id", "doc_id", "score"])
+    for run in (str(tmp_path / "run.trec"), table, frame, rows, Run.from_dict(table)):
+        ties = tw.tie_groups(str(tmp_path / "qrels.txt"), run)
+        assert (ties.start.tolist(), ties.size.tolist()) == ([1, 0], [2, 1])
+        assert tw.judged_scores(judged, run).tolist() == [1.0, 2.0]
+        assert TieGroups.from_shards(judged, [run, {"q": {"z": 3.0}}]).start.tolist() == [2, 1]
+    with pytest.raises(InputError, match="holds no run"):
+        tw.tie_groups(judged, 3)
+
+
+def test_one_is_said_in_the_singular():
+    ties = tie_groups({"q": {"a": 1}}, {"q": {"a": 1.0}})
+    assert repr(ties) == "<TieGroups: 1 query, 1 judged document retrieved, 0 of them tied>"
+    with pytest.raises(InputError, match=r"\(1 such document\)"):
+        TieGroups.from_shards({"q": {"a": 1}}, [{"q": {"a": 1.0}}] * 2)
 
 
 def test_shards_that_cannot_be_merged():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from itertools import count, islice, repeat
@@ -28,6 +28,7 @@ __all__ = [
     "frame_columns",
     "frozen",
     "identifier",
+    "identifiers",
     "installed",
     "need",
     "number_problem",
@@ -55,6 +56,31 @@ def identifier(value: object, what: str) -> str:
     raise InputError(f"The {what} id {value!r} is a {type(value).__name__}. Ids are text or integers.")
 
 
+def identifiers(values: Iterable[object], what: str) -> list[str]:
+    """A column of ids as text, or an error that names the rows of those that cannot be."""
+    listing = list(values)
+    try:
+        return [identifier(value, what) for value in listing]
+    except InputError:
+        raise InputError(*islice(_not_ids(listing, what), 10)) from None
+
+
+def _not_ids(listing: list[object], what: str) -> Iterator[str]:
+    """What is wrong with ids, row by row. A gap among integers may have made floats of them, so gaps are said alone."""
+    gaps = [row for row, value in enumerate(listing) if _is_gap(value)]
+    yield from (f"row {row}: the {what} id is missing. Drop the row, or give it one." for row in gaps)
+    for row, value in enumerate([] if gaps else listing):
+        try:
+            identifier(value, what)
+        except InputError as error:
+            yield f"row {row}: {error}"
+
+
+def _is_gap(value: object) -> bool:
+    """Whether a value stands for none: None, NaN, and what pandas has for them."""
+    return type(value).__name__ in ("NoneType", "NAType", "NaTType") or (isinstance(value, float) and value != value)
+
+
 def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     """Integer codes and the ids they stand for.
 
@@ -73,7 +99,7 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
         return (np.cumsum(seen) - 1)[values - low], [str(low + i) for i in np.flatnonzero(seen).tolist()]
     listing = values.tolist() if hasattr(values, "tolist") else list(values)
     if not set(map(type, listing)) <= {str}:
-        listing = [identifier(value, what) for value in listing]
+        listing = identifiers(listing, what)
     index: defaultdict[str, int] = defaultdict(count().__next__)
     codes = np.fromiter(map(index.__getitem__, listing), np.int64, len(listing))
     return codes, list(index)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from tiewise.columns import (
     project,
     sorted_lists,
 )
-from tiewise.errors import InputError
+from tiewise.errors import InputError, counted
 from tiewise.native import native
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Table(Lists):
         def row_of(row: int) -> Row:
             return Row(queries[query[row]], docs[doc[row]])
 
-        _check_numbers(cls, value, row_of, where)
+        check_numbers(cls, value, row_of, where)
         if not unique:
             _check_duplicates(cls, query * max(len(docs), 1) + doc, row_of, where)
         heads = np.flatnonzero(np.diff(query, prepend=-1))
@@ -171,23 +171,24 @@ class Table(Lists):
         doc, doc_ids = encode(docs, "document")
         value = numbers(values, cls.value_names[0])
         if not len(query) == len(doc) == len(value):
+            of_queries, of_docs = counted(len(query), "query", "queries"), counted(len(doc), "document")
+            of_values = counted(len(value), cls.value_names[0])
             raise InputError(
-                f"Columns of different lengths: {len(query)} queries, {len(doc)} documents, {len(value)} "
-                f"{cls.value_names[0]}s. Give one of each for every row."
+                f"Columns of different lengths: {of_queries}, {of_docs}, {of_values}. Give one of each for every row."
             )
         return cls.from_codes(query, query_ids, doc, doc_ids, value, **columns)
 
     @classmethod
     def from_dict(cls, table: Mapping[Any, Mapping[Any, float]]) -> Self:
         """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
-        value, offsets = _walked(table) or _mapped_columns(cls, table)
+        value, offsets = plain_columns(table) or mapped_columns(cls, table)
         queries = tuple(identifier(query, "query") for query in table)
         if len(set(queries)) < len(queries):
             raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
         doc, docs = encode(list(chain.from_iterable(table.values())), "document")
         built = cls(queries, offsets, doc, docs, value)
-        _check_numbers(cls, value, built.row, None)
-        if not _all_text(table):  # distinct keys may become one id: 1 and "1"
+        check_numbers(cls, value, built.row, None)
+        if not all_text(table):  # distinct keys may become one id: 1 and "1"
             _check_duplicates(cls, built.query * max(len(docs), 1) + doc, built.row, None)
         return built
 
@@ -226,8 +227,8 @@ class Table(Lists):
                 object.__setattr__(self, name, frozen(column))
 
     def __repr__(self) -> str:
-        queries, rows = len(self.queries), len(self)
-        return f"<{type(self).__name__}: {queries:,} queries, {rows:,} rows>"
+        queries, rows = counted(len(self.queries), "query", "queries"), counted(len(self), "row")
+        return f"<{type(self).__name__}: {queries}, {rows}>"
 
     def _repr_html_(self) -> str:
         from tiewise import notebook
@@ -312,7 +313,7 @@ class Run(Table):
 
     >>> run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}})
     >>> run
-    <Run: 1 queries, 3 rows>
+    <Run: 1 query, 3 rows>
     >>> run.tied_share
     0.6666666666666666
     """
@@ -407,7 +408,7 @@ class Qrels(Table):
     """Judgments: a label for each judged document of each query. Labels may be fractional or negative.
 
     >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}})
-    <Qrels: 1 queries, 2 rows>
+    <Qrels: 1 query, 2 rows>
     """
 
     noun = "qrels"
@@ -418,94 +419,6 @@ class Qrels(Table):
     def label(self) -> Floats:
         """The label of each row, (n_rows,)."""
         return self.value
-
-
-R = TypeVar("R", "Run", "MappedRun")
-
-
-class MappedRun(Lists):
-    """A run still in the user's ``{query: {document: score}}``: no id is coded, nothing but scores is copied.
-
-    It answers what `tiewise.ties` asks of a `Run`, several times faster than a `Run` can be built.
-    """
-
-    rank = None
-    source = None
-
-    def __init__(self, table: Mapping[str, Mapping[str, float]], walked: tuple[Floats, Codes] | None = None):
-        self._table = table
-        self._dtypes: tuple[str, ...] = ()
-        self.queries = tuple(table)
-        self.value, self.offsets = walked or _walked(table) or _mapped_columns(Run, table)
-        _check_numbers(Run, self.value, self._row, None)
-
-    @classmethod
-    def of(cls, table: Mapping[Any, Any]) -> MappedRun | None:
-        """The run in a mapping, if its ids are text already, so that they can be looked up as they are."""
-        walked = _walked(table)
-        return None if walked is None and not _all_text(table) else cls(table, walked)
-
-    def _row(self, row: int) -> Row:
-        place = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return Row(self.queries[place], list(self._table[self.queries[place]])[row - int(self.offsets[place])])
-
-    def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, None]:
-        """The score of every judged document, NaN where it was not retrieved."""
-        nothing: Mapping[str, float] = {}
-        score = np.full(len(qrels), np.nan)
-        docs, offsets = qrels.ids(np.arange(len(qrels))), qrels.offsets.tolist()
-        for i, query in enumerate(qrels.queries):
-            get = self._table.get(query, nothing).get
-            low, high = offsets[i], offsets[i + 1]
-            score[low:high] = [get(doc, np.nan) for doc in docs[low:high]]
-        for dtype in self._dtypes:
-            score = project(score, dtype)
-        return score, None
-
-    def projected(self, dtype: str) -> MappedRun:
-        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
-        run = MappedRun.__new__(MappedRun)
-        run._table, run.queries, run.offsets = self._table, self.queries, self.offsets
-        run._dtypes, run.value = (*self._dtypes, dtype), project(self.value, dtype)
-        return run
-
-    def judged_only(self, qrels: Qrels) -> MappedRun:
-        """The run without its unjudged documents: see `Run.judged_only`."""
-        judged: dict[str, set[str]] = {query: set() for query in self.queries}
-        for query, doc, label in qrels:
-            if label >= 0 and query in judged:
-                judged[query].add(doc)
-        return self._read_alike(
-            MappedRun({q: {d: s for d, s in docs.items() if d in judged[q]} for q, docs in self._table.items()})
-        )
-
-    def check_unchanged(self) -> None:
-        """Raise if the user's dictionary is no longer the one that was read first."""
-        now = self._read_alike(MappedRun(self._table))
-        if now.queries != self.queries or not np.array_equal(now.value, self.value):
-            raise InputError("The run's dictionary was changed after it was evaluated. Evaluate it again.")
-
-    def ids(self, rows: NDArray[Any]) -> list[str]:
-        """The document ids of some rows."""
-        places = np.searchsorted(self.offsets, rows, side="right") - 1
-        order = np.argsort(places, kind="stable")
-        found = np.empty(len(rows), dtype=object)
-        for some in np.split(order, np.flatnonzero(np.diff(places[order])) + 1):
-            if len(some):
-                place = int(places[some[0]])
-                docs = list(self._table[self.queries[place]])
-                found[some] = [docs[row] for row in (rows[some] - self.offsets[place]).tolist()]
-        return found.tolist()
-
-    def to_run(self) -> Run:
-        """The same run with coded ids."""
-        return self._read_alike(Run.from_dict(self._table))
-
-    def _read_alike(self, run: R) -> R:
-        """Another run with its scores read as those of this one are."""
-        for dtype in self._dtypes:
-            run = run.projected(dtype)
-        return run
 
 
 def picked(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
@@ -529,14 +442,14 @@ def _check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:
             )
 
 
-def _walked(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
+def plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
     """The numbers of a plain ``{query: {document: number}}`` and where each list ends; None if it is anything else."""
     module = native()
     found: tuple[Floats, Codes] | None = module.walk(table) if module is not None and type(table) is dict else None
     return found
 
 
-def _mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> tuple[Floats, Codes]:
+def mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> tuple[Floats, Codes]:
     """The same of any mapping, or an error that names what is no number."""
     _check_mapping(cls, table)
     lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
@@ -553,7 +466,7 @@ def _mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) 
     return column, np.concatenate([[0], np.cumsum(lengths)])
 
 
-def _all_text(table: Mapping[Any, Any]) -> bool:
+def all_text(table: Mapping[Any, Any]) -> bool:
     """Whether all ids are text."""
     return set(map(type, table)) <= {str} and all(
         set(map(type, docs)) <= {str} for docs in table.values() if isinstance(docs, Mapping)
@@ -571,9 +484,10 @@ def _check_each(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> N
         raise InputError(*found)
 
 
-def _check_numbers(
+def check_numbers(
     cls: type[Table], value: Floats, row_of: Callable[[int], Row], where: Callable[[int], str] | None
 ) -> None:
+    """Raise if a number of a table is NaN, or infinite where that means nothing."""
     bad = np.flatnonzero(np.isnan(value) if cls is Run else ~np.isfinite(value))
     if len(bad):
         raise InputError(

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats
-from tiewise.errors import InputError, MeasureError
+from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Estimates
 from tiewise.ties import TieGroups
 
@@ -522,9 +522,10 @@ def _check_depth(measure: Measure, urns: Urns) -> None:
         return
     over = urns.group_start + urns.group_size > urns.length[urns.group_query]
     if over.any():
+        some = counted(len(np.unique(urns.group_query[over])), "query", "queries")
         raise MeasureError(
-            f"{measure.name} looks at whole tie groups, but depth {urns.ties.depth} ends inside one in "
-            f"{len(np.unique(urns.group_query[over]))} queries. Leave the depth out, or leave out {measure.name}."
+            f"{measure.name} looks at whole tie groups, but depth {urns.ties.depth} ends inside one in {some}. Leave "
+            f"the depth out, or leave out {measure.name}."
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Floats, frozen
+from tiewise.errors import counted
 
 __all__ = ["Bounds", "Estimate", "Estimates"]
 
@@ -152,12 +153,12 @@ class Estimates(Mapping[str, Estimate]):
         return self._estimate(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
 
     def __repr__(self) -> str:
-        return f"<Estimates of {self.measure} for {len(self):,} queries>"
+        return f"<Estimates of {self.measure} for {counted(len(self), 'query', 'queries')}>"
 
     def _repr_html_(self) -> str:
         from tiewise import notebook
 
-        title = f"{self.measure} for {len(self):,} queries: {self.mean():.4f}"
+        title = f"{self.measure} for {counted(len(self), 'query', 'queries')}: {self.mean():.4f}"
         return notebook.block(title, notebook.estimates("query", self.items(), total=len(self)))
 
     def mean(self) -> Estimate:

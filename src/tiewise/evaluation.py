@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiewise.errors import CutWarning, InputError, listed
+from tiewise.errors import CutWarning, InputError, counted, listed
 from tiewise.measuring import asked, estimates
 from tiewise.readings import CountedRun, Readings
 from tiewise.registry import Measure
@@ -72,7 +72,8 @@ def evaluate(
     found = estimates(chosen, readings, options)
     absent = [readings.qrels.queries[place] for place in np.flatnonzero(~readings.ties.present).tolist()]
     if absent and missing == "error":
-        raise InputError(f"{len(absent)} judged queries are missing from the run: {listed(absent)}.")
+        number = counted(len(absent), "judged query is", "judged queries are")
+        raise InputError(f"{number} missing from the run: {listed(absent)}.")
     report = Report(found, readings, options)
     if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)

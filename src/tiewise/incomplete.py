@@ -17,11 +17,12 @@ import numpy as np
 
 from tiewise import catalogue as c
 from tiewise.columns import positions
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Qrels, Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.estimate import Bounds, Estimate
 from tiewise.evaluation import evaluate
 from tiewise.io import as_qrels, as_run
+from tiewise.mapped import MappedRun
 from tiewise.registry import Measure, parse, parse_all
 from tiewise.ties import TieGroups
 

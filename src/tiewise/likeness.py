@@ -176,7 +176,7 @@ class Similarity:
         rows = ([name, *row] for name, row in zip(self.systems, cells, strict=True))
         notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
         if self.left_out:
-            notes.append(f"{self.left_out:,} queries that not all systems have are left out.")
+            notes.append(f"Left out: {counted(self.left_out, 'query', 'queries')} that not all systems have.")
         return notebook.block(title, notebook.table(("", *names), rows, total=len(self.systems)), notes=notes)
 
     def _place(self, *systems: str) -> int:

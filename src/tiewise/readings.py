@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from tiewise import engine
 from tiewise.columns import Floats
-from tiewise.data import MappedRun, Qrels, Run, Source
+from tiewise.data import Qrels, Run, Source
 from tiewise.errors import InputError, listed
 from tiewise.io import as_qrels, as_run, countable
+from tiewise.mapped import MappedRun
 from tiewise.profiles import Rule
 from tiewise.registry import Measure
-from tiewise.ties import StreamedRun, TieGroups, some_docs, tie_groups_as
+from tiewise.streamed import StreamedRun
+from tiewise.ties import TieGroups, some_docs, tie_groups_as
 
 __all__ = ["Countable", "CountedRun", "Facts", "Readings"]
 

@@ -121,7 +121,7 @@ class Report:
         order = self._options["oblivious"]
         cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
         shown = notebook.estimates("measure", [(measure.name, self[measure]) for measure in self], total=len(self))
-        title = f"{from_.judged_queries:,} queries{tied}"
+        title = f"{counted(from_.judged_queries, 'query', 'queries')}{tied}"
         explained = cross if any(self[measure].tied for measure in self) else None
         return notebook.block(title, shown, notes=[*filter(None, [explained]), *self.notes])
 
@@ -197,7 +197,8 @@ class Report:
                 "Do the ids of run and qrels match?"
             )
         if from_.new_ties:
-            notes.append(f"Read as {self._options['score_dtype']}, {from_.new_ties:,} more rows are tied.")
+            more = counted(from_.new_ties, "more row is", "more rows are")
+            notes.append(f"Read as {self._options['score_dtype']}, {more} tied.")
         far_off = {m: self._z(m) for m in self.measures}
         knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > KNOWING}
         for first, found in (

@@ -8,7 +8,6 @@ fixed order is decided here too, and nowhere else: `before` counts the tied docu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats, positions, project
-from tiewise.data import MappedRun, Qrels, Run, Source
-from tiewise.errors import InputError
+from tiewise.data import Qrels, Run
+from tiewise.errors import InputError, counted
+from tiewise.mapped import MappedRun
 from tiewise.merging import Counts, Total
+from tiewise.streamed import StreamedRun
 
 __all__ = [
     "ORDERS",
-    "StreamedRun",
     "TieGroups",
     "check_orders",
     "grouped",
@@ -68,9 +68,9 @@ class TieGroups:
     complete: bool = False  # the lists are known to be whole, so none was cut inside its last tie group
 
     def __repr__(self) -> str:
-        queries, retrieved = len(self.qrels.queries), int(np.count_nonzero(self.size))
-        tied = int(np.count_nonzero(self.size > 1))
-        return f"<TieGroups: {queries:,} queries, {retrieved:,} judged documents retrieved, {tied:,} of them tied>"
+        queries = counted(len(self.qrels.queries), "query", "queries")
+        retrieved = counted(int(np.count_nonzero(self.size)), "judged document")
+        return f"<TieGroups: {queries}, {retrieved} retrieved, {int(np.count_nonzero(self.size > 1)):,} of them tied>"
 
     def _repr_html_(self) -> str:
         from tiewise import notebook
@@ -200,10 +200,8 @@ class TieGroups:
             )
 
     @staticmethod
-    def from_shards(
-        qrels: Qrels, shards: Sequence[Run | Mapping[Any, Any]], orders: Sequence[str] = ("docid-desc",)
-    ) -> TieGroups:
-        """The tie groups of a run that is cut into shards of disjoint documents.
+    def from_shards(qrels: Any, shards: Sequence[Any], orders: Sequence[str] = ("docid-desc",)) -> TieGroups:
+        """The tie groups of a run that is cut into shards of disjoint documents, given as whatever `evaluate` takes.
 
         >>> qrels = Qrels.from_dict({"q": {"a": 1, "c": 1}})
         >>> left = Run.from_dict({"q": {"a": 2.0, "b": 1.0}})
@@ -214,55 +212,10 @@ class TieGroups:
         """
         if not shards:
             raise InputError("There are no shards to count.")
-        runs = [Run.from_dict(shard) if isinstance(shard, Mapping) else shard for shard in shards]
-        scores = np.fmax.reduce([judged_scores(qrels, run) for run in runs])
-        return TieGroups.merge(tie_groups(qrels, run, orders, scores=scores) for run in runs)
-
-
-class StreamedRun(ABC):
-    """A run that is not in memory and counts for itself, for several readings of its scores at once."""
-
-    @property
-    @abstractmethod
-    def source(self) -> Source | None:
-        """The file in which it is, if it is in one."""
-
-    @property
-    @abstractmethod
-    def queries(self) -> tuple[str, ...]:
-        """The queries of the run."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def tied_rows(self) -> int:
-        """How many rows share their score with another row of the same query."""
-
-    @property
-    def tied_share(self) -> float:
-        """The share of rows that are tied with another, 0 to 1."""
-        return self.tied_rows / len(self) if len(self) else 0.0
-
-    @property
-    @abstractmethod
-    def docs(self) -> tuple[str, ...]:
-        """Some documents of the run, for messages."""
-
-    @abstractmethod
-    def projected(self, dtype: str) -> StreamedRun:
-        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
-
-    @abstractmethod
-    def to_run(self) -> Run:
-        """The same run as columns."""
-
-    @abstractmethod
-    def tie_groups(
-        self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None = None
-    ) -> dict[str, TieGroups]:
-        """The tie groups for several readings of the scores, each with its orders: see `tie_groups`."""
+        judged = _judgments(qrels)
+        runs = [_countable(shard) for shard in shards]
+        scores = np.fmax.reduce([judged_scores(judged, run) for run in runs])
+        return TieGroups.merge(tie_groups(judged, run, orders, scores=scores) for run in runs)
 
 
 def tie_groups_as(
@@ -277,7 +230,7 @@ def tie_groups_as(
     found = {}
     for dtype, orders in wanted.items():
         read = run if dtype == "float64" else run.projected(dtype)
-        found[dtype] = tie_groups(qrels, read, orders, scores=scores_as(scores, dtype))
+        found[dtype] = _of_rows(qrels, read, tuple(orders), scores_as(scores, dtype))
     return found
 
 
@@ -298,33 +251,50 @@ def check_orders(orders: Iterable[str]) -> None:
             raise InputError(f"Unknown tie-break order {order!r}. Use one of: {', '.join(ORDERS)}.")
 
 
-def judged_scores(qrels: Qrels, run: Run | MappedRun | StreamedRun) -> Floats:
-    """The score of every judged document, NaN where the run does not have it."""
-    if isinstance(run, StreamedRun):
-        return run.tie_groups(qrels, {"float64": ()})["float64"].score
-    return run.find(qrels, positions(run.query_index, qrels.queries))[0]
+def _judgments(given: Any) -> Qrels:
+    """Judgments from whatever `evaluate` takes."""
+    from tiewise.io import as_qrels  # here, since reading counts too
+
+    return given if isinstance(given, Qrels) else as_qrels(given)
+
+
+def _countable(given: Any) -> Run | MappedRun | StreamedRun:
+    """A run from whatever `evaluate` takes."""
+    from tiewise.io import countable
+
+    return given if isinstance(given, (Run, MappedRun, StreamedRun)) else countable(given)
+
+
+def judged_scores(qrels: Any, run: Any) -> Floats:
+    """The score of every judged document, NaN where the run does not have it; both as `evaluate` takes them."""
+    judged, held = _judgments(qrels), _countable(run)
+    if isinstance(held, StreamedRun):
+        return held.tie_groups(judged, {"float64": ()})["float64"].score
+    return held.find(judged, positions(held.query_index, judged.queries))[0]
 
 
 def tie_groups(
-    qrels: Qrels,
-    run: Run | MappedRun | StreamedRun,
+    qrels: Any,
+    run: Any,
     orders: Sequence[str] = ("docid-desc",),
     *,
     scores: Floats | None = None,
 ) -> TieGroups:
     """The tie groups of the judged documents of a run, by counting.
 
+    `qrels` and `run` are whatever `evaluate` takes: paths, dictionaries, data frames, rows, `Qrels` and `Run`.
     `orders` names the tie-break orders for which to count `before`. `scores` are the judged scores of a larger
     collection of which `run` is one shard; without them the run is the whole collection.
 
-    >>> qrels = Qrels.from_dict({"q": {"a": 1, "z": 1}})
-    >>> tie_groups(qrels, Run.from_dict({"q": {"a": 1.0, "b": 1.0, "c": 2.0}}))
-    <TieGroups: 1 queries, 1 judged documents retrieved, 1 of them tied>
+    >>> tie_groups({"q": {"a": 1, "z": 1}}, {"q": {"a": 1.0, "b": 1.0, "c": 2.0}})
+    <TieGroups: 1 query, 1 judged document retrieved, 1 of them tied>
     """
-    orders = tuple(orders)
+    return tie_groups_as(_judgments(qrels), _countable(run), {"float64": tuple(orders)}, scores)["float64"]
+
+
+def _of_rows(qrels: Qrels, run: Run | MappedRun, orders: tuple[str, ...], scores: Floats | None) -> TieGroups:
+    """The tie groups of a run in memory, its scores as they are."""
     check_orders(orders)
-    if isinstance(run, StreamedRun):
-        return run.tie_groups(qrels, {"float64": orders}, scores)["float64"]
     if isinstance(run, MappedRun) and {"given", "rank"} & set(orders):
         run = run.to_run()
     if "rank" in orders and run.rank is None:
@@ -342,7 +312,7 @@ def tie_groups(
     doc = probes.of_document
     known = doc >= 0
     size = np.where(known, equal[doc] if len(equal) else 0, 0)
-    counted = {order: np.where(known, _before(order, run, probes, tied, rows, owned, size), 0) for order in orders}
+    ahead = {order: np.where(known, _before(order, run, probes, tied, rows, owned, size), 0) for order in orders}
     return TieGroups(
         qrels=qrels,
         score=score,
@@ -352,7 +322,7 @@ def tie_groups(
         present=present,
         floor=floor,
         floor_size=floor_size,
-        before=counted,
+        before=ahead,
         owned=None if scores is None else owned,
         unjudged=frozenset(run.query_index.keys() - qrels.query_index.keys()),
     )
@@ -364,7 +334,7 @@ def notation(text: str) -> TieGroups:
     What follows a ``|`` was judged but not retrieved. The order written is the `given` order.
 
     >>> notation("(20)-1|1")
-    <TieGroups: 1 queries, 3 judged documents retrieved, 2 of them tied>
+    <TieGroups: 1 query, 3 judged documents retrieved, 2 of them tied>
     """
     listed, _, unretrieved = text.replace(" ", "").partition("|")
     scores, labels, group, open_ = [], [], 0, False
@@ -587,7 +557,8 @@ def _check_apart(qrels: Qrels, twice: Codes) -> None:
     """Raise if there are judged documents that an earlier shard had."""
     if len(twice):
         query, doc = qrels.row(int(twice[0]))
+        some = counted(len(twice), "such document")
         raise InputError(
-            f"Document '{doc}' of query '{query}' was retrieved in two shards ({len(twice)} such documents). "
-            "Shards must not share documents; was one given twice?"
+            f"Document '{doc}' of query '{query}' was retrieved in two shards ({some}). Shards must not share "
+            "documents; was one given twice?"
         )

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from tiewise import engine
 from tiewise.columns import Floats, positions
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Qrels, Run
 from tiewise.errors import InputError, MeasureError
+from tiewise.mapped import MappedRun
 from tiewise.profiles import Rule
 from tiewise.registry import Measure
 from tiewise.ties import TieGroups, tie_groups

@@ -27,7 +27,7 @@ from typing import Any
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer, check_precision, classifier_of, label_of, language_head_of
-from tiewise.errors import InputError, MissingExtraError
+from tiewise.errors import InputError, MissingExtraError, counted
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
 
@@ -87,7 +87,7 @@ class Scores:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{level} {count:,}" for level, count in self.distinct().items())
-        return f"<Scores of {len(self):,} pairs; distinct values: {shown}>"
+        return f"<Scores of {counted(len(self), 'pair')}; distinct values: {shown}>"
 
     def _levels(self) -> list[tuple[str, Any]]:
         return [(one.name, getattr(self, one.name)) for one in fields(self)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from tiewise import evaluation
 from tiewise.cli.asked import asked, evaluation_options
-from tiewise.cli.inputs import heeded, named, names, read_once
+from tiewise.cli.inputs import check_single, heeded, name_of_shards, named, read_once
 from tiewise.cli.options import (
     Address,
     Columns,
@@ -133,7 +133,7 @@ def evaluate(
     if engine == "ray":
         with progress("Shards", quiet=quiet) as told:
             how = {"tools": tools, "address": address, "progress": told, **options}
-            reports, warned = _evaluated_on_ray(qrels, runs, _name_of_shards(runs, name or ()), chosen, how, formats)
+            reports, warned = _evaluated_on_ray(qrels, runs, name_of_shards(runs, name or ()), chosen, how, formats)
     else:
         reports, warned = _evaluated(qrels, named(runs, name), chosen, options, formats)
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
@@ -152,6 +152,7 @@ def _evaluated(
 ) -> tuple[list[Named], tuple[str, ...]]:
     """The report of each run under its name, and warnings in words."""
     read_once([qrels, *runs.values()])
+    check_single(runs.values())
     qrels_format, run_format = formats
     with heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)
@@ -177,13 +178,6 @@ def _evaluated_on_ray(
         judged = read_qrels(qrels, format=formats[0])
         report = ray.evaluate(judged, shards, chosen, format=formats[1], **options)
     return [Named(name, report)], tuple(warned)
-
-
-def _name_of_shards(shards: Sequence[Path], given: Sequence[str]) -> str:
-    """What a run in shards is called: as it was named, or as its folder or file, or by their number."""
-    if len(given) > 1:
-        raise InputError("--name names a run, and with --engine ray there is one. Give it once.")
-    return given[0] if given else names(shards)[0] if len(shards) == 1 else f"{len(shards):,} shards"
 
 
 def _extras(texts: Sequence[str], wide: bool, reports: Sequence[Named]) -> tuple[Any, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +11,7 @@ from pathlib import Path
 
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
 
-__all__ = ["heeded", "named", "names", "read_once"]
+__all__ = ["check_single", "heeded", "name_of_shards", "named", "names", "read_once"]
 
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
 
@@ -18,6 +20,22 @@ def read_once(paths: Iterable[Path]) -> None:
     """Refuse to read standard input twice."""
     if [*map(str, paths)].count("-") > 1:
         raise InputError("Standard input (-) can be read once. Give files for the others.")
+
+
+def check_single(paths: Iterable[Path]) -> None:
+    """Refuse folders and patterns where a path is a run, and say where they are shards of one."""
+    for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder. Give a file in it; or, for shards of one run, --engine ray.")
+        if is_pattern(path):
+            raise InputError(
+                f"{path}: there is no such file. Give the files themselves; or, for shards of one run, --engine ray."
+            )
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether a path is no file but stands for some, such as ``shards/*.trec``."""
+    return glob.has_magic(str(path)) and not path.exists()
 
 
 @contextmanager
@@ -59,6 +77,24 @@ def names(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         short[place] = name if seen[name] == 1 else f"{name}#{seen[name]}"
     return short
+
+
+def name_of_shards(shards: Sequence[Path], given: Sequence[str] = ()) -> str:
+    """The name of a run in shards: the given one, or that of its folder, file or pattern; of several, their number.
+
+    >>> [name_of_shards([Path(path)]) for path in ("runs/dense/", "runs/dense-*.parquet", "runs/dense/*/[0-9].trec")]
+    ['dense', 'dense', 'dense']
+    """
+    if len(given) > 1:
+        raise InputError("--name names a run, and with --engine ray there is one. Give it once.")
+    if given:
+        return given[0]
+    if len(shards) > 1:
+        return f"{len(shards):,} shards"
+    if not is_pattern(shards[0]):
+        return names([shards[0].resolve() if shards[0].is_dir() else shards[0]])[0]
+    fixed = (re.split(r"[*?\[]", part)[0].rstrip("-_.") for part in reversed(_without_suffixes(shards[0]).parts))
+    return next(filter(None, fixed), Path.cwd().name)
 
 
 def _without_suffixes(path: Path) -> Path:

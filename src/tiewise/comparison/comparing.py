@@ -27,11 +27,12 @@ from tiewise.comparison.duel import Duel
 from tiewise.comparison.orders import Meeting, Orders, Outcome
 from tiewise.comparison.system import Shelf, System
 from tiewise.correlation import tau
-from tiewise.data import MappedRun, Run
+from tiewise.data import Run
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
 from tiewise.estimate import Estimate, Estimates
 from tiewise.evaluation import evaluate
 from tiewise.io import as_qrels, as_run
+from tiewise.mapped import MappedRun
 from tiewise.ranking import Ranking
 from tiewise.records import Rows
 from tiewise.registry import Measure, parse, parse_all

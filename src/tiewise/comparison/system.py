@@ -19,9 +19,10 @@ from tiewise import engine
 from tiewise.columns import Codes, Floats
 from tiewise.comparison.lots import Lot, Tied, added, lots
 from tiewise.comparison.shared import Members, drawn
-from tiewise.data import MappedRun, Qrels
+from tiewise.data import Qrels
 from tiewise.errors import InputError
 from tiewise.estimate import Estimates
+from tiewise.mapped import MappedRun
 from tiewise.profiles import TOOLS, Rule
 from tiewise.readings import Readings
 from tiewise.registry import Measure

@@ -24,7 +24,8 @@ from tiewise.columns import Codes, Floats, project
 from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io.compiled import reader
-from tiewise.ties import NO_RANKS, StreamedRun, TieGroups, check_orders, scores_as, some_docs, tie_groups_as
+from tiewise.streamed import StreamedRun
+from tiewise.ties import NO_RANKS, TieGroups, check_orders, scores_as, some_docs, tie_groups_as
 
 if TYPE_CHECKING:
     from typing_extensions import Self

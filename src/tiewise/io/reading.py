@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tiewise.data import MappedRun, Qrels, Run, Source, Table
-from tiewise.errors import InputError
+from tiewise.data import Qrels, Run, Source, Table
+from tiewise.errors import InputError, listed
 from tiewise.io import compiled
 from tiewise.io.arrow import ArrowRun
 from tiewise.io.documents import read_document
@@ -19,7 +19,8 @@ from tiewise.io.lines import parse_lines
 from tiewise.io.parquet import ParquetFrame
 from tiewise.io.recognise import FORMATS, check_format, family, layout_of, swapped
 from tiewise.io.streams import PathLike, Stream, opened
-from tiewise.ties import StreamedRun
+from tiewise.mapped import MappedRun
+from tiewise.streamed import StreamedRun
 
 __all__ = ["as_qrels", "as_run", "countable", "read_qrels", "read_run"]
 
@@ -40,7 +41,7 @@ def read_run(path: PathLike, *, format: str | None = None) -> Run:
     >>> _ = path.write_text("q1 Q0 d1 1 0.5 bm25\\nq1 Q0 d2 2 0.25 bm25\\n")
     >>> run = read_run(path)
     >>> run, run.name, run.to_dict()
-    (<Run: 1 queries, 2 rows>, 'bm25', {'q1': {'d1': 0.5, 'd2': 0.25}})
+    (<Run: 1 query, 2 rows>, 'bm25', {'q1': {'d1': 0.5, 'd2': 0.25}})
     """
     return _read(Run, path, format)
 
@@ -65,7 +66,7 @@ def as_run(run: Any, *, format: str | None = None) -> Run | MappedRun:
     """A run from whatever holds one: a path, ``{query: {document: score}}``, a data frame, rows, or a run.
 
     >>> as_run([("q1", "d1", 0.5), ("q1", "d2", 0.25)])
-    <Run: 1 queries, 2 rows>
+    <Run: 1 query, 2 rows>
     """
     if isinstance(run, MappedRun):
         return run
@@ -103,7 +104,7 @@ def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
     """Judgments from whatever holds them: a path, ``{query: {document: label}}``, a data frame, rows, or qrels.
 
     >>> as_qrels({"q1": {"d1": 1, "d2": 0}})
-    <Qrels: 1 queries, 2 rows>
+    <Qrels: 1 query, 2 rows>
     """
     return _as(Qrels, qrels, format)
 
@@ -120,8 +121,13 @@ def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
     if any(hasattr(given, sign) for sign in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame
         return cls.from_frame(given)
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
+        if hasattr(given, "read"):
+            name = getattr(given, "name", None)
+            raise InputError(f"An open file holds no {cls.noun}. Give its path{f': {name!r}' * isinstance(name, str)}.")
+        rows = list(given)
+        _check_no_paths(cls, rows)
         try:
-            return cls.from_rows(given)
+            return cls.from_rows(rows)
         except TypeError:  # its items are no rows
             pass
     kind, number = type(given).__name__, cls.value_names[0]
@@ -129,6 +135,14 @@ def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
         f"An object of type {kind} holds no {cls.noun}. Give a path, {{query: {{document: {number}}}}}, a data frame, "
         f"or rows of (query, document, {number})."
     )
+
+
+def _check_no_paths(cls: type[Table], rows: list[Any]) -> None:
+    """Raise if what should be rows are paths: text is never a row, though it could be taken apart as one."""
+    if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):
+        shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
+        some = listed(map(os.fspath, rows))
+        raise InputError(f"A list of text ({some}) holds no {cls.noun}. Give one path{shards}.")
 
 
 def _read(cls: type[AnyTable], path: PathLike, format: str | None) -> AnyTable:

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from tiewise.comparison import Compared, Duel, Orders, by_name, check_options, compare, of_run, read_run
-from tiewise.data import MappedRun, Qrels, Run
+from tiewise.data import Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.estimate import Estimates
 from tiewise.evaluation import DEFAULT_MEASURES, evaluate
 from tiewise.io import as_qrels
+from tiewise.mapped import MappedRun
 from tiewise.measuring import asked
 from tiewise.page import charts, orders, words
 from tiewise.page.precisions import Family, families

@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tiewise.errors import counted
 from tiewise.reporting.grid import BEST, OPEN, Cell, Grid, grid_of, tool_grid
 from tiewise.reporting.sheet import Sheet
 from tiewise.reporting.view import Named, View
@@ -34,7 +35,7 @@ def render(reports: Sequence[Named], view: View) -> str:
     drawing = Drawing(view.width, colour=view.colour)
     if len(reports) == 1:
         name, report = reports[0]
-        drawing.words(f"{name} · {report.provenance.judged_queries:,} queries", "bold")
+        drawing.words(f"{name} · {counted(report.provenance.judged_queries, 'query', 'queries')}", "bold")
     drawing.grid(grid_of(reports, view))
     if len(reports) == 1:
         drawing.words(reading(reports[0].report, view))

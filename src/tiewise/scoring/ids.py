@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Codes, identifier, positions
+from tiewise.columns import Codes, identifiers, positions
 from tiewise.data import Table
 from tiewise.errors import InputError, counted, listed
 
@@ -33,7 +33,7 @@ class Ids:
         listing = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(listing, (str, bytes)) or not isinstance(listing, Iterable):
             raise InputError(f"The {what} ids are a list with one for every row, not {listing!r} alone.")
-        self._names: list[str] = [identifier(value, what) for value in listing]
+        self._names: list[str] = identifiers(listing, what)
         if len(self._names) != n:
             said = f"{counted(len(self._names), f'{what} id')} for {counted(n, f'{what} vector')}"
             raise InputError(f"{said}. Give one for every row.")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tiewise.columns import Codes, Floats
 from tiewise.data import Run
-from tiewise.errors import InputError, TiewiseWarning
+from tiewise.errors import InputError, TiewiseWarning, counted
 from tiewise.scoring.arrays import Array, Library, Numpy, whole
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairs import Pairs
@@ -65,7 +65,8 @@ def search(
     left_out = sum(one.left_out for one in found)
     if left_out:
         warnings.warn(
-            f"{left_out:,} documents that tie with the last one of their list were left out (cap={cap}).",
+            f"Left out (cap={cap}): {counted(left_out, 'document that ties', 'documents that tie')} with the last one "
+            "of a list.",
             TiewiseWarning,
             stacklevel=2,
         )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats
-from tiewise.errors import InputError
+from tiewise.errors import InputError, counted
 from tiewise.io import as_qrels
 from tiewise.scoring.arrays import Array
 from tiewise.scoring.counting import Reading, looked_up, picked, read
@@ -265,8 +265,9 @@ class _Tally:
         if len(wrong):
             query, doc = self.judged.qrels.row(int(wrong[0]))
             raise InputError(
-                f"The score given for document '{doc}' of query '{query}' is not the one it has here ({len(wrong)} "
-                "such documents). Gather judged_scores() with the same queries, options and device."
+                f"The score given for document '{doc}' of query '{query}' is not the one it has here "
+                f"({counted(len(wrong), 'such document')}). Gather judged_scores() with the same queries, options and "
+                "device."
             )
 
     def _set_floor(self, asked: tuple[Any, Any], floor: Floats, floor_size: Codes) -> None:

@@ -13,11 +13,12 @@ from numbers import Integral
 from typing import Any
 
 from tiewise._version import __version__
-from tiewise.data import MappedRun, Run
+from tiewise.data import Run
 from tiewise.errors import CutWarning, InputError
 from tiewise.estimate import Estimate
 from tiewise.evaluation import DEFAULT_MEASURES, evaluate
 from tiewise.io import as_qrels, as_run
+from tiewise.mapped import MappedRun
 from tiewise.profiles import Rule
 from tiewise.readings import Readings
 from tiewise.registry import Measure

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.columns import Codes, Floats, positions
-from tiewise.data import MappedRun, Run
+from tiewise.data import Run
 from tiewise.errors import InputError, listed
 from tiewise.likeness import mean_rbo
+from tiewise.mapped import MappedRun
 from tiewise.report import Report
 
 __all__ = ["Fidelity", "fidelity"]

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.columns import Codes, Floats, project, sorted_lists
-from tiewise.data import MappedRun, Run
+from tiewise.data import Run
+from tiewise.mapped import MappedRun
 from tiewise.tieaudit.grids import Grid
 
 __all__ = ["Bin", "Example", "Grouping", "Pile"]

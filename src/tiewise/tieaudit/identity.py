@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tiewise.columns import Codes, identifier
-from tiewise.data import MappedRun, Run
+from tiewise.data import Run
 from tiewise.errors import InputError, counted, listed
+from tiewise.mapped import MappedRun
 
 __all__ = ["kinds_of"]
 

@@ -30,6 +30,8 @@ First = tuple[int, bytes, Callable[[], bytes]]  # a shard's number, what it says
 PATIENCE = 10.0  # seconds that a cluster may take to answer
 RETRIES = 3  # how often a shard is tried again whose worker died
 BATCH = 1 << 18  # rows of a data set that a GPU is given at once
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # as gRPC begins, which Ray speaks
+SETTINGS = b"\x04"  # the kind of frame with which it answers, in its fourth byte
 FEW = 8  # shards whose counts are summed at once, at the least
 
 
@@ -62,14 +64,28 @@ def joined(address: str | None) -> Iterator[Any]:
 
 
 def _check_reachable(where: str) -> None:
-    """Raise if nobody listens at an address: Ray itself would go on trying for a long time."""
+    """Raise if no Ray listens at an address: Ray itself would go on trying for minutes."""
     host, _, port = where.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():  # "auto", "local", a name that Ray knows
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE) as line:
+            if os.environ.get("RAY_USE_TLS", "0") != "0":  # what is said there is not for us to read
+                return
+            line.sendall(HELLO)
+            answer = line.recv(len(HELLO))
     except (OSError, OverflowError) as error:
         raise InputError(f"No Ray cluster answers at '{where}' ({_brief(error)}).") from None
+    if answer[3:4] != SETTINGS:
+        raise InputError(f"What answers at '{where}' is no Ray cluster. Is this the port that `ray start` showed?")
+
+
+def _watchable(where: str) -> str | None:
+    """An address, if a Ray answers there; that of a cluster behind a gate may not be for us to reach."""
+    with suppress(InputError):
+        _check_reachable(where)
+        return where
+    return None
 
 
 class Division(Protocol):
@@ -93,6 +109,7 @@ class Tasks:
         self._shared = [ray.put(counter)]  # in a list, so that workers fetch it once and not for every shard
         remote = ray.remote(num_gpus=1, max_restarts=-1, max_task_retries=RETRIES)
         self._actors = [remote(_Actor).remote() for _ in range(min(gpus, len(shards)))]
+        self._head = _watchable(ray.get_runtime_context().gcs_address)
 
     def first(self) -> Generator[First]:
         """The answers of shards to the first pass, in the order in which they are done."""
@@ -136,7 +153,9 @@ class Tasks:
         refs.clear()
         try:
             while waiting:
-                done, waiting = self._ray.wait(waiting, num_returns=1)
+                done, waiting = self._ray.wait(waiting, num_returns=1, timeout=PATIENCE)
+                if not done:
+                    self._check_alive()
                 for ref in done:
                     number = number_of.pop(ref)
                     answer = self._got(ref, number)
@@ -148,6 +167,11 @@ class Tasks:
             for ref in waiting:
                 with suppress(Exception):  # it may be done by now
                     self._ray.cancel(ref)
+
+    def _check_alive(self) -> None:
+        """Raise if the cluster has gone, before Ray ends this process for it."""
+        if self._head is not None and _watchable(self._head) is None:
+            raise TiewiseError(f"The Ray cluster at '{self._head}' no longer answers. Start it and evaluate again.")
 
     def _got(self, ref: Any, number: int) -> bytes:
         """What a reference stands for, or why there is nothing, said of the shard."""

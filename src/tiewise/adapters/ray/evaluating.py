@@ -61,7 +61,8 @@ def evaluate(
 
     `shards` are files that every worker can read, in any format that `tiewise.read_run` knows (a path, a folder, a
     pattern such as ``shards/*.trec.gz``, or several of these), or a ``ray.data.Dataset`` with the columns ``query_id``,
-    ``doc_id`` and ``score``. Documents may be divided among them in any way, but each stands in one shard only.
+    ``doc_id`` and ``score``. Of a folder all files are read, and those of its folders, but for names that begin with
+    ``.`` or ``_``. Documents may be divided among shards in any way, but each stands in one shard only.
 
     - The options up to `complete` are those of `tiewise.evaluate`. Tied documents are ``"given"`` in the order of the
       shards; ``"rank"`` can be used if no query is in two shards.
@@ -135,18 +136,25 @@ def evaluate_vectors(
 ) -> Report:
     """A `Report` of the ranking of all documents by their embeddings, which lie in shards; no run is ever made.
 
-    `shards` are Parquet files, or a ``ray.data.Dataset``, with a column of ids (``id``, ``doc_id`` …) and one of
-    vectors (``vector``, ``embedding`` …). `queries` is such a file, or a pair of ids and a matrix. `fn` and `precision`
-    are those of `tiewise.scoring.tie_groups`, which counts in each shard, and whose result on one machine this equals.
-    `device`: ``"cuda"`` gives each GPU of the cluster to an actor, ``"cpu"`` uses none; without it, GPUs are used where
-    there are any. All workers need the same kind of processor or GPU, as products differ in their last bits.
+    `shards` are Parquet files (paths, folders and patterns, as for `evaluate`), or a ``ray.data.Dataset``, with a
+    column of ids and one of vectors. `queries` is such a file, or a pair of ids and a matrix. Of columns with these
+    names, the first that there is is taken:
+
+    - ids: ``id``, ``_id``, ``doc_id``, ``docno``, ``docid``, ``doc``, ``corpus_id``, ``corpus-id``, ``did``, ``pid``,
+      ``item_id``, ``query_id``, ``qid``, ``query``, ``q_id``, ``query-id``, ``topic``, ``topic_id``;
+    - vectors: ``vector``, ``embedding``, ``embeddings``, ``vectors``, ``emb``, ``values``.
+
+    `fn` and `precision` are those of `tiewise.scoring.tie_groups`, which counts in each shard, and whose result on one
+    machine this equals. `device`: ``"cuda"`` gives each GPU of the cluster to an actor, ``"cpu"`` uses none; without
+    it, GPUs are used where there are any. All workers need the same kind of processor or GPU, as products differ in
+    their last bits.
     """
     check_options(oblivious, missing, no_relevant, None, depth)
     if device not in ("cuda", "cpu", None):
         raise InputError(f"device is 'cuda', 'cpu' or None, not {device!r}.")
     chosen, judged = asked(measures), as_qrels(qrels)
     orders = sorted(_orders(chosen, oblivious, False)["float64"])
-    vectors = query_vectors(queries)
+    vectors = query_vectors(queries, fn, precision)
     with joined(address) as ray:
         gpus = 0 if device == "cpu" else int(ray.cluster_resources().get("GPU", 0))
         if device == "cuda" and not gpus:

@@ -13,7 +13,7 @@ import numpy as np
 from tiewise.adapters.ray.working import Found, Reading, flags, unpacked
 from tiewise.columns import Floats, project
 from tiewise.data import Qrels, Source
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError, counted, listed
 from tiewise.merging import Total
 from tiewise.readings import Facts
 from tiewise.ties import TieGroups
@@ -116,7 +116,7 @@ class Gathered:
             one, other = sorted((int(self._holder[twice[0]]), shard))
             raise InputError(
                 f"{self._name(other)}: document '{doc}' of query '{query}' stands in {self._name(one)} too "
-                f"({len(twice)} such documents). Shards must not share documents; was one given twice?"
+                f"({counted(len(twice), 'such document')}). Shards must not share documents; was one given twice?"
             )
         self._holder[found.rows] = shard
 

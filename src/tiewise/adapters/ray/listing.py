@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, counted
 
 __all__ = ["described", "paths"]
 
@@ -16,8 +16,9 @@ __all__ = ["described", "paths"]
 def paths(given: Any) -> list[str]:
     """The files of some paths, folders and patterns: as given, those of a folder or a pattern by name.
 
-    A folder stands for all files in it and in its folders, except those whose names begin with ``.`` or ``_``. Paths
-    are absolute, since a worker may stand elsewhere.
+    A folder stands for all files in it and in its folders, whatever they end in, except those whose own name, or that
+    of a folder on the way, begins with ``.`` or ``_``. A pattern stands for the files that fit it, and leaves out those
+    that begin with ``.``, as a shell does. Paths are absolute, since a worker may stand elsewhere.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -65,7 +66,10 @@ def _expanded(path: str) -> list[str]:
         inside = sorted(one for one in Path(path).rglob("*") if one.is_file())
         found = [str(one) for one in inside if not any(p[0] in "._" for p in one.relative_to(path).parts)]
         if not found:
-            raise InputError(f"{path}: is a folder without files.")
+            raise InputError(
+                f"{path}: is a folder without files to read. Looked for: files in it and in its folders whose names do "
+                f"not begin with '.' or '_' ({counted(len(inside), 'does', 'do')})."
+            )
         return found
     if glob.has_magic(path) and not Path(path).exists():
         matching = glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern

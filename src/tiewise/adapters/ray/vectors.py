@@ -7,8 +7,9 @@ worker with a GPU and torch, the vectors go there.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +20,12 @@ from tiewise import scoring
 from tiewise.adapters.ray.working import Counted, Found, Reading, bits
 from tiewise.columns import Floats, need, positions
 from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels
-from tiewise.errors import InputError
+from tiewise.errors import InputError, counted, listed
 from tiewise.merging import small
+from tiewise.scoring.arithmetic import check_precision
+from tiewise.scoring.ids import Ids
+from tiewise.scoring.pairs import Pairs
+from tiewise.scoring.similarities import check_pairwise
 
 __all__ = ["VectorCounter", "Vectors", "query_vectors"]
 
@@ -34,18 +39,14 @@ class Vectors:
 
     ids: list[Any]
     matrix: NDArray[Any]  # (n_rows, n_dimensions)
+    name: str = "vectors"  # where they came from, for messages
 
     @staticmethod
     def of_table(table: Any, name: str) -> Vectors:
         """The ids and vectors of an Arrow table; `name` says in messages where it came from."""
-        found = table.column_names
-        ids, vectors = (next((one for one in some if one in found), None) for some in (ID_NAMES, VECTOR_NAMES))
-        if ids is None or vectors is None:
-            lacks, known = ("ids", ID_NAMES) if ids is None else ("vectors", VECTOR_NAMES)
-            raise InputError(
-                f"{name}: has no column of {lacks} ({', '.join(known[:4])} ...). It has: {', '.join(found) or 'none'}."
-            )
-        return Vectors(table.column(ids).to_pylist(), _matrix(table.column(vectors), f"{name}: column '{vectors}'"))
+        ids, vectors = _columns(table.column_names, name)
+        matrix = _matrix(table.column(vectors), f"{name}: column '{vectors}'")
+        return Vectors(table.column(ids).to_pylist(), matrix, name)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class VectorCounter:
         present = positions(self._places, self.qrels.queries) >= 0
         score = np.full(len(self.qrels), np.nan)
         if docs.ids and present.any():
-            score = scoring.judged_scores(*self._operands(docs), **self._how, doc_ids=docs.ids)
+            with _blamed(docs):
+                score = scoring.judged_scores(*self._operands(docs), **self._how, doc_ids=docs.ids)
         held = np.flatnonzero(~np.isnan(score))
         return (
             Found(
@@ -85,9 +87,10 @@ class VectorCounter:
         docs = _read(shard)
         if not docs.ids:
             return None, {}
-        ties = scoring.tie_groups(
-            *self._operands(docs), **self._how, doc_ids=docs.ids, scores=scores, orders=tuple(self.orders)
-        )
+        with _blamed(docs):
+            ties = scoring.tie_groups(
+                *self._operands(docs), **self._how, doc_ids=docs.ids, scores=scores, orders=tuple(self.orders)
+            )
         return None, {Reading("float64"): ties.counts()}
 
     @property
@@ -119,29 +122,71 @@ class VectorCounter:
         return torch.as_tensor(matrix).to("cuda") if torch.cuda.is_available() else matrix
 
 
-def query_vectors(given: Any) -> Vectors:
-    """The vectors of the queries: a Parquet file, an Arrow table, or a pair of ids and a matrix."""
+def query_vectors(given: Any, fn: str = "dot", precision: str = "float32") -> Vectors:
+    """The vectors of the queries, checked, so that whatever is wrong later is wrong with a shard.
+
+    They are a Parquet file, an Arrow table, or a pair of ids and a matrix.
+    """
+    check_pairwise(fn)
+    check_precision(precision)
+    queries = _queries(given)
+    with _blamed(queries):
+        Pairs(queries.matrix, queries.matrix, fn=fn, precision=precision)
+        Ids(queries.ids, len(queries.matrix), "query")
+        finite = np.isfinite(queries.matrix.astype(np.float64, copy=False)).all(axis=1)
+        if not finite.all():
+            raise InputError(
+                f"Row {int(np.argmin(finite))} of the queries holds NaN or infinity. Leave it out or mend it."
+            )
+    return queries
+
+
+def _queries(given: Any) -> Vectors:
     if isinstance(given, Vectors):
         return given
-    if isinstance(given, (str, os.PathLike)) or hasattr(given, "column_names"):
-        return _read(os.fspath(given) if isinstance(given, os.PathLike) else given)
+    if isinstance(given, (str, os.PathLike)):
+        return _read(os.fspath(given))
+    if hasattr(given, "column_names"):
+        return Vectors.of_table(given, "queries")
     try:
         ids, matrix = given
     except (TypeError, ValueError):
         raise InputError("Give the queries as a Parquet file, an Arrow table, or a pair (ids, matrix).") from None
-    return Vectors(list(ids), np.asarray(matrix))
+    return Vectors(list(ids), np.asarray(matrix), "queries")
+
+
+@contextmanager
+def _blamed(vectors: Vectors) -> Iterator[None]:
+    """What is found to be wrong, said of where the vectors came from."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*(f"{vectors.name}: {problem}" for problem in error.problems)) from None
+
+
+def _columns(found: Sequence[str], name: str) -> tuple[str, str]:
+    """The columns of ids and of vectors among some."""
+    ids = _first(found, ID_NAMES, f"{name}: has no column of ids")
+    return ids, _first(found, VECTOR_NAMES, f"{name}: has no column of vectors")
+
+
+def _first(found: Sequence[str], known: Sequence[str], problem: str) -> str:
+    for name in known:
+        if name in found:
+            return name
+    names = f"{', '.join(known[:-1])} or {known[-1]}"
+    raise InputError(f"{problem}, called {names}. It has: {', '.join(found) or 'none'}. Rename one.")
 
 
 def _read(shard: Any) -> Vectors:
     if not isinstance(shard, str):
-        return Vectors.of_table(shard, "data set")
+        found = Vectors.of_table(shard, "data set")
+        return replace(found, name=f"data set, in the block that begins with {listed(found.ids[:1]) or 'nothing'}")
     arrow = need("pyarrow", "Parquet", "arrow")
     parquet = need("pyarrow.parquet", "Parquet", "arrow")
     try:
         with parquet.ParquetFile(shard) as file:
-            names = file.schema_arrow.names
-            wanted = [next((one for one in some if one in names), "") for some in (ID_NAMES, VECTOR_NAMES)]
-            table = file.read(columns=[one for one in wanted if one])
+            table = file.read(columns=_columns(file.schema_arrow.names, shard))
     except FileNotFoundError:
         raise InputError(f"{shard}: there is no such file.") from None
     except (arrow.ArrowException, OSError) as error:
@@ -160,7 +205,8 @@ def _matrix(column: Any, where: str) -> NDArray[Any]:
     if not hasattr(array, "flatten"):
         raise InputError(f"{where} holds {array.type}, not vectors.")
     if array.null_count:
-        raise InputError(f"{where} has {array.null_count:,} rows without a vector. Drop them.")
+        row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"{where} has no vector in row {row} ({counted(array.null_count, 'such row')}). Drop it.")
     values = array.flatten().to_numpy(zero_copy_only=False)
     rows = len(array)
     if hasattr(array, "offsets") and rows:
@@ -168,5 +214,7 @@ def _matrix(column: Any, where: str) -> NDArray[Any]:
         odd = np.flatnonzero(lengths != lengths[0])
         if len(odd):
             row = int(odd[0])
-            raise InputError(f"{where} has vectors of {lengths[0]} and, in row {row}, of {lengths[row]} numbers.")
+            raise InputError(
+                f"{where} has vectors of {lengths[0]} numbers and, in row {row}, of {lengths[row]}. Use one length."
+            )
     return values.reshape(rows, -1) if rows else np.zeros((0, 1), dtype=np.float32)

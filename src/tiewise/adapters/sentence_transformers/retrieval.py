@@ -11,7 +11,7 @@ import numpy as np
 from tiewise import catalogue as c
 from tiewise.adapters.sentence_transformers.evaluators import TieAware
 from tiewise.data import Run
-from tiewise.errors import InputError, TiewiseWarning, listed
+from tiewise.errors import InputError, TiewiseWarning, counted, listed
 from tiewise.estimate import Estimate
 from tiewise.evaluation import evaluate
 from tiewise.registry import Measure
@@ -123,5 +123,6 @@ class _Watched:
         rows, columns, scores = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         bad = np.unique(rows[np.isnan(scores)])
         if len(bad):
-            raise InputError(f"{len(bad)} queries have scores that are NaN: {listed(queries[at] for at in bad)}.")
+            some = counted(len(bad), "query has", "queries have")
+            raise InputError(f"{some} scores that are NaN: {listed(queries[at] for at in bad)}.")
         return rows, columns, scores
