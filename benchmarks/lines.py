@@ -1,7 +1,7 @@
 """What a line costs, from ten thousand lines to a hundred million, and how much memory a run of gigabytes takes.
 
-A call costs something whatever it reads. So each process first evaluates two short lists, many times, and then the long
-run: what is left when the first is taken from the second is the cost of the lines. `wc -l` takes turns with it.
+A call costs something whatever it reads. So each process first evaluates two short lists with ties, many times, and then
+the long run: what is left when the first is taken from the second is the cost of the lines. `wc -l` takes turns with it.
 
     python -m benchmarks.lines QRELS RUN TINY_QRELS TINY_RUN    one process, which prints what it found as JSON
 """
@@ -56,7 +56,7 @@ def _by_list(folder: Path) -> Any:
 
 def _cost(queries: int, right: Any, folder: Path, repeat: int, enough: float, limit: float) -> Iterator[Found]:
     """One row, or none if a process failed."""
-    tiny = files("tiny", folder)
+    tiny = files("tied", folder)
     made = long_run(queries, folder)
     paths = [str(path) for path in (made.qrels, made.run)]
     ours, counting = ["benchmarks.lines", *paths, *map(str, tiny)], ["benchmarks.worker", "files", "wc -l", *paths]

@@ -196,11 +196,11 @@ std::string regrouped(Id text, uint32_t shares, size_t chunk, const Shape& layou
   std::map<std::string, std::string> have;
   std::string all;
   for (uint32_t share = 0; share < shares; ++share) {
-    Regrouped part(share, shares, layout.tabs);
+    Regrouped part(layout.tabs);
     size_t from = 0;
     while (from < text.size()) {  // whole lines only
       const size_t stop = std::min(text.find('\n', std::min(from + chunk, text.size() - 1)), text.size() - 1) + 1;
-      part.add(Exact(text.substr(from, stop - from)).text());
+      part.add(Exact(split(Exact(text.substr(from, stop - from)).text(), shares, layout.tabs)[share]).text());
       from = stop;
     }
     std::string together;

@@ -297,10 +297,15 @@ NB_MODULE(_reader, m) {
       .def("ids", [](const Codes& codes) { return strings(codes.ids()); });
 
   nb::class_<Regrouped>(m, "Regrouped")
-      .def(nb::init<uint32_t, uint32_t, bool>())
+      .def(nb::init<bool>())
       .def("add", [](Regrouped& regrouped, Bytes data) { regrouped.add(text_of(data)); })
       .def("next", [](Regrouped& regrouped, size_t many) { return bytes(regrouped.next(many)); });
 
+  m.def("split", [](Bytes data, size_t shares, bool tabs) {
+    nb::list found;
+    for (const std::string& share : split(text_of(data), shares, tabs)) found.append(bytes(share));
+    return found;
+  });
   m.def("last_list", [](Bytes data) { return last_list(text_of(data)); });
   m.def("walk", &walk);
 }

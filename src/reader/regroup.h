@@ -50,18 +50,41 @@ class Codes {
   std::deque<std::string> kept_;
 };
 
-// The lines of some of the queries of a file, brought together: as many passes as there are shares read it all, so
-// that memory is bounded by one share.
+// The lines of a text that are rows, each with its query.
+template <class Take>
+void each_row(Id text, const Blanks& blank, Take take) {
+  while (!text.empty()) {
+    const Id line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    text.remove_prefix(line.size());
+    const char *from = std::find_if_not(line.begin(), line.end(), blank), *stop = std::find_if(from, line.end(), blank);
+    if (from < stop && *from != '#') take(line, Id(from, stop - from));
+  }
+}
+
+// Put a line behind others; the last one of a file may go without a line break.
+inline void put_line(std::string& lines, Id line) {
+  lines += line;
+  if (line.back() != '\n') lines += '\n';
+}
+
+// The rows of a text in so many shares, all those of a query in the same one.
+inline std::vector<std::string> split(Id text, size_t shares, bool tabs) {
+  std::vector<std::string> found(shares);
+  each_row(text, Blanks(tabs), [&](Id line, Id query) { put_line(found[(hashed(query) >> 7) % shares], line); });
+  return found;
+}
+
+// Rows brought together by query.
 class Regrouped {
  public:
-  Regrouped(uint32_t share, uint32_t shares, bool tabs) : share_(share), shares_(shares), blank_(tabs) {}
+  explicit Regrouped(bool tabs) : blank_(tabs) {}
 
   void add(Id text) {
-    while (!text.empty()) {
-      const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-      line(text.substr(0, end));
-      text.remove_prefix(end);
-    }
+    each_row(text, blank_, [&](Id line, Id query) {
+      const uint32_t place = queries_.code(query);
+      if (place == lists_.size()) lists_.emplace_back();
+      put_line(lists_[place], line);
+    });
   }
 
   // The lists that are next, so many bytes of them or a little more; nothing once all have been handed out.
@@ -72,20 +95,6 @@ class Regrouped {
   }
 
  private:
-  void line(Id text) {
-    size_t at = 0;
-    while (at < text.size() && blank_(text[at])) ++at;
-    size_t stop = at;
-    while (stop < text.size() && !blank_(text[stop])) ++stop;
-    const Id query = text.substr(at, stop - at);
-    if (query.empty() || query[0] == '#' || (hashed(query) >> 7) % shares_ != share_) return;
-    const uint32_t place = queries_.code(query);
-    if (place == lists_.size()) lists_.emplace_back();
-    lists_[place] += text;
-    if (text.back() != '\n') lists_[place] += '\n';
-  }
-
-  const uint32_t share_, shares_;
   const Blanks blank_;
   Codes queries_;
   std::deque<std::string> lists_;

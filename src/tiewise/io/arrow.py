@@ -22,6 +22,7 @@ from tiewise.io.streams import Reread
 __all__ = ["ArrowRun"]
 
 ROWS = 1 << 16  # rows that are read at a time
+SMALL = 1 << 18  # so many rows are read before a second thread could help
 
 
 class ArrowRun(onepass.PassedRun):
@@ -30,12 +31,14 @@ class ArrowRun(onepass.PassedRun):
     def __init__(
         self,
         names: Sequence[str],
+        rows: int,
         batches: Callable[[list[str]], Iterable[Any]],
         to_run: Callable[[], Run],
         source: Callable[[], Source] | None = None,
     ):
         super().__init__(to_run)
         self._names = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
+        self._threads = 1 if rows <= SMALL else onepass.THREADS
         self._batches, self._source = batches, source
 
     @classmethod
@@ -52,7 +55,7 @@ class ArrowRun(onepass.PassedRun):
             table = (frame if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])).select(chosen)  # no index
         except arrow.ArrowException:  # ids of several types
             return None
-        return cls(names, lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
+        return cls(names, len(table), lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
 
     @classmethod
     def of_parquet(cls, path: str, to_run: Callable[[], Run]) -> ArrowRun:
@@ -66,10 +69,11 @@ class ArrowRun(onepass.PassedRun):
             file.check()
 
         try:
-            names = parquet.read_schema(path).names
+            meta = parquet.read_metadata(path)
         except need("pyarrow", "Parquet", "arrow").ArrowException as error:
             raise InputError(f"is not readable as Parquet ({brief(error)}).") from None
-        return cls(names, batches, to_run, lambda: Source(path, file.sha256, "parquet"))
+        names = meta.schema.to_arrow_schema().names
+        return cls(names, meta.num_rows, batches, to_run, lambda: Source(path, file.sha256, "parquet"))
 
     @property
     def source(self) -> Source | None:
@@ -79,7 +83,7 @@ class ArrowRun(onepass.PassedRun):
     def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> onepass.Pass | None:
         if any("rank" in orders for orders in wanted.values()):
             return None
-        done = onepass.Pass(qrels, wanted, scores, self._dtypes, _load, onepass.THREADS)
+        done = onepass.Pass(qrels, wanted, scores, self._dtypes, _load, self._threads)
         try:
             return done if done.count(self._parts()) else None
         except (_UnusualError, OSError):  # an OSError is Arrow's word for a file that is damaged, too

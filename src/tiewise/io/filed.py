@@ -1,14 +1,16 @@
 """`FileRun`: a run that stays in its file of lines, plain or compressed.
 
-Where the rows of a query lie apart, the file is read as often as its size demands, each time for a share of the
-queries, whose lines are brought together first: memory is bounded by a share, or by the longest list.
+Where the rows of a query lie apart, its lines are brought together first. A large file is split for that into temporary
+ones, each for a share of the queries: memory is bounded by a share, or by the longest list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cached_property, partial
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from tiewise.columns import Floats
 from tiewise.data import Qrels, Run, Source, twice
@@ -21,6 +23,7 @@ from tiewise.io.streams import Reread, Stream, opened
 __all__ = ["FileRun"]
 
 SHARE = 1 << 26  # bytes of lines that are brought together at a time
+MOST_SHARES = 250  # files that are open at the same time
 PIECE = 1 << 20  # bytes of them that are counted at a time
 SMALL = 1 << 23  # a file of so many bytes is read before a second thread could help
 
@@ -82,12 +85,29 @@ class FileRun(onepass.PassedRun):
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
         """The lines of every query brought together, a share of the queries at a time."""
-        shares = -(-sum(map(len, self._parts(_lines)[1])) // SHARE)
-        for share in range(shares):
-            regrouped = compiled.reader().Regrouped(share, shares, layout.tabs)
-            for lines in self._parts(_lines)[1]:
-                regrouped.add(lines)
-            yield iter(partial(regrouped.next, PIECE), b"")
+        lines = self._parts(_lines)[1]
+        shares = min(-(-sum(map(len, self._parts(_lines)[1])) // SHARE), MOST_SHARES)
+        if shares == 1:
+            yield _together(lines, layout)
+            return
+        with ExitStack() as stack:
+            files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
+            for block in lines:
+                for file, some in zip(files, compiled.reader().split(block, shares, layout.tabs), strict=True):
+                    self._spill(file, some)
+            for file in files:
+                file.seek(0)
+                yield _together(blocks(iter(partial(file.read, PIECE), b"")), layout)
+                file.close()
+
+    def _spill(self, file: IO[bytes], lines: bytes) -> None:
+        try:
+            file.write(lines)
+        except OSError as error:
+            raise InputError(
+                f"{self._file.path}: the rows of a query lie apart, and the temporary folder has no room to bring them "
+                f"together ({error.strerror}). Sort the file by query, or set TMPDIR to a folder with room."
+            ) from None
 
     def _explain(self, layout: Layout, done: onepass.Pass) -> None:
         """Raise what is wrong: lines, then ids that are not UTF-8, then documents that stand twice."""
@@ -109,6 +129,14 @@ class FileRun(onepass.PassedRun):
                 for query, doc, line in done.again[: onepass.MOST_TOLD]
             )
         )
+
+
+def _together(lines: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
+    """Blocks of lines with those of a query side by side."""
+    regrouped = compiled.reader().Regrouped(layout.tabs)
+    for block in lines:
+        regrouped.add(block)
+    return iter(partial(regrouped.next, PIECE), b"")
 
 
 def _lines(stream: Stream) -> Iterator[bytes]:

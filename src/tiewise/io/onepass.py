@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -196,6 +195,32 @@ class _Piece:
     apart: bool = False
 
 
+class _Shared:
+    """Parts that several threads take, each with its place; what goes wrong with the next one stands in its place."""
+
+    def __init__(self, parts: Iterator[Any]):
+        self._parts: Iterator[tuple[int, Any]] = enumerate(parts)
+        self._lock = threading.Lock()
+        self._last = -1
+
+    def take(self) -> tuple[int, Any] | None:
+        """The next part; None if there is none."""
+        with self._lock:
+            try:
+                self._last, part = next(self._parts)
+                return self._last, part
+            except StopIteration:
+                return None
+            except Exception as error:
+                self._parts = iter(())
+                return self._last + 1, error
+
+    def stop(self) -> None:
+        """Hand out no more of them."""
+        with self._lock:
+            self._parts = iter(())
+
+
 class Pass:
     """One pass over a run, for some readings of its scores; what was found to be wrong with it is kept."""
 
@@ -279,23 +304,27 @@ class Pass:
             block = reader().Block()
             yield from (self._piece(block, part) for part in parts)
             return
-        from concurrent.futures import Future, ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor
 
-        own = threading.local()
-
-        def work(part: Any) -> _Piece:
-            if not hasattr(own, "block"):
-                own.block = reader().Block()
-            return self._piece(own.block, part)
-
-        waiting: deque[Future[_Piece]] = deque()
+        shared = _Shared(iter(parts))
         with ThreadPoolExecutor(self.threads) as pool:
-            for part in parts:
-                waiting.append(pool.submit(work, part))
-                if len(waiting) > self.threads + 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            found = [pool.submit(self._work, shared) for _ in range(self.threads)]
+        for _, piece in sorted(chain.from_iterable(one.result() for one in found), key=lambda pair: pair[0]):
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    def _work(self, shared: _Shared) -> list[tuple[int, _Piece | Exception]]:
+        """Take parts until there are no more, or one is wrong; each is read by the thread that counts it."""
+        block = reader().Block()
+        done: list[tuple[int, _Piece | Exception]] = []
+        while (taken := shared.take()) is not None:
+            place, part = taken
+            piece = part if isinstance(part, Exception) else self._piece(block, part)
+            done.append((place, piece))
+            if isinstance(piece, Exception) or piece.wrong or piece.apart:
+                shared.stop()
+        return done
 
     def _piece(self, block: Any, part: Any) -> _Piece:
         """Read and count one part."""
