@@ -1,7 +1,8 @@
 """What a line costs, from ten thousand lines to a hundred million, and how much memory a run of gigabytes takes.
 
-A call costs something whatever it reads. So each process first evaluates two short lists with ties, many times, and then
-the long run: what is left when the first is taken from the second is the cost of the lines. `wc -l` takes turns with it.
+A call costs something whatever it reads. So each process first evaluates two short lists with ties, many times, and
+then the long run: what is left when the first is taken from the second is the cost of the lines. `wc -l` takes turns
+with it.
 
     python -m benchmarks.lines QRELS RUN TINY_QRELS TINY_RUN    one process, which prints what it found as JSON
 """

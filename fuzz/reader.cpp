@@ -200,7 +200,7 @@ std::string regrouped(Id text, uint32_t shares, size_t chunk, const Shape& layou
     size_t from = 0;
     while (from < text.size()) {  // whole lines only
       const size_t stop = std::min(text.find('\n', std::min(from + chunk, text.size() - 1)), text.size() - 1) + 1;
-      part.add(Exact(split(Exact(text.substr(from, stop - from)).text(), shares, layout.tabs)[share]).text());
+      part.add(Exact(tiewise::split(Exact(text.substr(from, stop - from)).text(), shares, layout.tabs)[share]).text());
       from = stop;
     }
     std::string together;
