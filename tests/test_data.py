@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -201,6 +201,54 @@ def test_bad_columns():
         Run.from_frame(7)
     with pytest.raises(InputError, match="label is a number"):
         Qrels.from_dict({"q": {"d": float("inf")}})
+
+
+def arrow_columns() -> list[Any]:
+    """The same ids in Arrow in many ways."""
+    arrow = pytest.importorskip("pyarrow")
+    ids = ["a", "b", "a", "c", "b"]
+    coded = arrow.array(ids).dictionary_encode()
+    twice = arrow.DictionaryArray.from_arrays(arrow.array([0, 1, 2, 3, 1]), arrow.array(["a", "b", "a", "c"]))
+    spare = arrow.DictionaryArray.from_arrays(arrow.array([7, 8, 7, 9, 8]), arrow.array([*"zyxwvut", "a", "b", "c"]))
+    apart = [arrow.array(ids[:2]).dictionary_encode(), arrow.array(ids[2:]).dictionary_encode()]
+    shared = [coded.slice(0, 2), coded.slice(2)]
+    whole = [arrow.array(ids), arrow.array(ids, arrow.large_string()), coded, twice, spare]
+    longer = arrow.array(["x", *ids]).dictionary_encode().slice(1)
+    return [
+        arrow.chunked_array(one) for one in (*([one] for one in whole), [longer], apart, shared, [*shared, coded[:0]])
+    ]
+
+
+@pytest.mark.parametrize("which", range(9))
+def test_a_run_takes_arrow_s_codes_for_its_own(which: int) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    docs, scores = arrow_columns()[which], arrow.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    run = Run.from_frame(arrow.table({"query_id": arrow.array([*"qqrrr"]), "doc_id": docs, "score": scores}))
+    assert run.to_dict() == {"q": {"a": 5.0, "b": 4.0}, "r": {"a": 3.0, "c": 2.0, "b": 1.0}}
+    assert np.shares_memory(run.value, scores.to_numpy())
+
+
+def test_arrow_s_codes_stay_where_they_are() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    docs = arrow.array(["a", "b", "c"]).dictionary_encode()
+    run = Run.from_frame(arrow.table({"query_id": ["q"] * 3, "doc_id": docs, "score": [3.0, 2.0, 1.0]}))
+    assert np.shares_memory(run.doc, docs.indices.to_numpy())
+    nothing = arrow.table(
+        {"query_id": arrow.array([], "string"), "doc_id": docs[:0], "score": arrow.array([], "double")}
+    )
+    assert len(Run.from_frame(nothing)) == 0
+
+
+@pytest.mark.parametrize("kind", ["string", "codes", "values"])
+def test_arrow_ids_that_are_missing(kind: str) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    docs = {
+        "string": arrow.array(["a", None]),
+        "codes": arrow.array(["a", None]).dictionary_encode(),
+        "values": arrow.DictionaryArray.from_arrays(arrow.array([0, 1]), arrow.array(["a", None])),
+    }[kind]
+    with pytest.raises(InputError, match="row 1: the document id is missing"):
+        Run.from_frame(arrow.table({"query_id": ["q", "q"], "doc_id": docs, "score": [2.0, 1.0]}))
 
 
 def test_infinite_scores_are_allowed_and_tie():

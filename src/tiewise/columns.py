@@ -88,6 +88,11 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     (array([0, 1, 0]), ['b', 'a'])
     """
     values = _host(values)
+    if hasattr(values, "dictionary_encode"):
+        coded = _arrow_codes(values)
+        if coded is not None:
+            return coded
+        values = (values.cast(values.type.value_type) if hasattr(values.type, "index_type") else values).to_numpy()
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
         values = values.astype(np.int64) if high < 2**63 else values
@@ -105,8 +110,35 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     return codes, list(index)
 
 
+def _arrow_codes(column: Any) -> tuple[Codes, list[str]] | None:
+    """Codes and ids of a column of text in Arrow, which keeps or makes such codes itself; None if it is another one."""
+    arrow = need("pyarrow", "An Arrow table", "arrow")
+    text = column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
+    if column.null_count or not (arrow.types.is_string(text) or arrow.types.is_large_string(text)):
+        return None
+    if text == column.type or not _one_dictionary(column):
+        column = column.cast(text).dictionary_encode()
+    if not column.num_chunks:
+        return None
+    ids, codes = column.chunk(0).dictionary.to_pylist(), [chunk.indices.to_numpy() for chunk in column.chunks]
+    if None in ids or len(set(ids)) < len(ids):
+        return None
+    return codes[0] if len(codes) == 1 else np.concatenate(codes), ids
+
+
+def _one_dictionary(column: Any) -> bool:
+    """Whether all chunks have the same ids, and no more than there are rows."""
+
+    def place(ids: Any) -> tuple[int, int, list[int]]:
+        return ids.offset, len(ids), [buffer.address for buffer in ids.buffers() if buffer is not None]
+
+    first, *others = [chunk.dictionary for chunk in column.chunks] or [column]
+    return len(first) <= len(column) and all(place(one) == place(first) for one in others)
+
+
 def numbers(values: Any, what: str) -> Floats:
     """A column of numbers as float64; text and integers beyond 2**53 are errors."""
+    arrow = hasattr(values, "dictionary_encode")  # nobody can change its numbers, so they may stay where they are
     array = np.asarray(_host(values))
     if array.ndim != 1:
         raise InputError(f"The {what}s have shape {array.shape}. Give one flat column.")
@@ -119,7 +151,7 @@ def numbers(values: Any, what: str) -> Floats:
         found = list(islice(filter(None, problems), 10))
         if found:
             raise InputError(*found)
-    return array.astype(np.float64)
+    return array.astype(np.float64, copy=not arrow)
 
 
 def project(values: Floats, dtype: str) -> Floats:
@@ -177,12 +209,16 @@ def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
 
         def fetch(name: str) -> Any:
             column = frame[name]
-            return column.to_numpy() if hasattr(column, "to_numpy") else column
+            if hasattr(column, "to_arrow") and (arrow := installed("pyarrow")):  # polars
+                column = arrow.chunked_array([column.to_arrow()])
+            whole = hasattr(column, "to_numpy") and not hasattr(column, "dictionary_encode")
+            return column.to_numpy() if whole else column
 
         return {name: partial(fetch, name) for name in names}
     if hasattr(frame, "__arrow_c_stream__"):
-        table = need("pyarrow", "An Arrow table", "arrow").table(frame)
-        return {name: table.column(name).to_numpy for name in table.column_names}
+        arrow = need("pyarrow", "An Arrow table", "arrow")
+        table = frame if isinstance(frame, arrow.Table) else arrow.table(frame)
+        return {name: partial(table.column, name) for name in table.column_names}
     raise InputError(f"A {type(frame).__name__} is no data frame: it has neither named columns nor Arrow data.")
 
 

@@ -26,12 +26,9 @@ class ParquetFrame:
 
     def __getitem__(self, column: str) -> Any:
         try:
-            found = self._file.read(columns=[column]).column(0)
+            return self._file.read(columns=[column]).column(0)
         except (self._arrow.ArrowException, OSError) as error:
             raise InputError(f"{self._name}: is not readable as Parquet ({brief(error)}).") from None
-        if self._arrow.types.is_dictionary(found.type):
-            found = found.cast(found.type.value_type)
-        return found
 
 
 def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
