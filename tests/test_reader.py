@@ -122,7 +122,7 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
             dtype: [
                 *((getattr(ties, name) + 0).tolist() for name in ARRAYS),  # + 0: a floor of −0.0 is 0
                 {order: before.tolist() for order, before in ties.before.items()},
-                ties.unjudged,
+                sorted(ties.unjudged),
             ]
             for dtype, ties in found.items()
         }

@@ -19,7 +19,8 @@ struct Judgments {
     for (size_t row = 0; row < docs.size(); ++row) hash[row] = hashed(docs[row]);
     index.reset(queries.size());
     for (size_t place = 0; place < queries.size(); ++place) {
-      index.put(hashed(queries[place]), static_cast<uint32_t>(place), [&](uint32_t at) { return queries[at] == queries[place]; });
+      const auto equal = [&](uint32_t other) { return queries[other] == queries[place]; };
+      index.put(hashed(queries[place]), static_cast<uint32_t>(place), equal);
     }
   }
 
@@ -55,7 +56,9 @@ inline std::vector<int64_t> find(const Rows& rows, const Judgments& judged, int6
     place[list] = judged.place(rows.queries[list]);
     if (place[list] < 0) continue;
     for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
-      const auto equal = [&](uint32_t other) { return hash[other] == judged.hash[doc] && same(docs[other], judged.docs[doc]); };
+      const auto equal = [&](uint32_t other) {
+        return hash[other] == judged.hash[doc] && same(docs[other], judged.docs[doc]);
+      };
       const uint32_t found = index.at(judged.hash[doc], equal);
       row[doc] = found == Index::none ? -1 : static_cast<int64_t>(low + found);
     }

@@ -13,8 +13,8 @@
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
-#include <stdexcept>
 
+#include "columns.h"
 #include "count.h"
 #include "regroup.h"
 
@@ -96,73 +96,44 @@ void parse(Block& block, nb::object data, int columns, const char* kind, bool ta
   block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
 }
 
-// A column of ids as Arrow keeps it: their bytes, where they end (in 32 bits or in 64), and the code of each row if ids
-// are coded. Whoever makes one holds what it points to.
-struct Column {
-  Id bytes;
-  const int32_t *narrow, *codes;
-  const int64_t* broad;
-  size_t ids;
+// A column of Arrow, and the memory in which it lies.
+struct HeldColumn : Column {
   std::vector<nb::object> held;
 
-  Column(nb::object text, nb::object ends, nb::object coded) : bytes(text_of(nb::cast<Bytes>(text))), held{text, ends, coded} {
-    const auto data = [](nb::handle array, auto* type) -> decltype(type) {
-      Array<std::remove_pointer_t<decltype(type)>> found;
-      return nb::try_cast(array, found, false) ? found.data() : nullptr;
-    };
-    narrow = data(ends, static_cast<const int32_t*>(nullptr)), broad = data(ends, static_cast<const int64_t*>(nullptr));
-    codes = coded.is_none() ? nullptr : data(coded, static_cast<const int32_t*>(nullptr));
+  HeldColumn(nb::object text, nb::object ends, nb::object coded) : held{text, ends, coded} {
+    bytes = text_of(nb::cast<Bytes>(text));
     ids = nb::len(ends) - 1;
+    narrow = data<int32_t>(ends), broad = data<int64_t>(ends), codes = data<int32_t>(coded);
+    if (!narrow && !broad) throw nb::type_error("ends are int32 or int64");
   }
 
-  TIEWISE_INLINE Id id(size_t row) const {
-    const size_t at = codes ? static_cast<uint32_t>(codes[row]) : row;
-    if (at >= ids) throw std::out_of_range("a code without an id");
-    const size_t from = narrow ? narrow[at] : broad[at], to = narrow ? narrow[at + 1] : broad[at + 1];
-    if (from > to || to > bytes.size()) throw std::out_of_range("an id beyond its column");
-    return Id(bytes.data() + from, to - from);
-  }
-
-  // Whether an id of these rows may be more than ASCII.
-  bool wide(size_t first, size_t last) const {
-    return first < last && (codes || !is_ascii(Id(id(first).data(), id(last - 1).data() + id(last - 1).size() - id(first).data())));
-  }
-
-  // Where the last list of the rows `first` to `last` begins.
-  size_t last_list(size_t first, size_t last) const {
-    while (last > first + 1 && same(id(last - 2), id(last - 1))) --last;
-    return last > first ? last - 1 : first;
+ private:
+  template <class T>
+  static const T* data(nb::handle array) {
+    Array<const T> found;
+    return nb::try_cast(array, found, false) ? found.data() : nullptr;
   }
 };
 
-// Read columns of ids and scores, some rows of each; a score that is NaN is odd.
+// Read columns: for each part those of queries, documents and scores, and from which row to which.
 void columns(Block& block, nb::list parts) {
-  using Part = std::tuple<const Column*, const Column*, Array<const double>, size_t, size_t>;
+  using Part = std::tuple<const HeldColumn*, const HeldColumn*, Array<const double>, size_t, size_t>;
   std::vector<Part> read;
+  for (nb::handle part : parts) read.push_back(nb::cast<Part>(part));
   block.held = {parts};
   block.text = Id();
-  for (nb::handle part : parts) read.push_back(nb::cast<Part>(part));  // Python sees to it that all have these rows
   nb::gil_scoped_release unlocked;
-  Rows& rows = block.rows;
-  rows.clear();
-  for (const auto& [queries, docs, scores, first, last] : read) {
-    const double* score = scores.data();
-    const size_t before = rows.docs.size();
-    rows.wide |= queries->wide(first, last) || docs->wide(first, last);
-    rows.docs.resize(before + last - first);
-    rows.value.insert(rows.value.end(), score + first, score + last);
-    for (size_t row = first, at = before; row < last; ++row, ++at) {
-      if (std::isnan(score[row])) rows.odd.push_back(static_cast<uint32_t>(at));
-      rows.begin(queries->id(row), at);
-      rows.docs[at] = docs->id(row);
-    }
+  block.rows.clear();
+  for (const auto& [queries, docs, score, first, last] : read) {
+    if (last > score.size()) throw std::out_of_range("a row without a score");
+    take(block.rows, *queries, *docs, score.data(), first, last);
   }
-  rows.end();
+  block.rows.end();
 }
 
-int64_t count(const Block& block, const Judged& judged, Array<const double> value, Whole place, Whole row, bool own, Floats score,
-              Whole start, Whole size, Floats floor, Whole floor_size, std::optional<Whole> desc, std::optional<Whole> asc,
-              std::optional<Whole> given, std::optional<Whole> rank) {
+int64_t count(const Block& block, const Judged& judged, Array<const double> value, Whole place, Whole row, bool own,
+              Floats score, Whole start, Whole size, Floats floor, Whole floor_size, std::optional<Whole> desc,
+              std::optional<Whole> asc, std::optional<Whole> given, std::optional<Whole> rank) {
   const auto data = [](std::optional<Whole>& array) { return array ? array->data() : nullptr; };
   const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
                       data(desc),   data(asc),    data(given), data(rank)};
@@ -234,9 +205,9 @@ NB_MODULE(_reader, m) {
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
 
-  nb::class_<Column>(m, "Column")
+  nb::class_<HeldColumn>(m, "Column")
       .def(nb::init<nb::object, nb::object, nb::object>(), "bytes"_a, "ends"_a, "codes"_a.none())
-      .def("last_list", &Column::last_list, "first"_a, "last"_a);
+      .def("last_list", [](const HeldColumn& column, size_t first, size_t last) { return column.last_list(first, last); });
 
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())
@@ -249,7 +220,10 @@ NB_MODULE(_reader, m) {
                    })
       .def_prop_ro(
           "value",
-          [](Block& block) { return Result<const double>(block.rows.value.data(), {block.rows.value.size()}, nb::find(block)); },
+          [](Block& block) {
+            const std::vector<double>& value = block.rows.value;
+            return Result<const double>(value.data(), {value.size()}, nb::find(block));
+          },
           nb::rv_policy::automatic)
       .def_prop_ro("rank",
                    [](const Block& block) -> nb::object {

@@ -94,61 +94,78 @@ const char* Rows::plain(const char* line, const char* end, const Blanks& blanks)
   return read_plain<L, AnyMachine>(line, end, blanks);
 }
 
-// Read lines as almost all are: no longer than 64 bytes, with one blank between columns. Returns where the first one
-// begins that is different.
+// Where the columns of a line end, if it is as almost all are: no longer than 64 bytes, or 128, with one blank behind each
+// column, and perhaps one before the line break.
+template <int Columns, class Machine>
+struct Cuts {
+  unsigned ends[Columns];
+  size_t length;  // up to the line break
+  bool wide;
+
+  TIEWISE_INLINE bool find(const char* line, const char* end, const Blanks& blanks) {
+    const Bits bits = Machine::bits(line, blanks);
+    wide = bits.wide;
+    if (!bits.newline) return find_in_two(line, end, blanks, bits);
+    uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
+    blank &= ~((blank & bits.newline >> 1) << 1);                       // a blank before the line break stands for it
+    if (bit_count(blank) != Columns || (blank & (blank << 1 | 1))) return false;
+    for (int at = 0; at < Columns; ++at, blank &= blank - 1) ends[at] = lowest_bit(blank);
+    length = lowest_bit(bits.newline);
+    return true;
+  }
+
+  TIEWISE_INLINE Id cell(const char* line, int column) const {
+    return column ? Id(line + ends[column - 1] + 1, ends[column] - ends[column - 1] - 1) : Id(line, ends[0]);
+  }
+
+ private:
+  TIEWISE_INLINE bool find_in_two(const char* line, const char* end, const Blanks& blanks, const Bits& bits) {
+    if (end - line < 128) return false;
+    const Bits more = Machine::bits(line + 64, blanks);
+    const uint64_t low = bits.blank, high = more.blank & (more.newline ^ (more.newline - 1));
+    if (!more.newline || bit_count(low) + bit_count(high) != Columns) return false;
+    if ((low & (low << 1 | 1)) | (high & (high << 1 | low >> 63))) return false;
+    unsigned found[Columns], many = 0;
+    for (uint64_t left = low; left; left &= left - 1) found[many++] = lowest_bit(left);
+    for (uint64_t left = high; left; left &= left - 1) found[many++] = 64 + lowest_bit(left);
+    std::copy(found, found + Columns, ends);
+    length = ends[Columns - 1];
+    wide |= more.wide;
+    return true;
+  }
+};
+
+// Read lines up to the first that is out of the ordinary; returns where that one begins.
 template <class L, class Machine>
 TIEWISE_INLINE const char* Rows::read_plain(const char* line, const char* end, const Blanks& blanks) {
-  constexpr int columns = L::columns;
   constexpr size_t batch = 256;  // rows that are read before they are put among the others
   Id doc[batch];
   double score[batch];
   size_t held = 0;
-  const char *const first = line, *last = nullptr;  // where the query of the last row stands
-  size_t size = 0, unused = 0;
-  bool any_wide = false;
-  const bool more = ranked | tagged;
   const auto flush = [&] {
     docs.insert(docs.end(), doc, doc + held), value.insert(value.end(), score, score + held);
     lines += held;
     held = 0;
   };
+  const char *const first = line, *last = line;  // the line of the last row
+  size_t size = 0, unused = 0;                   // of its query, and of a word that holds it
+  const bool more = ranked | tagged;
+  bool any_wide = false;
   while (end - line >= 64) {
-    Bits bits = Machine::bits(line, blanks);
-    unsigned ends[columns];
-    size_t length = 0;
-    if (bits.newline) {
-      uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
-      blank &= ~((blank & bits.newline >> 1) << 1);                       // one before a line break stands for it
-      if (bit_count(blank) != columns || (blank & (blank << 1 | 1))) break;
-      for (int at = 0; at < columns; ++at, blank &= blank - 1) ends[at] = lowest_bit(blank);
-      length = lowest_bit(bits.newline);
-    } else {
-      if (end - line < 128) break;
-      const Bits more = Machine::bits(line + 64, blanks);
-      const uint64_t blank[] = {bits.blank, more.blank & (more.newline ^ (more.newline - 1))};
-      if (!more.newline || bit_count(blank[0]) + bit_count(blank[1]) != columns) break;
-      if ((blank[0] & (blank[0] << 1 | 1)) | (blank[1] & (blank[1] << 1 | blank[0] >> 63))) break;
-      unsigned found[columns], many = 0;
-      for (unsigned half = 0; half < 2; ++half) {
-        for (uint64_t left = blank[half]; left; left &= left - 1) found[many++] = 64 * half + lowest_bit(left);
-      }
-      std::copy(found, found + columns, ends);
-      length = ends[columns - 1];
-      bits.wide |= more.wide;
-    }
-    const auto cell = [=](int at) { return at ? Id(line + ends[at - 1] + 1, ends[at] - ends[at - 1] - 1) : Id(line, ends[0]); };
-    score[held] = read_number<L>(cell(L::number), L::number < 4 ? first : line);
+    Cuts<L::columns, Machine> cuts;
+    if (!cuts.find(line, end, blanks)) break;
+    score[held] = read_number<L>(cuts.cell(line, L::number), L::number < 4 ? first : line);
     if (std::isnan(score[held])) break;
-    doc[held] = cell(L::doc);
-    if (ends[0] != size || (eight(line) ^ eight(last)) << unused || (size > 8 && std::memcmp(line, last, size))) {
+    doc[held] = cuts.cell(line, L::doc);
+    if (cuts.ends[0] != size || (eight(line) ^ eight(last)) << unused || (size > 8 && std::memcmp(line, last, size))) {
       if (*line == '#') break;
-      begin(cell(0), docs.size() + held);
-      size = ends[0], unused = size < 8 ? 64 - 8 * size : 0;
+      begin(cuts.cell(line, L::query), docs.size() + held);
+      size = cuts.ends[0], unused = size < 8 ? 64 - 8 * size : 0;
     }
+    if (more) read_more<L>(cuts.cell(line, std::max(L::rank, 0)), cuts.cell(line, std::max(L::tag, 0)));
+    any_wide |= cuts.wide;
     last = line;
-    if (more) read_more<L>(cell(L::rank < 0 ? 0 : L::rank), cell(L::tag < 0 ? 0 : L::tag));
-    any_wide |= bits.wide;
-    line += length + 1;
+    line += cuts.length + 1;
     if (++held == batch) flush();
   }
   flush();
@@ -183,7 +200,7 @@ const char* Rows::read_any(const char* line, const char* end, const Blanks& blan
   } else if (row) {
     begin(cells[L::query], docs.size());
     docs.push_back(cells[L::doc]), value.push_back(number);
-    read_more<L>(cells[L::rank < 0 ? 0 : L::rank], cells[L::tag < 0 ? 0 : L::tag]);
+    read_more<L>(cells[std::max(L::rank, 0)], cells[std::max(L::tag, 0)]);
   }
   ++lines;
   return newline ? newline + 1 : end;

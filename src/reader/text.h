@@ -62,8 +62,8 @@ struct AnyMachine {
     Bits found;
     for (int at = 0; at < 64; at += 8) {
       const uint64_t some = eight(bytes + at), newline = is(some, '\n');
-      const uint64_t blank = blanks.tabs ? newline | is(some, '\t') | is(some, '\r')
-                                         : is(some, ' ') | (from(some, '\t') & ~from(some, '\r' + 1) & ~some & ones * 0x80);
+      const uint64_t control = from(some, '\t') & ~from(some, '\r' + 1) & ~some & ones * 0x80;
+      const uint64_t blank = blanks.tabs ? newline | is(some, '\t') | is(some, '\r') : control | is(some, ' ');
       found.blank |= highest(blank) << at;
       found.newline |= highest(newline) << at;
       found.wide |= (some & ones * 0x80) != 0;
@@ -74,7 +74,10 @@ struct AnyMachine {
  private:
   // The highest bit of each byte: set if it is at least so much (of ASCII), or if it is this one.
   static uint64_t from(uint64_t some, int least) { return (some & ones * 0x7F) + ones * (0x80 - least); }
-  static uint64_t is(uint64_t some, char byte) { return ~(from(some ^ ones * byte, 1) | (some ^ ones * byte)) & ones * 0x80; }
+  static uint64_t is(uint64_t some, char byte) {
+    const uint64_t other = some ^ ones * byte;
+    return ~(from(other, 1) | other) & ones * 0x80;
+  }
   // The highest bits of eight bytes, side by side.
   static uint64_t highest(uint64_t some) { return (some >> 7) * 0x0102040810204080u >> 56; }
 };

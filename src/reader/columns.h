@@ -1,0 +1,58 @@
+// Columns: ids as Arrow keeps them, read where they lie.
+#pragma once
+
+#include <stdexcept>
+
+#include "rows.h"
+
+namespace tiewise {
+
+// The bytes of ids, where each ends (in 32 bits or in 64), and the code of each row if ids are coded.
+struct Column {
+  Id bytes;
+  const int32_t* narrow = nullptr;
+  const int64_t* broad = nullptr;
+  size_t ids = 0;
+  const int32_t* codes = nullptr;
+
+  TIEWISE_INLINE Id id(size_t row) const {
+    const size_t at = codes ? static_cast<uint32_t>(codes[row]) : row;
+    if (at >= ids) throw std::out_of_range("a code without an id");
+    const size_t from = narrow ? narrow[at] : broad[at], to = narrow ? narrow[at + 1] : broad[at + 1];
+    if (from > to || to > bytes.size()) throw std::out_of_range("an id beyond its column");
+    return Id(bytes.data() + from, to - from);
+  }
+
+  // Whether an id of these rows may be more than ASCII.
+  bool wide(size_t first, size_t last) const {
+    if (first == last) return false;
+    if (codes) {
+      while (first < last && is_ascii(id(first))) ++first;
+      return first < last;
+    }
+    const char* begin = id(first).data();
+    const Id end = id(last - 1);
+    return !is_ascii(Id(begin, end.data() + end.size() - begin));
+  }
+
+  // Where the last list of these rows begins.
+  size_t last_list(size_t first, size_t last) const {
+    while (last > first + 1 && same(id(last - 2), id(last - 1))) --last;
+    return last > first ? last - 1 : first;
+  }
+};
+
+// Put some rows of columns behind others; a score that is NaN makes a row odd.
+inline void take(Rows& rows, const Column& queries, const Column& docs, const double* score, size_t first, size_t last) {
+  size_t at = rows.docs.size();
+  rows.wide |= queries.wide(first, last) || docs.wide(first, last);
+  rows.docs.resize(at + last - first);
+  rows.value.insert(rows.value.end(), score + first, score + last);
+  for (size_t row = first; row < last; ++row, ++at) {
+    if (std::isnan(score[row])) rows.odd.push_back(static_cast<uint32_t>(at));
+    rows.begin(queries.id(row), at);
+    rows.docs[at] = docs.id(row);
+  }
+}
+
+}  // namespace tiewise
