@@ -1,6 +1,6 @@
 """What a line costs, from ten thousand lines to a hundred million, and how much memory a run of gigabytes takes.
 
-A call costs something whatever it reads. So each process first evaluates two short lists with ties, many times, and
+A call costs something whatever it reads. So each process first evaluates two short lists with a tie, many times, and
 then the long run: what is left when the first is taken from the second is the cost of the lines. `wc -l` takes turns
 with it.
 
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contenders import tiewise_files
-from benchmarks.shapes import DOCUMENTS, LISTS, files, list_bytes, long_run
+from benchmarks.shapes import DOCUMENTS, LISTS, list_bytes, long_run, short
 from benchmarks.turns import Found, best, process
 from benchmarks.worker import clocked, peak
 
@@ -57,7 +57,7 @@ def _by_list(folder: Path) -> Any:
 
 def _cost(queries: int, right: Any, folder: Path, repeat: int, enough: float, limit: float) -> Iterator[Found]:
     """One row, or none if a process failed."""
-    tiny = files("tied", folder)
+    tiny = short(folder)
     made = long_run(queries, folder)
     paths = [str(path) for path in (made.qrels, made.run)]
     ours, counting = ["benchmarks.lines", *paths, *map(str, tiny)], ["benchmarks.worker", "files", "wc -l", *paths]

@@ -15,19 +15,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Shape:
-    """So many queries, documents a list, judged documents a query, grades, documents to draw from, and decimals."""
+    """So many queries, documents a list, judged documents a query, grades, and documents to draw from."""
 
     queries: int
     documents: int
     judged: int
     grades: int
     collection: int
-    decimals: int = 4
 
 
 SHAPES = {
     "tiny": Shape(2, 5, 2, 2, 100),  # next to nothing: what a start costs
-    "tied": Shape(2, 40, 5, 2, 1000, decimals=1),  # little, but tied: what a call costs
     "dl": Shape(50, 1000, 200, 4, 100_000),  # TREC Deep Learning: few queries, deep graded judgments
     "miracl": Shape(717, 100, 8, 2, 100_000),  # reranking: short candidate lists
     "marco": Shape(6980, 1000, 1, 2, 8_800_000),  # MS MARCO dev: one relevant document a query
@@ -51,7 +49,7 @@ def _make(shape: Shape, qrels: Path, run: Path) -> None:
         for query in range(shape.queries):
             docs = np.unique(rng.integers(0, shape.collection, shape.documents * 2))
             docs = rng.permutation(docs)[: shape.documents]
-            scores = np.sort(rng.random(len(docs)).round(shape.decimals))[::-1]
+            scores = np.sort(rng.random(len(docs)).round(4))[::-1]
             found = rng.random() < 0.9
             picked = rng.choice(min(len(docs), 400), size=min(shape.judged, 400, len(docs)), replace=False)
             for place in np.sort(picked):
@@ -64,6 +62,16 @@ def _make(shape: Shape, qrels: Path, run: Path) -> None:
                 for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), start=1)
             )
     unfinished.replace(run)
+
+
+def short(folder: Path) -> tuple[Path, Path]:
+    """The paths of qrels and a run of next to nothing in which a judged document is tied: what a call costs."""
+    qrels, run = folder / "short.qrels", folder / "short.run"
+    folder.mkdir(parents=True, exist_ok=True)
+    qrels.write_text("1 0 b 1\n2 0 b 1\n")
+    scores = {"a": 5, "b": 4, "c": 4, "d": 2, "e": 1}
+    run.write_text("".join(f"{query} Q0 {doc} 1 {score} made\n" for query in "12" for doc, score in scores.items()))
+    return qrels, run
 
 
 # -- runs of any length -----------------------------------------------------------------------------------------------

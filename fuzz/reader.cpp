@@ -263,7 +263,8 @@ void check_counts(const Rows& rows, unsigned how) {
   if (how & 8) for (double& one : value) one = std::floor(one);  // as another type would read them: more ties
   std::vector<int64_t> place(rows.queries.size()), row(many, -1), start(many), size(many), floor_size(queries);
   std::vector<int64_t> desc(many), asc(many), given(many), rank(many);
-  const auto again = find(rows, judged, place.data(), row.data());
+  std::vector<int64_t> length(judged.queries.size(), 0);
+  const auto again = find(rows, judged, place.data(), length.data(), row.data());
 
   std::set<int64_t> twice;
   for (size_t list = 0; list < rows.queries.size(); ++list) {
@@ -272,6 +273,7 @@ void check_counts(const Rows& rows, unsigned how) {
       if (++seen[rows.docs[at]] == 2) twice.insert(static_cast<int64_t>(at));
     }
     const auto found = std::find(judged.queries.begin(), judged.queries.end(), rows.queries[list]);
+    CHECK(place[list] < 0 || length[place[list]] == static_cast<int64_t>(rows.offsets[list + 1] - rows.offsets[list]));
     CHECK(place[list] == (found == judged.queries.end() ? -1 : found - judged.queries.begin()));
     if (place[list] < 0) continue;
     for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {

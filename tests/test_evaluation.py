@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import pickle
 import random
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -597,3 +599,20 @@ def test_names_that_are_no_measure(name, message):
 )  # fmt: skip
 def test_other_tools_spellings(spelling, canonical):
     assert str(tw.parse(spelling)) == canonical
+
+
+def test_nothing_is_left_for_the_garbage_collector(tmp_path):
+    """A report goes with the last reference to it, and with it the arrays of its run."""
+    path = tmp_path / "run"
+    path.write_text("q Q0 a 1 2 t\nq Q0 b 2 2 t\nr Q0 a 1 1 t\n")
+    gc.collect()
+    gc.disable()
+    try:
+        for run in (path, {"q": {"a": 2.0, "b": 2.0}, "r": {"a": 1.0}}, tw.io.read_run(path)):
+            report = tw.evaluate({"q": {"a": 1, "c": 1}, "r": {"a": 1}}, run, ["nDCG@10", "AP", "RR", "Bpref", "R@5"])
+            report.oblivious_by_tool()
+            held = weakref.ref(report._readings.ties)
+            del report
+            assert held() is None
+    finally:
+        gc.enable()

@@ -30,9 +30,10 @@ struct Judgments {
   }
 };
 
-// For each list the place of its query among the judged, −1 if it is not; for each judged document of these queries
-// its row, −1 if it was not retrieved. Returns the rows whose document stands in their list for the second time.
-inline std::vector<int64_t> find(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* row) {
+// For each list the place of its query among the judged, −1 if it is not; for each of these queries how long its list
+// is, and for each of its judged documents the row, −1 if it was not retrieved. Returns the rows whose document stands in
+// their list for the second time.
+inline std::vector<int64_t> find(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row) {
   std::vector<int64_t> again;
   std::vector<uint64_t> hash;
   std::vector<bool> told;
@@ -55,6 +56,7 @@ inline std::vector<int64_t> find(const Rows& rows, const Judgments& judged, int6
     }
     place[list] = judged.place(rows.queries[list]);
     if (place[list] < 0) continue;
+    length[place[list]] = static_cast<int64_t>(many);
     for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
       const auto equal = [&](uint32_t other) {
         return hash[other] == judged.hash[doc] && same(docs[other], judged.docs[doc]);

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,16 @@ class Order:
     """The judged documents in one order: by query, ascending rank."""
 
     def __init__(self, urns: Urns, query: Codes, rank: Codes, label: Floats):
-        self.urns, self.query, self.label, self.n_queries = urns, query, label, urns.n_queries
+        self._urns = ref(urns)  # which may keep this order: a cycle would keep both
+        self.query, self.label, self.n_queries = query, label, urns.n_queries
         self.rank: Floats = rank.astype(np.float64)
+
+    @property
+    def urns(self) -> Urns:
+        """The tie groups of which this is an order; whoever uses it holds them."""
+        urns = self._urns()
+        assert urns is not None
+        return urns
 
     def sum(self, values: NDArray[Any]) -> Floats:
         """The sum of each query's values."""
@@ -199,14 +208,19 @@ class Urns:
         tied = self.group_size > 1
         return np.flatnonzero(tied), np.flatnonzero(tied[self.group])
 
-    @cached_property
+    @property
     def tied(self) -> tuple[Urns, Codes]:
         """The queries that have ties, alone, and their places; all queries if that leaves out only a few."""
+        part, places = self._tied
+        return part or self, places
+
+    @cached_property
+    def _tied(self) -> tuple[Urns | None, Codes]:
         has_ties = np.zeros(self.n_queries, dtype=bool)
         has_ties[self.group_query[self.group_size > 1]] = True
         places = np.flatnonzero(has_ties)
         if 2 * len(places) > self.n_queries:
-            return self, np.arange(self.n_queries)
+            return None, np.arange(self.n_queries)
         return Urns(alone(self.ties, places)), places
 
     # -- blocks -----------------------------------------------------------------------------------------------

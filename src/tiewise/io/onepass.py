@@ -338,27 +338,25 @@ class Pass:
         queries = self.names.claim(block)
         if queries is None:
             return _Piece(apart=True)
-        offsets, place = block.offsets, np.empty(len(queries), np.int64)
-        twice = block.find(self._judged, place, self._row)
-        known = place >= 0
-        self._length[place[known]] = np.diff(offsets)[known]
+        place = np.empty(len(queries), np.int64)
+        twice = block.find(self._judged, place, self._length, self._row)
         return _Piece(
             queries,
-            [block.query(at).decode() for at in np.flatnonzero(~known).tolist()],
+            [block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             len(block),
             block.lines,
             [reading.count(block, self._judged, place, self._row) for reading in self.readings.values()],
             not self._ranks or block.rank is not None,
-            again=_told(block, twice[:MOST_TOLD], offsets),
-            docs=tuple(block.doc(row).decode() for row in range(min(3, len(block)))),
+            again=_told(block, twice[:MOST_TOLD]),
+            docs=self.docs or tuple(block.doc(row).decode() for row in range(min(3, len(block)))),
         )
 
 
-def _told(block: Any, rows: Codes, offsets: Codes) -> list[tuple[str, str, int]]:
+def _told(block: Any, rows: Codes) -> list[tuple[str, str, int]]:
     """Some rows of a block: query, document, line."""
     if not len(rows):
         return []
-    lists, lines = np.searchsorted(offsets, rows, side="right") - 1, block.line[rows] + 1
+    lists, lines = np.searchsorted(block.offsets, rows, side="right") - 1, block.line[rows] + 1
     told = zip(lists.tolist(), rows.tolist(), lines.tolist(), strict=True)
     return [(block.query(at).decode(), block.doc(row).decode(), line) for at, row, line in told]
 
