@@ -174,23 +174,43 @@ std::vector<int64_t> garbled(const Block& block, const std::vector<Id>& ids) {
   return found;
 }
 
+// A score of a dictionary; NaN if its document is no text or it is no plain number.
+double plain_score(PyObject* doc, PyObject* score) {
+  if (!PyUnicode_CheckExact(doc)) return no_number;
+  if (PyFloat_Check(score)) return PyFloat_AsDouble(score);
+  if (!PyLong_CheckExact(score)) return no_number;
+  const double value = PyLong_AsDouble(score);
+  if (value == -1.0 && PyErr_Occurred()) {  // too large
+    PyErr_Clear();
+    return no_number;
+  }
+  return std::abs(value) < static_cast<double>(largest) ? value : no_number;
+}
+
 // The scores of ``{query: {document: score}}`` one after another and where each list ends; None unless all ids are
 // text and all scores are plain numbers, of which Python then says what is wrong.
 nb::object walk(nb::dict table) {
+  constexpr size_t ahead = 16;  // they lie scattered in memory: each is sent for some time before it is looked at
+  std::pair<PyObject*, PyObject*> sent[ahead];
   std::vector<double> values;
   std::vector<int64_t> offsets{0};
   PyObject *query, *docs, *doc, *score;
+  bool plain = true;
   for (Py_ssize_t outer = 0; PyDict_Next(table.ptr(), &outer, &query, &docs);) {
     if (!PyUnicode_CheckExact(query) || !PyDict_CheckExact(docs)) return nb::none();
-    for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score);) {
-      if (!PyUnicode_CheckExact(doc) || !(PyFloat_Check(score) || PyLong_CheckExact(score))) return nb::none();
-      values.push_back(PyFloat_AsDouble(score));
-      const bool large = PyLong_CheckExact(score) && !(std::abs(values.back()) < 9007199254740992.0);  // 2^53
-      if (large || (values.back() == -1.0 && PyErr_Occurred())) {
-        PyErr_Clear();
-        return nb::none();
-      }
+    size_t many = 0;
+    const auto look = [&](size_t at) {
+      values.push_back(plain_score(sent[at % ahead].first, sent[at % ahead].second));
+      plain &= !std::isnan(values.back());
+    };
+    for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score); ++many) {
+      prefetch(doc), prefetch(score);
+      if (many >= ahead) look(many);
+      sent[many % ahead] = {doc, score};
     }
+    const size_t left = std::min(many, ahead);
+    for (size_t at = many - left; at < many; ++at) look(at);
+    if (!plain) return nb::none();
     offsets.push_back(static_cast<int64_t>(values.size()));
   }
   return nb::make_tuple(array(std::move(values)), array(std::move(offsets)));

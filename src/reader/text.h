@@ -127,6 +127,14 @@ TIEWISE_INLINE int lowest_bit(uint64_t mask) {
 #endif
 }
 
+inline void prefetch(const void* at) {
+#if defined(__GNUC__)
+  __builtin_prefetch(at);
+#else
+  static_cast<void>(at);
+#endif
+}
+
 inline uint64_t word(const char* at, size_t bytes) {
   uint64_t value = 0;
   std::memcpy(&value, at, bytes);
