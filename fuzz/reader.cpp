@@ -264,7 +264,7 @@ void check_counts(const Rows& rows, unsigned how) {
   std::vector<int64_t> place(rows.queries.size()), row(many, -1), start(many), size(many), floor_size(queries);
   std::vector<int64_t> desc(many), asc(many), given(many), rank(many);
   std::vector<int64_t> length(judged.queries.size(), 0);
-  const auto again = find(rows, judged, place.data(), length.data(), row.data());
+  const auto again = look_up(rows, judged, place.data(), length.data(), row.data());
 
   std::set<int64_t> twice;
   for (size_t list = 0; list < rows.queries.size(); ++list) {

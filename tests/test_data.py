@@ -274,3 +274,35 @@ def test_ml_dtypes_scores():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     run = Run.from_columns(["q", "q"], ["a", "b"], np.array([0.5, 1.5], dtype=ml_dtypes.bfloat16))
     assert run.score.tolist() == [0.5, 1.5]
+
+
+def test_arrow_arrays_are_columns_too() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    docs = arrow.array(["a", "b"])
+    for ids in (docs, docs.dictionary_encode(), arrow.chunked_array([docs])):
+        assert Run.from_columns(arrow.array(["q", "q"]), ids, arrow.array([2.0, 1.0])).to_dict() == {
+            "q": {"a": 2, "b": 1}
+        }
+
+
+def test_damaged_columns_of_arrow_are_told() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    garbled = arrow.StringArray.from_buffers(1, arrow.py_buffer(np.array([0, 1], np.int32)), arrow.py_buffer(b"\xff"))
+    with pytest.raises(InputError, match=r"The document id b'\\xff' is not UTF-8"):
+        Run.from_columns(["q"], garbled, [1.0])
+    coded = arrow.DictionaryArray.from_arrays(arrow.array([5], "int32"), arrow.array(["a"]), safe=False)
+    with pytest.raises(InputError, match="damaged: it has codes without an id"):
+        Run.from_columns(["q"], coded, [1.0])
+
+
+def test_ranks_of_a_frame_that_are_no_integers_are_left_out() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0], "rank": [1.0, np.inf]})
+    assert Run.from_frame(frame).rank is None
+
+
+def test_ranks_are_copied() -> None:
+    ranks = np.array([1, 2])
+    run = Run.from_columns(["q", "q"], ["a", "b"], [2.0, 1.0], rank=ranks)
+    ranks[0] = 9
+    assert run.rank is not None and run.rank.tolist() == [1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -393,3 +394,71 @@ def test_a_data_frame_that_was_sorted() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(FRAME).sort_values("score")
     assert tw.evaluate({"q": {"b": 1}}, frame, "RR")["RR"].expected == 0.5
+
+
+def test_a_damaged_column_is_no_crash() -> None:
+    """Offsets that go back lead out of the bytes of a column."""
+    column = compiled.reader().Column(np.frombuffer(b"ab", np.uint8), np.array([2, 1, 0], np.int32), None)
+    with pytest.raises(IndexError):
+        compiled.reader().Block().columns([(column, column, np.array([1.0, 2.0]), 0, 2)])
+    with pytest.raises(IndexError):
+        compiled.reader().Block().columns([(column, column, np.array([1.0]), 0, 2)])
+
+
+def test_a_layout_that_nobody_knows() -> None:
+    with pytest.raises(ValueError, match="layout"):
+        compiled.reader().Block().parse(b"a b c\n", 5, "score", False, False, False)
+
+
+def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    passes, count = [], onepass.Pass.count
+    monkeypatch.setattr(onepass.Pass, "count", lambda self, parts: passes.append(1) or count(self, parts))
+    tw.evaluate({"q": {"a": 1}}, table, "RR")
+    assert len(passes) == 1
+
+
+def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one thread runs into ends the others, however much is left to read."""
+    path = tmp_path / "run"
+    path.write_text("".join(f"q{q} Q0 d{d} 1 {1 / (1 + d)} t\n" for q in range(400) for d in range(20)))
+    monkeypatch.setattr(filed, "SMALL", 0)
+    monkeypatch.setattr(onepass, "THREADS", 2)
+    monkeypatch.setattr("tiewise.io.compiled.BLOCK", 1000)
+    seen, piece = [], onepass.Pass._piece
+
+    def interrupted(self: onepass.Pass, block: object, part: object) -> object:
+        seen.append(part)
+        time.sleep(0.01)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return piece(self, block, part)
+
+    monkeypatch.setattr(onepass.Pass, "_piece", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tie_groups_as(tw.Qrels.from_dict({"q1": {"d1": 1}}), countable(path), {"float64": ()})
+    assert len(seen) < 20
+
+
+def test_no_room_to_bring_rows_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run"
+    path.write_text("".join(f"q{q} Q0 d{d} 1 {1 / (1 + d)} t\n" for d in range(200) for q in range(20)))
+    monkeypatch.setattr(filed, "SHARE", 1 << 12)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(
+        tw.InputError, match=r"the temporary folder has no room .* Sort the file by query, or set TMPDIR"
+    ):
+        tie_groups_as(tw.Qrels.from_dict({"q1": {"d1": 1}}), countable(path), {"float64": ()})
+
+
+@pytest.mark.parametrize("width", [*range(60, 68), *range(124, 132)])
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n", "  \n", "\t\n"])
+def test_lines_of_every_width_and_end(tmp_path: Path, width: int, end: str) -> None:
+    """Blanks are looked for 64 bytes at a time; a line may end at any of their edges."""
+    path = tmp_path / "run"
+    rows = [f"q1 Q0 {'d' * (width - 20 - len(end))}{place:03} 1 {place}.25 t{end}" for place in range(300)]
+    path.write_bytes("".join(rows).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        assert columns(path, "python", patch) == columns(path, "compiled", patch)

@@ -7,7 +7,8 @@
 
 namespace tiewise {
 
-// The bytes of ids, where each ends (in 32 bits or in 64), and the code of each row if ids are coded.
+// The bytes of ids, where each begins and the last one ends (in 32 bits or in 64), and the code of each row if ids are
+// coded.
 struct Column {
   Id bytes;
   const int32_t* narrow = nullptr;
@@ -32,6 +33,7 @@ struct Column {
     }
     const char* begin = id(first).data();
     const Id end = id(last - 1);
+    if (end.data() < begin) throw std::out_of_range("ids that do not follow each other");
     return !is_ascii(Id(begin, end.data() + end.size() - begin));
   }
 

@@ -33,7 +33,7 @@ struct Judgments {
 // For each list the place of its query among the judged, −1 if it is not; for each of these queries how long its list
 // is, and for each of its judged documents the row, −1 if it was not retrieved. Returns the rows whose document stands in
 // their list for the second time.
-inline std::vector<int64_t> find(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row) {
+inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row) {
   std::vector<int64_t> again;
   std::vector<uint64_t> hash;
   std::vector<bool> told;

@@ -264,11 +264,11 @@ NB_MODULE(_reader, m) {
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
       .def("garbled_queries", [](const Block& block) { return array(garbled(block, block.rows.queries)); })
       .def("garbled_docs", [](const Block& block) { return array(garbled(block, block.rows.docs)); })
-      .def("find", [](const Block& block, const Judged& judged, Whole place, Whole length, Whole row) {
+      .def("look_up", [](const Block& block, const Judged& judged, Whole place, Whole length, Whole row) {
         std::vector<int64_t> again;
         {
           nb::gil_scoped_release unlocked;
-          again = find(block.rows, judged.judgments, place.data(), length.data(), row.data());
+          again = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data());
         }
         return array(std::move(again));
       }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert())

@@ -2,6 +2,8 @@
 // views into the block, and nothing is copied but the numbers.
 #pragma once
 
+#include <stdexcept>
+
 #include "text.h"
 
 namespace tiewise {
@@ -50,11 +52,13 @@ struct Rows {
   template <class L>
   void parse(Id text, const Blanks&);
   template <class L>
-  const char* plain(const char* line, const char* end, const Blanks&);
-  template <class L>
-  const char* plain_avx2(const char* line, const char* end, const Blanks&);
-  template <class L, class Machine>
   const char* read_plain(const char* line, const char* end, const Blanks&);
+#ifdef TIEWISE_AVX2
+  template <class L>
+  TIEWISE_AVX2 const char* read_plain_avx2(const char* line, const char* end, const Blanks&);
+#endif
+  template <class L, class Machine>
+  const char* read_plain_by(const char* line, const char* end, const Blanks&);
   template <class L>
   const char* read_any(const char* line, const char* end, const Blanks&);
   template <class L>
@@ -67,10 +71,17 @@ inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_ra
   const Blanks blanks(tabs);
   clear();
   ranked = with_rank && kind != 'l', tagged = with_tag;
-  if (columns == 6) parse<Layout<6, 's'>>(text, blanks);
-  if (columns == 4) parse<Layout<4, 'l'>>(text, blanks);
-  if (columns == 3 && kind == 'l') parse<Layout<3, 'l'>>(text, blanks);
-  if (columns == 3 && kind == 'r') parse<Layout<3, 'r'>>(text, blanks);
+  if (columns == 6 && kind == 's') {
+    parse<Layout<6, 's'>>(text, blanks);
+  } else if (columns == 4 && kind == 'l') {
+    parse<Layout<4, 'l'>>(text, blanks);
+  } else if (columns == 3 && kind == 'l') {
+    parse<Layout<3, 'l'>>(text, blanks);
+  } else if (columns == 3 && kind == 'r') {
+    parse<Layout<3, 'r'>>(text, blanks);
+  } else {
+    throw std::invalid_argument("a layout that is not known");
+  }
   if (!ranked) rank.clear();
   end();
 }
@@ -81,17 +92,17 @@ void Rows::parse(Id text, const Blanks& blanks) {
   const char *at = text.data(), *end = at + text.size();
   docs.reserve(text.size() / 32), value.reserve(text.size() / 32);
   while (at < end) {
-    if (!nul) at = plain<L>(at, end, blanks);
+    if (!nul) at = read_plain<L>(at, end, blanks);
     if (at < end) at = read_any<L>(at, end, blanks);
   }
 }
 
 template <class L>
-const char* Rows::plain(const char* line, const char* end, const Blanks& blanks) {
+const char* Rows::read_plain(const char* line, const char* end, const Blanks& blanks) {
 #ifdef TIEWISE_AVX2
-  if (has_avx2()) return plain_avx2<L>(line, end, blanks);
+  if (has_avx2()) return read_plain_avx2<L>(line, end, blanks);
 #endif
-  return read_plain<L, AnyMachine>(line, end, blanks);
+  return read_plain_by<L, AnyMachine>(line, end, blanks);
 }
 
 // Where the columns of a line end, if it is as almost all are: no longer than 64 bytes, or 128, with one blank behind each
@@ -102,12 +113,11 @@ struct Cuts {
   size_t length;  // up to the line break
   bool wide;
 
-  TIEWISE_INLINE bool find(const char* line, const char* end, const Blanks& blanks) {
+  TIEWISE_INLINE bool cut(const char* line, const char* end, const Blanks& blanks) {
     const Bits bits = Machine::bits(line, blanks);
     wide = bits.wide;
-    if (!bits.newline) return find_in_two(line, end, blanks, bits);
-    uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));  // those of this line
-    blank &= ~((blank & bits.newline >> 1) << 1);                       // a blank before the line break stands for it
+    if (!bits.newline) return cut_in_two(line, end, blanks, bits);
+    uint64_t blank = of_line(bits, 0);
     if (bit_count(blank) != Columns || (blank & (blank << 1 | 1))) return false;
     for (int at = 0; at < Columns; ++at, blank &= blank - 1) ends[at] = lowest_bit(blank);
     length = lowest_bit(bits.newline);
@@ -119,17 +129,23 @@ struct Cuts {
   }
 
  private:
-  TIEWISE_INLINE bool find_in_two(const char* line, const char* end, const Blanks& blanks, const Bits& bits) {
+  // The blanks up to the first line break, of which one just before it stands for it, too.
+  TIEWISE_INLINE static uint64_t of_line(const Bits& bits, uint64_t before) {
+    const uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));
+    return blank & ~((blank << 1 | before) & bits.newline);
+  }
+
+  TIEWISE_INLINE bool cut_in_two(const char* line, const char* end, const Blanks& blanks, const Bits& bits) {
     if (end - line < 128) return false;
     const Bits more = Machine::bits(line + 64, blanks);
-    const uint64_t low = bits.blank, high = more.blank & (more.newline ^ (more.newline - 1));
+    const uint64_t low = bits.blank, high = of_line(more, low >> 63);
     if (!more.newline || bit_count(low) + bit_count(high) != Columns) return false;
     if ((low & (low << 1 | 1)) | (high & (high << 1 | low >> 63))) return false;
     unsigned found[Columns], many = 0;
     for (uint64_t left = low; left; left &= left - 1) found[many++] = lowest_bit(left);
     for (uint64_t left = high; left; left &= left - 1) found[many++] = 64 + lowest_bit(left);
     std::copy(found, found + Columns, ends);
-    length = ends[Columns - 1];
+    length = 64 + lowest_bit(more.newline);
     wide |= more.wide;
     return true;
   }
@@ -137,7 +153,7 @@ struct Cuts {
 
 // Read lines up to the first that is out of the ordinary; returns where that one begins.
 template <class L, class Machine>
-TIEWISE_INLINE const char* Rows::read_plain(const char* line, const char* end, const Blanks& blanks) {
+TIEWISE_INLINE const char* Rows::read_plain_by(const char* line, const char* end, const Blanks& blanks) {
   constexpr size_t batch = 256;  // rows that are read before they are put among the others
   Id doc[batch];
   double score[batch];
@@ -153,7 +169,7 @@ TIEWISE_INLINE const char* Rows::read_plain(const char* line, const char* end, c
   bool any_wide = false;
   while (end - line >= 64) {
     Cuts<L::columns, Machine> cuts;
-    if (!cuts.find(line, end, blanks)) break;
+    if (!cuts.cut(line, end, blanks)) break;
     score[held] = read_number<L>(cuts.cell(line, L::number), L::number < 4 ? first : line);
     if (std::isnan(score[held])) break;
     doc[held] = cuts.cell(line, L::doc);
@@ -175,8 +191,8 @@ TIEWISE_INLINE const char* Rows::read_plain(const char* line, const char* end, c
 
 #ifdef TIEWISE_AVX2
 template <class L>
-TIEWISE_AVX2 const char* Rows::plain_avx2(const char* line, const char* end, const Blanks& blanks) {
-  return read_plain<L, Avx2>(line, end, blanks);
+TIEWISE_AVX2 const char* Rows::read_plain_avx2(const char* line, const char* end, const Blanks& blanks) {
+  return read_plain_by<L, Avx2>(line, end, blanks);
 }
 #endif
 

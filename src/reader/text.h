@@ -1,4 +1,4 @@
-// Bytes: where the blanks are, what a number says, and how an id is hashed and ordered.
+// Bytes: where the blanks are, what a number says, and how an id is found among others.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <locale>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -206,9 +208,9 @@ inline double middle_number(const char* end, unsigned size) {
     at = lowest_bit(others) - 7u;
     if ((others & (others - 1)) || last.others() || !first.without_point(at)) return no_number;
     at -= 64;
-  } else if (const uint64_t others = last.others()) {
-    at = lowest_bit(others) - 7u;
-    if ((others & (others - 1)) || !last.without_point(at)) return no_number;
+  } else if (const uint64_t behind = last.others()) {
+    at = lowest_bit(behind) - 7u;
+    if ((behind & (behind - 1)) || !last.without_point(at)) return no_number;
     last.digits |= first.digits >> 56;
     first.digits <<= 8;
   }
@@ -218,17 +220,19 @@ inline double middle_number(const char* end, unsigned size) {
 
 // Any number, correctly rounded; NaN if there is none.
 inline double long_number(Id text) {
-  const char *first = text.data(), *last = first + text.size();
-  const bool whole = std::all_of(first, last, [](char byte) { return byte >= '0' && byte <= '9'; });
-  if (text.empty() || *first == '-') return no_number;  // a second sign
+  if (text.empty() || text[0] == '-') return no_number;  // a second sign
+  double value = no_number;
 #ifdef __cpp_lib_to_chars
-  double value = 0;
-#else
-  int64_t value = 0;  // a library that reads whole numbers only: Python has a closer look at the others
+  const auto done = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (done.ec != std::errc() || done.ptr != text.data() + text.size()) return no_number;
+#else  // a library that reads whole numbers only
+  if (text.find_first_not_of("0123456789.eE+-") != Id::npos) return no_number;
+  std::istringstream stream{std::string(text)};
+  stream.imbue(std::locale::classic());
+  if (!(stream >> value) || stream.peek() != std::char_traits<char>::eof()) return no_number;
 #endif
-  const auto done = std::from_chars(first, last, value);
-  const bool rounded = whole && value >= largest;
-  return done.ec != std::errc() || done.ptr != last || rounded ? no_number : static_cast<double>(value);
+  const bool whole = text.find_first_not_of("0123456789") == Id::npos;
+  return whole && value >= static_cast<double>(largest) ? no_number : value;
 }
 
 // The number that a text says, correctly rounded; NaN if it says none, or one that needs a closer look (a number too
@@ -299,24 +303,24 @@ class Index {
     slots_.assign(size_t{1} << bits, none);
   }
 
-  // The place of an id that `same(place)` knows to be equal; if there is none, `place` is put there.
-  template <class Same>
-  uint32_t put(uint64_t hash, uint32_t place, Same same) {
-    uint32_t& slot = slots_[find(hash, same)];
+  // The place of an id that `equal(place)` knows to be the same; if there is none, `place` is put there.
+  template <class Equal>
+  uint32_t put(uint64_t hash, uint32_t place, Equal equal) {
+    uint32_t& slot = slots_[slot_of(hash, equal)];
     if (slot == none) slot = place;
     return slot;
   }
 
-  template <class Same>
-  uint32_t at(uint64_t hash, Same same) const {
-    return slots_[find(hash, same)];
+  template <class Equal>
+  uint32_t at(uint64_t hash, Equal equal) const {
+    return slots_[slot_of(hash, equal)];
   }
 
  private:
-  template <class Same>
-  size_t find(uint64_t hash, Same same) const {
+  template <class Equal>
+  size_t slot_of(uint64_t hash, Equal equal) const {
     size_t at = hash >> shift_;
-    while (slots_[at] != none && !same(slots_[at])) at = (at + 1) & (slots_.size() - 1);
+    while (slots_[at] != none && !equal(slots_[at])) at = (at + 1) & (slots_.size() - 1);
     return at;
   }
 

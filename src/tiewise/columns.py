@@ -89,7 +89,7 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     """
     values = _host(values)
     if hasattr(values, "dictionary_encode"):
-        coded = _arrow_codes(values)
+        coded = _arrow_codes(values, what)
         if coded is not None:
             return coded
         values = (values.cast(values.type.value_type) if hasattr(values.type, "index_type") else values).to_numpy()
@@ -110,20 +110,25 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     return codes, list(index)
 
 
-def _arrow_codes(column: Any) -> tuple[Codes, list[str]] | None:
+def _arrow_codes(column: Any, what: str) -> tuple[Codes, list[str]] | None:
     """Codes and ids of a column of text in Arrow, which keeps or makes such codes itself; None if it is another one."""
     arrow = need("pyarrow", "An Arrow table", "arrow")
+    column = column if isinstance(column, arrow.ChunkedArray) else arrow.chunked_array([column])
     text = column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
-    if column.null_count or not (arrow.types.is_string(text) or arrow.types.is_large_string(text)):
+    known = arrow.types.is_string(text) or arrow.types.is_large_string(text)
+    if column.null_count or not len(column) or not known:
         return None
     if text == column.type or not _one_dictionary(column):
         column = column.cast(text).dictionary_encode()
-    if not column.num_chunks:
-        return None
-    ids, codes = column.chunk(0).dictionary.to_pylist(), [chunk.indices.to_numpy() for chunk in column.chunks]
-    if None in ids or len(set(ids)) < len(ids):
-        return None
-    return codes[0] if len(codes) == 1 else np.concatenate(codes), ids
+    try:
+        ids = column.chunk(0).dictionary.to_pylist()
+    except UnicodeDecodeError as error:
+        raise InputError(f"The {what} id {error.object!r} is not UTF-8.") from None
+    chunks = [chunk.indices.to_numpy() for chunk in column.chunks]
+    codes = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+    if len(codes) and not (codes.min() >= 0 and codes.max() < len(ids)):
+        raise InputError(f"The column of {what} ids is damaged: it has codes without an id. Make it again.")
+    return None if None in ids or len(set(ids)) < len(ids) else (codes, ids)
 
 
 def _one_dictionary(column: Any) -> bool:
@@ -132,13 +137,13 @@ def _one_dictionary(column: Any) -> bool:
     def place(ids: Any) -> tuple[int, int, list[int]]:
         return ids.offset, len(ids), [buffer.address for buffer in ids.buffers() if buffer is not None]
 
-    first, *others = [chunk.dictionary for chunk in column.chunks] or [column]
+    first, *others = (chunk.dictionary for chunk in column.chunks)
     return len(first) <= len(column) and all(place(one) == place(first) for one in others)
 
 
 def numbers(values: Any, what: str) -> Floats:
     """A column of numbers as float64; text and integers beyond 2**53 are errors."""
-    arrow = hasattr(values, "dictionary_encode")  # nobody can change its numbers, so they may stay where they are
+    arrow = hasattr(values, "dictionary_encode")  # what Arrow holds does not change, so it may stay where it is
     array = np.asarray(_host(values))
     if array.ndim != 1:
         raise InputError(f"The {what}s have shape {array.shape}. Give one flat column.")

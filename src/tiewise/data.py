@@ -167,6 +167,8 @@ class Table(Lists):
 
         Ids are text or integers (which become text); numbers may come from NumPy, torch or plain lists.
         """
+        if columns.get("rank") is not None:
+            columns["rank"] = np.array(columns["rank"])
         query, query_ids = encode(queries, "query")
         doc, doc_ids = encode(docs, "document")
         value = numbers(values, cls.value_names[0])
@@ -197,7 +199,8 @@ class Table(Lists):
         """A table from a pandas or polars data frame, an Arrow table, or any Arrow stream.
 
         Columns are found by name: ``query_id, doc_id, score`` and the names that PyTerrier (``qid, docno``),
-        MS MARCO and BEIR use for them.
+        MS MARCO and BEIR use for them. What Arrow holds is not copied where that can be helped: an array that was
+        handed to Arrow must not be changed afterwards.
         """
         columns = frame_columns(frame)
         query = picked(cls, columns, QUERY_NAMES)
@@ -206,7 +209,7 @@ class Table(Lists):
         extra = {}
         if cls is Run and "rank" in columns:
             rank = numbers(columns["rank"](), "rank")
-            if (rank == np.round(rank)).all():  # kept if all are integers
+            if (np.abs(rank) < 2**53).all() and (rank == np.round(rank)).all():  # kept if all are integers
                 extra["rank"] = rank.astype(np.int64)
         return cls.from_columns(columns[query](), columns[doc](), columns[value](), **extra)
 

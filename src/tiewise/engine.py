@@ -42,7 +42,7 @@ SAMPLES, SAMPLED_ROWS = 1000, 20_000_000
 
 
 class Order:
-    """The judged documents in one order: by query, ascending rank."""
+    """The judged documents in one order: by query, ascending rank. It does not keep its urns alive."""
 
     def __init__(self, urns: Urns, query: Codes, rank: Codes, label: Floats):
         self._urns = ref(urns)  # which may keep this order: a cycle would keep both

@@ -53,7 +53,7 @@ class ArrowRun(onepass.PassedRun):
         chosen = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
         try:
             table = (frame if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])).select(chosen)  # no index
-        except arrow.ArrowException:  # ids of several types
+        except (arrow.ArrowException, OverflowError):  # ids of several types, or beyond 64 bits
             return None
         return cls(names, len(table), lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
 
@@ -70,7 +70,7 @@ class ArrowRun(onepass.PassedRun):
 
         try:
             meta = parquet.read_metadata(path)
-        except need("pyarrow", "Parquet", "arrow").ArrowException as error:
+        except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
             raise InputError(f"is not readable as Parquet ({brief(error)}).") from None
         names = meta.schema.to_arrow_schema().names
         return cls(names, meta.num_rows, batches, to_run, lambda: Source(path, file.sha256, "parquet"))
@@ -86,7 +86,7 @@ class ArrowRun(onepass.PassedRun):
         done = onepass.Pass(qrels, wanted, scores, self._dtypes, _load, self._threads)
         try:
             return done if done.count(self._parts()) else None
-        except (_UnusualError, OSError):  # an OSError is Arrow's word for a file that is damaged, too
+        except (_UnusualError, OSError, need("pyarrow", "An Arrow table", "arrow").ArrowException):  # or a damaged file
             return None
 
     def _parts(self) -> Iterator[list[_Rows]]:
@@ -150,7 +150,7 @@ def _column(arrow: Any, ids: Any) -> Any:
         raise _UnusualError
     _, ends, data = ids.buffers()
     width = np.int64 if types.is_large_string(ids.type) else np.int32
-    offsets = np.frombuffer(ends, width)[ids.offset : ids.offset + len(ids) + 1]
+    offsets = np.frombuffer(ends, width, ids.offset + len(ids) + 1)[ids.offset :]
     text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     numbers = None if codes is None else codes.to_numpy().astype(np.int32, copy=False)
     return compiled.reader().Column(text, offsets, numbers)

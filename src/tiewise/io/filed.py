@@ -7,10 +7,10 @@ ones, each for a share of the queries: memory is bounded by a share, or by the l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 from tiewise.columns import Floats
 from tiewise.data import Qrels, Run, Source, twice
@@ -23,7 +23,7 @@ from tiewise.io.streams import Reread, Stream, opened
 __all__ = ["FileRun"]
 
 SHARE = 1 << 26  # bytes of lines that are brought together at a time
-MOST_SHARES = 250  # files that are open at the same time
+MOST_SHARES = 100  # files that are open at the same time
 PIECE = 1 << 20  # bytes of them that are counted at a time
 SMALL = 1 << 23  # a file of so many bytes is read before a second thread could help
 
@@ -91,18 +91,23 @@ class FileRun(onepass.PassedRun):
             yield _together(lines, layout)
             return
         with ExitStack() as stack:
-            files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
+            with self._room():
+                files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
             for block in lines:
                 for file, some in zip(files, compiled.reader().split(block, shares, layout.tabs), strict=True):
-                    self._spill(file, some)
+                    with self._room():
+                        file.write(some)
+                        file.flush()
             for file in files:
                 file.seek(0)
                 yield _together(blocks(iter(partial(file.read, PIECE), b"")), layout)
                 file.close()
 
-    def _spill(self, file: IO[bytes], lines: bytes) -> None:
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """What cannot be written to the temporary folder is told."""
         try:
-            file.write(lines)
+            yield
         except OSError as error:
             raise InputError(
                 f"{self._file.path}: the rows of a query lie apart, and the temporary folder has no room to bring them "

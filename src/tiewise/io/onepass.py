@@ -134,7 +134,7 @@ class _Names:
 
     @cached_property
     def queries(self) -> tuple[str, ...]:
-        """The ids, in order of appearance."""
+        """The ids, in the order in which their lists were read."""
         names = self._codes.ids()
         return tuple(names[code] for codes in self._found for code in codes)
 
@@ -304,11 +304,15 @@ class Pass:
             block = reader().Block()
             yield from (self._piece(block, part) for part in parts)
             return
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
         shared = _Shared(iter(parts))
         with ThreadPoolExecutor(self.threads) as pool:
             found = [pool.submit(self._work, shared) for _ in range(self.threads)]
+            try:
+                wait(found, return_when=FIRST_EXCEPTION)
+            finally:  # interrupted, or out of memory
+                shared.stop()
         for _, piece in sorted(chain.from_iterable(one.result() for one in found), key=lambda pair: pair[0]):
             if isinstance(piece, Exception):
                 raise piece
@@ -339,14 +343,14 @@ class Pass:
         if queries is None:
             return _Piece(apart=True)
         place = np.empty(len(queries), np.int64)
-        twice = block.find(self._judged, place, self._length, self._row)
+        twice = block.look_up(self._judged, place, self._length, self._row)
         return _Piece(
-            queries,
-            [block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
-            len(block),
-            block.lines,
-            [reading.count(block, self._judged, place, self._row) for reading in self.readings.values()],
-            not self._ranks or block.rank is not None,
+            queries=queries,
+            unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
+            rows=len(block),
+            lines=block.lines,
+            tied=[reading.count(block, self._judged, place, self._row) for reading in self.readings.values()],
+            ranked=not self._ranks or block.rank is not None,
             again=_told(block, twice[:MOST_TOLD]),
             docs=self.docs or tuple(block.doc(row).decode() for row in range(min(3, len(block)))),
         )

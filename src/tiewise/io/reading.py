@@ -86,7 +86,8 @@ def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | Strea
     if not compiled.available():
         return as_run(run, format=format)
     if hasattr(run, "__arrow_c_stream__"):
-        return ArrowRun.of_table(run) or as_run(run)
+        table = ArrowRun.of_table(run)
+        return as_run(run) if table is None else table
     if not isinstance(run, (str, os.PathLike)) or not _is_file(run):  # what is no file can be read only once
         return as_run(run, format=format)
     path = os.fspath(run)
