@@ -17,7 +17,8 @@ how many times as long as Tiewise it took.
 
 * All compute {measures}
   for every query. Tiewise gives expectation, lowest, highest and standard deviation of each besides.
-* Tiewise reads in one thread unless the row says otherwise.
+* Tiewise reads in one thread here unless the row says otherwise. By itself it takes a thread for each core, eight at
+  most, once a file is larger than 8 MB; the variable `OMP_NUM_THREADS` sets a bound.
 * The clock of a Python package runs from the end of imports to the last value; for that, each process first evaluates
   another, small run. That of a program runs from its start.
 * Before a time counts, the means are compared: those of trec_eval, pytrec_eval and ir_measures must be, to four digits,
@@ -34,7 +35,9 @@ FILES = """## From files to means
 
 *marco*: 6,980 queries × 1,000 documents, one judged; *large*: 100,000 × 100; *dl*: 50 × 1,000, 200 graded judgments a
 query; *miracl*: 717 × 100. The Python reader serves where the compiled one could not be built. `wc -l` only counts
-lines: it is the least that reading can cost. Memory is the peak of the process, interpreter and imports included.
+lines: it is the least that reading can cost. Memory is the peak of the process, interpreter and imports included. A
+dash stands for what took too long; trec_eval looks every query up in a list of all queries, so it grows with their
+square.
 """
 
 THREADS = """## Two threads
@@ -169,7 +172,10 @@ def _each(row: Result, which: str, call: float) -> float:
 def _cell(row: Result | None, ours: Result | None) -> str:
     if row is None:
         return "–"
-    return f"{seconds(row['cpu'])} ({row['cpu'] / ours['cpu']:.2g}×)" if ours else seconds(row["cpu"])
+    if ours is None:
+        return seconds(row["cpu"])
+    ratio = row["cpu"] / ours["cpu"]
+    return f"{seconds(row['cpu'])} ({f'{ratio:.0f}' if ratio >= 100 else f'{ratio:.2g}'}×)"
 
 
 def seconds(value: float) -> str:
@@ -269,7 +275,7 @@ def _uneven(result: Result) -> float | None:
     if not any(row["lines"] == 10**8 for row in rows):
         return None
     each = [_each(row, "beyond", _call(rows)) for row in rows]
-    return max(each) / min(each)
+    return max(each) / min(each) if min(each) > 0 else None
 
 
 def _large_memory(result: Result) -> float | None:

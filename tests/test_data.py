@@ -167,7 +167,7 @@ def test_an_empty_list_is_a_query_all_the_same():
     [
         ({"q": {"d": float("nan")}}, "score 'nan' for query 'q', document 'd'. NaN has no rank"),
         ({"q": {"d": "high"}}, "query 'q', document 'd': score 'high' is no number"),
-        ({"q": {"d": "0.5"}}, "is no number"),
+        ({"q": {"d": "0.5"}}, "score '0.5' is text, not a number"),
         ({"q": {"d": None}}, "is no number"),
         ({"q": {"d": 2**53 + 1}}, "beyond 2\\*\\*53"),
         ({"q": ["d"]}, "holds a list for query 'q'"),

@@ -211,7 +211,8 @@ def test_files_that_cannot_be_opened() -> None:
     Path("folder").mkdir()
     for path, message in {
         "none.trec": "none.trec: there is no such file.",
-        "folder": "folder: is a folder. Give a file in it.",
+        "folder": "folder: is a folder. Give a file in it; or, for shards of one run, tiewise.adapters.ray.evaluate.",
+        "run*.trec": "run*.trec: there is no such file. For shards of one run: tiewise.adapters.ray.evaluate.",
         GOOD + GOOD: "'302 Q0 FBIS3-1 1 9.5 tag\\n302 Q0 FBIS3-1 '… is text, not a path. "
         "Write it to a file, or give a dictionary.",
     }.items():

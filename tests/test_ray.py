@@ -321,7 +321,9 @@ def test_paths_folders_and_patterns(tmp_path):
             paths(given)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/_SUCCESS").touch()
-    with pytest.raises(InputError, match=r"without files to read\. Looked for: .* begin with '\.' or '_' \(1 does"):
+    with pytest.raises(
+        InputError, match=r"without files to read\. Looked for: .* begin with '\.' or '_'; 1 passed over"
+    ):
         paths(tmp_path / "empty")
 
 

@@ -266,7 +266,8 @@ def number_problem(value: object, where: str, what: str) -> str | None:
     try:
         number = float("text" if isinstance(value, (str, bytes)) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        return f"{where}: {what} {value!r} is no number."
+        text = isinstance(value, (str, bytes)) and _says_number(value)
+        return f"{where}: {what} {value!r} is {'text, not a number' if text else 'no number'}."
     except OverflowError:
         number = math.inf
     if isinstance(value, (int, np.integer)) and (math.isinf(number) or int(number) != int(value)):
@@ -275,6 +276,13 @@ def number_problem(value: object, where: str, what: str) -> str | None:
             "tie. Scale them."
         )
     return None
+
+
+def _says_number(text: str | bytes) -> bool:
+    try:
+        return not math.isnan(float(text))
+    except ValueError:
+        return False
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -194,7 +194,8 @@ def _check_counted(run: CountedRun, qrels: Any, score_dtype: str | None, judged_
 
 def _check_queries(qrels: Qrels, run: Countable, ties: TieGroups) -> None:
     if not len(run) and not len(run.queries):
-        raise InputError("The run is empty: it has no query.")
+        path = run.path if isinstance(run, StreamedRun) else None
+        raise InputError(f"{path}: holds no rows." if path else "The run is empty: it has no query.")
     if not ties.present.any():
         raise InputError(
             f"The run and the qrels have no query in common. Queries of the run: {listed(run.queries)}; "
@@ -202,11 +203,16 @@ def _check_queries(qrels: Qrels, run: Countable, ties: TieGroups) -> None:
         )
 
 
+def _from_file(run: Countable) -> bool:
+    """Whether a run came from a file, which is not hashed to know that."""
+    return run.path is not None if isinstance(run, StreamedRun) else run.source is not None
+
+
 def _check_found(qrels: Qrels, run: Countable, ties: TieGroups) -> None:
     """No judged document in any list: ids that do not match, unless it is one query made by hand."""
     if ties.size.any() or not len(run) or not len(qrels):
         return
-    if np.count_nonzero(ties.present) > 1 or qrels.source is not None or run.source is not None:
+    if np.count_nonzero(ties.present) > 1 or qrels.source is not None or _from_file(run):
         raise InputError(
             f"The run and the qrels have no document in common. Documents of the run: {listed(some_docs(run))}; "
             "of the qrels: "

@@ -28,6 +28,11 @@ class StreamedRun(ABC):
         """The file in which it is, if it is in one."""
 
     @property
+    def path(self) -> str | None:
+        """The path of that file, for messages: it is not hashed for that."""
+        return None
+
+    @property
     @abstractmethod
     def queries(self) -> tuple[str, ...]:
         """The queries of the run."""

@@ -34,12 +34,12 @@ class ArrowRun(onepass.PassedRun):
         rows: int,
         batches: Callable[[list[str]], Iterable[Any]],
         to_run: Callable[[], Run],
-        source: Callable[[], Source] | None = None,
+        file: Reread | None = None,
     ):
         super().__init__(to_run)
         self._names = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
         self._threads = 1 if rows <= SMALL else onepass.THREADS
-        self._batches, self._source = batches, source
+        self._batches, self._file = batches, file
 
     @classmethod
     def of_table(cls, frame: Any) -> ArrowRun | None:
@@ -73,12 +73,17 @@ class ArrowRun(onepass.PassedRun):
         except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
             raise InputError(f"is not readable as Parquet ({brief(error)}).") from None
         names = meta.schema.to_arrow_schema().names
-        return cls(names, meta.num_rows, batches, to_run, lambda: Source(path, file.sha256, "parquet"))
+        return cls(names, meta.num_rows, batches, to_run, file)
 
     @property
     def source(self) -> Source | None:
         """The file, if it is one."""
-        return self._source() if self._source else None
+        return Source(self._file.path, self._file.sha256, "parquet") if self._file else None
+
+    @property
+    def path(self) -> str | None:
+        """The path of the file, if it is one."""
+        return self._file.path if self._file else None
 
     def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> onepass.Pass | None:
         if any("rank" in orders for orders in wanted.values()):

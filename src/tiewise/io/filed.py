@@ -40,6 +40,11 @@ class FileRun(onepass.PassedRun):
         """The file, with its hash, which is computed when it is asked for."""
         return Source(self._file.path, self._file.sha256, self._layout.format)
 
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._file.path
+
     @cached_property
     def _layout(self) -> Layout:
         return self._parts(_lines)[0]

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
+from glob import has_magic
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 20  # bytes that are read at a time
+SHARDED = "tiewise.adapters.ray.evaluate"  # for a folder or a pattern
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes that compress
 
 # How a compressed file begins, the module that knows it, and what it is called.
@@ -163,9 +165,10 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
             with Path(path).open("rb", buffering=0) as file:
                 yield Stream(name, file, hashed)
     except FileNotFoundError:
-        raise InputError(f"{name}: there is no such file.") from None
+        shards = f" For shards of one run: {SHARDED}." if has_magic(str(path)) else ""
+        raise InputError(f"{name}: there is no such file.{shards}") from None
     except IsADirectoryError:
-        raise InputError(f"{name}: is a folder. Give a file in it.") from None
+        raise InputError(f"{name}: is a folder. Give a file in it; or, for shards of one run, {SHARDED}.") from None
     except PermissionError:
         raise InputError(f"{name}: may not be read (permission denied).") from None
     except OSError as error:

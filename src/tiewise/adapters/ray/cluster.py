@@ -34,6 +34,11 @@ HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 SETTINGS = b"\x04"  # the kind of frame with which it answers, in its fourth byte
 FEW = 8  # shards whose counts are summed at once, at the least
 
+ADVICE = (
+    " The head's own port (6379) is written host:6379, that of Ray Client (10001) ray://host:10001, which needs "
+    "pip install 'ray[client]'. A cluster that asks for a token must have been given it in Ray's own way."
+)
+
 
 @contextmanager
 def joined(address: str | None) -> Iterator[Any]:
@@ -56,7 +61,7 @@ def joined(address: str | None) -> Iterator[Any]:
             warnings.simplefilter("ignore", FutureWarning)  # on what Ray will do to variables of GPUs
             ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **here)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise InputError(f"Ray at '{where}' cannot be used ({_brief(error)}).") from None
+        raise InputError(f"Ray at '{where}' cannot be used ({_brief(error)}).{ADVICE * (where != 'local')}") from None
     try:
         yield ray
     finally:

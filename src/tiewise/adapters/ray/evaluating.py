@@ -102,6 +102,7 @@ def count(
     orders = _orders(asked(measures), oblivious, tools)
     counter = RunCounter(judged, orders, score_dtype, judged_only, format)
     kept = {one: counter.orders_of(one) for one in counter.readings}
+    shards = _found(shards)
     with joined(address) as ray:
         ordered = any("given" in some for some in orders.values())
         division, names = _divided(ray, counter, shards, ordered, progress)
@@ -154,7 +155,7 @@ def evaluate_vectors(
         raise InputError(f"device is 'cuda', 'cpu' or None, not {device!r}.")
     chosen, judged = asked(measures), as_qrels(qrels)
     orders = sorted(_orders(chosen, oblivious, False)["float64"])
-    vectors = query_vectors(queries, fn, precision)
+    vectors, shards = query_vectors(queries, fn, precision), _found(shards)
     with joined(address) as ray:
         gpus = 0 if device == "cpu" else int(ray.cluster_resources().get("GPU", 0))
         if device == "cuda" and not gpus:
@@ -168,14 +169,22 @@ def evaluate_vectors(
     return evaluation.evaluate(None, run, chosen, oblivious=oblivious, **left)
 
 
+def _found(shards: Any) -> Any:
+    """The files that are meant, looked for before Ray is started; a data set as it is."""
+    return shards if _is_data_set(shards) else paths(shards)
+
+
+def _is_data_set(shards: Any) -> bool:
+    return hasattr(shards, "map_batches") and hasattr(shards, "iter_rows")
+
+
 def _divided(
     ray: Any, counter: Counter, shards: Any, ordered: bool, progress: Progress | None, gpus: int = 0
 ) -> tuple[Division, list[str] | None]:
     """The work divided, and the names of the files, if they are files."""
-    if hasattr(shards, "map_batches") and hasattr(shards, "iter_rows"):
+    if _is_data_set(shards):
         return Blocks(ray, counter, shards, ordered=ordered, gpus=gpus), None
-    names = paths(shards)
-    return Tasks(ray, counter, names, progress, gpus), names
+    return Tasks(ray, counter, shards, progress, gpus), shards
 
 
 def _passes(

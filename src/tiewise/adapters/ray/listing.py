@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 
 __all__ = ["described", "paths"]
 
@@ -68,14 +68,14 @@ def _expanded(path: str) -> list[str]:
         if not found:
             raise InputError(
                 f"{path}: is a folder without files to read. Looked for: files in it and in its folders whose names do "
-                f"not begin with '.' or '_' ({counted(len(inside), 'does', 'do')})."
+                f"not begin with '.' or '_'{f'; {len(inside):,} passed over' if inside else ''}."
             )
         return found
     if glob.has_magic(path) and not Path(path).exists():
         matching = glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
         found = sorted(one for one in matching if Path(one).is_file())
         if not found:
-            raise InputError(f"{path}: no file fits this pattern.")
+            raise InputError(f"{path}: no file fits this pattern. Mind that every worker must see the same files.")
         return found
     return [path]
 
