@@ -190,27 +190,15 @@ double plain_score(PyObject* doc, PyObject* score) {
 // The scores of ``{query: {document: score}}`` one after another and where each list ends; None unless all ids are
 // text and all scores are plain numbers, of which Python then says what is wrong.
 nb::object walk(nb::dict table) {
-  constexpr size_t ahead = 16;  // they lie scattered in memory: each is sent for some time before it is looked at
-  std::pair<PyObject*, PyObject*> sent[ahead];
   std::vector<double> values;
   std::vector<int64_t> offsets{0};
   PyObject *query, *docs, *doc, *score;
-  bool plain = true;
   for (Py_ssize_t outer = 0; PyDict_Next(table.ptr(), &outer, &query, &docs);) {
     if (!PyUnicode_CheckExact(query) || !PyDict_CheckExact(docs)) return nb::none();
-    size_t many = 0;
-    const auto look = [&](size_t at) {
-      values.push_back(plain_score(sent[at % ahead].first, sent[at % ahead].second));
-      plain &= !std::isnan(values.back());
-    };
-    for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score); ++many) {
-      prefetch(doc), prefetch(score);
-      if (many >= ahead) look(many);
-      sent[many % ahead] = {doc, score};
+    for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score);) {
+      values.push_back(plain_score(doc, score));
+      if (std::isnan(values.back())) return nb::none();
     }
-    const size_t left = std::min(many, ahead);
-    for (size_t at = many - left; at < many; ++at) look(at);
-    if (!plain) return nb::none();
     offsets.push_back(static_cast<int64_t>(values.size()));
   }
   return nb::make_tuple(array(std::move(values)), array(std::move(offsets)));

@@ -129,14 +129,6 @@ TIEWISE_INLINE int lowest_bit(uint64_t mask) {
 #endif
 }
 
-inline void prefetch(const void* at) {
-#if defined(__GNUC__)
-  __builtin_prefetch(at);
-#else
-  static_cast<void>(at);
-#endif
-}
-
 inline uint64_t word(const char* at, size_t bytes) {
   uint64_t value = 0;
   std::memcpy(&value, at, bytes);
@@ -220,7 +212,7 @@ inline double middle_number(const char* end, unsigned size) {
 
 // Any number, correctly rounded; NaN if there is none.
 inline double long_number(Id text) {
-  if (text.empty() || text[0] == '-') return no_number;  // a second sign
+  if (text.empty() || text[0] == '-' || text[0] == '+') return no_number;  // a second sign
   double value = no_number;
 #ifdef __cpp_lib_to_chars
   const auto done = std::from_chars(text.data(), text.data() + text.size(), value);
