@@ -50,9 +50,11 @@ nb::object str(Id id) {
   return nb::steal(made);
 }
 
-nb::list strings(const std::vector<Id>& ids) {
-  nb::list made;
-  for (const Id id : ids) made.append(str(id));
+nb::object strings(const std::vector<Id>& ids) {
+  nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(ids.size())));
+  if (!made) throw nb::python_error();
+  Py_ssize_t at = 0;
+  for (const Id id : ids) PyList_SetItem(made.ptr(), at++, str(id).release().ptr());
   return made;
 }
 

@@ -158,7 +158,7 @@ class Table(Lists):
             query, doc, value = query[rows], doc[rows], value[rows]
             columns = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
             heads = np.flatnonzero(np.diff(query, prepend=-1))
-        names = tuple(queries[code] for code in query[heads].tolist())
+        names = tuple(map(queries.__getitem__, query[heads].tolist()))
         return cls(names, np.append(heads, len(query)), doc, docs, value, **columns)
 
     @classmethod
@@ -264,7 +264,7 @@ class Table(Lists):
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
         """The document ids of some rows."""
-        return [self.docs[code] for code in self.doc[rows].tolist()]
+        return list(map(self.docs.__getitem__, self.doc[rows].tolist()))
 
     def _codes_of(self, other: Table) -> Codes:
         """The code that each document of another table has here, −1 if none; only the smaller of the two is indexed."""
