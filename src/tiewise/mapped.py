@@ -80,7 +80,8 @@ class MappedRun(Lists):
     def check_unchanged(self) -> None:
         """Raise if the user's dictionary is no longer the one that was read first."""
         now = self._read_alike(MappedRun(self._table))
-        if now.queries != self.queries or not np.array_equal(now.value, self.value):
+        lists = np.array_equal(now.offsets, self.offsets) and np.array_equal(now.value, self.value)
+        if now.queries != self.queries or not lists:
             raise InputError("The run's dictionary was changed after it was evaluated. Evaluate it again.")
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
