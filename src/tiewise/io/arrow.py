@@ -91,25 +91,23 @@ class ArrowRun(onepass.PassedRun):
         done = onepass.Pass(qrels, wanted, scores, self._dtypes, _load, self._threads)
         try:
             return done if done.count(self._parts()) else None
-        except (_UnusualError, OSError, need("pyarrow", "An Arrow table", "arrow").ArrowException):  # or a damaged file
-            return None
+        except (_UnusualError, OSError, IndexError, need("pyarrow", "An Arrow table", "arrow").ArrowException):
+            return None  # or something is damaged
 
     def _parts(self) -> Iterator[list[_Rows]]:
         """The rows as parts of whole lists: a cut falls only between two rows of different queries."""
         held: list[_Rows] = []
+        many = 0
         for batch in self._batches(self._names):
             if not len(batch):
                 continue
-            held.append(_rows(batch))
-            if sum(rows.last - rows.first for rows in held) < ROWS:
-                continue
-            last = held.pop()
-            cut = last.query.last_list(last.first, last.last)
-            if cut > last.first:
-                yield [*held, last._replace(last=cut)]
-                held = [last._replace(first=cut)]
-            else:  # the list may have begun before
-                held.append(last)
+            last = _rows(batch)
+            held.append(last)
+            many += len(batch)
+            cut = last.query.last_list(0, last.last) if many >= ROWS else 0
+            if cut:  # else the last list may have begun before
+                yield [*held[:-1], last._replace(last=cut)]
+                held, many = [last._replace(first=cut)], last.last - cut
         if held:
             yield held
 
