@@ -46,12 +46,10 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_shards_without_ray_are_told_of_it(tiewise, tmp_path):
+    shards = "for shards of one run, use `tiewise evaluate --engine ray` or tiewise.adapters.ray."
     for given, words in (
-        (
-            "*.trec",
-            "*.trec: there is no such file. Give the files themselves; or, for shards of one run, --engine ray.",
-        ),
-        (str(tmp_path), "is a folder. Give a file in it; or, for shards of one run, --engine ray."),
+        ("*.trec", f"*.trec: there is no such file. Give the files themselves; or, {shards}"),
+        (str(tmp_path), f"is a folder. Give a file in it; or, {shards}"),
     ):
         done = tiewise("evaluate", "qrels.txt", given, code=2)
         assert words in done.err

@@ -609,7 +609,9 @@ def test_nothing_is_left_for_the_garbage_collector(tmp_path):
     gc.disable()
     try:
         for run in (path, {"q": {"a": 2.0, "b": 2.0}, "r": {"a": 1.0}}, tw.io.read_run(path)):
-            report = tw.evaluate({"q": {"a": 1, "c": 1}, "r": {"a": 1}}, run, ["nDCG@10", "AP", "RR", "Bpref", "R@5"])
+            report = tw.evaluate(
+                {"q": {"a": 1, "c": 1}, "r": {"a": 1}}, run, ["nDCG@10", "AP", "RR", "Bpref", "R@5"], complete=True
+            )
             report.oblivious_by_tool()
             held = weakref.ref(report._readings.ties)
             del report

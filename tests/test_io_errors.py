@@ -207,12 +207,15 @@ def test_formats_that_do_not_exist() -> None:
 # -- files --------------------------------------------------------------------------------------------------
 
 
+SHARDED = "for shards of one run, use `tiewise evaluate --engine ray` or tiewise.adapters.ray"
+
+
 def test_files_that_cannot_be_opened() -> None:
     Path("folder").mkdir()
     for path, message in {
         "none.trec": "none.trec: there is no such file.",
-        "folder": "folder: is a folder. Give a file in it; or, for shards of one run, tiewise.adapters.ray.evaluate.",
-        "run*.trec": "run*.trec: there is no such file. For shards of one run: tiewise.adapters.ray.evaluate.",
+        "folder": f"folder: is a folder. Give a file in it; or, {SHARDED}.",
+        "run*.trec": f"run*.trec: there is no such file. Give the files themselves; or, {SHARDED}.",
         GOOD + GOOD: "'302 Q0 FBIS3-1 1 9.5 tag\\n302 Q0 FBIS3-1 '… is text, not a path. "
         "Write it to a file, or give a dictionary.",
     }.items():

@@ -403,6 +403,12 @@ def test_a_damaged_column_is_no_crash() -> None:
         compiled.reader().Block().columns([(column, column, np.array([1.0, 2.0]), 0, 2)])
     with pytest.raises(IndexError):
         compiled.reader().Block().columns([(column, column, np.array([1.0]), 0, 2)])
+    text, ends = np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2], np.int32)
+    coded = compiled.reader().Column(text, ends, np.array([1], np.int32))
+    with pytest.raises(IndexError):
+        compiled.reader().Block().columns([(coded, coded, np.array([1.0, 2.0]), 0, 2)])
+    with pytest.raises(TypeError):
+        compiled.reader().Column(text, ends, np.array([1], np.int64))
 
 
 def test_a_layout_that_nobody_knows() -> None:

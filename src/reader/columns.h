@@ -13,8 +13,8 @@ struct Column {
   Id bytes;
   const int32_t* narrow = nullptr;
   const int64_t* broad = nullptr;
-  size_t ids = 0;
   const int32_t* codes = nullptr;
+  size_t ids = 0, rows = 0;
 
   TIEWISE_INLINE Id id(size_t row) const {
     const size_t at = codes ? static_cast<uint32_t>(codes[row]) : row;

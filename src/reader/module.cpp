@@ -104,9 +104,11 @@ struct HeldColumn : Column {
 
   HeldColumn(nb::object text, nb::object ends, nb::object coded) : held{text, ends, coded} {
     bytes = text_of(nb::cast<Bytes>(text));
-    ids = nb::len(ends) - 1;
     narrow = data<int32_t>(ends), broad = data<int64_t>(ends), codes = data<int32_t>(coded);
     if (!narrow && !broad) throw nb::type_error("ends are int32 or int64");
+    if (!codes && !coded.is_none()) throw nb::type_error("codes are int32");
+    ids = std::max(nb::len(ends), size_t{1}) - 1;
+    rows = codes ? nb::len(coded) : ids;
   }
 
  private:
@@ -127,7 +129,7 @@ void columns(Block& block, nb::list parts) {
   nb::gil_scoped_release unlocked;
   block.rows.clear();
   for (const auto& [queries, docs, score, first, last] : read) {
-    if (last > score.size()) throw std::out_of_range("a row without a score");
+    if (last > std::min({score.size(), queries->rows, docs->rows})) throw std::out_of_range("a row without a cell");
     take(block.rows, *queries, *docs, score.data(), first, last);
   }
   block.rows.end();

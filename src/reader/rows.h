@@ -228,7 +228,7 @@ TIEWISE_INLINE double Rows::read_number(Id text, const char* first) {
   const double number = tiewise::number(text, first);
   if (L::kind == 'l') return std::isfinite(number) ? number : no_number;
   if (L::kind == 's') return number;
-  const bool rank = number >= 1 && number < 9007199254740992.0 && number == std::floor(number);
+  const bool rank = number >= 1 && number < static_cast<double>(largest) && number == std::floor(number);
   return rank ? -number : no_number;  // counted from 1; rank 1 scores highest
 }
 

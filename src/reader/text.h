@@ -279,7 +279,7 @@ inline bool is_ascii(Id text) {
   uint64_t any = 0;
   size_t at = 0;
   for (; at + 8 <= text.size(); at += 8) any |= word(text.data() + at, 8);
-  return !((any | word(text.data() + at, text.size() - at)) & 0x8080808080808080u);
+  return !((any | word(text.data() + at, text.size() - at)) & ones * 0x80);
 }
 
 // Finds ids among many: a table of places with open addressing.

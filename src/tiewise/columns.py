@@ -216,8 +216,9 @@ def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
             column = frame[name]
             if hasattr(column, "to_arrow") and (arrow := installed("pyarrow")):  # polars
                 column = arrow.chunked_array([column.to_arrow()])
-            whole = hasattr(column, "to_numpy") and not hasattr(column, "dictionary_encode")
-            return column.to_numpy() if whole else column
+            if hasattr(column, "dictionary_encode"):  # Arrow
+                return column
+            return column.to_numpy() if hasattr(column, "to_numpy") else column
 
         return {name: partial(fetch, name) for name in names}
     if hasattr(frame, "__arrow_c_stream__"):

@@ -212,7 +212,7 @@ class Urns:
     def tied(self) -> tuple[Urns, Codes]:
         """The queries that have ties, alone, and their places; all queries if that leaves out only a few."""
         part, places = self._tied
-        return part or self, places
+        return (self if part is None else part), places
 
     @cached_property
     def _tied(self) -> tuple[Urns | None, Codes]:

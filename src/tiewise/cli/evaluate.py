@@ -10,7 +10,7 @@ from typing import Any
 
 from tiewise import evaluation
 from tiewise.cli.asked import asked, evaluation_options
-from tiewise.cli.inputs import check_single, heeded, name_of_shards, named, read_once
+from tiewise.cli.inputs import heeded, name_of_shards, named, read_once
 from tiewise.cli.options import (
     Address,
     Columns,
@@ -152,7 +152,6 @@ def _evaluated(
 ) -> tuple[list[Named], tuple[str, ...]]:
     """The report of each run under its name, and warnings in words."""
     read_once([qrels, *runs.values()])
-    check_single(runs.values())
     qrels_format, run_format = formats
     with heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)

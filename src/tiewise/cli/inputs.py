@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
+from tiewise.io.streams import is_pattern
 
-__all__ = ["check_single", "heeded", "name_of_shards", "named", "names", "read_once"]
+__all__ = ["heeded", "name_of_shards", "named", "names", "read_once"]
 
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
 
@@ -20,22 +20,6 @@ def read_once(paths: Iterable[Path]) -> None:
     """Refuse to read standard input twice."""
     if [*map(str, paths)].count("-") > 1:
         raise InputError("Standard input (-) can be read once. Give files for the others.")
-
-
-def check_single(paths: Iterable[Path]) -> None:
-    """Refuse folders and patterns where a path is a run, and say where they are shards of one."""
-    for path in paths:
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder. Give a file in it; or, for shards of one run, --engine ray.")
-        if is_pattern(path):
-            raise InputError(
-                f"{path}: there is no such file. Give the files themselves; or, for shards of one run, --engine ray."
-            )
-
-
-def is_pattern(path: Path) -> bool:
-    """Whether a path is no file but stands for some, such as ``shards/*.trec``."""
-    return glob.has_magic(str(path)) and not path.exists()
 
 
 @contextmanager

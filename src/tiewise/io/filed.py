@@ -90,8 +90,8 @@ class FileRun(onepass.PassedRun):
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
         """The lines of every query brought together, a share of the queries at a time."""
-        lines = self._parts(_lines)[1]
         shares = min(-(-sum(map(len, self._parts(_lines)[1])) // SHARE), MOST_SHARES)
+        lines = self._parts(_lines)[1]
         if shares == 1:
             yield _together(lines, layout)
             return

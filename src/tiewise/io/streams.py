@@ -20,17 +20,22 @@ from typing import IO, Any
 from tiewise.columns import need
 from tiewise.errors import InputError
 
-__all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "opened", "save"]
+__all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "is_pattern", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 20  # bytes that are read at a time
-SHARDED = "tiewise.adapters.ray.evaluate"  # for a folder or a pattern
+SHARDED = "for shards of one run, use `tiewise evaluate --engine ray` or tiewise.adapters.ray"
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes that compress
 
 # How a compressed file begins, the module that knows it, and what it is called.
 MAGIC = {b"\x1f\x8b": "zlib", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
 OPEN_FILES = {"/dev/stdout": 1, "/dev/stderr": 2}
 METHODS = {"zlib": "gzip", "bz2": "bzip2", "lzma": "xz", "zstandard": "zstd"}
+
+
+def is_pattern(path: PathLike) -> bool:
+    """Whether a path is no file but stands for some, such as ``shards/*.trec``."""
+    return has_magic(str(path)) and not Path(path).exists()
 
 
 class Stream:
@@ -165,10 +170,10 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
             with Path(path).open("rb", buffering=0) as file:
                 yield Stream(name, file, hashed)
     except FileNotFoundError:
-        shards = f" For shards of one run: {SHARDED}." if has_magic(str(path)) else ""
+        shards = f" Give the files themselves; or, {SHARDED}." if is_pattern(path) else ""
         raise InputError(f"{name}: there is no such file.{shards}") from None
     except IsADirectoryError:
-        raise InputError(f"{name}: is a folder. Give a file in it; or, for shards of one run, {SHARDED}.") from None
+        raise InputError(f"{name}: is a folder. Give a file in it; or, {SHARDED}.") from None
     except PermissionError:
         raise InputError(f"{name}: may not be read (permission denied).") from None
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tiewise.errors import InputError
+from tiewise.io.streams import is_pattern
 
 __all__ = ["described", "paths"]
 
@@ -71,7 +72,7 @@ def _expanded(path: str) -> list[str]:
                 f"not begin with '.' or '_'{f'; {len(inside):,} passed over' if inside else ''}."
             )
         return found
-    if glob.has_magic(path) and not Path(path).exists():
+    if is_pattern(path):
         matching = glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
         found = sorted(one for one in matching if Path(one).is_file())
         if not found:
