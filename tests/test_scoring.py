@@ -136,7 +136,7 @@ def test_far_and_near_vectors_in_the_way_of_another_device(monkeypatch):
 
     def start(self, device):
         started(self, device)
-        self.on_host = False
+        self.on_device = True
 
     monkeypatch.setattr(arrays.Torch, "__init__", start)
     q, d = tensor(drawn(3, 24, scale=30), "float32"), tensor(drawn(90, 24, seed=1, scale=30), "float32")

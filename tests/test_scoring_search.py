@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring import arrays, counting, pairs
+from tiewise.scoring import arrays, blocks, device, host, host_ties, searching
 from tiewise.scoring.ids import Ids
 from tiewise.ties import TieGroups
 from tiewise.ties import tie_groups as from_run
@@ -40,8 +40,14 @@ def collection():
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles and blocks of a few rows, so that little data has many of them."""
+    shrink(monkeypatch)
+
+
+def shrink(patch) -> None:
     for name, value in {"query_tile": 4, "doc_tile": 8, "block": 16}.items():
-        monkeypatch.setattr(arrays.Numpy, name, value)
+        patch.setattr(arrays.Torch, name, value)
+    patch.setattr(blocks, "QUERIES", 4)
+    patch.setattr(blocks, "DOCUMENTS", 16)
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def on_device(monkeypatch):
 
     def start(self, device):
         started(self, device)
-        self.on_host = False
+        self.on_device = True
 
     monkeypatch.setattr(arrays.Torch, "__init__", start)
 
@@ -94,10 +100,10 @@ def test_search_and_tie_groups_are_those_of_all_scores(collection, kind, fn, pre
     scores = scores.astype(np.float64) if kind == "numpy" else scores.double().numpy()
     truth = from_run(qrels, full_run(scores, ids), ORDERS)
     assert (truth.size > 1).any()
-    for blocks in ({}, {"block": 1, "query_block": 1}, {"block": 10_000}):
-        assert_equal(scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids, **options, **blocks), truth)
+    for sizes in ({}, {"block": 777, "query_block": 4}, {"block": 10_000}):
+        assert_equal(scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids, **options, **sizes), truth)
     for k in (1, 50, DOCS + 1):
-        found = scoring.search(queries, docs, k, block=1, **ids, **options)
+        found = scoring.search(queries, docs, k, block=3000, **ids, **options)
         assert found.descending
         for place, docs_of in enumerate(found.to_dict().values()):
             assert docs_of == best(scores[place], ids["doc_ids"], k)
@@ -138,14 +144,11 @@ def test_blocks_change_nothing(seed, queries, docs, spread):
     scores = q @ d.T
     truth, k = from_run(qrels, full_run(scores, ids), ORDERS), int(chance.integers(1, docs + 2))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"query_tile": 4, "doc_tile": 8, "block": 16}.items():
-            patch.setattr(arrays.Numpy, name, value)
+        shrink(patch)
         for block in (None, 8, 24, 1000):
             assert_equal(scoring.tie_groups(q, d, qrels, doc_ids=names, orders=ORDERS, block=block), truth)
             found = scoring.search(q, d, k, doc_ids=names, block=block, query_block=4).to_dict()
             assert [found[str(i)] for i in range(queries)] == [best(scores[i], names, k) for i in range(queries)]
-        patch.setattr(counting, "SORT_FROM", 0)
-        assert_equal(scoring.tie_groups(q, d, qrels, doc_ids=names, orders=ORDERS), truth)
 
 
 def test_the_way_of_another_device(collection, on_device, small_tiles):
@@ -164,18 +167,68 @@ def test_the_way_of_another_device(collection, on_device, small_tiles):
                 assert docs_of == best(scores[place], ids["doc_ids"], k)
 
 
-def test_a_library_whose_products_depend_on_the_place(collection, small_tiles, monkeypatch):
-    """Then the scores of the blocks hold: a document ties with itself whatever the library does."""
+@pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
+@pytest.mark.parametrize("kernels", ["compiled", "python"])
+def test_no_error_of_a_product_within_its_bound_changes_a_result(collection, small_tiles, monkeypatch, fn, kernels):
+    """A product may be off by as much as its bound allows, in any direction, or not finite at all."""
+    if kernels == "compiled":
+        pytest.importorskip("tiewise._kernels")
+    monkeypatch.setenv("TIEWISE_KERNELS", kernels)
     *vectors, ids, qrels = collection
     queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:500]))
+    docs[40:80] = docs[:40]
+    ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
+    truth = defined(queries, docs, fn)
+    assert (scoring.score(queries, docs, fn=fn) == truth).all()
+    run, product, chance = full_run(truth, ids), host._product, np.random.default_rng(0)
+
+    def wrong_product(a, b, dtype):
+        bound = host.relative_error(a.shape[1] + 2, np.float32) * np.outer(
+            np.linalg.norm(a.astype(np.float64), axis=1), np.linalg.norm(b.astype(np.float64), axis=1)
+        )
+        found = product(a, b, np.float64) + bound * chance.choice([-0.95, 0.0, 0.95], size=bound.shape)
+        found[chance.random(found.shape) < 0.01] = chance.choice([np.inf, -np.inf, np.nan])
+        return found.astype(dtype)
+
+    exactly = host.HostScores.matrix
+    monkeypatch.setattr(host, "_product", lambda *given: (product if given[2] == np.float64 else wrong_product)(*given))
+    for many in (1, 8, 10**9):  # rows with many open documents are scored otherwise
+        monkeypatch.setattr(host_ties, "MANY_NEAR", many)
+        monkeypatch.setattr(searching, "MANY_OPEN", many)
+        assert_equal(scoring.tie_groups(queries, docs, qrels, fn=fn, orders=ORDERS, **ids), from_run(qrels, run, ORDERS))
+        found = scoring.search(queries, docs, 7, fn=fn, **ids).to_dict()
+        assert list(found.values()) == [best(row, ids["doc_ids"], 7) for row in truth.astype(np.float64)]
+    assert host.HostScores.matrix is exactly
+
+
+def defined(queries, docs, fn: str):
+    """The definition of a score, word for word."""
+    q, d = queries.astype(np.float64)[:, None], docs.astype(np.float64)[None]
+
+    def s(x, y):
+        return np.cumsum(x * y, axis=-1)[..., -1] + 0.0
+
+    if fn == "dot":
+        found = s(q, d)
+    elif fn == "cosine":
+        found = s(q, d) / np.sqrt(s(q, q) * s(d, d))
+    else:
+        found = 0.0 - np.sqrt(np.cumsum((q - d) ** 2, axis=-1)[..., -1])
+    return found.astype(np.float32)
+
+
+def test_a_device_whose_products_depend_on_the_place(collection, small_tiles, on_device, monkeypatch):
+    """Then the scores of the blocks hold: a document ties with itself whatever the library does."""
+    *vectors, ids, qrels = collection
+    queries, docs = converted("torch", vectors[0], vectors[1][:500])
+    queries, docs, torch = queries.float(), docs.float(), pytest.importorskip("torch")
     ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
     monkeypatch.setattr(
-        arrays.Numpy, "product", lambda self, a, b: (a @ b.T) * (1 + np.arange(len(b), dtype="f4") / 64)
+        arrays.Torch, "product", lambda self, a, b: (a @ b.T) * (1 + torch.arange(len(b), dtype=torch.float32) / 64)
     )
-    monkeypatch.setattr(arrays.Numpy, "product_into", lambda self, room, a, b: False)
-    monkeypatch.setattr(arrays.Numpy, "writes", lambda self, dtype, held: False)
-    scores = scoring.score(queries, docs, fn="dot")
-    assert (scores != scoring.score(queries, docs[::-1], fn="dot")[:, ::-1]).any()
+    monkeypatch.setattr(arrays.Torch, "product_into", lambda self, room, a, b: False)
+    scores = scoring.score(queries, docs, fn="dot").numpy()
+    assert (scores != scoring.score(queries, docs.flip(0), fn="dot").numpy()[:, ::-1]).any()
     found = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=8, **ids)
     assert_equal(found, from_run(qrels, full_run(scores, ids), ORDERS))
     given = scoring.judged_scores(queries, docs, qrels, **ids)
@@ -183,22 +236,24 @@ def test_a_library_whose_products_depend_on_the_place(collection, small_tiles, m
         scoring.tie_groups(queries, docs, qrels, scores=given, **ids)
 
 
-def test_a_library_whose_products_depend_on_the_shape(collection, small_tiles, monkeypatch):
+def test_a_device_whose_products_depend_on_the_shape(collection, small_tiles, on_device, monkeypatch):
     """Then documents are multiplied tile by tile, and not all at once."""
     *vectors, ids, qrels = collection
-    queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:501]))
+    queries, docs = converted("torch", np.pad(vectors[0], [(0, 0), (0, 8)]), np.pad(vectors[1][:501], [(0, 0), (0, 8)]))
+    queries, docs, torch = queries.float(), docs.float(), pytest.importorskip("torch")
     ids = {**ids, "doc_ids": ids["doc_ids"][:501]}
-    truth, plainly = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids), arrays.Numpy.product_into
+    truth = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids)
 
     def product_into(self, room, a, b):
-        plainly(self, room, a, b)
+        torch.mm(a, b.T, out=room)
         room *= 1 if len(b) == self.doc_tile else 2
         return True
 
-    monkeypatch.setattr(arrays.Numpy, "product_into", product_into)
-    monkeypatch.setattr(pairs, "_alike", {})
+    monkeypatch.setattr(arrays.Torch, "writes", lambda self, dtype, held: True)
+    monkeypatch.setattr(arrays.Torch, "product_into", product_into)
+    monkeypatch.setattr(device, "_alike", {})
     assert_equal(scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=1000, **ids), truth)
-    assert set(pairs._alike[None].values()) == {False}
+    assert {alike for shapes in device._alike.values() for alike in shapes.values()} == {False}
 
 
 def test_a_document_ties_with_its_copy_wherever_it_stands(collection):

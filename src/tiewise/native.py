@@ -1,30 +1,40 @@
-"""The compiled reader, where it is installed: `tiewise._reader`, or nothing.
+"""The compiled modules, where they are installed: `tiewise._reader` for files and `tiewise._kernels` for scoring.
 
-It is built when the package is installed. Where that failed for want of a compiler, Python does the same work.
+They are built when the package is installed. Where that failed for want of a compiler, Python does the same work.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 from tiewise.errors import TiewiseError
 
+_reader: Any
+_kernels: Any
 try:
     from tiewise import _reader
 except ImportError:
     _reader = None
+try:
+    from tiewise import _kernels
+except ImportError:
+    _kernels = None
 
 __all__ = ["native"]
 
 
-def native() -> Any | None:
-    """The compiled module, or None; ``TIEWISE_READER`` in the environment demands ``compiled`` or ``python``."""
-    wanted = os.environ.get("TIEWISE_READER", "")
+def native(name: Literal["reader", "kernels"] = "reader") -> Any | None:
+    """A compiled module, or None.
+
+    ``TIEWISE_READER`` and ``TIEWISE_KERNELS`` in the environment demand ``compiled`` or ``python``.
+    """
+    module, variable = (_reader, "TIEWISE_READER") if name == "reader" else (_kernels, "TIEWISE_KERNELS")
+    wanted = os.environ.get(variable, "")
     if wanted not in ("", "compiled", "python"):
-        raise TiewiseError(f"TIEWISE_READER is {wanted!r}. Say 'compiled' or 'python', or nothing.")
-    if wanted == "compiled" and _reader is None:
+        raise TiewiseError(f"{variable} is {wanted!r}. Use 'compiled' or 'python', or leave it unset.")
+    if wanted == "compiled" and module is None:
         raise TiewiseError(
-            "TIEWISE_READER demands the compiled reader, which was not built. Install a C++ compiler first."
+            f"{variable} demands the compiled {name}, but it was not built. Install a C++ compiler first."
         )
-    return None if wanted == "python" else _reader
+    return None if wanted == "python" else module

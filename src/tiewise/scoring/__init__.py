@@ -4,12 +4,12 @@ Most ties in neural retrieval are made in the last step of a low-precision model
 or better, for NumPy arrays and torch tensors alike; nothing is imported that the caller has not imported.
 """
 
-from tiewise.scoring.arithmetic import PRECISIONS
+from tiewise.scoring.full_ranking import judged_scores, tie_groups
 from tiewise.scoring.functions import FUNCTIONS, LEVELS, head, logit, score
+from tiewise.scoring.precisions import PRECISIONS
 from tiewise.scoring.quantised import Quantized, quantize
 from tiewise.scoring.rescoring import rescore
 from tiewise.scoring.searching import search
-from tiewise.scoring.waist import judged_scores, tie_groups
 
 __all__ = [
     "FUNCTIONS",

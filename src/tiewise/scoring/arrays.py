@@ -1,8 +1,9 @@
 """Arrays of NumPy and of torch, on any device, behind one small set of operations.
 
-The first operand of a call decides the library and the device; a second one is brought there, documents block by block.
-torch is consulted only if the user has imported it: what is no tensor is never a reason to load it. Types that NumPy
-does not have (bfloat16, float8) come from ml_dtypes, which is not needed here either: an array brings its type along.
+The first operand of a call decides where scores are computed: on the device of a tensor, or in main memory, where NumPy
+does the work for tensors too. A second operand is brought there, documents block by block. torch is used only if the
+user has imported it. Types that NumPy does not have (bfloat16, float8) come from ml_dtypes, which is not needed here
+either: an array brings its type along.
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ import numpy as np
 
 from tiewise.errors import InputError, TiewiseWarning, counted
 
-__all__ = ["Array", "Library", "Numpy", "Torch", "is_integer", "is_low", "library_of", "such_rows", "whole"]
+__all__ = [
+    "Array",
+    "Library",
+    "Numpy",
+    "Torch",
+    "finfo",
+    "is_integer",
+    "is_low",
+    "library_of",
+    "scoring_library",
+    "such_rows",
+    "whole",
+]
 
 Array = Any  # a NumPy array or a torch tensor
 
@@ -35,21 +48,22 @@ class Numpy:
     """Arrays in main memory, and the operations that `Torch` has too."""
 
     xp: Any = np
-    on_host = True
-    device: Any = None
-    query_tile, doc_tile, block = 256, 8192, 32_768
-    held: int | None = None  # bytes of scores that `tie_groups` holds at once, where that is not a block
+    on_device = False  # whether arrays lie in a memory of their own
 
     def array(self, given: Any, what: str) -> Array:
         """Whatever was given as an array of numbers."""
         tensor = _tensor(given)
         if tensor is not None:
-            return _numpy_of(tensor.detach().cpu())
+            return _numpy_of(_checked_tensor(tensor, what))
         return _host_array(given, what)
 
     def here(self, array: Array) -> Array:
         """Rows brought to this library and device."""
         return self.array(array, "vectors")
+
+    def index(self, rows: Any) -> Any:
+        """Rows, a slice or positions, as this library indexes with them."""
+        return rows
 
     def name(self, dtype: Any) -> str:
         """The name of a type."""
@@ -64,23 +78,6 @@ class Numpy:
         with np.errstate(over="ignore", invalid="ignore"):
             return array.astype(dtype, copy=False)
 
-    def product(self, a: Array, b: Array) -> Array:
-        """All dot products of the rows of two matrices of one type; what is no number is found by its score."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return a @ b.T
-
-    def product_into(self, room: Array, a: Array, b: Array) -> bool:
-        """Write all dot products where they belong, if that can be done without a copy."""
-        if not room.dtype == a.dtype == b.dtype:
-            return False
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(a, b.T, out=room)
-        return True
-
-    def writes(self, dtype: Any, held: Any) -> bool:
-        """Whether products of matrices of a type, as they lie, are written as scores of another."""
-        return bool(dtype == held)
-
     def lies_here(self, array: Array) -> bool:
         """Whether an array need not be brought to this library and device."""
         return isinstance(array, np.ndarray)
@@ -91,62 +88,13 @@ class Numpy:
             array = array.astype(np.float32)
         return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
-    def same(self, a: Array, b: Array) -> bool:
-        """Whether two arrays are equal throughout, NaN to NaN."""
-        return bool(((a == b) | ((a != a) & (b != b))).all())
-
-    def contiguous(self, array: Array) -> bool:
-        """Whether its rows lie one after another, with nothing between."""
-        return bool(array.flags.c_contiguous)
-
-    def steady_alone(self) -> bool:
-        """Whether the product of a single row does not depend on the place of a row of the other matrix."""
-        return _steady_on_host()
-
-    def norms(self, x: Array, dtype: Any) -> Array:
-        """The Euclidean norm of each row, computed in a type."""
-        wide = self.cast(x, dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.sqrt((wide * wide).sum(-1))
-
-    def fuses(self, a: str, b: str) -> bool:
-        """Whether products of these types come out in float32 without a wider copy of the operands."""
-        return False
-
-    def own_product(self, a: Array, b: Array) -> Array | None:
-        """The product as the library itself computes it in a low precision; None if it has none."""
-        return None
-
-    def multiplies(self, dtype: Any) -> bool:
-        """Whether the library multiplies matrices of a low precision as they are."""
-        return False
-
     def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
         """An array of zeros."""
         return np.zeros(shape, dtype)
 
-    def empty(self, shape: Sequence[int], dtype: Any) -> Array:
-        """An array still to be filled."""
-        return np.empty(shape, dtype)
-
     def integers(self, values: Any) -> Array:
         """Positions as an array of the library."""
         return np.asarray(values, dtype=np.int64)
-
-    def beside(self, values: Any) -> Array:
-        """Positions as an array, brought there beside what a device is at work on."""
-        return self.integers(values)
-
-    def largest(self, scores: Array, k: int) -> Array:
-        """The k largest values of each row, in any order."""
-        width = scores.shape[1]
-        return scores if width <= k else np.partition(scores, width - k, axis=1)[:, width - k :]
-
-    def where(self, mask: Array) -> tuple[Array, Array]:
-        """The rows and columns of what is set."""
-        flat = np.flatnonzero(mask)  # several times faster than nonzero() of a matrix
-        rows = flat // mask.shape[1]
-        return rows, flat - rows * mask.shape[1]
 
     def joined(self, parts: Sequence[Array], axis: int = 0) -> Array:
         """Arrays one after another."""
@@ -156,39 +104,33 @@ class Numpy:
         """The array in main memory, as NumPy."""
         return array
 
-    def soon(self, array: Array) -> Callable[[], Any]:
-        """What brings an array to main memory, where it is already."""
-        return lambda: array
-
-    @contextmanager
-    def ahead(self) -> Iterator[None]:
-        """Work that overtakes what a device has been asked for."""
-        yield
-
 
 class Torch(Numpy):
     """Tensors on one device."""
 
+    query_tile, doc_tile, block = 256, 65_536, 131_072
+    held = 2**32  # bytes of scores that `tie_groups` holds at once
+
     def __init__(self, device: Any):
         self.xp = self.torch = sys.modules["torch"]
         self.device = device
-        self.on_host = device.type == "cpu"
-        if not self.on_host:  # an accelerator wants larger pieces
-            self.query_tile, self.doc_tile, self.block = 256, 65_536, 131_072
-            self.held = 2**32
+        self.on_device = device.type != "cpu"
 
     def array(self, given: Any, what: str) -> Array:
         """Whatever was given as a tensor, where it lies."""
         tensor = _tensor(given)
         if tensor is None:
             tensor = _tensor_of(self.torch, _host_array(given, what))
-        _check_numeric(self.name(tensor.dtype), what)
-        return tensor.detach() if tensor.requires_grad else tensor
+        return _checked_tensor(tensor, what)
 
     def here(self, array: Array) -> Array:
         """Rows brought to this device."""
         found = self.array(array, "vectors")
         return found if found.device == self.device else found.to(self.device)
+
+    def index(self, rows: Any) -> Any:
+        """Rows, a slice or positions, as torch indexes with them."""
+        return rows if isinstance(rows, slice) else self.torch.from_numpy(np.asarray(rows, dtype=np.int64))
 
     def name(self, dtype: Any) -> str:
         """The name of a type."""
@@ -206,26 +148,22 @@ class Torch(Numpy):
         """All dot products of the rows of two matrices; bfloat16 and float16 come out in float32 where they can."""
         if self.multiplies(a.dtype):
             return self.torch.mm(a, b.T, out_dtype=self.torch.float32)
-        if self.on_host and len(a) == 1:  # as steady_alone() has tried it
-            return self.torch.from_numpy(super().product(a.numpy(), b.numpy()))
-        with self._full_precision():
-            return self.torch.mm(a, b.T)
+        return self.torch.mm(a, b.T)
 
     def product_into(self, room: Array, a: Array, b: Array) -> bool:
-        """Write all dot products where they belong, on a device that is known to."""
+        """Write all dot products where they belong, if the device can."""
         if a.dtype != b.dtype or not self.writes(a.dtype, room.dtype):
             return False
         if room.dtype != a.dtype:
             self.torch.mm(a, b.T, out_dtype=room.dtype, out=room)
-            return True
-        with self._full_precision():
+        else:
             self.torch.mm(a, b.T, out=room)
         return True
 
     def writes(self, dtype: Any, held: Any) -> bool:
         """Whether the device writes products of a type, float32 of bfloat16 and float16 among them."""
         wide = self.multiplies(dtype) and held == self.torch.float32
-        return self.device.type == "cuda" and bool(wide or held == dtype)  # on the host torch would copy
+        return self.device.type == "cuda" and bool(wide or held == dtype)
 
     def lies_here(self, array: Array) -> bool:
         """Whether a tensor is on this device."""
@@ -240,20 +178,17 @@ class Torch(Numpy):
         low, high = self.torch.aminmax(array.float() if array.dtype.itemsize <= 2 else array)
         return float(low * 0 + high * 0) == 0  # anything else times 0 is NaN
 
-    def activated(self, logits: Array, fn: str) -> Array:
-        """The sigmoid of logits, or their softmax along the last axis."""
-        if fn == "softmax":
-            return self.torch.softmax(logits, -1)
-        wide = logits.dtype == self.torch.float32  # whose exponential overflows far from 0
-        return self.torch.sigmoid(logits.double()).float() if wide else self.torch.sigmoid(logits)
+    def same(self, a: Array, b: Array) -> bool:
+        """Whether two tensors are equal throughout, NaN to NaN."""
+        return bool(((a == b) | ((a != a) & (b != b))).all())
 
     def contiguous(self, array: Array) -> bool:
         """Whether its rows lie one after another, with nothing between."""
         return bool(array.is_contiguous())
 
     def steady_alone(self) -> bool:
-        """On the host NumPy multiplies a single row; cuBLAS was found to be steady."""
-        return super().steady_alone() if self.on_host else self.device.type == "cuda"
+        """Whether the product of a single row does not depend on the place of a row of the other matrix (cuBLAS)."""
+        return bool(self.device.type == "cuda")
 
     def norms(self, x: Array, dtype: Any) -> Array:
         """The Euclidean norm of each row, with no wider copy of the rows where torch knows their type."""
@@ -317,16 +252,16 @@ class Torch(Numpy):
         return _numpy_of(array.cpu())
 
     def soon(self, array: Array) -> Callable[[], Any]:
-        """What brings a tensor to main memory: on its way at once, behind what the device has been asked for so far."""
+        """Begin to copy a tensor to main memory; what waits for it gives it as NumPy."""
         if self.device.type != "cuda":
             return lambda: self.host(array)
         there = self.torch.empty(array.shape, dtype=array.dtype, pin_memory=True)
         there.copy_(array, non_blocking=True)
-        arrived = self.torch.cuda.Event()
-        arrived.record()
+        done = self.torch.cuda.Event()
+        done.record()
 
         def wait() -> Any:
-            arrived.synchronize()
+            done.synchronize()
             return there.numpy().copy()
 
         return wait
@@ -340,19 +275,6 @@ class Torch(Numpy):
         with self.torch.cuda.stream(_express(self.torch, self.device)):
             yield
 
-    @contextmanager
-    def _full_precision(self) -> Iterator[None]:
-        """float32 products in float32, whatever shortcut (TF32, bfloat16) the user allows elsewhere."""
-        before = self.torch.get_float32_matmul_precision()
-        if before == "highest":
-            yield
-            return
-        self.torch.set_float32_matmul_precision("highest")
-        try:
-            yield
-        finally:
-            self.torch.set_float32_matmul_precision(before)
-
 
 Library = Numpy
 
@@ -361,6 +283,26 @@ def library_of(array: Any) -> Library:
     """The library and the device of an array; lists and whatever else NumPy understands are NumPy's."""
     tensor = _tensor(array)
     return Numpy() if tensor is None else Torch(tensor.device)
+
+
+def scoring_library(array: Any) -> Library:
+    """The library that computes scores for a first operand: torch on a device, NumPy in main memory."""
+    lib = library_of(array)
+    return lib if lib.on_device else Numpy()
+
+
+def finfo(dtype: Any) -> Any:
+    """What is known of a floating type: eps, smallest_normal, max."""
+    if _tensor_type(dtype):
+        return sys.modules["torch"].finfo(dtype)
+    if np.dtype(dtype).name in ("float16", "float32", "float64"):
+        return np.finfo(dtype)
+    return sys.modules["ml_dtypes"].finfo(dtype)
+
+
+def _tensor_type(dtype: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(dtype, getattr(torch, "dtype", ()))
 
 
 def is_low(name: str) -> bool:
@@ -417,14 +359,29 @@ def _tensor(given: Any) -> Any:
     return given if torch is not None and isinstance(given, getattr(torch, "Tensor", ())) else None
 
 
+def _checked_tensor(tensor: Any, what: str) -> Any:
+    """A dense tensor with values, cut off from its history."""
+    torch = sys.modules["torch"]
+    if tensor.is_nested:
+        raise InputError(f"The {what} are a nested tensor. Pad them to one length and give a mask.")
+    if tensor.layout != torch.strided:
+        raise InputError(f"The {what} are a sparse tensor ({tensor.layout}). Give dense vectors: .to_dense().")
+    if tensor.is_meta:
+        raise InputError(f"The {what} are on the meta device and have no values. Load them first.")
+    if tensor.is_quantized:
+        raise InputError(f"The {what} are a quantised tensor of torch. Give .dequantize(), or scoring.quantize(...).")
+    _check_numeric(_name_in_torch(tensor.dtype), what)
+    return tensor.detach().resolve_neg() if tensor.requires_grad or tensor.is_neg() else tensor
+
+
 def _check_numeric(name: str, what: str) -> None:
     if not (name in ("float32", "float64") or is_low(name) or is_integer(name)):
         raise InputError(f"The {what} are of type {name}, in which no score can be computed. Give real numbers.")
 
 
 def _numpy_of(tensor: Any) -> Any:
-    """A tensor in main memory as a NumPy array; types that NumPy lacks come out as float32, which holds them."""
-    name = _name_in_torch(tensor.dtype)
+    """A tensor as a NumPy array in main memory; types that NumPy lacks come out as float32, which holds them."""
+    name, tensor = _name_in_torch(tensor.dtype), tensor.cpu()
     return tensor.float().numpy() if is_low(name) and name != "float16" else tensor.numpy()
 
 
@@ -444,18 +401,6 @@ def _tensor_of(torch: Any, array: Any) -> Any:
 @cache
 def _name_in_torch(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-@cache
-def _steady_on_host() -> bool:
-    """Whether NumPy's library gives one vector the same product with all rows of a tile that are equal.
-
-    Matrix-vector products are split among threads, and the rows at the edge of a thread's share may be added up in
-    another order than those inside.
-    """
-    one, other = np.random.default_rng(0).normal(size=(2, 1, 256)).astype(np.float32)
-    tile = np.repeat(other, Numpy.doc_tile, axis=0)
-    return all(len(np.unique(one.astype(t) @ tile.astype(t).T)) == 1 for t in (np.float32, np.float64))
 
 
 @cache

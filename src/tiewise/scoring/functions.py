@@ -9,17 +9,29 @@ on a coarse grid and tie already.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from tiewise.errors import InputError
-from tiewise.scoring.arithmetic import check_precision
-from tiewise.scoring.arrays import Array, Library, Torch, is_integer, is_low, library_of, such_rows, whole
-from tiewise.scoring.pairs import LEAST_TILE, Pairs
+from tiewise.scoring.arrays import (
+    Array,
+    Library,
+    Numpy,
+    Torch,
+    is_integer,
+    is_low,
+    library_of,
+    such_rows,
+    whole,
+)
+from tiewise.scoring.blocks import Blocks
+from tiewise.scoring.device import LEAST_TILE, DeviceScores
+from tiewise.scoring.environment import unaffected_by_settings
+from tiewise.scoring.host import HostScores
+from tiewise.scoring.pairwise import PAIRWISE, pair_scores, warn_of_zero_vectors
+from tiewise.scoring.precisions import check_precision
 from tiewise.scoring.quantised import Quantized
-from tiewise.scoring.similarities import PAIRWISE
 
 __all__ = ["ACTIVATIONS", "FUNCTIONS", "LEVELS", "head", "logit", "score"]
 
@@ -38,6 +50,7 @@ FUNCTIONS = (*ACTIVATIONS, *PAIRWISE)
 HEAD_TILE = 256
 
 
+@unaffected_by_settings
 def score(
     z: Any,
     other: Any = None,
@@ -80,7 +93,7 @@ def score(
         raise InputError(f"fn={fn!r} scores pairs: give a second operand, such as the documents' vectors.")
     z, one = _rows(z, fn)
     other, another = _rows(other, fn)
-    pairs = Pairs(
+    pairs = pair_scores(
         z,
         other,
         fn=fn,
@@ -88,13 +101,38 @@ def score(
         query_mask=_row_of(mask) if one else mask,
         doc_mask=_row_of(other_mask) if another else other_mask,
     )
-    found = pairs.all()
-    if precision == "native":
-        found = pairs.lib.cast(found, _native_type(pairs))
+    if isinstance(pairs, DeviceScores):
+        found = pairs.all()
+        if precision == "native":
+            found = pairs.lib.cast(found, pairs.types.native_type(pairs.queries, pairs.lib))
+    else:
+        found = _as_given(_all_on_host(pairs), pairs, precision)
+    warn_of_zero_vectors(pairs)
     found = found[0] if one else found
     return found[..., 0] if another else found
 
 
+def _all_on_host(pairs: HostScores) -> Any:
+    """The scores of all queries against all documents."""
+    found = np.empty((pairs.queries.n, pairs.docs.n), pairs.types.result)
+    blocks = Blocks(pairs, pairs.queries.n)
+    queries = [pairs.query_rows(rows, count=True) for rows in blocks.queries]
+    for span in blocks.docs:
+        docs = pairs.doc_rows(span)
+        for rows, mine in zip(blocks.queries, queries, strict=True):
+            found[rows, span] = pairs.matrix(mine, docs)
+    return found
+
+
+def _as_given(found: Any, pairs: HostScores, precision: str) -> Array:
+    """Scores in the library of the queries, in the type of the precision."""
+    lib = pairs.queries.lib
+    if isinstance(lib, Torch):
+        found = lib.torch.from_numpy(found)
+    return lib.cast(found, pairs.types.native_type(pairs.queries, lib)) if precision == "native" else found
+
+
+@unaffected_by_settings
 def logit(z: Any, *, fn: str | None = None, positive: int = 1, precision: str = "float32") -> Array:
     """What to rank by in the place of an activation: it gives the same order, and no ties of its own.
 
@@ -104,9 +142,9 @@ def logit(z: Any, *, fn: str | None = None, positive: int = 1, precision: str = 
     ``"sigmoid"``.
 
     >>> import numpy as np
-    >>> logits = np.float32([17.0, 18.0, 19.0])
+    >>> logits = np.float32([18.0, 19.0, 20.0])
     >>> score(logits, fn="sigmoid"), logit(logits)
-    (array([1., 1., 1.], dtype=float32), array([17., 18., 19.], dtype=float32))
+    (array([1., 1., 1.], dtype=float32), array([18., 19., 20.], dtype=float32))
     >>> logit([[1.0, 3.0], [2.0, 0.0]])
     array([ 2., -2.], dtype=float32)
     """
@@ -115,10 +153,15 @@ def logit(z: Any, *, fn: str | None = None, positive: int = 1, precision: str = 
         fn = "softmax" if len(shape) > 1 and shape[-1] > 1 else "sigmoid"
     lib, array, wide, result = _logits(z, fn, precision)
     found = lib.cast(wide if fn == "sigmoid" else _log_odds(lib, wide, _class(array, positive)), result)
-    _check_finite(lib, array, "logits")  # last: it waits for a device
-    return found
+    if not lib.finite(found):
+        _check_finite(lib, array, "logits")
+        name = lib.name(found.dtype)
+        remedy = "Scale the logits." if name == "float64" else "Use precision='float64' or scale the logits."
+        raise InputError(f"The log-odds are too large for {name}. {remedy}")
+    return _as_tensor(z, found)
 
 
+@unaffected_by_settings
 def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float32") -> Array:
     """The logits of a model's last linear layer, computed again in high precision: hidden · weightᵀ + bias.
 
@@ -131,41 +174,69 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
     array([[ 3. , -0.5],
            [ 1. ,  0. ]], dtype=float32)
     """
+    check_precision(precision)
     lib = library_of(hidden)
-    states, rows = lib.array(hidden, "hidden states"), lib.here(lib.array(weight, "weights"))
+    states, rows = lib.array(hidden, "hidden states"), lib.here(library_of(weight).array(weight, "weights"))
     if states.ndim != 2 or rows.ndim not in (1, 2) or states.shape[1] != rows.shape[-1]:
         raise InputError(
             f"Hidden states of shape {tuple(states.shape)} do not go with weights of shape {tuple(rows.shape)}. Give "
             "(n, width) and (classes, width)."
         )
-    add = None if bias is None else lib.here(lib.array(bias, "biases"))
+    add = None if bias is None else lib.here(library_of(bias).array(bias, "biases"))
     if add is not None and tuple(add.shape) not in ((), (1,), tuple(rows.shape[:-1])):
         raise InputError(f"A bias of shape {tuple(add.shape)} does not go with {rows.shape[:-1]} classes.")
-    low = precision == "native" and is_low(lib.name(states.dtype)) and states.dtype == rows.dtype
     matrix = rows if rows.ndim == 2 else rows[None]
-    if low and isinstance(lib, Torch) and lib.multiplies(states.dtype):  # whatever the device does, bias included
-        found = lib.torch.nn.functional.linear(states, matrix, None if add is None else add.to(states.dtype))
-    else:
-        found = _last_layer(lib, states, matrix, "float32" if low else precision)
-        found = found if add is None else found + lib.cast(add, found.dtype)
-        found = lib.cast(found, states.dtype) if low else found
+    if not lib.on_device:
+        for given, what in ((states, "hidden states"), (matrix, "weights"), (add, "biases")):
+            if given is not None:
+                _check_finite(lib, given, what)
+    last_layer = _last_layer_on_device if lib.on_device else _last_layer_on_host
+    found = last_layer(lib, states, matrix, add, precision)
     if not lib.finite(found):  # what is no number makes none; only then is it looked for
         for given, what in ((states, "hidden states"), (matrix, "weights"), (add, "biases")):
             if given is not None:
                 _check_finite(lib, given, what)
-        name = lib.name(found.dtype)
-        raise InputError(
-            f"The logits are too large for {name}. "
-            + ("Scale the weights." if name == "float64" else "Use precision='float64'.")
-        )
+        _raise_too_large(lib.name(found.dtype))
     return found if rows.ndim == 2 else found[:, 0]
 
 
-def _last_layer(lib: Library, states: Array, weight: Array, precision: str) -> Array:
-    """States times weights, in tiles of one shape, so that equal states stay equal whatever their place."""
+def _raise_too_large(name: str) -> None:
+    raise InputError(
+        f"The logits are too large for {name}. "
+        + ("Scale the weights." if name == "float64" else "Use precision='float64'.")
+    )
+
+
+def _last_layer_on_host(lib: Library, states: Array, weight: Array, bias: Array | None, precision: str) -> Array:
+    """float32(S(w, h) + b) for all hidden states h and classes w."""
+    pairs = pair_scores(weight, states, precision=precision)
+    assert isinstance(pairs, HostScores)
+    pairs.what = "logits"
+    add = None if bias is None else np.asarray(Numpy().array(bias, "biases"), dtype=np.float64).reshape(-1, 1)
+    found = np.empty((states.shape[0], weight.shape[0]), pairs.types.result)
+    classes = pairs.query_rows(slice(0, weight.shape[0]))
+    for span in Blocks(pairs, weight.shape[0]).docs:
+        found[span] = pairs.matrix(classes, pairs.doc_rows(span), add).T
+    return _as_given(found, pairs, precision)
+
+
+def _last_layer_on_device(lib: Any, states: Array, weight: Array, bias: Array | None, precision: str) -> Array:
+    """The same by products of the device, in tiles of one shape, so that equal states stay equal in every place."""
+    low = precision == "native" and is_low(lib.name(states.dtype)) and states.dtype == weight.dtype
+    if low and lib.multiplies(states.dtype):  # whatever the device does, bias included
+        return lib.torch.nn.functional.linear(states, weight, None if bias is None else bias.to(states.dtype))
+    found = _tiles_of_layer(lib, states, weight, "float32" if low else precision)
+    found = found if bias is None else found + lib.cast(bias, found.dtype)
+    return lib.cast(found, states.dtype) if low else found
+
+
+def _tiles_of_layer(lib: Any, states: Array, weight: Array, precision: str) -> Array:
     names = lib.name(states.dtype), lib.name(weight.dtype)
-    if precision != "float32" or not lib.fuses(*names):
-        pairs = Pairs(weight, states, precision=precision, at_once=max(len(weight), LEAST_TILE), doc_tile=HEAD_TILE)
+    if precision != "float32" or states.shape[1] % 16 or not lib.fuses(*names):
+        pairs = pair_scores(
+            weight, states, precision=precision, at_once=max(len(weight), LEAST_TILE), doc_tile=HEAD_TILE
+        )
+        assert isinstance(pairs, DeviceScores)
         return pairs.scores(pairs.left(slice(0, len(weight))), slice(0, len(states))).T
     n = states.shape[0]
     if 0 < n <= HEAD_TILE:
@@ -174,9 +245,9 @@ def _last_layer(lib: Library, states: Array, weight: Array, precision: str) -> A
     return lib.joined([_tile_of_layer(lib, states[span], weight, span.stop - span.start) for span in spans])
 
 
-def _tile_of_layer(lib: Library, states: Array, weight: Array, n: int) -> Array:
+def _tile_of_layer(lib: Any, states: Array, weight: Array, n: int) -> Array:
     """The product of n states, made in a tile; whatever stands behind them, a row of a product depends on no other."""
-    if n == HEAD_TILE:
+    if n == HEAD_TILE and states.is_contiguous() and states.data_ptr() % 16 == 0:
         return lib.product(states, weight)
     tile = lib.empty((HEAD_TILE, states.shape[1]), states.dtype)
     tile[:n] = states
@@ -186,30 +257,44 @@ def _tile_of_layer(lib: Library, states: Array, weight: Array, n: int) -> Array:
 def _activated(z: Any, fn: str, positive: int, precision: str) -> Array:
     lib, array, wide, result = _logits(z, fn, precision)
     place = 0 if fn == "sigmoid" else _class(array, positive)
-    if isinstance(lib, Torch):  # a step or two: on a device each costs as much as a model's layer
-        native = precision == "native" and lib.multiplies(array.dtype)
-        found = lib.activated(array if native else wide, fn)
-        found = lib.cast(found if fn == "sigmoid" else found[..., place], result)
-    else:
-        odds = wide if fn == "sigmoid" else _log_odds(lib, wide, place)
-        found = lib.cast(_sigmoid(lib, odds), result)  # softmax is the sigmoid of the log-odds
+    own = library_of(z)
+    if precision == "native" and isinstance(own, Torch) and own.multiplies(own.array(z, "logits").dtype):
+        mine = own.array(z, "logits")  # what the model itself would do
+        _check_finite(own, mine, "logits")
+        return own.xp.sigmoid(mine) if fn == "sigmoid" else own.xp.softmax(mine, -1)[..., place]
+    odds = wide if fn == "sigmoid" else _log_odds(lib, wide, place)
+    found = lib.cast(_sigmoid(lib, odds), result)  # softmax is the sigmoid of the log-odds
     _check_finite(lib, array, "logits")  # last: it waits for a device
-    return found
+    found = _as_tensor(z, found)
+    return own.cast(found, own.array(z, "logits").dtype) if precision == "native" else found
 
 
 def _logits(z: Any, fn: str, precision: str) -> tuple[Library, Array, Array, Any]:
-    """Logits as given and widened, and the type of the result; whether they are finite is still to be checked."""
+    """Logits as given and in float64, and the type of the result; whether they are finite is still to be checked.
+
+    In main memory NumPy computes for tensors too: its loops give equal inputs equal bits wherever they stand.
+    """
     if fn not in ACTIVATIONS:
         raise InputError(f"fn={fn!r} is no function of logits. Use one of: {', '.join(ACTIVATIONS)}.")
     check_precision(precision)
-    lib = library_of(z)
-    array = lib.array(z, "logits")
-    name = lib.name(array.dtype)
+    own = library_of(z)
+    lib = own if own.on_device else Numpy()
+    given = own.array(z, "logits")
+    name = own.name(given.dtype)
     if is_integer(name):
         raise InputError(f"The logits are whole numbers ({name}). Give the model's floating-point logits.")
-    double = lib.dtype("float64")
-    wide = lib.cast(array, double if precision == "float64" or name == "float64" else lib.dtype("float32"))
+    array = lib.array(given, "logits")
+    wide = lib.cast(array, lib.dtype("float64"))
+    wide = wide if isinstance(lib, Torch) else np.ascontiguousarray(wide).reshape(array.shape)
     return lib, array, wide, array.dtype if precision == "native" else lib.dtype(precision)
+
+
+def _as_tensor(z: Any, found: Array) -> Array:
+    """What NumPy computed for a tensor, as a tensor."""
+    lib = library_of(z)
+    if not isinstance(lib, Torch) or lib.on_device:
+        return found
+    return lib.torch.from_numpy(np.asarray(found))
 
 
 def _class(array: Array, positive: int) -> int:
@@ -226,12 +311,11 @@ def _class(array: Array, positive: int) -> int:
 
 def _log_odds(lib: Library, wide: Array, positive: int) -> Array:
     """The logit of a class less log Σ exp of the others; what is not finite is found later."""
-    with nullcontext() if isinstance(lib, Torch) else np.errstate(invalid="ignore", over="ignore"):
-        if wide.shape[-1] == 2:
-            return wide[..., positive] - wide[..., 1 - positive]
-        others = lib.joined([wide[..., :positive], wide[..., positive + 1 :]], -1)
-        top = lib.xp.amax(others, -1)
-        return wide[..., positive] - (top + lib.xp.log(lib.xp.exp(others - top[..., None]).sum(-1)))
+    if wide.shape[-1] == 2:
+        return wide[..., positive] - wide[..., 1 - positive]
+    others = lib.joined([wide[..., :positive], wide[..., positive + 1 :]], -1)
+    top = lib.xp.amax(others, -1)
+    return wide[..., positive] - (top + lib.xp.log(lib.xp.exp(others - top[..., None]).sum(-1)))
 
 
 def _sigmoid(lib: Library, x: Array) -> Array:
@@ -260,11 +344,3 @@ def _rows(given: Any, fn: str) -> tuple[Any, bool]:
 def _row_of(mask: Any) -> Any:
     """The mask of a single operand as a row."""
     return None if mask is None else library_of(mask).array(mask, "mask")[None]
-
-
-def _native_type(pairs: Pairs) -> Any:
-    """The type of scores in native precision."""
-    ours = pairs.arithmetic
-    if ours.exact:
-        return pairs.lib.dtype("int32" if pairs.lib.name(ours.held) == "float32" else "int64")
-    return ours.held if ours.native is None else ours.native

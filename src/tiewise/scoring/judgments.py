@@ -12,7 +12,6 @@ from tiewise.columns import Codes, Floats
 from tiewise.data import Qrels
 from tiewise.errors import InputError, listed
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.pairs import Pairs
 
 __all__ = ["Judged", "Slots"]
 
@@ -24,9 +23,9 @@ class Judged:
     to be known before a device is at work, so the rest is found when it is first asked for.
     """
 
-    def __init__(self, qrels: Qrels, pairs: Pairs, query_ids: Any, doc_ids: Any):
+    def __init__(self, qrels: Qrels, queries: int, docs: int, query_ids: Any, doc_ids: Any):
         self.qrels = qrels
-        self.queries, self.docs = Ids(query_ids, pairs.queries.n, "query"), Ids(doc_ids, pairs.docs.n, "document")
+        self.queries, self.docs = Ids(query_ids, queries, "query"), Ids(doc_ids, docs, "document")
         every = len(qrels.queries) >= self.queries.n
         self.rows = np.arange(self.queries.n) if every else np.unique(self._row[self._row >= 0])  # which are scored
 

@@ -1,8 +1,9 @@
 """`rescore`: candidates of a cheap search scored again with better vectors, all of them or only where they tie.
 
 An index of quantised vectors finds candidates; a float query against the quantised documents, or against the original
-vectors, puts them in order. What the operands are decides which of the two it is. A product takes a tile of queries
-anyway, so a tile of lists is scored at a time: all its queries against all its candidates, of which each keeps its own.
+vectors, puts them in order. What the operands are decides which of the two it is. On a device a product takes a tile of
+queries anyway, so a tile of lists is scored at a time: all its queries against all its candidates, of which each keeps
+its own.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from tiewise.data import Run
 from tiewise.errors import InputError, counted, listed
 from tiewise.io import as_run
 from tiewise.scoring.arrays import whole
+from tiewise.scoring.device import LEAST_TILE, DeviceScores
+from tiewise.scoring.environment import unaffected_by_settings
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.pairs import LEAST_TILE, Pairs
+from tiewise.scoring.pairwise import Scores, pair_scores, warn_of_zero_vectors
 from tiewise.telling import Progress, check_progress
 
 __all__ = ["rescore"]
@@ -27,7 +30,11 @@ __all__ = ["rescore"]
 #: Document vectors in a tile, and candidates of a tile of lists unless one list alone has more: they are few.
 CANDIDATE_TILE, CANDIDATES = 1024, 2**16
 
+#: Lists that are scored at a time in main memory.
+LISTS = 1024
 
+
+@unaffected_by_settings
 def rescore(
     run: Any,
     queries: Any,
@@ -82,21 +89,22 @@ def rescore(
     if (doc_row < 0).any():
         _check_known(table, lists(), doc_row)
     doc, value = np.empty_like(table.doc), np.empty_like(table.value)
-    for some in _tiles(lists(), pairs.query_tile):
+    for some in _tiles(lists(), pairs.query_tile if isinstance(pairs, DeviceScores) else LISTS):
         for mine, fresh in zip(some, _scored(pairs, some, query_row, doc_row), strict=True):
             new = mine.below(fresh) if only is None else mine.within(fresh)
             order = np.argsort(-new, kind="stable")
             doc[mine.rows], value[mine.rows] = mine.doc[order], new[order]
         if progress is not None:
             progress(some[-1].place + 1, len(table.queries))
-    pairs.warn()
+    warn_of_zero_vectors(pairs)
     return replace(table, doc=doc, value=value, rank=None, source=None)
 
 
-def _pairs(queries: Any, docs: Any, **options: Any) -> Pairs:
-    """Pairs of a tile of queries and a few documents."""
-    pairs = Pairs(queries, docs, at_once=LEAST_TILE, **options)
-    pairs.doc_tile = max(CANDIDATE_TILE // pairs.docs.tokens, 1)
+def _pairs(queries: Any, docs: Any, **options: Any) -> Scores:
+    """What scores a few queries against a few documents."""
+    pairs = pair_scores(queries, docs, at_once=LEAST_TILE, **options)
+    if isinstance(pairs, DeviceScores):
+        pairs.doc_tile = max(CANDIDATE_TILE // pairs.docs.tokens, 1)
     return pairs
 
 
@@ -148,23 +156,36 @@ def _tiles(lists: Iterable[_Listed], most: int) -> Iterator[list[_Listed]]:
         yield tile
 
 
-def _scored(pairs: Pairs, lists: list[_Listed], query_row: Codes, doc_row: Codes) -> list[Floats]:
+def _scored(pairs: Scores, lists: list[_Listed], query_row: Codes, doc_row: Codes) -> list[Floats]:
     """The new scores of some lists, 0 where a document is not scored again."""
     fresh = [np.zeros(len(one.doc)) for one in lists]
     rows = doc_row[np.concatenate([one.doc[one.chosen] for one in lists])]
-    if len(rows):
-        queries = query_row[[one.place for one in lists]]
-        found = pairs.scores(pairs.left(queries), rows, again=1)
-        scores = pairs.lib.host(found)
-        ends = np.cumsum([one.chosen.sum() for one in lists]).tolist()
-        for i, (one, low, high) in enumerate(zip(lists, [0, *ends], ends, strict=False)):
-            fresh[i][one.chosen] = scores[i, low:high]
-            if not np.isfinite(fresh[i]).all():  # what a query has with another's candidates does not matter
-                pairs.blame(found[i : i + 1, low:high], rows[low:high], queries[i : i + 1])
+    queries = query_row[[one.place for one in lists]]
+    counts = [int(one.chosen.sum()) for one in lists]
+    scores = _scores_of(pairs, queries, rows, counts)
+    for i, (one, high) in enumerate(zip(lists, np.cumsum(counts).tolist(), strict=True)):
+        fresh[i][one.chosen] = scores[high - counts[i] : high]
     return fresh
 
 
-def _rows(run: Run, pairs: Pairs, query_ids: Any, doc_ids: Any) -> tuple[Codes, Codes]:
+def _scores_of(pairs: Scores, queries: Codes, rows: Codes, counts: list[int]) -> Floats:
+    """The scores of candidates; each query has so many of them, one after another."""
+    if not isinstance(pairs, DeviceScores):
+        return pairs.pairs(np.repeat(queries, counts), rows)
+    if not len(rows):
+        return np.zeros(0)
+    table = pairs.scores(pairs.left(queries), rows, again=1)
+    every = pairs.lib.host(table)
+    found = np.empty(len(rows))
+    for i, high in enumerate(np.cumsum(counts).tolist()):
+        mine = slice(high - counts[i], high)
+        found[mine] = every[i, mine]
+        if not np.isfinite(found[mine]).all():  # what a query has with another's candidates does not matter
+            pairs.blame(table[i : i + 1, mine], rows[mine], queries[i : i + 1])
+    return found
+
+
+def _rows(run: Run, pairs: Scores, query_ids: Any, doc_ids: Any) -> tuple[Codes, Codes]:
     """The rows of the run's queries, which must all be there, and of its documents, −1 where there is none."""
     query = Ids(query_ids, pairs.queries.n, "query").find(run.queries)
     missing = [run.queries[place] for place in np.flatnonzero(query < 0).tolist()]

@@ -1,8 +1,9 @@
 """`search`: the k best documents of each query, exactly, block by block, with everything that ties with the k-th.
 
-For each query the k best scores seen so far are kept, and with them every document that scores at least as well as the
-k-th. A block's scores are compared with that bound once. A tie group at the edge is never cut, unless a cap is asked
-for.
+In main memory a document is first known by an interval that holds its score. The k-th largest lower end so far is a
+limit: a document whose upper end lies below it is neither among the k best nor tied with them. What is left at the end,
+little more than k documents a query, is scored by the definition. A tie group at the edge is never cut, unless a cap is
+asked for.
 """
 
 from __future__ import annotations
@@ -15,14 +16,24 @@ import numpy as np
 from tiewise.columns import Codes, Floats
 from tiewise.data import Run
 from tiewise.errors import InputError, TiewiseWarning, counted
-from tiewise.scoring.arrays import Array, Library, Numpy, whole
+from tiewise.scoring.approximate import Approximation
+from tiewise.scoring.arrays import whole
+from tiewise.scoring.blocks import Blocks
+from tiewise.scoring.device import DeviceScores
+from tiewise.scoring.device_search import best_on_device
+from tiewise.scoring.environment import unaffected_by_settings
+from tiewise.scoring.host import HostScores, Rows
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.pairs import Pairs
-from tiewise.telling import Progress, check_progress
+from tiewise.scoring.pairwise import pair_scores, warn_of_zero_vectors
+from tiewise.telling import Progress
 
-__all__ = ["Blocks", "search"]
+__all__ = ["search"]
+
+#: A row of a block with a larger share of open documents is scored by a product in float64.
+MANY_OPEN = 8
 
 
+@unaffected_by_settings
 def search(
     queries: Any,
     docs: Any,
@@ -44,8 +55,8 @@ def search(
     Operands and `fn` are those of `score`; documents may lie in main memory while queries are on a device. Ids are
     counted ``"0"``, ``"1"``, … unless given. `cap` bounds the length of a list: of a tie group that does not fit,
     documents are kept in the order of their rows, and a warning says how many were left out. `block` documents and
-    `query_block` queries are scored at a time, in whole tiles, which bounds the memory and changes no score.
-    `progress(done, total)` is called as blocks are done.
+    `query_block` queries are scored at a time (on a device in whole tiles), which bounds the memory and changes no
+    score. `progress(done, total)` is called as blocks are done.
 
     >>> docs = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     >>> search([[2.0, 0.0]], docs, 1, doc_ids=["a", "b", "c", "d"]).to_dict()
@@ -56,57 +67,145 @@ def search(
         raise InputError(f"k is a whole number of documents from 1 on, not {k!r}.")
     if cap is not None and (most is None or most < many):
         raise InputError(f"cap is a whole number of documents from k={k} on, or None, not {cap!r}.")
-    pairs = Pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
-    names = Ids(query_ids, pairs.queries.n, "query"), Ids(doc_ids, pairs.docs.n, "document")
-    blocks = Blocks(pairs, pairs.queries.n, block, query_block, progress)
-    found = [_best(pairs, blocks, rows, many, most) for rows in blocks.queries]
+    scores = pair_scores(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
+    names = Ids(query_ids, scores.queries.n, "query"), Ids(doc_ids, scores.docs.n, "document")
+    blocks = Blocks(scores, scores.queries.n, block, query_block, progress)
+    if isinstance(scores, DeviceScores):
+        best = [best_on_device(scores, blocks, rows, many) for rows in blocks.queries]
+    else:
+        best = _best_on_host(scores, blocks, many)
+    found = [_Found(*one, rows, most) for one, rows in zip(best, blocks.queries, strict=True)]
     blocks.finish()
-    pairs.warn()
+    warn_of_zero_vectors(scores)
     left_out = sum(one.left_out for one in found)
     if left_out:
         warnings.warn(
             f"Left out (cap={cap}): {counted(left_out, 'document that ties', 'documents that tie')} with the last one "
             "of a list.",
             TiewiseWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return _run(names, found)
 
 
-class Blocks:
-    """Queries and documents cut into blocks of whole tiles, and how many of their pairs are done."""
+def _best_on_host(scores: HostScores, blocks: Blocks, k: int) -> list[tuple[Codes, Codes, Floats]]:
+    """For each block of queries: the rows, documents and scores of what was found."""
+    candidates = [_Candidates(scores, scores.query_rows(rows, count=True), rows.start, k) for rows in blocks.queries]
+    for span in blocks.docs if candidates else ():
+        docs = scores.doc_rows(span)
+        for one in candidates:
+            one.add(docs, span.start)
+            blocks.done(one.queries.n * docs.n)
+    return [one.best() for one in candidates]
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        queries: int,
-        block: int | None = None,
-        query_block: int | None = None,
-        progress: Progress | None = None,
-        held: int | None = None,
-    ):
-        """`held` is how many bytes of scores may be held, of two blocks at a time, if not those of a usual block."""
-        check_progress(progress)
-        block, query_block = _positive(block, "block"), _positive(query_block, "query_block")
-        wide = _whole(query_block or pairs.query_tile, pairs.query_tile)
-        usual = max(pairs.lib.block // pairs.docs.tokens, 1)
-        if held is not None:
-            usual = max(usual, held // (2 * wide * pairs.arithmetic.held.itemsize) // pairs.doc_tile * pairs.doc_tile)
-        size = _whole(block or usual, pairs.doc_tile)
-        self.queries = [slice(at, min(at + wide, queries)) for at in range(0, queries, wide)]
-        self.docs = [slice(at, min(at + size, pairs.docs.n)) for at in range(0, pairs.docs.n, size)]
-        self._progress, self._done, self._total = progress, 0, queries * pairs.docs.n
 
-    def done(self, pairs: int) -> None:
-        """So many more pairs are scored."""
-        self._done += pairs
-        if self._progress is not None and self._done < self._total:
-            self._progress(self._done, self._total)
+class _Candidates:
+    """For some queries, the documents that may be among the k best, each with an interval that holds its score."""
 
-    def finish(self) -> None:
-        """All is done."""
-        if self._progress is not None:
-            self._progress(self._total, self._total)
+    def __init__(self, scores: HostScores, queries: Rows, first: int, k: int):
+        self.scores, self.queries, self.first, self.k = scores, queries, first, k
+        self._lower = np.full((queries.n, k), -np.inf)  # the k largest lower ends, in any order
+        self._kept: list[tuple[Codes, Codes, Floats, Floats]] = []  # row, document, lower end, upper end
+        self._many = 0
+        self._first_limit = np.full(queries.n, -np.inf)
+
+    @property
+    def _limit(self) -> Floats:
+        """(n_rows,): so good are k documents at least."""
+        return self._lower.min(1)
+
+    def add(self, docs: Rows, offset: int) -> None:
+        """Take in a block of documents."""
+        near = self.scores.approximate(self.queries, docs)
+        self._begin(near)
+        row, doc, value = near.select(self._filter_limit(), below=False)
+        open_rows = np.bincount(row, minlength=self.queries.n) > max(docs.n // MANY_OPEN, 2 * self.k // MANY_OPEN, 64)
+        if open_rows.any():
+            self._add_exactly(np.flatnonzero(open_rows), docs, offset)
+            decided = ~open_rows[row]
+            row, doc, value = row[decided], doc[decided], value[decided]
+        error = near.error(row, doc)
+        lower, upper = (self._score(row, value + side * error) for side in (-1, 1))
+        odd = ~np.isfinite(value)
+        lower[odd], upper[odd] = -np.inf, np.inf
+        self._keep(row, doc + offset, lower, upper)
+
+    def _begin(self, near: Approximation) -> None:
+        """A first limit from a part of the first block."""
+        part = max(4 * self.k, 4096)
+        if self._kept or near.values.shape[1] < 2 * self.k:
+            return
+        first = Approximation(
+            near.values[:, :part],
+            near.row,
+            np.ascontiguousarray(near.doc[:, :part]),
+            None if near.scale is None else near.scale[:part],
+            None if near.offset is None else near.offset[:part],
+        )
+        values = first.matrix.astype(np.float64) - first.largest_error[:, None]
+        values = np.where(np.isfinite(values), values, -np.inf)
+        width = values.shape[1]
+        best = np.partition(values, width - self.k, axis=1)[:, width - self.k :]
+        row = np.repeat(np.arange(len(best)), self.k)
+        # A limit only: these documents are found again, and their lower ends must not count twice.
+        self._first_limit = self._score(row, best.ravel()).reshape(best.shape).min(1)
+
+    def _filter_limit(self) -> Floats:
+        """The lowest score that may still round to the limit, on the scale of the filter."""
+        limit = np.maximum(self._limit, self._first_limit)
+        known = np.isfinite(limit)
+        least = self.scores.rounding.interval(np.where(known, limit, 0.0))[0]
+        found = self.scores.function.to_filter(self.queries, least[:, None])[:, 0]
+        return np.where(known, found, -np.inf)
+
+    def _score(self, row: Codes, value: Floats) -> Floats:
+        return self.scores.rounding(self.scores.function.from_filter(self.queries, row, value))
+
+    def _add_exactly(self, rows: Codes, docs: Rows, offset: int) -> None:
+        """Score all documents of a block for some rows, of which the filter leaves too much open."""
+        found = self.scores.matrix(self.queries.take(rows), docs)
+        row, doc = np.nonzero(found >= self._limit[rows][:, None])
+        self._keep(rows[row], doc + offset, found[row, doc], found[row, doc])
+
+    def _keep(self, row: Codes, doc: Codes, lower: Floats, upper: Floats) -> None:
+        if not len(row):
+            return
+        self._raise(row, lower)
+        self._kept.append((row, doc, lower, upper))
+        self._many += len(row)
+        if self._many > 4 * self._lower.size:
+            self._shrink()
+
+    def _raise(self, row: Codes, lower: Floats) -> None:
+        """Merge new lower ends into the k largest; those of one row stand together."""
+        counts = np.bincount(row, minlength=self.queries.n)
+        place = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+        fresh = np.full((self.queries.n, int(counts.max())), -np.inf)
+        fresh[row, place] = lower
+        both = np.concatenate([self._lower, fresh], axis=1)
+        self._lower = np.partition(both, both.shape[1] - self.k, axis=1)[:, both.shape[1] - self.k :]
+
+    def _shrink(self) -> None:
+        """Drop what the limit has overtaken."""
+        row, doc, lower, upper = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
+        fits = upper >= self._limit[row]
+        self._kept, self._many = [(row[fits], doc[fits], lower[fits], upper[fits])], 0
+
+    def best(self) -> tuple[Codes, Codes, Floats]:
+        """The rows, documents and scores of the k best and of all that tie with the k-th."""
+        if not self._kept:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        self._shrink()
+        row, doc, score, upper = self._kept[0]
+        unknown = np.flatnonzero(score != upper)
+        score = score.copy()
+        score[unknown] = self.scores.pairs(row[unknown] + self.first, doc[unknown])
+        self._lower = np.full((self.queries.n, self.k), -np.inf)
+        order = np.lexsort((doc, row))
+        row, doc, score = row[order], doc[order], score[order]
+        self._raise(row, score)
+        fits = score >= self._limit[row]
+        return row[fits], doc[fits], score[fits]
 
 
 class _Found:
@@ -124,79 +223,6 @@ class _Found:
             self.doc, self.score, self.lengths = self.doc[kept], self.score[kept], np.minimum(self.lengths, cap)
 
 
-def _best(pairs: Pairs, blocks: Blocks, rows: slice, k: int, cap: int | None) -> _Found:
-    left = pairs.left(rows)
-    lib: Library = Numpy() if pairs.lib.on_host else pairs.lib
-    best = _Best(lib, k)
-    for span in blocks.docs:
-        scores = pairs.near(pairs.checked(left, span, rows, again=1))
-        best.add(scores, span.start)
-        blocks.done(scores.shape[0] * scores.shape[1])
-    return _Found(*best.found(), rows, cap)
-
-
-class _Best:
-    """For each query the k best scores so far, and the documents that are as good as the k-th of them."""
-
-    def __init__(self, lib: Library, k: int):
-        self.lib, self.k = lib, k
-        self._top: Array | None = None  # (queries, up to k): the best scores, in any order
-        self._kept: list[tuple[Array, Array, Array]] = []  # queries, documents, scores
-        self._many = 0
-
-    def add(self, scores: Array, offset: int) -> None:
-        """Take in the scores of documents from `offset` on."""
-        if self._top is None:
-            self._top = self.lib.joined([self.lib.largest(scores, self.k)])  # a copy: scores are written over
-            rows, columns = self.lib.where(scores >= self._bound[:, None])
-        else:
-            rows, columns = self.lib.where(scores >= self._bound[:, None])
-            self._raise(rows, scores[rows, columns], len(scores))
-        values = scores[rows, columns]
-        self._keep(rows, columns + offset, values)
-
-    @property
-    def _bound(self) -> Array:
-        """The k-th best score of each query, below which nothing is kept."""
-        assert self._top is not None
-        low = self.lib.xp.amin(self._top, 1)
-        return low if self._top.shape[1] == self.k else self.lib.xp.full_like(low, -float("inf"))
-
-    def _raise(self, rows: Array, values: Array, queries: int) -> None:
-        """Merge new candidates into the best scores; those of one query stand together."""
-        if not len(rows):
-            return
-        counts = self.lib.xp.bincount(rows, minlength=queries)
-        heads = self.lib.xp.cumsum(counts, 0) - counts
-        width = int(counts.max())
-        fresh = self.lib.empty((queries, width), values.dtype)
-        fresh[...] = -float("inf")
-        fresh[rows, self.lib.integers(np.arange(len(rows))) - heads[rows]] = values
-        self._top = self.lib.largest(self.lib.joined([self._top, fresh], 1), self.k)
-
-    def _keep(self, rows: Array, docs: Array, values: Array) -> None:
-        fits = values >= self._bound[rows]
-        self._kept.append((rows[fits], docs[fits], values[fits]))
-        self._many += len(self._kept[-1][0])
-        assert self._top is not None
-        if self._many > 4 * self._top.shape[0] * self.k:
-            self._shrink()
-
-    def _shrink(self) -> None:
-        """Drop what the bound has overtaken."""
-        rows, docs, values = (self.lib.joined(parts) for parts in zip(*self._kept, strict=True))
-        fits = values >= self._bound[rows]
-        self._kept, self._many = [(rows[fits], docs[fits], values[fits])], 0
-
-    def found(self) -> tuple[Codes, Codes, Floats]:
-        """Queries, documents and scores, in main memory."""
-        if not self._kept:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        self._shrink()
-        rows, docs, values = (self.lib.host(part) for part in self._kept[0])
-        return rows, docs, values
-
-
 def _run(names: tuple[Ids, Ids], found: list[_Found]) -> Run:
     doc = np.concatenate([one.doc for one in found] or [np.zeros(0, np.int64)])
     score = np.concatenate([one.score for one in found] or [np.zeros(0)])
@@ -204,16 +230,3 @@ def _run(names: tuple[Ids, Ids], found: list[_Found]) -> Run:
     distinct, codes = np.unique(doc, return_inverse=True)  # only documents that were found are named
     queries = tuple(names[0].names(range(names[0].n)))
     return Run(queries, np.concatenate([[0], np.cumsum(lengths)]), codes, names[1].names(distinct), score)
-
-
-def _positive(value: Any, name: str) -> int | None:
-    if value is None:
-        return None
-    number = whole(value)
-    if number is None or number < 1:
-        raise InputError(f"{name} is a whole number from 1 on, not {value!r}.")
-    return number
-
-
-def _whole(size: int, tile: int) -> int:
-    return -(-size // tile) * tile

@@ -22,10 +22,8 @@ from tiewise.columns import Floats, need, positions
 from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels
 from tiewise.errors import InputError, counted, listed
 from tiewise.merging import small
-from tiewise.scoring.arithmetic import check_precision
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.pairs import Pairs
-from tiewise.scoring.similarities import check_pairwise
+from tiewise.scoring.pairwise import pair_scores
 
 __all__ = ["VectorCounter", "Vectors", "query_vectors"]
 
@@ -127,11 +125,9 @@ def query_vectors(given: Any, fn: str = "dot", precision: str = "float32") -> Ve
 
     They are a Parquet file, an Arrow table, or a pair of ids and a matrix.
     """
-    check_pairwise(fn)
-    check_precision(precision)
     queries = _queries(given)
     with _blamed(queries):
-        Pairs(queries.matrix, queries.matrix, fn=fn, precision=precision)
+        pair_scores(queries.matrix, queries.matrix, fn=fn, precision=precision)
         Ids(queries.ids, len(queries.matrix), "query")
         finite = np.isfinite(queries.matrix.astype(np.float64, copy=False)).all(axis=1)
         if not finite.all():

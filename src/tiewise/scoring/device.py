@@ -9,17 +9,16 @@ with zeros. A score then depends on its two vectors alone.
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any, NoReturn
 
-from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring.arithmetic import Arithmetic
-from tiewise.scoring.arrays import Array, such_rows
-from tiewise.scoring.operands import Operand, operands
-from tiewise.scoring.similarities import PAIRWISE, Similarity, Tile, check_pairwise
+from tiewise.errors import InputError
+from tiewise.scoring.arrays import Array, Torch, such_rows
+from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Similarity, Tile
+from tiewise.scoring.operands import Operand
+from tiewise.scoring.precisions import Types
 
-__all__ = ["LEAST_TILE", "Pairs"]
+__all__ = ["LEAST_TILE", "DeviceScores"]
 
 #: The fewest queries in a tile: for fewer, libraries switch to kernels for narrow matrices. A single query stays alone
 #: where its products were found not to depend on the place of a document.
@@ -28,6 +27,9 @@ LEAST_TILE = 16
 #: Rows of scores begin at multiples of so many, as kernels are also chosen by alignment.
 ALIGNED = 64
 
+#: Vectors are filled up with zeros to a multiple of so many dimensions, so that all rows of a matrix are aligned alike.
+ALIGNED_DIMS = 16
+
 #: From so many tiles on, documents may be multiplied in one product.
 ONE_FROM = 4
 
@@ -35,29 +37,29 @@ ONE_FROM = 4
 _alike: dict[Any, dict[Any, bool]] = {}
 
 
-class Pairs:
-    """Scores of queries against documents, for any rows of either."""
+class DeviceScores:
+    """Scores of queries against documents on a device, for any rows of either."""
 
     def __init__(
         self,
-        queries: Any,
-        docs: Any,
+        lib: Torch,
+        queries: Operand,
+        docs: Operand,
+        fn: str,
+        precision: str,
         *,
-        fn: str = "dot",
-        precision: str = "float32",
-        query_mask: Any = None,
-        doc_mask: Any = None,
         at_once: int | None = None,
         doc_tile: int | None = None,
     ):
         """`at_once` is how many queries will be scored together, if it is not all of them; `doc_tile` is the number of
         documents in a tile, if they are known to be few."""
-        check_pairwise(fn)
-        self.lib, self.queries, self.docs = operands(queries, docs, fn, query_mask, doc_mask)
-        self.arithmetic = Arithmetic(self.lib, precision, fn, self.queries, self.docs)
-        self.similarity = PAIRWISE[fn](self.lib, self.arithmetic, self.queries, self.docs)
-        self.query_tile = self._query_tile(at_once or self.queries.n)
-        self.doc_tile = doc_tile or max(self.lib.doc_tile // self.docs.tokens, 1)
+        self.lib, self.queries, self.docs = lib, queries, docs
+        self.types = Types(precision, fn, queries, docs)
+        self.arithmetic = Arithmetic(lib, self.types, fn, queries, docs)
+        self.similarity = DEVICE_FUNCTIONS[fn](lib, self.arithmetic, queries, docs)
+        self.query_tile = self._query_tile(at_once or queries.n)
+        self.doc_tile = doc_tile or max(lib.doc_tile // docs.tokens, 1)
+        self.filled = -queries.dims % ALIGNED_DIMS
         self._rooms: dict[int, Array] = {}
         self._zero: dict[tuple[str, int], Array] | None = {} if fn == "cosine" else None
 
@@ -108,7 +110,9 @@ class Pairs:
         """Whether scores are products of the documents as they lie."""
         ours, matrix = self.arithmetic, self.docs.matrix
         plain = type(self.similarity) is Similarity and ours.native is None
-        if matrix is None or not plain or not (ours.fused or matrix.dtype == ours.compute):
+        if matrix is None or not plain or self.filled or not (ours.fused or matrix.dtype == ours.compute):
+            return False
+        if not matrix.is_contiguous() or matrix.data_ptr() % 16:
             return False
         return self.lib.writes(matrix.dtype, ours.held)
 
@@ -166,40 +170,37 @@ class Pairs:
             self.blame(found, rows, query_rows)
         return found
 
-    def near(self, scores: Array) -> Array:
-        """Scores as NumPy if they lie in main memory; those on a device stay there."""
-        return self.lib.host(scores) if self.lib.on_host else scores
-
     def all(self) -> Array:
         """The scores of all queries against all documents."""
         queries = slice(0, self.queries.n)
         found = self.checked(self.left(queries), slice(0, self.docs.n), queries)
-        self.warn()
         whole = self.queries.n % self.query_tile == 0 and self.lib.contiguous(found)
         return found if whole else self.lib.joined([found])  # a copy of its own size, without what fills up the tiles
 
-    def warn(self) -> None:
-        """Say how many vectors were zero, so that their cosine was taken as 0."""
+    def zero_vectors(self) -> dict[str, int]:
+        """How many queries and documents had no direction, so that their cosine is 0."""
         counts: dict[str, int] = {}
         for (side, _), count in (self._zero or {}).items():
             counts[side] = counts.get(side, 0) + int(count)
-        said = [f"{count:,} of the {side}" for side, count in counts.items() if count]
-        if said:
-            warnings.warn(
-                f"Zero vectors have no direction: {' and '.join(said)}. Their cosine is taken as 0.",
-                TiewiseWarning,
-                stacklevel=4,
-            )
+        return counts
 
     def _tile(self, operand: Operand, rows: Any, size: int, side: str) -> Tile:
         count = _length(rows)
         mask = None if operand.mask is None else self._padded(operand.mask[rows], size)
-        vectors, beside = self.similarity.prepared(self._padded(operand.take(rows), size), mask)
+        vectors, beside = self.similarity.prepared(self._padded(self._aligned(operand.take(rows)), size), mask)
         if self._zero is not None and (side == "queries" or isinstance(rows, slice)):  # else looked up once more
             assert beside is not None
             first = rows.start if isinstance(rows, slice) else int(rows[0])
             self._zero[side, first] = (beside[:count] == 0).sum()
         return Tile(vectors, beside, count)
+
+    def _aligned(self, x: Array) -> Array:
+        """Vectors filled up with zeros, which change no product, no norm and no distance."""
+        if not self.filled:
+            return x
+        whole = self.lib.zeros((*x.shape[:-1], x.shape[-1] + self.filled), x.dtype)
+        whole[..., : x.shape[-1]] = x
+        return whole
 
     def _padded(self, x: Array, size: int) -> Array:
         if len(x) == size:

@@ -1,4 +1,4 @@
-"""The functions of a query and a document: dot, cosine, Euclidean, late interaction, Hamming.
+"""The functions of a query and a document on a device: dot, cosine, Euclidean, late interaction, Hamming.
 
 Each has two steps. `prepared` makes rows ready, once for a tile, and finds what belongs to them (norms, squares, a
 mask); `combined` scores all pairs of two prepared tiles. Larger is better in all of them.
@@ -10,22 +10,52 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.errors import InputError
-from tiewise.scoring.arithmetic import Arithmetic
-from tiewise.scoring.arrays import Array, Library
+from tiewise.scoring.arrays import Array, Torch
 from tiewise.scoring.operands import Operand
+from tiewise.scoring.precisions import Types
 
-__all__ = ["PAIRWISE", "Similarity", "Tile", "check_pairwise"]
-
-
-#: Norms whose squares, and the squares of what matters in them, a type holds with some room.
-NORMS = {"float32": (1e-15, 1e15), "float64": (1e-120, 1e120)}
+__all__ = ["DEVICE_FUNCTIONS", "Arithmetic", "Similarity", "Tile"]
 
 #: From how small a part of ‖q‖² + ‖d‖² on a square that comes from their difference is computed again.
 CANCELLED = 1e-6
 
 #: How many numbers are subtracted at a time where that is done.
 DIFFERENCES = 2**20
+
+
+class Arithmetic:
+    """The types of one computation on a device.
+
+    `compute` is the type of what is computed, `held` that of the scores it ends in (float32 or float64), and `native`
+    the low type to which scores are rounded, None where there is none.
+    """
+
+    def __init__(self, lib: Torch, types: Types, fn: str, left: Operand, right: Operand):
+        self.lib = lib
+        # Near vectors: |q|² + |d|² − 2q·d cancels, so that float32 would leave little but noise.
+        wide = types.wide or types.result == "float64" or fn == "euclidean"
+        self.native: Any = lib.dtype(left.type_name) if types.low else None
+        self.compute = lib.dtype("float64" if wide else "float32")
+        self.held = lib.dtype(types.result)
+        self.fused = not wide and lib.fuses(left.type_name, right.type_name)
+
+    def ready(self, x: Array) -> Array:
+        """Vectors in the type in which the product takes them."""
+        own = self.native is not None and self.lib.multiplies(x.dtype)
+        return x if self.fused or own else self.lib.cast(x, self.compute)
+
+    def wide(self, x: Array) -> Array:
+        """Values in the computing type."""
+        return self.lib.cast(x, self.compute)
+
+    def product(self, a: Array, b: Array) -> Array:
+        """All dot products of the rows of two matrices made ready, in the computing type."""
+        own = None if self.native is None else self.lib.own_product(a, b)
+        return self.rounded(self.lib.product(a, b)) if own is None else self.wide(own)
+
+    def rounded(self, x: Array) -> Array:
+        """Values rounded to the native type, if there is one."""
+        return x if self.native is None else self.wide(self.lib.cast(x, self.native))
 
 
 class Tile(NamedTuple):
@@ -39,7 +69,7 @@ class Tile(NamedTuple):
 class Similarity:
     """The dot product."""
 
-    def __init__(self, lib: Library, arithmetic: Arithmetic, queries: Operand, docs: Operand):
+    def __init__(self, lib: Torch, arithmetic: Arithmetic, queries: Operand, docs: Operand):
         self.lib, self.arithmetic, self.queries, self.docs = lib, arithmetic, queries, docs
 
     def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
@@ -61,19 +91,15 @@ class Cosine(Similarity):
     """The dot product over the norms; 0 for a zero vector.
 
     The norms divide the product, so that low-precision vectors are multiplied as they are. In native precision vectors
-    are divided by their norms first and both are rounded, as a model's own normalisation does it. A vector so long or
-    so short that its square is out of range is first multiplied by a power of two; on a device, where looking for such
-    vectors would make it wait, a norm that overflows is an error instead.
+    are divided by their norms first and both are rounded, as a model's own normalisation does it. A norm that overflows
+    is an error.
     """
 
     def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
         """Rows, and their norms."""
         ours, xp = self.arithmetic, self.lib.xp
         norm = self.lib.norms(x, ours.compute)
-        if self.lib.on_host:
-            x, norm = self._in_range(x, norm)
-        else:
-            norm = norm + 0 * norm  # no number where it overflowed: a product over infinity would pass for 0
+        norm = norm + 0 * norm  # no number where it overflowed: a product over infinity would pass for 0
         if ours.native is not None:
             x = self.lib.cast(ours.wide(x) / ours.rounded(_or_one(xp, norm))[:, None], ours.native)
         return ours.ready(x), norm
@@ -85,23 +111,6 @@ class Cosine(Similarity):
             return product
         with np.errstate(invalid="ignore"):
             return product / _or_one(xp, left.beside)[:, None] / _or_one(xp, right.beside)
-
-    def _in_range(self, x: Array, norm: Array) -> tuple[Array, Array]:
-        """Rows and norms, those of which the norm is out of range scaled so that their largest value is near 1."""
-        lib, compute = self.lib, self.arithmetic.compute
-        least, most = NORMS[lib.name(compute)]
-        odd = lib.host(~((norm > least) & (norm < most))).nonzero()[0]
-        odd = odd[lib.host((x[odd] != 0).any(1))] if len(odd) else odd  # a zero vector stays one
-        rows = lib.host(lib.cast(x[odd], lib.dtype("float64")))
-        finite = np.isfinite(rows).all(1)
-        odd, rows = odd[finite], rows[finite]
-        if not len(odd):
-            return x, norm
-        scaled = np.ldexp(rows, -np.frexp(np.abs(rows).max(1))[1][:, None])
-        x, norm = lib.joined([x]), lib.joined([norm])  # copies: what was given is not written to
-        x[odd] = lib.cast(lib.array(scaled, "vectors"), x.dtype)
-        norm[odd] = lib.norms(x[odd], compute)
-        return x, norm
 
 
 class Euclidean(Similarity):
@@ -131,7 +140,7 @@ class Euclidean(Similarity):
     def _squares(self, a: Array, b: Array, size: int) -> Array:
         """Σ(a − b)², a row at a time; on a device always of as many rows, as it picks a kernel by their number."""
         apart = a - b
-        if not self.lib.on_host and len(apart) < size:
+        if len(apart) < size:
             apart = self.lib.joined([apart, self.lib.zeros((size - len(apart), apart.shape[1]), apart.dtype)])
         return (apart * apart).sum(-1)[: len(a)]
 
@@ -164,20 +173,14 @@ class Hamming(Similarity):
         return (self.arithmetic.product(left.vectors, right.vectors) + self.queries.dims) / 2
 
 
-#: The functions of a query and a document by name.
-PAIRWISE: dict[str, type[Similarity]] = {
+#: The functions by name.
+DEVICE_FUNCTIONS: dict[str, type[Similarity]] = {
     "dot": Similarity,
     "cosine": Cosine,
     "euclidean": Euclidean,
     "maxsim": MaxSim,
     "hamming": Hamming,
 }
-
-
-def check_pairwise(fn: str) -> None:
-    """Raise if there is no such function of two operands."""
-    if fn not in PAIRWISE:
-        raise InputError(f"Unknown score function {fn!r} of two operands. Use one of: {', '.join(PAIRWISE)}.")
 
 
 def _or_one(xp: Any, norm: Array) -> Array:

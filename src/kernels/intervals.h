@@ -1,0 +1,231 @@
+// What a matrix of approximate scores decides, and which documents it leaves open.
+//
+// An approximate score v of a document comes with a bound on its error: the exact score lies in [v − e, v + e]. A
+// threshold is an exact, rounded score t; scores that round to t lie in an interval. A document whose own interval lies
+// above, inside or below that interval is decided. The others are *near*: they are returned, and Python scores them by
+// the definition.
+//
+// v = a·scale + offset for an entry a of the matrix, and e = row.a·doc.a + doc.b + row.b.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+// Functions that are compiled for AVX2 as well; the loader picks one.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(TIEWISE_PORTABLE)
+#define TIEWISE_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define TIEWISE_CLONES
+#endif
+#if defined(__GNUC__)
+#define TIEWISE_INLINE inline __attribute__((always_inline))
+#else
+#define TIEWISE_INLINE inline
+#endif
+
+namespace tiewise {
+
+constexpr size_t CHUNK = 256;    // documents that share an error bound while they are counted
+constexpr size_t MANY = 48;      // from so many thresholds a row on, each document looks up its place among them
+
+// A matrix of approximate scores and how they become scores; scale and offset may be null.
+template <class T>
+struct Scores {
+  const T* data;
+  size_t rows, documents, stride;
+  const T *scale, *offset;             // (documents,)
+  const double *row_a, *row_b;         // (rows,)
+  const double *doc_a, *doc_b;         // (documents,)
+  std::vector<double> most_a, most_b;  // (chunks,): the largest of each chunk
+
+  size_t chunks() const { return (documents + CHUNK - 1) / CHUNK; }
+  size_t begin(size_t chunk) const { return chunk * CHUNK; }
+  size_t size(size_t chunk) const { return std::min(CHUNK, documents - begin(chunk)); }
+
+  void find_maxima() {
+    for (size_t chunk = 0; chunk < chunks(); ++chunk) {
+      const size_t first = begin(chunk), last = first + size(chunk);
+      most_a.push_back(*std::max_element(doc_a + first, doc_a + last));
+      most_b.push_back(*std::max_element(doc_b + first, doc_b + last));
+    }
+  }
+  double error(size_t row, size_t doc) const { return row_a[row] * doc_a[doc] + doc_b[doc] + row_b[row]; }
+  double most_error(size_t row, size_t chunk) const { return row_a[row] * most_a[chunk] + most_b[chunk] + row_b[row]; }
+};
+
+// The scores of one chunk of one row.
+template <class T>
+struct Chunk {
+  T held[CHUNK];
+  const T* v;
+  size_t size;
+  bool finite;
+  T least, most;
+};
+
+template <class T>
+TIEWISE_INLINE void read_chunk(const Scores<T>& scores, size_t row, size_t chunk, Chunk<T>& out) {
+  const size_t first = scores.begin(chunk), size = scores.size(chunk);
+  const T* a = scores.data + row * scores.stride + first;
+  out.size = size;
+  out.v = a;
+  if (scores.scale || scores.offset) {
+    for (size_t i = 0; i < size; ++i) out.held[i] = scores.scale ? a[i] * scores.scale[first + i] : a[i];
+    if (scores.offset) {
+      for (size_t i = 0; i < size; ++i) out.held[i] += scores.offset[first + i];
+    }
+    out.v = out.held;
+  }
+  int odd = 0;
+  T least = std::numeric_limits<T>::infinity(), most = -least;
+  for (size_t i = 0; i < size; ++i) {
+    const T v = out.v[i];
+    odd |= !(std::abs(v) <= std::numeric_limits<T>::max());
+    least = v < least ? v : least;
+    most = v > most ? v : most;
+  }
+  out.finite = !odd;
+  out.least = least;
+  out.most = most;
+}
+
+// A double as the nearest T that is not below it, or not above it.
+template <class T>
+TIEWISE_INLINE T upward(double x) {
+  const T near = static_cast<T>(x);
+  return static_cast<double>(near) < x ? std::nextafter(near, std::numeric_limits<T>::infinity()) : near;
+}
+template <class T>
+TIEWISE_INLINE T downward(double x) {
+  const T near = static_cast<T>(x);
+  return static_cast<double>(near) > x ? std::nextafter(near, -std::numeric_limits<T>::infinity()) : near;
+}
+
+// Thresholds of one row, ascending. Scores in [low_in, high_in] surely round to a threshold, those outside
+// [low_out, high_out] surely do not.
+struct Thresholds {
+  const double *low_out, *low_in, *high_in, *high_out;
+  size_t size;
+};
+
+struct Near {
+  std::vector<int64_t> row, column, doc;
+};
+
+enum class Side { above, equal, below, near };
+
+TIEWISE_INLINE Side side_of(double v, double error, const Thresholds& t, size_t j) {
+  if (!std::isfinite(v)) return Side::near;
+  if (v - error > t.high_out[j]) return Side::above;
+  if (v + error < t.low_out[j]) return Side::below;
+  return v - error >= t.low_in[j] && v + error <= t.high_in[j] ? Side::equal : Side::near;
+}
+
+// Count the documents of one chunk above and at each threshold by comparing all of them with each.
+template <class T>
+TIEWISE_INLINE void count_each(const Scores<T>& scores, size_t row, size_t chunk, const Chunk<T>& in, const Thresholds& t,
+                               int64_t* above, int64_t* equal, Near& near) {
+  const double most_error = scores.most_error(row, chunk);
+  const size_t first = scores.begin(chunk);
+  for (size_t j = 0; j < t.size; ++j) {
+    const T over = upward<T>(t.high_out[j] + most_error), under = downward<T>(t.low_out[j] - most_error);
+    int32_t surely = 0, maybe = 0;
+    for (size_t i = 0; i < in.size; ++i) {
+      surely += in.v[i] > over;
+      maybe += in.v[i] >= under;
+    }
+    if (in.finite && surely == maybe) {
+      above[j] += surely;
+      continue;
+    }
+    for (size_t i = 0; i < in.size; ++i) {
+      if (in.finite && in.v[i] < under) continue;
+      switch (side_of(in.v[i], scores.error(row, first + i), t, j)) {
+        case Side::above: ++above[j]; break;
+        case Side::equal: ++equal[j]; break;
+        case Side::below: break;
+        case Side::near:
+          near.row.push_back(static_cast<int64_t>(row));
+          near.column.push_back(static_cast<int64_t>(j));
+          near.doc.push_back(static_cast<int64_t>(first + i));
+      }
+    }
+  }
+}
+
+// The same by looking up the place of each document among the thresholds; places are added up by the caller.
+template <class T>
+TIEWISE_INLINE void count_places(const Scores<T>& scores, size_t row, size_t chunk, const Chunk<T>& in,
+                                 const Thresholds& t, int64_t* places, int64_t* equal, Near& near) {
+  const size_t first = scores.begin(chunk);
+  for (size_t i = 0; i < in.size; ++i) {
+    const double v = in.v[i], error = scores.error(row, first + i);
+    const bool finite = std::isfinite(v);
+    const size_t below = finite ? static_cast<size_t>(std::lower_bound(t.high_out, t.high_out + t.size, v - error) - t.high_out) : 0;
+    ++places[below];  // it scores above so many thresholds
+    for (size_t j = below; j < t.size && (!finite || t.low_out[j] <= v + error); ++j) {
+      const Side side = side_of(v, error, t, j);
+      if (side == Side::equal) ++equal[j];
+      if (side != Side::near) continue;
+      near.row.push_back(static_cast<int64_t>(row));
+      near.column.push_back(static_cast<int64_t>(j));
+      near.doc.push_back(static_cast<int64_t>(first + i));
+    }
+  }
+}
+
+template <class T>
+TIEWISE_INLINE void count_row(const Scores<T>& scores, size_t row, const Thresholds& t, int64_t* above, int64_t* equal,
+                              Near& near) {
+  Chunk<T> chunk;
+  std::vector<int64_t> places(t.size > MANY ? t.size + 1 : 0);
+  for (size_t c = 0; c < scores.chunks() && t.size; ++c) {
+    read_chunk(scores, row, c, chunk);
+    if (chunk.finite && chunk.most + scores.most_error(row, c) < t.low_out[0]) continue;  // all below all thresholds
+    if (t.size > MANY) {
+      count_places(scores, row, c, chunk, t, places.data(), equal, near);
+    } else {
+      count_each(scores, row, c, chunk, t, above, equal, near);
+    }
+  }
+  int64_t sum = 0;
+  for (size_t j = places.size(); j-- > 1;) above[j - 1] += sum += places[j];
+}
+
+// Documents whose exact score may be at least the limit (or, with `below`, at most), with their approximate scores.
+template <class T>
+TIEWISE_INLINE void select_row(const Scores<T>& scores, size_t row, double limit, bool below, Near& found,
+                               std::vector<double>& value) {
+  Chunk<T> chunk;
+  for (size_t c = 0; c < scores.chunks(); ++c) {
+    read_chunk(scores, row, c, chunk);
+    const double most_error = scores.most_error(row, c);
+    if (chunk.finite && (below ? chunk.least - most_error > limit : chunk.most + most_error < limit)) continue;
+    for (size_t i = 0; i < chunk.size; ++i) {
+      const size_t doc = scores.begin(c) + i;
+      const double v = chunk.v[i], error = scores.error(row, doc);
+      if (std::isfinite(v) && (below ? v - error > limit : v + error < limit)) continue;
+      found.row.push_back(static_cast<int64_t>(row));
+      found.doc.push_back(static_cast<int64_t>(doc));
+      value.push_back(v);
+    }
+  }
+}
+
+// What the lowest exact score of a row does not exceed.
+template <class T>
+TIEWISE_INLINE double lowest_of_row(const Scores<T>& scores, size_t row) {
+  Chunk<T> chunk;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (size_t c = 0; c < scores.chunks(); ++c) {
+    read_chunk(scores, row, c, chunk);
+    if (chunk.finite) lowest = std::min(lowest, chunk.least + scores.most_error(row, c));
+  }
+  return lowest;
+}
+
+}  // namespace tiewise

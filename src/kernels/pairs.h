@@ -1,0 +1,51 @@
+// Sums over the dimensions of pairs of vectors, as the definition of a score prescribes.
+//
+// S(x, y) = Σ_k double(x_k)·double(y_k), added in the order k = 0, 1, 2, …, starting from +0. Each product is rounded to
+// double (it is exact for float operands) and so is each sum, so the result depends on the two vectors alone: not on
+// the CPU, on neighbouring pairs or on the number of threads. This file must be compiled without contraction
+// (-ffp-contract=off), because a fused multiply-add would skip the rounding of a product of doubles.
+//
+// One sum is a chain of dependent additions, each of which takes several cycles. LANES pairs are therefore summed side
+// by side; this does not change the order of additions within a pair.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tiewise {
+
+constexpr size_t LANES = 8;
+
+struct Product {
+  static double term(double x, double y) { return x * y; }
+};
+
+struct SquaredDifference {
+  static double term(double x, double y) {
+    const double difference = x - y;
+    return difference * difference;
+  }
+};
+
+// out[p] is the sum of the terms of row i[p] of x and row j[p] of y, for pairs first ≤ p < last.
+template <class Term, class T>
+void sum_pairs(const T* x, const T* y, size_t dims, const int64_t* i, const int64_t* j, size_t first, size_t last,
+               double* out) {
+  const T *left[LANES], *right[LANES];
+  for (size_t p = first; p < last; p += LANES) {
+    double sum[LANES] = {};
+    for (size_t u = 0; u < LANES; ++u) {
+      const size_t at = p + u < last ? p + u : last - 1;  // a last incomplete group repeats its last pair
+      left[u] = x + static_cast<size_t>(i[at]) * dims;
+      right[u] = y + static_cast<size_t>(j[at]) * dims;
+    }
+    for (size_t k = 0; k < dims; ++k) {
+      for (size_t u = 0; u < LANES; ++u) {
+        sum[u] += Term::term(static_cast<double>(left[u][k]), static_cast<double>(right[u][k]));
+      }
+    }
+    for (size_t u = 0; u < LANES && p + u < last; ++u) out[p + u] = sum[u];
+  }
+}
+
+}  // namespace tiewise

@@ -1,0 +1,434 @@
+"""Exact scores of vectors in main memory: a fast product as a filter, the definition where it is needed.
+
+The score of a pair is defined by its two vectors alone (`tiewise.scoring.definition`). Computing all scores that way
+would be slow, and is not needed: a product of BLAS gives approximate scores with a proven error bound
+(`tiewise.scoring.approximate`), and these decide nearly everything. What they leave open is scored by the definition.
+
+Each function of a query and a document is one class with the definition (`exact`) and the filter (`approximate`). The
+filter may work on another scale than the score: Euclidean distances are filtered by q·d − ‖d‖²/2, which orders
+documents in the same way. `to_filter` and `from_filter` convert between the two scales.
+
+Numbers of equations are those of docs/theory.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.columns import Codes, Floats
+from tiewise.errors import InputError
+from tiewise.scoring.approximate import Approximation
+from tiewise.scoring.arrays import Torch, finfo, such_rows
+from tiewise.scoring.definition import dot_sums, squared_distances, squared_norms
+from tiewise.scoring.operands import Operand
+from tiewise.scoring.precisions import Types
+from tiewise.scoring.rounding import Rounding, no_rounding, to_float32, to_low
+
+__all__ = ["HostScores", "Rows"]
+
+#: Numbers of document vectors that are held at a time while scattered pairs are scored.
+HELD = 2**24
+
+#: Norms outside of which rows are scaled before they are multiplied for a cosine.
+SAFE_NORMS = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-120, 1e120)}
+
+
+class Rows(NamedTuple):
+    """Some queries or documents, prepared. Late interaction has several vectors for each of the n rows."""
+
+    n: int
+    vectors: NDArray[Any]  # (n_vectors, dims), float32 or float64
+    norms: Floats  # (n_vectors,): upper bounds of the Euclidean norms
+    squares: Floats  # (n_vectors,): S(x, x) of the scaled vectors; empty unless the function needs it
+    scaled: NDArray[Any]  # the vectors of the definition: float64 ones are scaled by 2^-exponent
+    exponents: Codes  # (n_vectors,): all 0 for float32
+    mask: NDArray[np.bool_] | None = None  # (n, tokens)
+
+    def take(self, rows: Codes) -> Rows:
+        """Some of the rows."""
+        tokens = len(self.vectors) // max(self.n, 1)
+        at = (rows[:, None] * tokens + np.arange(tokens)).ravel()
+        squares = self.squares[at] if len(self.squares) else self.squares
+        mask = None if self.mask is None else self.mask[rows]
+        return Rows(len(rows), self.vectors[at], self.norms[at], squares, self.scaled[at], self.exponents[at], mask)
+
+
+class Dot:
+    """The dot product."""
+
+    needs_squares = False
+
+    def __init__(self, dims: int, rounding: Rounding):
+        self.dims, self.rounding = dims, rounding
+
+    def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
+        """The definition of the score of some pairs of rows, before the last rounding."""
+        return np.ldexp(dot_sums(q.scaled, d.scaled, i, j), q.exponents[i] + d.exponents[j])
+
+    def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
+        """All pairs by a product in a type, float32 or float64, with their error bounds (Eq. 32)."""
+        row, doc = self._errors(q.norms, d.norms, dtype)
+        return Approximation(_product(q.vectors, d.vectors, dtype), row, doc)
+
+    def to_filter(self, q: Rows, score: Floats) -> Floats:
+        """Scores, (rows, any), on the scale of the filter."""
+        return score
+
+    def from_filter(self, q: Rows, row: Codes, value: Floats) -> Floats:
+        """Values of the filter as scores; `row` has the query of each."""
+        return value
+
+    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0) -> tuple[Floats, Floats]:
+        """Eq. 32: the error of a product in any order of additions, with or without fused multiply-adds.
+
+        The last terms hold for a CPU that flushes subnormal operands or results to zero.
+        """
+        tiny = float(np.finfo(dtype).smallest_normal)
+        flushed = tiny * self.dims**0.5
+        row = np.stack([(relative_error(self.dims + 2, dtype) + extra) * q, tiny * (self.dims + 1) + flushed * q])
+        return row, np.stack([d, flushed * d])
+
+
+class Cosine(Dot):
+    """The dot product over the square root of the product of the squared norms; 0 for a zero vector."""
+
+    needs_squares = True
+
+    def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
+        """S(q, d) / √(S(q, q)·S(d, d))."""
+        both = np.sqrt(q.squares[i] * d.squares[j])
+        return np.where(both == 0, 0.0, dot_sums(q.scaled, d.scaled, i, j) / both)
+
+    def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
+        """Products of normalised queries with documents, times the inverse norms of these (Eq. 33)."""
+        unit = _normalised(q, dtype)
+        vectors, norms = _in_range(d, dtype)
+        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)
+        u = float(np.finfo(dtype).eps) / 2
+        bound = 1.01 * relative_error(self.dims + 2, dtype) + 8 * u + (self.dims + 2) * u * 2.0**-20
+        row = np.stack([np.full(q.n, bound), np.zeros(q.n)])
+        doc = np.stack([np.ones(d.n), np.zeros(d.n)])
+        return Approximation(_product(unit, vectors, dtype), row, doc, scale=inverse)
+
+
+class Euclidean(Dot):
+    """The distance with a minus sign, so that larger is better."""
+
+    needs_squares = True
+
+    def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
+        """−√Σ(q_k − d_k)²."""
+        if q.vectors.dtype == d.vectors.dtype == np.float32:
+            return 0.0 - np.sqrt(squared_distances(q.vectors, d.vectors, i, j))
+        found = np.empty(len(i))
+        for at in range(0, len(i), size := max(HELD // self.dims // 4, 1)):
+            mine = slice(at, at + size)
+            apart = q.vectors[i[mine]].astype(np.float64) - d.vectors[j[mine]]
+            apart, exponent = _scaled(apart)
+            rows = np.arange(len(apart))
+            found[mine] = 0.0 - np.ldexp(np.sqrt(dot_sums(apart, apart, rows, rows)), exponent)
+        return found
+
+    def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
+        """q·d − ‖d‖²/2 (Eq. 34)."""
+        u = float(np.finfo(dtype).eps) / 2
+        row, doc = self._errors(q.norms, d.norms, dtype, extra=2 * u)
+        half = np.ldexp(d.squares, 2 * d.exponents) / 2
+        doc[1] += 2 * u * d.norms**2
+        largest = q.norms + d.norms.max(initial=0.0)
+        row[1] += (self.dims + 8) * 2.0**-52 * largest**2  # of the definition, and of to_filter
+        return Approximation(_product(q.vectors, d.vectors, dtype), row, doc, offset=(-half).astype(dtype))
+
+    def to_filter(self, q: Rows, score: Floats) -> Floats:
+        """(‖q‖² − s²) / 2, where s is the distance with its sign."""
+        return (np.ldexp(q.squares, 2 * q.exponents)[:, None] - np.minimum(score, 0) ** 2) / 2
+
+    def from_filter(self, q: Rows, row: Codes, value: Floats) -> Floats:
+        """−√(‖q‖² − 2x)."""
+        return 0.0 - np.sqrt(np.maximum(np.ldexp(q.squares, 2 * q.exponents)[row] - 2 * value, 0.0))
+
+
+class MaxSim(Dot):
+    """For each token of the query its best match among the document's tokens, added up."""
+
+    def __init__(self, dims: int, rounding: Rounding, tokens: tuple[int, int], native: bool):
+        super().__init__(dims, rounding)
+        self.tokens, self.native = tokens, native
+
+    def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
+        """Σ over query tokens, in their order, of the maximum over document tokens of S."""
+        found, (left, right) = np.empty(len(i)), self.tokens
+        for at in range(0, len(i), size := max(HELD // (left * right) // 4, 1)):
+            a = i[at : at + size, None, None] * left + np.arange(left)[:, None]
+            b = j[at : at + size, None, None] * right + np.arange(right)
+            a, b = (np.ascontiguousarray(part).ravel() for part in np.broadcast_arrays(a, b))
+            pairs = super().exact(q, d, a, b)
+            pairs = (self.rounding(pairs) if self.native else pairs).reshape(-1, left, right)
+            found[at : at + size] = self._reduced(pairs, q.mask, d.mask, i[at : at + size], j[at : at + size])
+        return found
+
+    @staticmethod
+    def _reduced(pairs: Floats, q_mask: Any, d_mask: Any, i: Codes, j: Codes) -> Floats:
+        if d_mask is not None:
+            pairs = np.where(d_mask[j][:, None, :], pairs, -np.inf)
+        best = pairs.max(2)
+        if q_mask is not None:
+            best = np.where(q_mask[i], best, 0.0)
+        return np.cumsum(best, axis=1)[:, -1] + 0.0
+
+    def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
+        """The same from one product of all tokens."""
+        left, right = self.tokens
+        pairs = _product(q.vectors, d.vectors, dtype).reshape(q.n, left, d.n, right)
+        if d.mask is not None:
+            pairs = np.where(d.mask, pairs, -np.inf)
+        best = pairs.max(3)
+        mask = np.ones((q.n, left), bool) if q.mask is None else q.mask
+        best = np.where(mask[:, :, None], best, 0)
+        norms = np.where(mask, q.norms.reshape(q.n, left), 0.0).sum(1)
+        there = np.ones((d.n, right), bool) if d.mask is None else d.mask
+        longest = np.where(there, d.norms.reshape(d.n, right), 0.0).max(1, initial=0.0)
+        extra = relative_error(left + 2, dtype) + (2.0 * self.rounding.eps if self.native else 0.0)
+        row, doc = self._errors(norms, longest, dtype, extra)
+        row[1] *= left
+        return Approximation(best.sum(1), row, doc * np.array([[1.0], [left]]))
+
+
+class WholeNumbers(Dot):
+    """The dot product of small whole numbers, which every product gives exactly."""
+
+    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0) -> tuple[Floats, Floats]:
+        return np.zeros((2, len(q))), np.zeros((2, len(d)))
+
+
+class Hamming(WholeNumbers):
+    """How many bits are equal, from the product of vectors of −1 and 1."""
+
+    def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
+        """(S + dims) / 2."""
+        return (super().exact(q, d, i, j) + self.dims) / 2
+
+    def to_filter(self, q: Rows, score: Floats) -> Floats:
+        """2s − dims."""
+        return 2 * score - self.dims
+
+    def from_filter(self, q: Rows, row: Codes, value: Floats) -> Floats:
+        """(x + dims) / 2."""
+        return (value + self.dims) / 2
+
+
+class WholeMaxSim(MaxSim):
+    """Late interaction of small whole numbers."""
+
+    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0) -> tuple[Floats, Floats]:
+        return np.zeros((2, len(q))), np.zeros((2, len(d)))
+
+
+class HostScores:
+    """Scores of queries against documents, for any rows of either."""
+
+    def __init__(self, queries: Operand, docs: Operand, fn: str, precision: str):
+        self.queries, self.docs, self.fn = queries, docs, fn
+        self.types = Types(precision, fn, queries, docs)
+        self.rounding = _rounding(self.types, queries)
+        self.function = _function(self, fn)
+        self.vector_type: Any = np.dtype(np.float64 if self.types.wide else np.float32)
+        self.what = "scores"  # what they are called in messages
+        self._zeros = {"queries": 0, "documents": 0}
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def query_rows(self, rows: Any, *, count: bool = False) -> Rows:
+        """Some queries (a slice, or positions), prepared; with `count`, zero vectors among them are counted."""
+        return self._rows(self.queries, rows, "queries", count)
+
+    def doc_rows(self, rows: Any) -> Rows:
+        """Some documents, prepared; zero vectors are counted unless they are taken by their positions."""
+        return self._rows(self.docs, rows, "documents", isinstance(rows, slice))
+
+    def _rows(self, operand: Operand, rows: Any, side: str, count: bool) -> Rows:
+        given = np.asarray(operand.take(rows))
+        n = len(given)
+        vectors = np.ascontiguousarray(given.reshape(-1, given.shape[-1]), dtype=self.vector_type)
+        mask = None if operand.mask is None else np.asarray(operand.mask[rows])
+        if mask is not None:
+            vectors = np.where(mask.reshape(-1, 1), vectors, 0)  # what is masked need not be finite
+        scaled, exponents = _scaled(vectors) if self.types.wide else (vectors, np.zeros(len(vectors), np.int64))
+        if self.types.exact:
+            norms = np.zeros(len(vectors))
+        elif self.types.wide:
+            norms = np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponents) * (1 + 1e-12)
+        else:
+            norms = _norm_bounds(vectors)
+        if not np.isfinite(norms).all():
+            self._blame_rows(vectors, n, rows, side)
+        if self.fn == "cosine" and self.types.low:
+            vectors = scaled = self._normalised_low(vectors)
+            norms = _norm_bounds(vectors)
+            self._zeros[side] += int(np.count_nonzero(norms == 0)) if count else 0
+        squares = squared_norms(scaled) if self.function.needs_squares else np.zeros(0)
+        if self.fn == "cosine" and not self.types.low and count:
+            self._zeros[side] += int(np.count_nonzero(squares == 0))
+        return Rows(n, vectors, norms, squares, scaled, exponents, mask)
+
+    def _normalised_low(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Vectors over their norms, both rounded to the low type, as a model's own normalisation does it."""
+        norms = self.rounding(np.sqrt(squared_norms(vectors)))
+        found = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
+        return np.ascontiguousarray(self.rounding(found), dtype=np.float32)
+
+    def zero_vectors(self) -> dict[str, int]:
+        """How many queries and documents had no direction, so that their cosine is 0."""
+        return self._zeros
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def approximate(self, q: Rows, d: Rows) -> Approximation:
+        """Approximate scores of all pairs."""
+        return self.function.approximate(q, d, self.vector_type)
+
+    def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
+        """The scores of some pairs of prepared rows by the definition, rounded."""
+        return self._finite(self.rounding(self.function.exact(q, d, i, j)))
+
+    def matrix(self, q: Rows, d: Rows, add: Floats | None = None) -> Floats:
+        """The scores of all pairs of prepared rows, rounded, (queries, documents); `add` is added before rounding.
+
+        They come from a product in float64. An interval around each value holds the sum of the definition; where both
+        of its ends round to one value, that is the score.
+        """
+        near = self.function.approximate(q, d, np.float64)
+        row, error = np.arange(q.n)[:, None], near.row[0][:, None] * near.doc[0] + near.doc[1] + near.row[1][:, None]
+        ends = [self.function.from_filter(q, row, near.matrix + side * error) for side in (-1, 1)]
+        ends = ends if add is None else [end + add for end in ends]  # rounding is monotone here too
+        low, high = (self.rounding(end) for end in ends)
+        i, j = np.nonzero(~((low == high) & np.isfinite(low)))
+        if len(i):
+            exact = self.function.exact(q, d, i, j)
+            low[i, j] = self.rounding(exact if add is None else exact + np.broadcast_to(add, low.shape)[i, j])
+        return self._finite(low)
+
+    def pairs(self, query_rows: Codes, doc_rows: Codes) -> Floats:
+        """The scores of any pairs of a query and a document, by the definition."""
+        found = np.empty(len(query_rows))
+        order = np.argsort(doc_rows, kind="stable")
+        size = max(HELD // max(self.docs.dims * self.docs.tokens, 1), 1)
+        distinct, place = np.unique(doc_rows[order], return_inverse=True)
+        for at in range(0, len(distinct), size):
+            docs = self.doc_rows(distinct[at : at + size])
+            low, high = np.searchsorted(place, [at, at + size])
+            for begin in range(low, high, step := max(HELD // max(self.queries.tokens, 1), 1)):
+                mine = order[begin : min(begin + step, high)]
+                queries, i = np.unique(query_rows[mine], return_inverse=True)
+                q = self.query_rows(queries)
+                found[mine] = self.exact(q, docs, i, place[begin : begin + len(mine)] - at)
+        return found
+
+    # -- errors -------------------------------------------------------------------------------------------------------
+
+    def _finite(self, scores: Floats) -> Floats:
+        odd = scores.size - np.count_nonzero(np.isfinite(scores))
+        if odd:
+            remedies = {"float64": "Scale", "float32": "Use precision='float64' or scale"}
+            remedy = remedies.get(self.rounding.name, "Use precision='float32' or scale")
+            raise InputError(
+                f"{odd:,} of the {self.what} are too large for {self.rounding.name}. {remedy} the vectors."
+            )
+        return scores
+
+    def _blame_rows(self, vectors: NDArray[Any], n: int, rows: Any, side: str) -> None:
+        bad = np.flatnonzero(~np.isfinite(vectors).reshape(n, -1).all(1))
+        if not len(bad):
+            return
+        row = rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
+        raise InputError(
+            f"Row {int(row)} of the {side} holds NaN or infinity ({such_rows(len(bad))} in this block). "
+            "It has no score: leave it out or mend it."
+        )
+
+
+def relative_error(terms: int, dtype: Any) -> float:
+    """Eq. 31: γ for so many roundings, for the approximation and, in float64, for the definition as well."""
+    u = float(np.finfo(dtype).eps) / 2
+    if terms * u >= 0.25:
+        return float("inf")
+    return (1.01 if dtype == np.float32 else 2.02) * terms * u / (1 - terms * u)
+
+
+def _function(scores: HostScores, fn: str) -> Dot:
+    dims, rounding, types = scores.queries.dims, scores.rounding, scores.types
+    if fn == "maxsim":
+        made = WholeMaxSim if types.exact else MaxSim
+        return made(dims, rounding, (scores.queries.tokens, scores.docs.tokens), types.low)
+    if fn == "hamming":
+        return Hamming(dims, rounding)
+    if fn == "cosine":
+        return Dot(dims, rounding) if types.low else Cosine(dims, rounding)
+    if fn == "euclidean":
+        return Euclidean(dims, rounding)
+    return WholeNumbers(dims, rounding) if types.exact else Dot(dims, rounding)
+
+
+def _rounding(types: Types, queries: Operand) -> Rounding:
+    if types.low:
+        return to_low(queries.type_name, _low_cast(queries), finfo(queries.dtype))
+    return to_float32() if types.result == "float32" and not types.exact else no_rounding()
+
+
+def _low_cast(queries: Operand) -> Callable[[Floats], Floats]:
+    """Rounding to a low type, by the library that has it."""
+    lib = queries.lib
+
+    def cast(x: Floats) -> Floats:
+        single = x.astype(np.float32)
+        if not isinstance(lib, Torch):
+            return np.asarray(single.astype(queries.dtype), dtype=np.float64)
+        rounded = lib.torch.from_numpy(np.ascontiguousarray(single)).to(queries.dtype)
+        return np.asarray(rounded.double().numpy()).reshape(x.shape)
+
+    return cast
+
+
+def _product(a: NDArray[Any], b: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    return a.astype(dtype, copy=False) @ b.astype(dtype, copy=False).T
+
+
+def _norm_bounds(x: NDArray[Any]) -> Floats:
+    """Upper bounds of the norms of float32 rows: from float32 sums, from float64 ones where these are out of range."""
+    squares = np.einsum("ij,ij->i", x, x).astype(np.float64)
+    odd = np.flatnonzero(~((squares > 1e-25) & (squares < 1e35)))
+    wide = x[odd].astype(np.float64)
+    squares[odd] = np.einsum("ij,ij->i", wide, wide)
+    return np.sqrt(squares) * (1 + (x.shape[1] + 4) * 2.0**-24)
+
+
+def _scaled(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], Codes]:
+    """Rows times 2^-e, so that their largest value lies between ½ and 1, and e."""
+    largest = np.abs(x).max(1, initial=0.0)
+    exponents = np.where(np.isfinite(largest), np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1], 0)
+    return np.ldexp(x, -exponents[:, None]), exponents.astype(np.int64)
+
+
+def _normalised(q: Rows, dtype: Any) -> NDArray[Any]:
+    """Rows over their norms; zero vectors stay zero."""
+    norms = np.sqrt(q.squares)[:, None]
+    return np.where(norms > 0, q.scaled / norms, 0.0).astype(dtype)
+
+
+def _in_range(d: Rows, dtype: Any) -> tuple[NDArray[Any], Floats]:
+    """Rows and norms; rows that are very long or very short are scaled by a power of two."""
+    norms = np.sqrt(d.squares)
+    if d.scaled.dtype == np.float64:
+        return d.scaled, norms
+    least, most = SAFE_NORMS[np.dtype(dtype)]
+    odd = np.flatnonzero((norms > 0) & ~((norms > least) & (norms < most)))
+    if not len(odd):
+        return d.scaled, norms
+    vectors, norms = d.scaled.copy(), norms.copy()
+    wide, exponents = _scaled(d.scaled[odd].astype(np.float64))
+    vectors[odd], norms[odd] = wide, np.ldexp(norms[odd], -exponents)
+    return vectors, norms

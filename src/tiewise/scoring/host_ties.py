@@ -1,0 +1,166 @@
+"""Tie groups of judged documents, counted in main memory.
+
+The scores of the judged documents are computed first, by the definition. They are thresholds: approximate scores decide
+for nearly all documents on which side of a threshold they lie, and the others are scored by the definition as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiewise.columns import Codes, Floats
+from tiewise.scoring.approximate import Approximation, Thresholds
+from tiewise.scoring.blocks import Blocks
+from tiewise.scoring.host import HostScores, Rows
+from tiewise.scoring.judgments import Judged
+from tiewise.scoring.tie_counts import TieCounts
+
+__all__ = ["HostCounts"]
+
+#: A row of a block with a larger share of near documents is scored by a product in float64.
+MANY_NEAR = 8
+
+
+class HostCounts(TieCounts):
+    """Counts from approximate scores and, where these leave something open, exact ones."""
+
+    def __init__(self, scores: HostScores, judged: Judged, orders: tuple[str, ...], given: Floats | None):
+        super().__init__(judged, orders, given)
+        self.scores = scores
+
+    def add(self, blocks: Blocks) -> None:
+        """Count for all blocks."""
+        self._begin_tables()
+        known = np.flatnonzero(self.judged.known)
+        own = self.scores.pairs(self.judged.rows[self.judged.query[known]], self.judged.doc[known])
+        if self.given is None:
+            self.score[known] = own
+        else:
+            self._check_given(known, own)
+        parts = [_Part(self, block) for block in blocks.queries]
+        for span in blocks.docs if parts else ():
+            docs = self.scores.doc_rows(span)
+            for part in parts:
+                part.add(docs, span.start)
+                blocks.done(part.queries.n * docs.n)
+        for part in parts if blocks.docs else ():
+            part.finish()
+
+
+class _Part:
+    """The counts of one block of queries.
+
+    Judged documents of one query with equal scores share a threshold; thresholds are numbered by query and score.
+    """
+
+    def __init__(self, counts: HostCounts, block: slice):
+        self.counts, self.scores, self.block = counts, counts.scores, block
+        self.queries = self.scores.query_rows(counts.judged.rows_of(block), count=True)
+        self.slots = counts.judged.slots(block, counts.score)
+        value = counts.score[self.slots.judged]
+        self.group, first = self.slots.groups(value)  # of each slot, and a slot of each group
+        self.row, self.value = self.slots.row[first], value[first]  # of each group
+        sizes = np.bincount(self.row, minlength=self.queries.n)
+        self.column = np.arange(len(self.row)) - (np.cumsum(sizes) - sizes)[self.row]
+        self.number = np.full((self.queries.n, int(sizes.max(initial=0))), -1)  # of the group at a row and column
+        self.number[self.row, self.column] = np.arange(len(self.row))
+        self.thresholds = self._thresholds(sizes)
+        self.above, self.equal = np.zeros(self.number.shape, np.int64), np.zeros(self.number.shape, np.int64)
+        self.floor, self.floor_size = np.full(self.queries.n, np.inf), np.zeros(self.queries.n, np.int64)
+        self.ties: list[tuple[Codes, Codes]] = []  # groups, and documents that belong to them
+
+    def _thresholds(self, sizes: Codes) -> Thresholds:
+        bounds = np.full((4, *self.number.shape), np.inf)
+        for bound, end in zip(bounds, self.scores.rounding.interval(self.value), strict=True):
+            table = np.zeros(self.number.shape)
+            table[self.row, self.column] = end
+            scaled = self.scores.function.to_filter(self.queries, table)
+            bound[self.row, self.column] = scaled[self.row, self.column]
+        return Thresholds(bounds, sizes)
+
+    def add(self, docs: Rows, offset: int) -> None:
+        """Count in a block of documents."""
+        approximate = self.scores.approximate(self.queries, docs)
+        above, equal, (row, column, doc) = approximate.count(self.thresholds)
+        many = np.bincount(row, minlength=self.queries.n) > max(docs.n // MANY_NEAR, 64)
+        if many.any():
+            above[many], equal[many] = 0, 0
+            self._add_exactly(np.flatnonzero(many), docs, offset)
+            rest = ~many[row]
+            row, column, doc = row[rest], column[rest], doc[rest]
+        if self.counts.orders:
+            self._add_ties(approximate, equal, offset)
+        self.above += above
+        self.equal += equal
+        score = self.scores.exact(self.queries, docs, row, doc)
+        self._compare(row, column, doc + offset, score)
+        self._add_floor(approximate, docs)
+
+    def _compare(self, row: Codes, column: Codes, doc: Codes, score: Floats) -> None:
+        """Count documents with exact scores at single thresholds."""
+        number = self.number[row, column]
+        value = self.value[number]
+        np.add.at(self.above, (row, column), score > value)
+        same = score == value
+        np.add.at(self.equal, (row, column), same)
+        if self.counts.orders:
+            self.ties.append((number[same], doc[same]))
+
+    def _add_exactly(self, rows: Codes, docs: Rows, offset: int) -> None:
+        """Count in the exact scores of all documents for some rows, of which too many are near a threshold."""
+        for row, score in zip(rows.tolist(), self.scores.matrix(self.queries.take(rows), docs), strict=True):
+            number = self.number[row][self.number[row] >= 0]
+            value, ordered = self.value[number], np.argsort(score, kind="stable")
+            low, high = (np.searchsorted(score[ordered], value, side=side) for side in ("left", "right"))
+            self.above[row, : len(number)] += docs.n - high
+            self.equal[row, : len(number)] += high - low
+            if self.counts.orders:
+                for one, begin, end in zip(number.tolist(), low.tolist(), high.tolist(), strict=True):
+                    self.ties.append((np.full(end - begin, one), ordered[begin:end] + offset))
+
+    def _add_ties(self, approximate: Approximation, equal: Codes, offset: int) -> None:
+        """Find the documents that were surely equal to a threshold, which coarse scores have."""
+        _, low, high, _ = self.thresholds.bounds
+        for row in np.flatnonzero(equal.any(1)).tolist():
+            mine = approximate.take(np.array([row]))
+            found, error = mine.matrix[0].astype(np.float64), mine.error(np.array(0), np.arange(mine.doc.shape[1]))
+            for column in np.flatnonzero(equal[row]).tolist():
+                inside = np.flatnonzero((found - error >= low[row, column]) & (found + error <= high[row, column]))
+                self.ties.append((np.full(len(inside), self.number[row, column]), inside + offset))
+
+    def _add_floor(self, approximate: Approximation, docs: Rows) -> None:
+        """The lowest score of each row, and how many documents have it."""
+        scores, rows = self.scores, np.arange(self.queries.n)
+        lowest = scores.rounding(scores.function.from_filter(self.queries, rows, approximate.lowest()))
+        lowest = np.fmin(lowest, self.floor)
+        last = scores.rounding.interval(np.where(np.isfinite(lowest), lowest, 0.0))[3]
+        limit = scores.function.to_filter(self.queries, last[:, None])[:, 0]
+        row, doc, _ = approximate.select(np.where(np.isfinite(lowest), limit, np.inf), below=True)
+        many = np.bincount(row, minlength=self.queries.n) > max(docs.n // MANY_NEAR, 64)
+        low, size = np.full(len(rows), np.inf), np.zeros(len(rows), np.int64)
+        if many.any():
+            found = scores.matrix(self.queries.take(np.flatnonzero(many)), docs)
+            low[many] = found.min(1)
+            size[many] = np.count_nonzero(found == low[many][:, None], axis=1)
+            row, doc = row[~many[row]], doc[~many[row]]
+        exact = scores.exact(self.queries, docs, row, doc)
+        np.minimum.at(low, row, exact)
+        size += np.bincount(row, weights=exact == low[row], minlength=len(rows)).astype(np.int64)
+        self.floor_size = np.where(low < self.floor, 0, self.floor_size) + np.where(low <= self.floor, size, 0)
+        self.floor = np.minimum(self.floor, low)
+
+    def finish(self) -> None:
+        """Hand over what was counted."""
+        counts, slots = self.counts, self.slots
+        row, column = self.row[self.group], self.column[self.group]
+        size = self.equal[row, column]
+        counts.start[slots.judged], counts.size[slots.judged] = self.above[row, column], size
+        query, place = counts.judged.asked(self.block)
+        counts._set_floor(query, self.floor[place], self.floor_size[place])
+        if counts.orders and self.ties:
+            tied, docs = (np.concatenate(parts) for parts in zip(*self.ties, strict=True))
+            broken = counts._open(slots, size)
+            wanted = np.zeros(len(self.row), dtype=bool)
+            wanted[self.group[broken]] = True
+            kept = wanted[tied]
+            counts._break(slots.where(broken), self.group[broken], tied[kept], docs[kept])

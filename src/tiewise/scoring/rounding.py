@@ -1,0 +1,73 @@
+"""The last rounding of a score, to float32, to a model's own low precision, or none at all.
+
+Rounding is monotone. Two things follow. If the ends of an interval round to one value, everything in it does. And the
+scores that round to a value t form an interval, so that counting documents with score t means counting exact sums in an
+interval (`Rounding.interval`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tiewise.columns import Floats
+
+__all__ = ["Rounding", "no_rounding", "to_float32", "to_low"]
+
+
+class Rounding:
+    """A monotone rounding of float64 values to a coarser type, whose values are held as float64."""
+
+    def __init__(self, name: str, cast: Callable[[Floats], Floats], eps: float, least_normal: float):
+        """`eps` is the distance from 1 to the next value, `least_normal` the smallest normal number."""
+        self.name, self._cast = name, cast
+        self.eps, self._least_normal = eps, least_normal
+
+    def __call__(self, x: Floats) -> Floats:
+        """Values rounded; what is too large becomes infinite or, in types without infinity, NaN."""
+        return self._cast(x)
+
+    def interval(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """For rounded values: scores outside [first, last] do not round to t, those within [second, third] do.
+
+        >>> first, second, third, last = to_float32().interval(np.array([1.0]))
+        >>> float(last[0] - 1) * 2**24, float(1 - first[0]) * 2**25
+        (1.0, 1.0)
+        """
+        if self.eps == 0:
+            return t, t, t, t
+        # The gap to the next value below t is half as wide where t is a power of two, seen from 0.
+        up, down = np.abs(t) + self._gap(np.abs(t)) / 2, np.abs(t) - self._gap(np.abs(t) * (1 - 2.0**-40)) / 2
+        high, low = np.where(t < 0, -down, up), np.where(t < 0, -up, down)
+        # A low type is reached by way of float32, which may round a value onto the border between two.
+        slack = 0.0 if self.name == "float32" else 2.0**-24
+        low_slack, high_slack = np.abs(low) * slack, np.abs(high) * slack
+        return low - low_slack, low + low_slack, high - high_slack, high + high_slack
+
+    def _gap(self, size: Floats) -> Floats:
+        """The distance from a value to the next larger one."""
+        exponent = np.frexp(np.maximum(size, self._least_normal))[1] - 1
+        return np.ldexp(self.eps, exponent)
+
+
+def no_rounding() -> Rounding:
+    """Scores stay float64, or are whole numbers already."""
+    return Rounding("float64", lambda x: x, 0.0, 0.0)
+
+
+def to_float32() -> Rounding:
+    """Scores are rounded to float32."""
+    info = np.finfo(np.float32)
+    return Rounding(
+        "float32",
+        lambda x: x.astype(np.float32).astype(np.float64),
+        float(info.eps),
+        float(info.smallest_normal),
+    )
+
+
+def to_low(name: str, cast: Callable[[Any], Any], info: Any) -> Rounding:
+    """Scores are rounded to float32 and then to a low type, whose `info` has eps and the smallest normal number."""
+    return Rounding(name, cast, float(info.eps), float(info.smallest_normal))
