@@ -9,8 +9,10 @@
 // by side; this does not change the order of additions within a pair.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace tiewise {
 
@@ -27,22 +29,46 @@ struct SquaredDifference {
   }
 };
 
+// The sums of LANES pairs; x[u] and y[u] point to the vectors of pair u.
+template <class Term, class T>
+inline void sum_lanes(const T* const* x, const T* const* y, size_t dims, double* sum) {
+  for (size_t k = 0; k < dims; ++k) {
+    for (size_t u = 0; u < LANES; ++u) {
+      sum[u] += Term::term(static_cast<double>(x[u][k]), static_cast<double>(y[u][k]));
+    }
+  }
+}
+
+// The same for pairs that share the vector x, which is given in double.
+template <class Term, class T>
+inline void sum_lanes_of_one(const double* x, const T* const* y, size_t dims, double* sum) {
+  for (size_t k = 0; k < dims; ++k) {
+    for (size_t u = 0; u < LANES; ++u) sum[u] += Term::term(x[k], static_cast<double>(y[u][k]));
+  }
+}
+
 // out[p] is the sum of the terms of row i[p] of x and row j[p] of y, for pairs first ≤ p < last.
 template <class Term, class T>
 void sum_pairs(const T* x, const T* y, size_t dims, const int64_t* i, const int64_t* j, size_t first, size_t last,
                double* out) {
   const T *left[LANES], *right[LANES];
+  std::vector<double> shared(dims);
+  const T* held = nullptr;  // the row that `shared` holds
   for (size_t p = first; p < last; p += LANES) {
     double sum[LANES] = {};
+    bool same = true;
     for (size_t u = 0; u < LANES; ++u) {
       const size_t at = p + u < last ? p + u : last - 1;  // a last incomplete group repeats its last pair
       left[u] = x + static_cast<size_t>(i[at]) * dims;
       right[u] = y + static_cast<size_t>(j[at]) * dims;
+      same = same && left[u] == left[0];
     }
-    for (size_t k = 0; k < dims; ++k) {
-      for (size_t u = 0; u < LANES; ++u) {
-        sum[u] += Term::term(static_cast<double>(left[u][k]), static_cast<double>(right[u][k]));
-      }
+    if (same) {
+      if (held != left[0]) std::copy(left[0], left[0] + dims, shared.begin());
+      held = left[0];
+      sum_lanes_of_one<Term>(shared.data(), right, dims, sum);
+    } else {
+      sum_lanes<Term>(left, right, dims, sum);
     }
     for (size_t u = 0; u < LANES && p + u < last; ++u) out[p + u] = sum[u];
   }

@@ -6,22 +6,23 @@ They are built when the package is installed. Where that failed for want of a co
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib import import_module
 from typing import Any, Literal
 
 from tiewise.errors import TiewiseError
 
-_reader: Any
-_kernels: Any
-try:
-    from tiewise import _reader
-except ImportError:
-    _reader = None
-try:
-    from tiewise import _kernels
-except ImportError:
-    _kernels = None
-
 __all__ = ["native"]
+
+VARIABLES = {"reader": "TIEWISE_READER", "kernels": "TIEWISE_KERNELS"}
+
+
+@cache
+def _module(name: str) -> Any | None:
+    try:
+        return import_module(f"tiewise._{name}")
+    except ImportError:
+        return None
 
 
 def native(name: Literal["reader", "kernels"] = "reader") -> Any | None:
@@ -29,7 +30,7 @@ def native(name: Literal["reader", "kernels"] = "reader") -> Any | None:
 
     ``TIEWISE_READER`` and ``TIEWISE_KERNELS`` in the environment demand ``compiled`` or ``python``.
     """
-    module, variable = (_reader, "TIEWISE_READER") if name == "reader" else (_kernels, "TIEWISE_KERNELS")
+    module, variable = _module(name), VARIABLES[name]
     wanted = os.environ.get(variable, "")
     if wanted not in ("", "compiled", "python"):
         raise TiewiseError(f"{variable} is {wanted!r}. Use 'compiled' or 'python', or leave it unset.")

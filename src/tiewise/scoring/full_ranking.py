@@ -21,6 +21,7 @@ from tiewise.scoring.environment import unaffected_by_settings
 from tiewise.scoring.host_ties import HostCounts
 from tiewise.scoring.judgments import Judged
 from tiewise.scoring.pairwise import pair_scores, warn_of_zero_vectors
+from tiewise.scoring.tie_counts import TieCounts
 from tiewise.telling import Progress
 from tiewise.ties import TieGroups
 
@@ -71,9 +72,12 @@ def tie_groups(
     pairs = pair_scores(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     judged = Judged(as_qrels(qrels), pairs.queries.n, pairs.docs.n, query_ids, doc_ids)
     given = None if scores is None else _given(scores, judged)
-    on_device = isinstance(pairs, DeviceScores)
-    counts = (DeviceCounts if on_device else HostCounts)(pairs, judged, tuple(orders), given)
-    blocks = Blocks(pairs, len(judged.rows), block, query_block, progress, held=pairs.lib.held if on_device else None)
+    counts: TieCounts
+    if isinstance(pairs, DeviceScores):
+        counts, held = DeviceCounts(pairs, judged, tuple(orders), given), pairs.lib.held
+    else:
+        counts, held = HostCounts(pairs, judged, tuple(orders), given), None
+    blocks = Blocks(pairs, len(judged.rows), block, query_block, progress, held)
     counts.add(blocks)
     blocks.finish()
     warn_of_zero_vectors(pairs)

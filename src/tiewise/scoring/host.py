@@ -14,13 +14,16 @@ Numbers of equations are those of docs/theory.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats
 from tiewise.errors import InputError
+from tiewise.native import native
 from tiewise.scoring.approximate import Approximation
 from tiewise.scoring.arrays import Torch, finfo, such_rows
 from tiewise.scoring.definition import dot_sums, squared_distances, squared_norms
@@ -33,34 +36,66 @@ __all__ = ["HostScores", "Rows"]
 #: Numbers of document vectors that are held at a time while scattered pairs are scored.
 HELD = 2**24
 
+#: So many queries are scored by the definition: finding the norms for an error bound would take longer.
+FEW_QUERIES = 2
+
 #: Norms outside of which rows are scaled before they are multiplied for a cosine.
 SAFE_NORMS = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-120, 1e120)}
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Some queries or documents, prepared. Late interaction has several vectors for each of the n rows."""
 
     n: int
     vectors: NDArray[Any]  # (n_vectors, dims), float32 or float64
-    norms: Floats  # (n_vectors,): upper bounds of the Euclidean norms
-    squares: Floats  # (n_vectors,): S(x, x) of the scaled vectors; empty unless the function needs it
     scaled: NDArray[Any]  # the vectors of the definition: float64 ones are scaled by 2^-exponent
     exponents: Codes  # (n_vectors,): all 0 for float32
-    mask: NDArray[np.bool_] | None = None  # (n, tokens)
+    squares: Floats  # (n_vectors,): S(x, x) of the scaled vectors; empty unless the function needs it
+    mask: NDArray[np.bool_] | None  # (n, tokens)
+    source: tuple[str, Any]  # queries or documents, and which rows of them
+
+    @cached_property
+    def norms(self) -> Floats:
+        """(n_vectors,): upper bounds of the Euclidean norms."""
+        if not len(self.squares) and self.scaled.dtype == np.float32:
+            found = _norm_bounds(self.scaled)
+        else:
+            squares = self.squares if len(self.squares) else np.einsum("ij,ij->i", self.scaled, self.scaled)
+            found = np.ldexp(np.sqrt(squares), self.exponents) * (1 + (self.scaled.shape[1] + 4) * 2.0**-52)
+        if not np.isfinite(found).all():
+            self.check_finite()
+        return found
+
+    def check_finite(self) -> None:
+        """Raise if a vector holds NaN or infinity."""
+        side, rows = self.source
+        bad = np.flatnonzero(~np.isfinite(self.vectors).reshape(self.n, -1).all(1))
+        if len(bad):
+            row = rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
+            raise InputError(
+                f"Row {int(row)} of the {side} holds NaN or infinity ({such_rows(len(bad))} in this block). "
+                "It has no score: leave it out or mend it."
+            )
 
     def take(self, rows: Codes) -> Rows:
         """Some of the rows."""
         tokens = len(self.vectors) // max(self.n, 1)
         at = (rows[:, None] * tokens + np.arange(tokens)).ravel()
-        squares = self.squares[at] if len(self.squares) else self.squares
-        mask = None if self.mask is None else self.mask[rows]
-        return Rows(len(rows), self.vectors[at], self.norms[at], squares, self.scaled[at], self.exponents[at], mask)
+        side, every = self.source
+        return Rows(
+            len(rows),
+            self.vectors[at],
+            self.scaled[at],
+            self.exponents[at],
+            self.squares[at] if len(self.squares) else self.squares,
+            None if self.mask is None else self.mask[rows],
+            (side, rows + every.start if isinstance(every, slice) else every[rows]),
+        )
 
 
 class Dot:
     """The dot product."""
-
-    needs_squares = False
 
     def __init__(self, dims: int, rounding: Rounding):
         self.dims, self.rounding = dims, rounding
@@ -96,8 +131,6 @@ class Dot:
 class Cosine(Dot):
     """The dot product over the square root of the product of the squared norms; 0 for a zero vector."""
 
-    needs_squares = True
-
     def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
         """S(q, d) / √(S(q, q)·S(d, d))."""
         both = np.sqrt(q.squares[i] * d.squares[j])
@@ -117,8 +150,6 @@ class Cosine(Dot):
 
 class Euclidean(Dot):
     """The distance with a minus sign, so that larger is better."""
-
-    needs_squares = True
 
     def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
         """−√Σ(q_k − d_k)²."""
@@ -258,26 +289,20 @@ class HostScores:
         if mask is not None:
             vectors = np.where(mask.reshape(-1, 1), vectors, 0)  # what is masked need not be finite
         scaled, exponents = _scaled(vectors) if self.types.wide else (vectors, np.zeros(len(vectors), np.int64))
-        if self.types.exact:
-            norms = np.zeros(len(vectors))
-        elif self.types.wide:
-            norms = np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponents) * (1 + 1e-12)
-        else:
-            norms = _norm_bounds(vectors)
-        if not np.isfinite(norms).all():
-            self._blame_rows(vectors, n, rows, side)
-        if self.fn == "cosine" and self.types.low:
-            vectors = scaled = self._normalised_low(vectors)
-            norms = _norm_bounds(vectors)
-            self._zeros[side] += int(np.count_nonzero(norms == 0)) if count else 0
-        squares = squared_norms(scaled) if self.function.needs_squares else np.zeros(0)
-        if self.fn == "cosine" and not self.types.low and count:
-            self._zeros[side] += int(np.count_nonzero(squares == 0))
-        return Rows(n, vectors, norms, squares, scaled, exponents, mask)
+        squares = squared_norms(scaled) if self.fn in ("cosine", "euclidean") else np.zeros(0)
+        found = Rows(n, vectors, scaled, exponents, squares, mask, (side, rows))
+        if not np.isfinite(squares).all():
+            found.check_finite()
+        if self.fn == "cosine":
+            self._zeros[side] += int(np.count_nonzero(squares == 0)) if count else 0
+            if self.types.low:
+                vectors = self._normalised_low(vectors, squares)
+                found = Rows(n, vectors, vectors, exponents, np.zeros(0), mask, (side, rows))
+        return found
 
-    def _normalised_low(self, vectors: NDArray[Any]) -> NDArray[Any]:
+    def _normalised_low(self, vectors: NDArray[Any], squares: Floats) -> NDArray[Any]:
         """Vectors over their norms, both rounded to the low type, as a model's own normalisation does it."""
-        norms = self.rounding(np.sqrt(squared_norms(vectors)))
+        norms = self.rounding(np.sqrt(squares))
         found = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
         return np.ascontiguousarray(self.rounding(found), dtype=np.float32)
 
@@ -288,12 +313,17 @@ class HostScores:
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def approximate(self, q: Rows, d: Rows) -> Approximation:
-        """Approximate scores of all pairs."""
+        """Approximate scores of all pairs; a few queries are scored by the definition at once, where it is as fast."""
+        if q.n <= FEW_QUERIES and type(self.function) is Dot and native("kernels") is not None:
+            i, j = np.repeat(np.arange(q.n), d.n), np.tile(np.arange(d.n), q.n)
+            return Approximation(
+                self.function.exact(q, d, i, j).reshape(q.n, d.n), np.zeros((2, q.n)), np.zeros((2, d.n))
+            )
         return self.function.approximate(q, d, self.vector_type)
 
     def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
         """The scores of some pairs of prepared rows by the definition, rounded."""
-        return self._finite(self.rounding(self.function.exact(q, d, i, j)))
+        return self._finite(self.rounding(self.function.exact(q, d, i, j)), q, d)
 
     def matrix(self, q: Rows, d: Rows, add: Floats | None = None) -> Floats:
         """The scores of all pairs of prepared rows, rounded, (queries, documents); `add` is added before rounding.
@@ -310,7 +340,7 @@ class HostScores:
         if len(i):
             exact = self.function.exact(q, d, i, j)
             low[i, j] = self.rounding(exact if add is None else exact + np.broadcast_to(add, low.shape)[i, j])
-        return self._finite(low)
+        return self._finite(low, q, d)
 
     def pairs(self, query_rows: Codes, doc_rows: Codes) -> Floats:
         """The scores of any pairs of a query and a document, by the definition."""
@@ -330,25 +360,16 @@ class HostScores:
 
     # -- errors -------------------------------------------------------------------------------------------------------
 
-    def _finite(self, scores: Floats) -> Floats:
+    def _finite(self, scores: Floats, q: Rows, d: Rows) -> Floats:
         odd = scores.size - np.count_nonzero(np.isfinite(scores))
         if odd:
+            q.check_finite()
+            d.check_finite()
             remedies = {"float64": "Scale", "float32": "Use precision='float64' or scale"}
-            remedy = remedies.get(self.rounding.name, "Use precision='float32' or scale")
-            raise InputError(
-                f"{odd:,} of the {self.what} are too large for {self.rounding.name}. {remedy} the vectors."
-            )
+            name = self.rounding.name
+            remedy = remedies.get(name, "Use precision='float32' or scale")
+            raise InputError(f"{odd:,} of the {self.what} are too large for {name}. {remedy} the vectors.")
         return scores
-
-    def _blame_rows(self, vectors: NDArray[Any], n: int, rows: Any, side: str) -> None:
-        bad = np.flatnonzero(~np.isfinite(vectors).reshape(n, -1).all(1))
-        if not len(bad):
-            return
-        row = rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
-        raise InputError(
-            f"Row {int(row)} of the {side} holds NaN or infinity ({such_rows(len(bad))} in this block). "
-            "It has no score: leave it out or mend it."
-        )
 
 
 def relative_error(terms: int, dtype: Any) -> float:

@@ -42,8 +42,8 @@ class Rounding:
         up, down = np.abs(t) + self._gap(np.abs(t)) / 2, np.abs(t) - self._gap(np.abs(t) * (1 - 2.0**-40)) / 2
         high, low = np.where(t < 0, -down, up), np.where(t < 0, -up, down)
         # A low type is reached by way of float32, which may round a value onto the border between two.
-        slack = 0.0 if self.name == "float32" else 2.0**-24
-        low_slack, high_slack = np.abs(low) * slack, np.abs(high) * slack
+        relative, least = (0.0, 0.0) if self.name == "float32" else (2.0**-24, 2.0**-149)
+        low_slack, high_slack = np.abs(low) * relative + least, np.abs(high) * relative + least
         return low - low_slack, low + low_slack, high - high_slack, high + high_slack
 
     def _gap(self, size: Floats) -> Floats:

@@ -126,7 +126,7 @@ class _Candidates:
             row, doc, value = row[decided], doc[decided], value[decided]
         error = near.error(row, doc)
         lower, upper = (self._score(row, value + side * error) for side in (-1, 1))
-        odd = ~np.isfinite(value)
+        odd = ~(np.isfinite(lower) & np.isfinite(upper))
         lower[odd], upper[odd] = -np.inf, np.inf
         self._keep(row, doc + offset, lower, upper)
 

@@ -1,0 +1,455 @@
+"""The score of a pair is a function of its two vectors: on every CPU, in every block, with every setting."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tiewise as tw
+from scoring_reference import (
+    FUNCTIONS,
+    bits_of_definition,
+    defined,
+    defined_head,
+    defined_maxsim,
+    dot,
+    judgments,
+    vectors,
+)
+from tiewise import scoring
+from tiewise.errors import InputError
+from tiewise.scoring import host, rounding
+from tiewise.scoring.approximate import Thresholds
+from tiewise.scoring.environment import unaffected
+from tiewise.ties import tie_groups as from_run
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+X86 = platform.machine() in ("x86_64", "AMD64")
+LOWERED = {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "default"}
+
+
+@pytest.fixture(params=["compiled", "python"])
+def kernels(request, monkeypatch):
+    """The compiled kernels, and NumPy in their place."""
+    if request.param == "compiled":
+        pytest.importorskip("tiewise._kernels")
+    monkeypatch.setenv("TIEWISE_KERNELS", request.param)
+    return request.param
+
+
+@cache
+def definition() -> dict[str, str]:
+    return bits_of_definition()
+
+
+# -- CPUs and threads ---------------------------------------------------------------------------------------------------
+
+
+def run_worker(library: str, **variables: str) -> dict:
+    script = Path(__file__).parent / "scoring_reference.py"
+    done = subprocess.run(
+        [sys.executable, str(script), library], capture_output=True, text=True, env={**os.environ, **variables}
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not X86, reason="OpenBLAS has these kernels on x86 only")
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("core", ["Haswell", "Nehalem", "Prescott", ""])
+def test_every_kernel_of_openblas_gives_the_bits_of_the_definition(core, threads):
+    pytest.importorskip("threadpoolctl")
+    variables = {"OPENBLAS_CORETYPE": core} if core else {}
+    found = run_worker("numpy", OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads, **variables)
+    if core and found["cores"]:
+        names = {core, "Katmai"} if core == "Prescott" else {core}  # OpenBLAS calls it by its older name
+        assert names & set(found["cores"]) or (core == "Haswell" and not _has_avx2()), found["cores"]
+    assert found["digests"] == definition()
+
+
+def _has_avx2() -> bool:
+    info = Path("/proc/cpuinfo")
+    return not info.exists() or "avx2" in info.read_text()
+
+
+@pytest.mark.parametrize("variables", [{}, LOWERED, {"OMP_NUM_THREADS": "1", **LOWERED}])
+def test_torch_gives_the_bits_of_the_definition(variables):
+    pytest.importorskip("torch")
+    pytest.importorskip("threadpoolctl")
+    assert run_worker("torch", **variables)["digests"] == definition()
+
+
+def test_the_kernels_in_python_give_the_bits_of_the_definition():
+    assert run_worker("numpy", TIEWISE_KERNELS="python")["digests"] == definition()
+
+
+# -- vectors that are hard to score ---------------------------------------------------------------------------------------
+
+
+def hard(kind: str, dims: int):
+    chance = np.random.default_rng(7)
+    q, d = chance.normal(size=(12, dims)).astype("f4"), chance.normal(size=(200, dims)).astype("f4")
+    if kind == "cancelling":  # large terms that cancel, so that little but rounding is left
+        half = dims // 2
+        q[:, half : 2 * half], d[:, half : 2 * half] = q[:, :half], -d[:, :half]
+        d[::3] *= np.float32(1e4)
+    elif kind == "subnormal":
+        q, d = (q * np.float32(1e-22)), (d * np.float32(1e-22))
+        d[::2] = np.frombuffer(chance.integers(0, 2**20, d[::2].size).astype("i4").tobytes(), "f4").reshape(
+            d[::2].shape
+        )
+    elif kind == "scales":  # from 1e-30 to 1e30 beside each other
+        q *= np.float32(10.0) ** chance.integers(-3, 4, q.shape).astype("f4")
+        d *= np.float32(10.0) ** chance.integers(-30, 31, (200, 1)).astype("f4")
+    elif kind == "equal":
+        d[:] = d[0]
+        d[::2] = np.nextafter(d[0], np.float32(9))
+    elif kind == "far":  # long vectors that lie close together
+        q, d = q + np.float32(1000), d + np.float32(1000)
+    return q, d
+
+
+KINDS = ("cancelling", "subnormal", "scales", "equal", "far")
+
+
+@pytest.mark.parametrize("fn", FUNCTIONS)
+@pytest.mark.parametrize("dims", [2, 33, 257])
+@pytest.mark.parametrize("kind", KINDS)
+def test_hard_vectors_have_the_scores_of_the_definition(kind, dims, fn, kernels):
+    q, d = hard(kind, dims)
+    truth = defined(q, d, fn)
+    np.testing.assert_array_equal(scoring.score(q, d, fn=fn), truth)
+    qrels = tw.Qrels.from_dict(judgments(len(q), len(d)))
+    run = tw.Run.from_columns(np.repeat(np.arange(len(q)), len(d)), np.tile(np.arange(len(d)), len(q)), truth.ravel())
+    ours, theirs = scoring.tie_groups(q, d, qrels, fn=fn, block=64), from_run(qrels, run)
+    for name in ("score", "start", "size", "floor", "floor_size"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    for place, found in enumerate(scoring.search(q, d, 9, fn=fn, block=64).to_dict().values()):
+        bound = np.sort(truth[place])[::-1][8]
+        assert found == {str(j): float(truth[place, j]) for j in np.flatnonzero(truth[place] >= bound)}
+
+
+@pytest.mark.parametrize("dims", [3, 384, 1023])
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_keep_within_their_bound(kind, dims):
+    """Eq. 32, for the BLAS of this machine."""
+    q, d = hard(kind, dims)
+    scores = scoring.pairwise.pair_scores(q, d)
+    left, right = scores.query_rows(slice(0, len(q))), scores.doc_rows(slice(0, len(d)))
+    i, j = (part.ravel() for part in np.indices((len(q), len(d))))
+    for dtype in (np.float32, np.float64):
+        found = scores.function.approximate(left, right, dtype)
+        off = np.abs(found.matrix.astype("f8")[i, j] - dot(q[i], d[j]))
+        assert (off <= found.error(i, j))[np.isfinite(found.matrix)[i, j]].all()
+
+
+def test_scores_beyond_float32_are_an_error_and_sums_beyond_it_are_not():
+    q, d = np.float32([[1e30, 1e30]]), np.float32([[1e30, -1e30], [1e-30, 1.0]])
+    assert scoring.score(q, d, fn="dot").tolist() == [[0.0, float(np.float32(1e30))]]
+    assert scoring.search(q, d, 1).to_dict() == {"0": {"1": float(np.float32(1e30))}}
+    for call in (
+        lambda: scoring.score(q, q, fn="dot"),
+        lambda: scoring.search(q, q, 1),
+        lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}),
+        lambda: scoring.judged_scores(q, q, {"0": {"0": 1}}),
+    ):
+        with pytest.raises(InputError, match=r"1 of the scores are too large for float32\. Use precision='float64'"):
+            call()
+    assert scoring.score(q, q, fn="dot", precision="float64")[0, 0] == dot(q[0], q[0])
+
+
+@pytest.mark.parametrize("exponent", [-300, -160, 0, 160, 300])
+@pytest.mark.parametrize("fn", FUNCTIONS)
+def test_float64_vectors_of_any_length(fn, exponent):
+    chance = np.random.default_rng(3)
+    q, d = chance.normal(size=(4, 40)), chance.normal(size=(60, 40))
+    d[50] = d[3]
+    scale = 10.0**exponent
+    other = scale if fn == "euclidean" else 1 / scale
+    found = scoring.score(q * scale, d * other, fn=fn, precision="float64")
+    exact = {
+        "dot": (q.astype(np.longdouble) @ d.T.astype(np.longdouble)).astype(float),
+        "cosine": q @ d.T / np.outer(np.linalg.norm(q, axis=1), np.linalg.norm(d, axis=1)),
+        "euclidean": -np.linalg.norm(q[:, None] - d[None], axis=-1) * scale,
+    }[fn]
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-13 * np.abs(exact).max())
+    assert (found[:, 50] == found[:, 3]).all()
+    if fn == "cosine":
+        np.testing.assert_array_equal(scoring.score(q * scale, d * other, fn=fn), found.astype("f4"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dims=st.integers(1, 40),
+    docs=st.integers(1, 90),
+    judged=st.integers(1, 70),
+    fn=st.sampled_from(FUNCTIONS),
+    spread=st.sampled_from([0.0, 1.0, 30.0]),
+    block=st.sampled_from([None, 7, 64]),
+    compiled=st.booleans(),
+)
+def test_counts_and_lists_are_those_of_all_scores(seed, dims, docs, judged, fn, spread, block, compiled):
+    chance = np.random.default_rng(seed)
+    q, d = chance.normal(size=(3, dims)).astype("f4"), chance.normal(size=(docs, dims)).astype("f4")
+    d *= np.exp(spread * chance.normal(size=(docs, 1)) / 2).astype("f4")
+    d = d[chance.integers(0, docs, docs)]  # copies
+    truth = defined(q, d, fn)
+    if not np.isfinite(truth).all():
+        truth = None
+    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in chance.integers(0, docs, judged)} for i in range(3)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIEWISE_KERNELS", "" if compiled else "python")
+        if truth is None:
+            with pytest.raises(InputError, match="too large"):
+                scoring.score(q, d, fn=fn)
+            return
+        run = tw.Run.from_columns(np.repeat(np.arange(3), docs), np.tile(np.arange(docs), 3), truth.ravel())
+        orders = ("docid-desc", "docid-asc", "given")
+        ours, theirs = scoring.tie_groups(q, d, qrels, fn=fn, orders=orders, block=block), from_run(qrels, run, orders)
+        for name in ("score", "start", "size", "floor", "floor_size"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+        for order in orders:
+            np.testing.assert_array_equal(ours.before[order], theirs.before[order], err_msg=order)
+        k = int(chance.integers(1, docs + 1))
+        for place, found in enumerate(scoring.search(q, d, k, fn=fn, block=block).to_dict().values()):
+            bound = np.sort(truth[place])[::-1][k - 1]
+            assert found == {str(j): float(truth[place, j]) for j in np.flatnonzero(truth[place] >= bound)}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("fn", [*FUNCTIONS, "maxsim"])
+def test_copies_tie_in_native_precision(dtype, fn):
+    chance = np.random.default_rng(0)
+    q, d = (chance.normal(size=(n, 33)).astype("f4").astype(dtype) for n in (4, 64))
+    if fn == "maxsim":
+        q, d = q.reshape(2, 2, 33), d.reshape(32, 2, 33)
+    many = np.concatenate([d, d[::-1], d])
+    scores = scoring.score(q, many, fn=fn, precision="native").astype("f4")
+    n = len(d)
+    np.testing.assert_array_equal(scores[:, :n], scores[:, n : 2 * n][:, ::-1])
+    np.testing.assert_array_equal(scores[:, :n], scoring.score(q, d, fn=fn, precision="native").astype("f4"))
+    if fn != "maxsim":
+        wide = scoring.score(q, d, fn=fn)
+        close = {"bfloat16": 0.02, "float16": 3e-3, "float8_e4m3fn": 0.2, "float8_e5m2": 0.3}[dtype]
+        np.testing.assert_allclose(scores[:, :n], wide, rtol=close, atol=close)
+
+
+def test_head_and_late_interaction():
+    chance = np.random.default_rng(2)
+    hidden, weight = chance.normal(size=(500, 129)).astype("f4"), chance.normal(size=(3, 129)).astype("f4")
+    bias = chance.normal(size=3).astype("f4")
+    np.testing.assert_array_equal(scoring.head(hidden, weight, bias), defined_head(hidden, weight, bias))
+    strided = np.asfortranarray(hidden)[:, ::1]
+    np.testing.assert_array_equal(scoring.head(strided, weight, bias), defined_head(hidden, weight, bias))
+    q, d = chance.normal(size=(3, 5, 24)).astype("f4"), chance.normal(size=(70, 6, 24)).astype("f4")
+    truth = defined_maxsim(q, d)
+    np.testing.assert_array_equal(scoring.score(q, d, fn="maxsim"), truth)
+    run = scoring.search(q, d, 5, fn="maxsim", block=16).to_dict()
+    assert [max(one.values()) for one in run.values()] == truth.max(1).tolist()
+    qrels = {"1": {str(j): 1 for j in range(0, 70, 7)}}
+    ties = scoring.tie_groups(q, d, qrels, fn="maxsim", block=16)
+    np.testing.assert_array_equal(ties.score, truth[1, ::7])
+    np.testing.assert_array_equal(ties.start, (truth[1] > truth[1, ::7][:, None]).sum(1))
+
+
+def test_memory_layout_and_neighbours_change_nothing():
+    q, d = vectors(257)
+    truth = scoring.score(q, d, fn="cosine")
+    for other in (np.asfortranarray(d), np.repeat(d, 2, axis=0)[::2], np.pad(d, [(3, 0), (0, 5)])[3:, :-5]):
+        np.testing.assert_array_equal(scoring.score(q, other, fn="cosine"), truth)
+    for j in (0, 17, 299):
+        np.testing.assert_array_equal(scoring.score(q[5:6], d[j : j + 1], fn="cosine"), truth[5:6, j : j + 1])
+
+
+# -- rounding -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
+def test_intervals_of_rounding(name):
+    """What rounds to a value lies in its interval, and the inner part rounds to nothing else."""
+    dtype = np.dtype(name)
+    info = ml_dtypes.finfo(dtype)
+    ours = (
+        rounding.to_float32()
+        if name == "float32"
+        else rounding.to_low(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
+    )
+    chance = np.random.default_rng(0)
+    some = chance.normal(size=2000) * 10.0 ** chance.uniform(-8 if name != "float8_e4m3fn" else -3, 1, 2000)
+    some = np.concatenate([some, [0.0, 1.0, -1.0, 2.0, -4.0, 0.5], -some])
+    value = ours(some)
+    first, second, third, last = ours.interval(value)
+    assert ((first <= some) & (some <= last)).all()
+    for end, inside in ((second, third), (third, second)):
+        middle = end + (inside - end) * 1e-6
+        kept = second < third
+        assert (ours(middle)[kept] == value[kept]).all()
+    beyond = last + np.abs(last) * 1e-6 + (1e-300 if name == "float32" else 3e-45)
+    assert (ours(beyond) > value)[np.isfinite(ours(beyond))].all()
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def flush_to_zero(torch):
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@contextmanager
+def changed(get, put, value):
+    before = get()
+    put(value)
+    try:
+        yield
+        assert get() == value, "the setting was not restored"
+    finally:
+        put(before)
+
+
+def settings_of(torch):
+    matmul = torch.backends.cuda.matmul
+    return {
+        "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+        "autocast, float16": lambda: torch.autocast("cpu", dtype=torch.float16),
+        "inference mode": torch.inference_mode,
+        "no_grad": torch.no_grad,
+        "flushed subnormals": lambda: flush_to_zero(torch),
+        "default dtype": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+        "default dtype, half": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16),
+        "TF32": lambda: changed(
+            lambda: matmul.fp32_precision, lambda value: setattr(matmul, "fp32_precision", value), "tf32"
+        ),
+        "medium": lambda: changed(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
+        "deterministic": lambda: changed(
+            torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True
+        ),
+        "NumPy raises": lambda: np.errstate(all="raise"),
+    }
+
+
+SETTINGS = (
+    "autocast",
+    "autocast, float16",
+    "inference mode",
+    "no_grad",
+    "flushed subnormals",
+    "default dtype",
+    "default dtype, half",
+    "TF32",
+    "medium",
+    "deterministic",
+    "NumPy raises",
+)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_around_a_call_change_nothing(name):
+    torch = pytest.importorskip("torch")
+    chance = np.random.default_rng(4)
+    q, d = chance.normal(size=(9, 40)).astype("f4"), chance.normal(size=(80, 40)).astype("f4")
+    q[0] *= np.float32(1e-30)
+    d[0] *= np.float32(1e-9)  # its score with the first query is subnormal
+    calls = {
+        **{fn: lambda a, b, fn=fn: scoring.score(a, b, fn=fn) for fn in FUNCTIONS},
+        "native": lambda a, b: scoring.score(a.bfloat16(), b.bfloat16(), fn="dot", precision="native").float(),
+        "sigmoid": lambda a, b: scoring.score(a, fn="sigmoid"),
+        "softmax": lambda a, b: scoring.score(a, fn="softmax"),
+        "logit": lambda a, b: scoring.logit(a, fn="softmax"),
+        "head": lambda a, b: scoring.head(b, a[:3], torch.zeros(3)),
+        "quantize": lambda a, b: scoring.quantize(b).codes,
+        "search": lambda a, b: scoring.search(a, b, 5).score,
+        "tie_groups": lambda a, b: scoring.tie_groups(a, b, {"0": {"0": 1, "7": 1}}).score,
+        "rescore": lambda a, b: scoring.rescore({"0": {"0": 1.0, "7": 1.0}}, a, b).score,
+    }
+    tensors = torch.from_numpy(q), torch.from_numpy(d)
+    truth = {what: np.asarray(call(*tensors)) for what, call in calls.items()}
+    np.testing.assert_array_equal(truth["dot"], defined(q, d, "dot"))
+    assert 0 < abs(truth["dot"][0, 0]) < np.finfo(np.float32).smallest_normal
+    with settings_of(torch)[name]():
+        found = {what: np.asarray(call(*tensors)) for what, call in calls.items()}
+    for what in calls:
+        np.testing.assert_array_equal(found[what], truth[what], err_msg=what)
+
+
+def test_settings_are_put_aside_once_for_all_threads(monkeypatch):
+    """Two threads that begin and end in turns leave the settings as they were."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    matmul = torch.backends.cuda.matmul
+    matmul.fp32_precision = "tf32"
+    try:
+        first, second = unaffected(), unaffected()
+        with ThreadPoolExecutor(1) as a, ThreadPoolExecutor(1) as b:
+            a.submit(first.__enter__).result()
+            b.submit(second.__enter__).result()
+            a.submit(first.__exit__, None, None, None).result()
+            assert matmul.fp32_precision == "ieee"
+            b.submit(second.__exit__, None, None, None).result()
+        assert matmul.fp32_precision == "tf32"
+    finally:
+        matmul.fp32_precision = "none"
+
+
+def test_tensors_without_plain_values_are_refused():
+    torch = pytest.importorskip("torch")
+    plain = torch.ones(3, 2)
+    for tensor, match in [
+        (torch.ones(3, 2, device="meta"), "on the meta device"),
+        (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "nested tensor"),
+        (plain.to_sparse(), "sparse tensor"),
+        (plain.to_sparse_csr(), "sparse tensor"),
+        (plain.to(torch.complex64), "complex64"),
+    ]:
+        for call in (
+            lambda t: scoring.score(t, plain, fn="dot"),
+            lambda t: scoring.score(plain, t, fn="dot"),
+            lambda t: scoring.search(plain, t, 1),
+            lambda t: scoring.tie_groups(plain, t, {"0": {"0": 1}}),
+            lambda t: scoring.score(t, fn="sigmoid"),
+            lambda t: scoring.logit(t),
+            lambda t: scoring.head(t, plain),
+            lambda t: scoring.head(plain, t),
+            lambda t: scoring.quantize(t),
+            lambda t: scoring.rescore({"0": {"0": 1.0}}, plain, t),
+        ):
+            with pytest.raises(InputError, match=match):
+                call(tensor)
+
+
+def test_log_odds_beyond_float32_are_an_error():
+    with pytest.raises(InputError, match=r"log-odds are too large for float32\. Use precision='float64'"):
+        scoring.logit([[3e38, -3e38]])
+    assert scoring.logit([[3e38, -3e38]], precision="float64").tolist() == [-6e38]
+
+
+def test_equal_logits_have_equal_scores_wherever_they_stand():
+    chance = np.random.default_rng(0)
+    z = chance.normal(size=50).astype("f4") * 8
+    many = np.concatenate([z, z[::-1], np.repeat(z, 3)])
+    for given in (many, np.repeat(many, 2)[::2]):
+        found = scoring.score(given, fn="sigmoid")
+        np.testing.assert_array_equal(found[:50], found[50:100][::-1])
+        np.testing.assert_array_equal(found[:50], found[100::3])
+    torch = pytest.importorskip("torch")
+    np.testing.assert_array_equal(
+        scoring.score(torch.from_numpy(many), fn="sigmoid"), scoring.score(many, fn="sigmoid")
+    )
+    assert host.relative_error(2**30, np.float32) == np.inf and Thresholds._fields == ("bounds", "sizes")
