@@ -28,7 +28,7 @@ import numpy as np
 import tiewise as tw
 from benchmarks.scoring_page import page
 from tiewise import scoring
-from tiewise.scoring.pairs import Pairs
+from tiewise.scoring.pairwise import pair_scores
 
 Contenders = dict[str, Callable[[], Any]]
 
@@ -177,7 +177,7 @@ def _of_queries(torch: Any, count: int, docs: Any, quick: bool) -> dict[str, Any
 
 def _products(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> Contenders:
     def tiles() -> Any:
-        pairs = Pairs(queries, docs)
+        pairs = pair_scores(queries, docs)
         return pairs.scores(pairs.left(slice(0, len(queries))), slice(0, len(docs)))
 
     return {

@@ -1,7 +1,7 @@
 """The definition of a score, word for word, for tests; nothing of it is shared with the package.
 
-As a script it scores fixed vectors with every function of the package and prints a digest of all bits, so that processes
-with different BLAS kernels, instruction sets and numbers of threads can be compared.
+As a script it scores fixed vectors with every function of the package and prints a digest of all bits, so that
+processes with different BLAS kernels, instruction sets and numbers of threads can be compared.
 """
 
 from __future__ import annotations

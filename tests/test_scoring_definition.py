@@ -54,7 +54,7 @@ def definition() -> dict[str, str]:
     return bits_of_definition()
 
 
-# -- CPUs and threads ---------------------------------------------------------------------------------------------------
+# -- CPUs and threads -----------------------------------------------------------------------------------------------
 
 
 def run_worker(library: str, **variables: str) -> dict:
@@ -95,7 +95,7 @@ def test_the_kernels_in_python_give_the_bits_of_the_definition():
     assert run_worker("numpy", TIEWISE_KERNELS="python")["digests"] == definition()
 
 
-# -- vectors that are hard to score ---------------------------------------------------------------------------------------
+# -- vectors that are hard to score ---------------------------------------------------------------------------------
 
 
 def hard(kind: str, dims: int):
@@ -144,7 +144,7 @@ def test_hard_vectors_have_the_scores_of_the_definition(kind, dims, fn, kernels)
 @pytest.mark.parametrize("dims", [3, 384, 1023])
 @pytest.mark.parametrize("kind", KINDS)
 def test_products_keep_within_their_bound(kind, dims):
-    """Eq. 32, for the BLAS of this machine."""
+    """Eq. 29, for the BLAS of this machine."""
     q, d = hard(kind, dims)
     scores = scoring.pairwise.pair_scores(q, d)
     left, right = scores.query_rows(slice(0, len(q))), scores.doc_rows(slice(0, len(d)))
@@ -274,7 +274,7 @@ def test_memory_layout_and_neighbours_change_nothing():
         np.testing.assert_array_equal(scoring.score(q[5:6], d[j : j + 1], fn="cosine"), truth[5:6, j : j + 1])
 
 
-# -- rounding -------------------------------------------------------------------------------------------------------------
+# -- rounding -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
@@ -301,7 +301,7 @@ def test_intervals_of_rounding(name):
     assert (ours(beyond) > value)[np.isfinite(ours(beyond))].all()
 
 
-# -- settings ---------------------------------------------------------------------------------------------------------------
+# -- settings -------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -444,8 +444,8 @@ def test_equal_logits_have_equal_scores_wherever_they_stand():
     chance = np.random.default_rng(0)
     z = chance.normal(size=50).astype("f4") * 8
     many = np.concatenate([z, z[::-1], np.repeat(z, 3)])
-    for given in (many, np.repeat(many, 2)[::2]):
-        found = scoring.score(given, fn="sigmoid")
+    for logits in (many, np.repeat(many, 2)[::2]):
+        found = scoring.score(logits, fn="sigmoid")
         np.testing.assert_array_equal(found[:50], found[50:100][::-1])
         np.testing.assert_array_equal(found[:50], found[100::3])
     torch = pytest.importorskip("torch")

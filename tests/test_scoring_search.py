@@ -195,7 +195,9 @@ def test_no_error_of_a_product_within_its_bound_changes_a_result(collection, sma
     for many in (1, 8, 10**9):  # rows with many open documents are scored otherwise
         monkeypatch.setattr(host_ties, "MANY_NEAR", many)
         monkeypatch.setattr(searching, "MANY_OPEN", many)
-        assert_equal(scoring.tie_groups(queries, docs, qrels, fn=fn, orders=ORDERS, **ids), from_run(qrels, run, ORDERS))
+        assert_equal(
+            scoring.tie_groups(queries, docs, qrels, fn=fn, orders=ORDERS, **ids), from_run(qrels, run, ORDERS)
+        )
         found = scoring.search(queries, docs, 7, fn=fn, **ids).to_dict()
         assert list(found.values()) == [best(row, ids["doc_ids"], 7) for row in truth.astype(np.float64)]
     assert host.HostScores.matrix is exactly

@@ -1,6 +1,6 @@
 """Approximate scores of queries and documents with a bound on their error, and what they decide.
 
-A fast matrix product gives every document a score whose error is bounded (theory.md, Eqs. 31–34). A document whose
+A fast matrix product gives every document a score whose error is bounded (theory.md, Eqs. 28–31). A document whose
 exact score certainly lies above, below or at a threshold is counted at once; only the few documents for which that is
 open, the *near* ones, are returned to be scored by the definition.
 

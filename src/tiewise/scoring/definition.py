@@ -1,7 +1,7 @@
 """Sums over the dimensions of pairs of vectors, as the definition of a score prescribes.
 
 S(x, y) = Σ_k float64(x_k)·float64(y_k): each product is rounded to float64, which is exact for operands up to float32,
-and the products are added in float64 in the order k = 0, 1, 2, …, starting from +0.0 (theory.md, Eq. 30). A matrix
+and the products are added in float64 in the order k = 0, 1, 2, …, starting from +0.0 (theory.md, Eq. 27). A matrix
 product of BLAS does not promise any order, so its last bits can depend on the CPU, on the number of threads, and on the
 place of a row in the matrix. These sums depend on the two vectors alone.
 """

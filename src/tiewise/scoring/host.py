@@ -105,7 +105,7 @@ class Dot:
         return np.ldexp(dot_sums(q.scaled, d.scaled, i, j), q.exponents[i] + d.exponents[j])
 
     def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
-        """All pairs by a product in a type, float32 or float64, with their error bounds (Eq. 32)."""
+        """All pairs by a product in a type, float32 or float64, with their error bounds (Eq. 29)."""
         row, doc = self._errors(q.norms, d.norms, dtype)
         return Approximation(_product(q.vectors, d.vectors, dtype), row, doc)
 
@@ -118,7 +118,7 @@ class Dot:
         return value
 
     def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0) -> tuple[Floats, Floats]:
-        """Eq. 32: the error of a product in any order of additions, with or without fused multiply-adds.
+        """Eq. 29: the error of a product in any order of additions, with or without fused multiply-adds.
 
         The last terms hold for a CPU that flushes subnormal operands or results to zero.
         """
@@ -137,7 +137,7 @@ class Cosine(Dot):
         return np.where(both == 0, 0.0, dot_sums(q.scaled, d.scaled, i, j) / both)
 
     def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
-        """Products of normalised queries with documents, times the inverse norms of these (Eq. 33)."""
+        """Products of normalised queries with documents, times the inverse norms of these (Eq. 30)."""
         unit = _normalised(q, dtype)
         vectors, norms = _in_range(d, dtype)
         inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)
@@ -165,7 +165,7 @@ class Euclidean(Dot):
         return found
 
     def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
-        """q·d − ‖d‖²/2 (Eq. 34)."""
+        """q·d − ‖d‖²/2 (Eq. 31)."""
         u = float(np.finfo(dtype).eps) / 2
         row, doc = self._errors(q.norms, d.norms, dtype, extra=2 * u)
         half = np.ldexp(d.squares, 2 * d.exponents) / 2
@@ -373,7 +373,7 @@ class HostScores:
 
 
 def relative_error(terms: int, dtype: Any) -> float:
-    """Eq. 31: γ for so many roundings, for the approximation and, in float64, for the definition as well."""
+    """Eq. 28: γ for so many roundings, for the approximation and, in float64, for the definition as well."""
     u = float(np.finfo(dtype).eps) / 2
     if terms * u >= 0.25:
         return float("inf")

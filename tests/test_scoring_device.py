@@ -1,0 +1,165 @@
+"""Scores on a GPU: copies tie, shards equal the whole, and settings around a call change nothing."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tiewise as tw
+from tiewise import scoring
+from tiewise.ties import TieGroups
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+TYPES = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "float8_e4m3fn": torch.float8_e4m3fn,
+    "float8_e5m2": torch.float8_e5m2,
+}
+NAMES = ("score", "start", "size", "floor", "floor_size")
+
+
+def drawn(dims: int, dtype: str, docs: int = 70_003, queries: int = 23):
+    """Vectors on the device with copies of some documents at places everywhere, and where these are."""
+    chance = np.random.default_rng(dims)
+    q, d = chance.normal(size=(queries, dims)).astype("f4"), chance.normal(size=(docs, dims)).astype("f4")
+    places = chance.choice(np.arange(1, docs), 300, replace=False)
+    d[places] = d[0]
+    return *(torch.from_numpy(x).cuda().to(TYPES[dtype]) for x in (q, d)), places
+
+
+@pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dims", [33, 257, 1023, 1024])
+def test_copies_tie_and_shards_equal_the_whole(dims, dtype, fn):
+    q, d, places = drawn(dims, dtype)
+    for precision in ("float32", "native"):
+        scores = scoring.score(q, d, fn=fn, precision=precision)
+        assert (scores[:, torch.from_numpy(places).cuda()] == scores[:, :1]).all(), precision
+    chance = np.random.default_rng(1)
+    judged = np.concatenate([[0], chance.choice(len(d), 9, replace=False)])
+    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in judged} for i in range(len(q))})
+    whole = scoring.tie_groups(q, d, qrels, fn=fn, orders=("docid-desc", "given"))
+    assert (whole.size[:1] >= 301).all()
+    wide = scores if dtype == "float64" else scoring.score(q, d, fn=fn)
+    own = wide[:, torch.from_numpy(judged).cuda()]
+    assert whole.start[: len(judged)].tolist() == (wide[0] > own[0][:, None]).sum(1).tolist()
+    assert whole.size[: len(judged)].tolist() == (wide[0] == own[0][:, None]).sum(1).tolist()
+    for edges in ([0, 1, 40_000, len(d)], [0, 35_001, len(d)]):
+        parts = [(d[low:high], [str(j) for j in range(low, high)]) for low, high in pairwise(edges)]
+        given = np.fmax.reduce([scoring.judged_scores(q, part, qrels, fn=fn, doc_ids=ids) for part, ids in parts])
+        shards = [
+            scoring.tie_groups(q, part, qrels, fn=fn, doc_ids=ids, scores=given, orders=("docid-desc", "given"))
+            for part, ids in parts
+        ]
+        merged = TieGroups.merge(shards)
+        for name in NAMES:
+            np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name), err_msg=name)
+        for order in ("docid-desc", "given"):
+            np.testing.assert_array_equal(merged.before[order], whole.before[order], err_msg=order)
+    run = scoring.search(q, d, 50, fn=fn).to_dict()
+    for place, found in enumerate(run.values()):
+        bound = float(wide[place].topk(50).values.min())
+        assert found == {str(j): float(wide[place, j]) for j in torch.nonzero(wide[place] >= bound)[:, 0].tolist()}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dims", [33, 257, 1023])
+def test_late_interaction_and_heads(dims, dtype):
+    q, d, _ = drawn(dims, dtype, docs=2000, queries=8)
+    tokens = q.reshape(4, 2, dims), d.reshape(500, 4, dims).clone()
+    tokens[1][[7, 250, 499]] = tokens[1][0]
+    scores = scoring.score(*tokens, fn="maxsim")
+    assert (scores[:, [7, 250, 499]] == scores[:, :1]).all()
+    weight = q[:2]
+    logits = scoring.head(d, weight)
+    many = torch.cat([d, d[:1], d.flip(0)])
+    again = scoring.head(many, weight)
+    assert (again[: len(d)] == logits).all() and (again[len(d) + 1 :] == logits.flip(0)).all()
+    assert (again[len(d)] == logits[0]).all() and (scoring.head(d[5:6], weight) == logits[5]).all()
+    exact = d.double() @ weight.double().T
+    assert float((logits.double() - exact).abs().max() / exact.abs().max()) < 1e-5
+
+
+@contextmanager
+def changed(get, put, value):
+    before = get()
+    put(value)
+    try:
+        yield
+        assert get() == value, "the setting was not restored"
+    finally:
+        put(before)
+
+
+def settings_of():
+    matmul = torch.backends.cuda.matmul
+
+    def attribute(name, value):
+        return lambda: changed(lambda: getattr(matmul, name), lambda one: setattr(matmul, name, one), value)
+
+    found = {
+        "autocast": lambda: torch.autocast("cuda", dtype=torch.bfloat16),
+        "autocast, float16": lambda: torch.autocast("cuda", dtype=torch.float16),
+        "medium": lambda: changed(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
+        "inference mode": torch.inference_mode,
+        "deterministic": lambda: changed(
+            torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True
+        ),
+        "default dtype": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+        "reduced precision": attribute("allow_fp16_reduced_precision_reduction", True),
+    }
+    if hasattr(matmul, "fp32_precision"):
+        found["TF32"] = attribute("fp32_precision", "tf32")
+    if hasattr(matmul, "allow_fp16_accumulation"):
+        found["float16 accumulation"] = attribute("allow_fp16_accumulation", True)
+    return found
+
+
+@pytest.mark.parametrize("name", settings_of() if torch.cuda.is_available() else ["none"])
+def test_settings_around_a_call_change_nothing(name):
+    for dtype in ("float32", "float16", "bfloat16"):
+        q, d, _ = drawn(257, dtype, docs=5000)
+        calls = {
+            **{
+                fn: lambda fn=fn, q=q, d=d: scoring.score(q, d, fn=fn).double().cpu()
+                for fn in ("dot", "cosine", "euclidean")
+            },
+            "sigmoid": lambda q=q: scoring.score(q, fn="sigmoid").double().cpu(),
+            "softmax": lambda q=q: scoring.score(q, fn="softmax").double().cpu(),
+            "head": lambda q=q, d=d: scoring.head(d, q[:2], torch.zeros(2, device="cuda")).double().cpu(),
+            "search": lambda q=q, d=d: torch.from_numpy(scoring.search(q, d, 7).score),
+            "tie_groups": lambda q=q, d=d: torch.from_numpy(scoring.tie_groups(q, d, {"0": {"3": 1, "9": 1}}).score),
+        }
+        truth = {what: call() for what, call in calls.items()}
+        with settings_of()[name]():
+            found = {what: call() for what, call in calls.items()}
+        for what in calls:
+            assert torch.equal(found[what], truth[what]), (dtype, what)
+
+
+@pytest.mark.parametrize("kind", ["random", "positive", "one large", "cancelling"])
+def test_products_of_the_device_keep_within_the_bound_of_the_filter(kind):
+    """|ŝ − s| ≤ 1.01·(d + 2)·2⁻²⁴·‖q‖‖d‖ for low-precision operands with float32 output."""
+    for dims in (33, 384, 1024, 4096):
+        for dtype in (torch.bfloat16, torch.float16):
+            generator = torch.Generator("cuda").manual_seed(dims)
+            q, d = (torch.randn(n, dims, device="cuda", generator=generator) for n in (64, 4096))
+            if kind == "positive":
+                q, d = q.abs(), d.abs()
+            elif kind == "one large":
+                q[:, 0], d[:, 0] = 1000.0, 30.0
+            elif kind == "cancelling":
+                half = dims // 2
+                q[:, half : 2 * half], d[:, half : 2 * half] = q[:, :half], -d[:, :half]
+            q, d = q.to(dtype), d.to(dtype)
+            exact = q.double() @ d.double().T
+            bound = 1.01 * (dims + 2) * 2.0**-24 * q.double().norm(dim=1)[:, None] * d.double().norm(dim=1)
+            off = (scoring.score(q, d, fn="dot").double() - exact).abs()
+            assert float((off / bound).max()) <= 1, (dims, dtype)
