@@ -262,8 +262,11 @@ def _activated(z: Any, fn: str, positive: int, precision: str) -> Array:
         mine = own.array(z, "logits")  # what the model itself would do
         _check_finite(own, mine, "logits")
         return own.xp.sigmoid(mine) if fn == "sigmoid" else own.xp.softmax(mine, -1)[..., place]
-    odds = wide if fn == "sigmoid" else _log_odds(lib, wide, place)
-    found = lib.cast(_sigmoid(lib, odds), result)  # softmax is the sigmoid of the log-odds
+    if isinstance(lib, Torch):  # a step or two: on a device each costs as much as a model's layer
+        found = lib.xp.sigmoid(wide) if fn == "sigmoid" else lib.xp.softmax(wide, -1)[..., place]
+    else:
+        found = _sigmoid(wide if fn == "sigmoid" else _log_odds(lib, wide, place))  # a softmax is one of the log-odds
+    found = lib.cast(found, result)
     _check_finite(lib, array, "logits")  # last: it waits for a device
     found = _as_tensor(z, found)
     return own.cast(found, own.array(z, "logits").dtype) if precision == "native" else found
@@ -318,10 +321,10 @@ def _log_odds(lib: Library, wide: Array, positive: int) -> Array:
     return wide[..., positive] - (top + lib.xp.log(lib.xp.exp(others - top[..., None]).sum(-1)))
 
 
-def _sigmoid(lib: Library, x: Array) -> Array:
+def _sigmoid(x: Any) -> Any:
     """1 / (1 + exp(−x)), without overflow on either side."""
-    small = lib.xp.exp(-lib.xp.abs(x))
-    return lib.xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
 
 def _check_finite(lib: Library, array: Array, what: str) -> None:
