@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.io import compiled, countable, filed, onepass, read_run
-from tiewise.native import _reader
+from tiewise.native import native
 from tiewise.ties import ORDERS, tie_groups_as
 
-pytestmark = pytest.mark.skipif(_reader is None, reason="the compiled reader is not installed")
+pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
 WANTED = {"float64": ORDERS, "float32": ("docid-desc",), "decimal:1": ("given",)}
 IDS = ["d1", "d2", "d3", "D-very-long-identifier-0001", "ü", "日本", "d1x", "a", "ab", "abc", "abcd", "0"]
