@@ -367,10 +367,10 @@ def test_chunks_that_end_with_their_list_are_cut_there() -> None:
 
 def test_the_reader_can_be_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIEWISE_READER", "fast")
-    with pytest.raises(tw.TiewiseError, match="Say 'compiled' or 'python'"):
+    with pytest.raises(tw.TiewiseError, match="Use 'compiled' or 'python'"):
         tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")
     monkeypatch.setenv("TIEWISE_READER", "compiled")
-    monkeypatch.setattr("tiewise.native._reader", None)
+    monkeypatch.setattr("tiewise.native._module", lambda name: None)
     with pytest.raises(tw.TiewiseError, match="was not built"):
         tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")
 
