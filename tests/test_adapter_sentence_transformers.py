@@ -884,16 +884,16 @@ def test_attributes_that_are_bound_to_the_model(cross_encoder):
 # -- settings around a call --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", tiny.SETTINGS)
 @pytest.mark.parametrize("level", ["score", "logit", "head"])
-def test_settings_do_not_change_scores(cross_encoder, level, setting):
+def test_settings_do_not_change_scores(cross_encoder, level):
     view = high_precision(cross_encoder(labels=2, activation_fn=torch.nn.Softmax(dim=-1)), level)
     wanted = view.predict(SOME), view.relevance(SOME)
-    with tiny.SETTINGS[setting]():
-        found = view.predict(SOME), view.relevance(SOME)
-        assert len(view.predict([])) == 0 and view.predict([]).dtype == np.float32
-    for one, other in zip(found, wanted, strict=True):
-        assert one.dtype == other.dtype and np.array_equal(one, other)
+    for setting, context in tiny.SETTINGS.items():
+        with context():
+            found = view.predict(SOME), view.relevance(SOME)
+            assert len(view.predict([])) == 0 and view.predict([]).dtype == np.float32
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == other.dtype and np.array_equal(one, other), setting
 
 
 @pytest.mark.parametrize("low", [torch.bfloat16, torch.float16])
@@ -943,9 +943,8 @@ def test_an_activation_under_autocast(cross_encoder):
         assert np.allclose(own, logits, rtol=0, atol=0.1 * np.abs(logits).max())
 
 
-@pytest.mark.parametrize("setting", [*tiny.SETTINGS, *tiny.AUTOCAST])
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "manhattan"])
-def test_settings_do_not_change_similarities(encoder, similarity, setting):
+def test_settings_do_not_change_similarities(encoder, similarity):
     model = encoder(torch.float32, similarity)
     queries, documents = (model.encode(list(texts.values())) for texts in (QUERIES, CORPUS))
     given = (queries, documents), (torch.as_tensor(queries), torch.as_tensor(documents)), (queries[0], documents)
@@ -959,10 +958,11 @@ def test_settings_do_not_change_similarities(encoder, similarity, setting):
             return made + paired + [view.similarity_pairwise(given[3][0], given[3][1][: len(QUERIES)])]
 
         wanted = found()
-        with (tiny.SETTINGS | tiny.AUTOCAST)[setting]():
-            again = found()
-        assert [one.dtype for one in again] == [getattr(torch, precision)] * len(again)
-        assert all(torch.equal(one, other) for one, other in zip(again, wanted, strict=True))
+        for setting, context in (tiny.SETTINGS | tiny.AUTOCAST).items():
+            with context():
+                again = found()
+            assert [one.dtype for one in again] == [getattr(torch, precision)] * len(again), setting
+            assert all(torch.equal(one, other) for one, other in zip(again, wanted, strict=True)), setting
 
 
 def test_the_reranking_evaluator_under_autocast(cross_encoder):

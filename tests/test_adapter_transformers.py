@@ -390,18 +390,18 @@ def test_the_tokenizer_is_left_alone_too(byte_tokenizer):
 # -- settings around a call --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", tiny.SETTINGS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_settings_do_not_change_scores(tokenizer, byte_tokenizer, kind, setting):
+def test_settings_do_not_change_scores(tokenizer, byte_tokenizer, kind):
     model, words, _, batch = reranker_of(kind, tokenizer, byte_tokenizer)
     for precision in ("float32", "float64"):
         reranker = high_precision(model, words, precision=precision)
         wanted = reranker.score(batch)
-        with tiny.SETTINGS[setting]():
-            found = reranker.score(batch)
-        assert same(found, wanted)
-        assert found.native.dtype == torch.bfloat16
-        assert {found.at(level).dtype for level in LEVELS[1:]} == {getattr(torch, precision)}
+        for setting, context in tiny.SETTINGS.items():
+            with context():
+                found = reranker.score(batch)
+            assert same(found, wanted), setting
+            assert found.native.dtype == torch.bfloat16
+            assert {found.at(level).dtype for level in LEVELS[1:]} == {getattr(torch, precision)}
 
 
 @pytest.mark.parametrize("low", LOW)
@@ -429,6 +429,24 @@ def test_scores_under_autocast(tokenizer, byte_tokenizer, kind, low):
         assert torch.allclose(found.head.double(), exact, rtol=0, atol=close * max(size, 1))
         assert not torch.allclose(found.head.float(), plain.head, rtol=0, atol=1e-6)
         assert torch.allclose(found.score.double(), found.logit.double().sigmoid(), rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_scores_on_a_gpu_under_autocast_and_tf32(tokenizer):
+    model = tiny.bert(tokenizer).cuda()
+    batch = tokenizer([tiny.sentence(i) for i in range(40)], padding=True, return_tensors="pt")
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    given, handle = watched(model.classifier)
+    try:
+        with torch.autocast("cuda", torch.bfloat16):
+            found = high_precision(model, tokenizer).score(batch)
+    finally:
+        torch.set_float32_matmul_precision(before)
+        handle.remove()
+    hidden = given[0][0][0].double()
+    exact = hidden @ model.classifier.weight.detach().double()[0] + model.classifier.bias.detach().double()
+    assert torch.allclose(found.head.double(), exact, rtol=0, atol=1e-5 * max(1, exact.abs().max().item()))
 
 
 # -- what it refuses ----------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 A replica shares all parameters and buffers with the model, and every submodule that need not differ from the original.
 Only the modules on the way to an altered one, and those in training mode, are copied: new objects of the same class
 with the same attributes. So a forward pass can be observed, changed and kept in evaluation mode while other threads use
-the model, and there is nothing to undo afterwards. Making one takes a fraction of a millisecond for a model of a
-hundred modules, so that every call makes its own.
+the model, and there is nothing to undo afterwards. Making one takes some microseconds a module, so that every call
+makes its own.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer
-from tiewise.adapters.replicas import without_autocast
+from tiewise.adapters.replicas import without_autocast, without_hooks
 from tiewise.adapters.sentence_transformers.ends import End
 from tiewise.adapters.sentence_transformers.library import package, widens
 
@@ -34,8 +34,8 @@ class CrossEncoderView:
         pooled = kwargs.get("pool") is not None or isinstance(kwargs.get("device"), list)
         if not hasattr(super(), "_inference") and not pooled:  # before 6: predict itself runs the model
             runner = end.replica(self)
-            runner.activation_fn = _in_high_precision(runner.activation_fn)
-            kwargs |= {"activation_fn": _in_high_precision(kwargs.get("activation_fn"))}
+            if len(args) < 2:  # otherwise the activation may be among them
+                kwargs["activation_fn"] = _in_high_precision(kwargs.get("activation_fn") or self.activation_fn)
         found = super(CrossEncoderView, runner).predict(*args, convert_to_tensor=True, **kwargs)  # type: ignore[misc]
         if not found.numel():  # of no pairs, the library has numbers in torch's default type
             found = found.to(getattr(torch, end.precision))
@@ -184,7 +184,9 @@ def _converted(found: Any, convert_to_numpy: bool = True, convert_to_tensor: boo
 
 
 def _in_high_precision(activation: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """An activation that autocast leaves in the precision of the logits it is given."""
+    """An activation that autocast leaves in the precision of the logits it is given; of a module, a module."""
+    from torch.nn import Module
+
     if activation is None:
         return None
 
@@ -192,7 +194,12 @@ def _in_high_precision(activation: Callable[[Any], Any] | None) -> Callable[[Any
         with without_autocast(logits):
             return activation(logits)
 
-    return applied
+    if not isinstance(activation, Module):
+        return applied
+    found = copy.copy(activation)
+    without_hooks(found)
+    found.forward = applied
+    return found
 
 
 def _tensor(given: Any, precision: str) -> Any:
