@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from experiments.saved import cranfield_ids, cranfield_qrels, cranfield_texts, dense, needed
 from experiments.scored import SHORT, Batches, Judged, Missing, Scored
 
@@ -77,11 +79,14 @@ def minilm(
 
 
 class Static:
-    """The static model of the package wordllama: a vector for each token, and the mean of them for a text."""
+    """The static model of the package wordllama: a vector for each token, and the mean of them for a text.
+
+    Only the package's files are used: its classes take other arguments in every version, and its own loader looks for
+    the tokenizer in another folder than the package has it in, and then on the network.
+    """
 
     def __init__(self) -> None:
-        package = needed("wordllama")
-        inference, tokenizers, safetensors = needed("wordllama.inference"), needed("tokenizers"), needed("safetensors")
+        package, tokenizers, safetensors = needed("wordllama"), needed("tokenizers"), needed("safetensors")
         folder = Path(package.__file__).parent
         words, weights = (folder / name for name in FILES)
         if not words.exists() or not weights.exists():
@@ -89,14 +94,17 @@ class Static:
                 f"wordllama is installed without {' or '.join(FILES)}: pip install --force-reinstall wordllama"
             )
         with safetensors.safe_open(weights, framework="np") as file:
-            table = file.get_tensor("embedding.weight")
-        # Its own loader looks for the tokenizer in another folder than the package has it in, and then on the network.
-        self._model = inference.WordLlamaInference(table, tokenizers.Tokenizer.from_file(str(words)))
+            self.table = file.get_tensor("embedding.weight").astype(np.float32)
+        self.tokenizer = tokenizers.Tokenizer.from_file(str(words))
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
 
     def vectors(self, texts: Sequence[str], dtype: str) -> Any:
         """The vectors of texts, stored in a type."""
         torch = needed("torch")
-        return torch.from_numpy(self._model.embed(list(texts))).to(getattr(torch, dtype))
+        tokens = [one.ids for one in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        means = [self.table[np.asarray(ids, dtype=np.intp)].sum(0) / np.float32(max(len(ids), 1)) for ids in tokens]
+        return torch.from_numpy(np.stack(means)).to(getattr(torch, dtype))
 
 
 FILES = ("tokenizers/l2_supercat_tokenizer_config.json", "weights/l2_supercat_256.safetensors")

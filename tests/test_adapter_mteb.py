@@ -229,12 +229,14 @@ class Reranking(Tiny):
     metadata = Tiny.metadata.model_copy(update={"name": "TinyReranking", "type": "Reranking"})
 
 
-def test_a_high_precision_cross_encoder_in_mteb(tmp_path):
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_high_precision_cross_encoder_in_mteb(tmp_path, autocast):
     tokenizer = tiny.bert_tokenizer(tmp_path)
     tiny.bert(tokenizer).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     model = CrossEncoder(str(tmp_path / "model"), device="cpu", model_kwargs={"dtype": torch.bfloat16})
-    scores_of(tie_aware(Reranking()), high_precision(model), prediction_folder=tmp_path)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        scores_of(tie_aware(Reranking()), high_precision(model), prediction_folder=tmp_path)
     run = tw.read_run(tmp_path / "TinyReranking_predictions.json").to_dict()
     for query, documents in run.items():
         assert len(set(documents.values())) == len(documents), query

@@ -10,6 +10,7 @@ import pickle
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
 
@@ -94,12 +95,13 @@ def given_to(module):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_a_cross_encoder_at_all_levels(cross_encoder, dtype):
     model = cross_encoder(dtype)
-    own = model.predict(PAIRS)
-    logits = model.predict(PAIRS, activation_fn=torch.nn.Identity())
+    batch = {"batch_size": len(PAIRS)}  # a batch's shape decides last bits
+    own = model.predict(PAIRS, **batch)
+    logits = model.predict(PAIRS, activation_fn=torch.nn.Identity(), **batch)
     views = {level: high_precision(model, level) for level in ("score", "logit", "head")}
     hidden, one = given_to(model.model.classifier)
     passes, two = given_to(model.model.bert.encoder)
-    found = {level: view.predict(PAIRS, batch_size=len(PAIRS)) for level, view in views.items()}
+    found = {level: view.predict(PAIRS, **batch) for level, view in views.items()}
     one.remove()
     two.remove()
     assert len(passes) == 3  # one pass each
@@ -111,7 +113,7 @@ def test_a_cross_encoder_at_all_levels(cross_encoder, dtype):
     assert np.allclose(found["head"], logits, rtol=0, atol=0.05)
     if dtype != torch.float32:
         assert len(np.unique(found["logit"])) < len(np.unique(found["head"])) == len(PAIRS)
-    assert np.array_equal(model.predict(PAIRS), own)  # the model itself has not changed
+    assert np.array_equal(model.predict(PAIRS, **batch), own)  # the model itself has not changed
 
 
 def test_a_view_is_the_same_model(cross_encoder):
@@ -688,6 +690,307 @@ def test_training_with_tie_aware_evaluators(encoder, tmp_path):
     assert (tmp_path / "eval" / "Information-Retrieval_evaluation_dev_ties.csv").exists()
     card = next(tmp_path.glob("checkpoint-*/README.md")).read_text()
     assert "cosine_ndcg@10_expected" in card
+
+
+# -- the model is left alone ------------------------------------------------------------------------------------------
+
+
+def ending(kind, encoder, cross_encoder, folder):
+    """A CrossEncoder that ends in a classifier, in a Dense module or in yes and no, with a layer that can be paused."""
+    if kind == "classifier":
+        model = cross_encoder()
+    elif kind == "Dense":
+        from sentence_transformers.base.modules import Dense
+
+        torch.manual_seed(4)
+        names = {"module_input_name": "sentence_embedding", "module_output_name": "scores"}
+        dense = Dense(32, 1, activation_function=None, **names)
+        model = CrossEncoder(modules=[*encoder(torch.float32).children(), dense], device="cpu").to(torch.bfloat16)
+    else:
+        tokenizer = tiny.byte_tokenizer()
+        tiny.qwen(tokenizer).save_pretrained(folder / "qwen")
+        tokenizer.save_pretrained(folder / "qwen")
+        model = CrossEncoder(str(folder / "qwen"), device="cpu", model_kwargs={"dtype": torch.bfloat16})
+    layers = model.model.base_model.layers if kind == "yes and no" else model.model.base_model.encoder.layer
+    layers[0] = pausing = tiny.Pausing(layers[0])
+    return model.eval(), pausing
+
+
+ENDINGS = ["classifier", "Dense", "yes and no"]
+SOME = PAIRS[:40]
+
+
+@pytest.mark.parametrize("level", ["logit", "head"])
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_a_plain_predict_beside_a_view_in_another_thread(cross_encoder, encoder, folder, kind, level):
+    model, pausing = ending(kind, encoder, cross_encoder, folder)
+    view = high_precision(model, level)
+    own, wanted, before = model.predict(SOME), view.predict(SOME), tiny.state(model)
+    assert tiny.state(model) == before
+    with tiny.halfway(pausing, lambda: view.predict(SOME)) as found:
+        assert tiny.state(model) == before  # during the forward pass of the view
+        assert np.array_equal(model.predict(SOME), own)
+        assert tiny.state(model) == before
+    assert np.array_equal(found[0], wanted)
+    assert tiny.state(model) == before
+    assert np.array_equal(model.predict(SOME), own)
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_two_views_at_once(cross_encoder, encoder, folder, kind):
+    model, pausing = ending(kind, encoder, cross_encoder, folder)
+    views = [high_precision(model, level, precision) for level in ("logit", "head") for precision in TWO]
+    wanted, before = [view.predict(SOME) for view in views], tiny.state(model)
+    for one, first in zip(views, wanted, strict=True):
+        with tiny.halfway(pausing, lambda one=one: one.predict(SOME)) as found:
+            for another, second in zip(views, wanted, strict=True):
+                assert np.array_equal(another.predict(SOME), second)
+        assert np.array_equal(found[0], first) and found[0].dtype == first.dtype
+    assert tiny.state(model) == before
+
+
+TWO = ("float32", "float64")
+
+
+def test_many_threads_at_once(cross_encoder):
+    model = cross_encoder()
+    works = [model.predict, *(high_precision(model, level).predict for level in ("score", "logit", "head"))]
+    wanted, before = [work(SOME) for work in works], tiny.state(model)
+    with ThreadPoolExecutor(8) as pool:
+        found = [pool.submit(works[i % 4], SOME) for i in range(60)]
+    assert all(np.array_equal(one.result(), wanted[i % 4]) for i, one in enumerate(found))
+    assert tiny.state(model) == before
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_the_model_after_an_exception(cross_encoder, encoder, folder, kind):
+    model, pausing = ending(kind, encoder, cross_encoder, folder)
+    view = high_precision(model)
+    own, wanted, before = model.predict(SOME), view.predict(SOME), tiny.state(model)
+
+    def fail():
+        raise RuntimeError("out of memory")
+
+    pausing.rules.append(fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        view.predict(SOME)
+    pausing.rules.clear()
+    assert tiny.state(model) == before
+    assert np.array_equal(model.predict(SOME), own)
+    assert np.array_equal(view.predict(SOME), wanted)
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_a_model_in_training_stays_in_training(cross_encoder, encoder, folder, kind):
+    """The library's own predict ends training mode; a view scores without dropout and changes no flag."""
+    model, pausing = ending(kind, encoder, cross_encoder, folder)
+    view = high_precision(model)
+    wanted = view.predict(SOME)
+    model.train()
+    before = tiny.state(model)
+    with tiny.halfway(pausing, lambda: view.predict(SOME)) as found:
+        assert tiny.state(model) == before
+        assert all(module.training for module in model.modules())
+    assert tiny.state(model) == before
+    assert np.array_equal(found[0], wanted)
+
+
+def test_saving_a_view_while_it_is_used(cross_encoder, tmp_path, monkeypatch):
+    view, own, seen = high_precision(cross_encoder()), CrossEncoder._get_model_config, []
+    shown = view.activation_fn
+
+    def watched(self):
+        seen.append(view.activation_fn)
+        return own(self)
+
+    monkeypatch.setattr(CrossEncoder, "_get_model_config", watched)
+    view.save_pretrained(str(tmp_path / "saved"))
+    assert seen and all(one is shown for one in seen)
+
+
+def compiled(model, how, backend):
+    """The model compiled in one of the ways that users have."""
+    if how == "model.compile()":
+        model.compile(backend=backend)
+    elif how == "network.compile()":
+        model.model.compile(backend=backend)
+    elif how == "backbone.compile()":
+        model.model.bert.compile(backend=backend)
+    else:
+        model[0].model = torch.compile(model[0].model, backend=backend)
+    return model
+
+
+@pytest.mark.parametrize(
+    "how", ["model.compile()", "network.compile()", "backbone.compile()", "torch.compile(network)"]
+)
+def test_a_compiled_model(cross_encoder, how):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    plain, model = cross_encoder(), compiled(cross_encoder(), how, backend)
+    wanted = {level: high_precision(plain, level).predict(SOME) for level in ("score", "logit", "head")}
+    own, before = model.predict(SOME), tiny.state(model)
+    for level, scores in wanted.items():
+        assert np.allclose(high_precision(model, level).predict(SOME), scores, rtol=0, atol=1e-6), level
+    assert tiny.state(model) == before
+    count, view = len(graphs), high_precision(model)
+    again = [view.predict(SOME) for _ in range(3)]
+    assert all(np.array_equal(one, again[0]) for one in again)
+    assert np.array_equal(model.predict(SOME), own)
+    assert len(graphs) == count  # nothing is compiled again
+    torch.compiler.reset()
+
+
+def test_a_compiled_view(cross_encoder):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    model = cross_encoder()
+    before, view = tiny.state(model), high_precision(model)
+    wanted = view.predict(SOME)
+    view.compile(backend=backend, dynamic=True)
+    assert not graphs
+    assert np.allclose(view.predict(SOME), wanted, rtol=0, atol=1e-6)
+    count = len(graphs)
+    assert count > 0
+    assert np.allclose(view.predict(SOME), wanted, rtol=0, atol=1e-6)
+    assert len(graphs) == count
+    assert tiny.state(model) == before
+    torch.compiler.reset()
+
+
+def test_attributes_that_are_bound_to_the_model(cross_encoder):
+    """accelerate puts functions on modules that are bound to them; those of a view's copies are bound to the copies."""
+    from accelerate.hooks import AlignDevicesHook, add_hook_to_module
+
+    model = cross_encoder()
+    wanted = high_precision(model).predict(SOME)
+    for module in model.model.modules():
+        add_hook_to_module(module, AlignDevicesHook(execution_device="cpu"))
+    view, before = high_precision(model), tiny.state(model)
+    assert np.array_equal(view.predict(SOME), wanted)
+    assert tiny.state(model) == before
+
+
+# -- settings around a call --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", ["score", "logit", "head"])
+def test_settings_do_not_change_scores(cross_encoder, level):
+    view = high_precision(cross_encoder(labels=2, activation_fn=torch.nn.Softmax(dim=-1)), level)
+    wanted = view.predict(SOME), view.relevance(SOME)
+    for setting, context in tiny.SETTINGS.items():
+        with context():
+            found = view.predict(SOME), view.relevance(SOME)
+            assert len(view.predict([])) == 0 and view.predict([]).dtype == np.float32
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == other.dtype and np.array_equal(one, other), setting
+
+
+@pytest.mark.parametrize("low", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_scores_under_autocast(cross_encoder, encoder, folder, kind, low):
+    """The forward pass follows autocast, the last layer does not."""
+    model, _ = ending(kind, encoder, cross_encoder, folder)
+    model.float()
+    if kind == "Dense":
+        layer = model[2].linear
+    else:
+        layer = model.model.classifier if kind == "classifier" else model.model.lm_head
+    view, double = high_precision(model), high_precision(model, precision="float64")
+    plain = view.predict(SOME)
+    hidden, one = given_to(layer)
+    with torch.autocast("cpu", low):
+        found = view.predict(SOME, batch_size=len(SOME))
+        wide = double.predict(SOME, batch_size=len(SOME))
+    one.remove()
+    weight, bias = layer.weight.detach().double(), 0 if layer.bias is None else layer.bias.detach().double()
+    if kind == "yes and no":
+        yes, no = (model.tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+        exact = hidden[0][:, -1].double() @ (weight[yes] - weight[no])
+    else:
+        exact = hidden[0].double() @ weight[0] + bias
+    exact = np.sort(exact.numpy())
+    assert found.dtype == np.float32 and wide.dtype == np.float64
+    assert np.allclose(np.sort(found), exact, rtol=0, atol=2e-6 * np.abs(exact).max() + 1e-5)
+    assert np.allclose(np.sort(wide), exact, rtol=1e-12, atol=1e-12)
+    assert not np.allclose(found, plain, rtol=0, atol=1e-6)  # the model itself ran in low precision
+    assert np.allclose(found, plain, rtol=0, atol=0.1 * np.abs(exact).max())
+
+
+def test_an_activation_under_autocast(cross_encoder):
+    """An activation that multiplies matrices would be computed in bfloat16."""
+    turn = torch.tensor([[0.6, 0.8], [-0.8, 0.6]])
+    model = cross_encoder(labels=2, activation_fn=lambda logits: logits @ turn)
+    for level in ("score", "logit", "head"):
+        view = high_precision(model, level)
+        logits = view.predict(SOME, activation_fn=torch.nn.Identity())
+        with torch.autocast("cpu", torch.bfloat16):
+            own = model.predict(SOME, activation_fn=torch.nn.Identity())
+            kept, given = view.predict(SOME), view.predict(SOME, activation_fn=lambda logits: logits @ turn)
+            logits = view.predict(SOME, activation_fn=torch.nn.Identity())
+        assert np.allclose(kept, logits @ turn.numpy(), rtol=0, atol=1e-5), level
+        assert np.array_equal(kept, given)
+        assert np.allclose(own, logits, rtol=0, atol=0.1 * np.abs(logits).max())
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "manhattan"])
+def test_settings_do_not_change_similarities(encoder, similarity):
+    model = encoder(torch.float32, similarity)
+    queries, documents = (model.encode(list(texts.values())) for texts in (QUERIES, CORPUS))
+    given = (queries, documents), (torch.as_tensor(queries), torch.as_tensor(documents)), (queries[0], documents)
+    given = *given, (queries.tolist(), documents.tolist())
+    for precision in TWO:
+        view = high_precision(model, precision=precision)
+
+        def found(view=view):
+            made = [view.similarity(*pair) for pair in given]
+            paired = [view.similarity_pairwise(one[: len(other)], other[: len(one)]) for one, other in given[:2]]
+            return made + paired + [view.similarity_pairwise(given[3][0], given[3][1][: len(QUERIES)])]
+
+        wanted = found()
+        for setting, context in (tiny.SETTINGS | tiny.AUTOCAST).items():
+            with context():
+                again = found()
+            assert [one.dtype for one in again] == [getattr(torch, precision)] * len(again), setting
+            assert all(torch.equal(one, other) for one, other in zip(again, wanted, strict=True)), setting
+
+
+def test_the_reranking_evaluator_under_autocast(cross_encoder):
+    view, low = high_precision(cross_encoder()), high_precision(cross_encoder(), "logit")
+    texts = sorted({tiny.sentence(i, 2 + i % 8) for i in range(400)})
+    evaluator = TieAwareRerankingEvaluator([{"query": "river", "positive": texts[::9], "documents": texts}], at_k=100)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, coarse = evaluator(view), evaluator(low)
+    assert coarse["map_maximum"] - coarse["map_minimum"] > 1e-4
+    assert found["map_maximum"] == pytest.approx(found["map_minimum"], abs=1e-12)
+
+
+@pytest.mark.parametrize("setting", [*tiny.SETTINGS, *tiny.AUTOCAST])
+def test_the_retrieval_evaluator_under_settings(encoder, setting):
+    """Embeddings follow autocast; their similarity, as the view computes it, does not."""
+    model = encoder(torch.float32)
+    view = high_precision(model)
+    evaluator = TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT)
+    with (tiny.SETTINGS | tiny.AUTOCAST)[setting]():
+        found = evaluator(view)
+        queries, documents = (model.encode(list(texts.values()), convert_to_tensor=True) for texts in (QUERIES, CORPUS))
+    scores = view.similarity(queries, documents).tolist()
+    run = {query: dict(zip(CORPUS, row, strict=True)) for query, row in zip(QUERIES, scores, strict=True)}
+    judged = {query: dict.fromkeys(documents, 1) for query, documents in RELEVANT.items()}
+    report = tw.evaluate(judged, run, [MEASURES["ndcg"] @ 10, MEASURES["map"] @ 100], complete=True)
+    for key, measure in {"cosine_ndcg@10": MEASURES["ndcg"] @ 10, "cosine_map@100": MEASURES["map"] @ 100}.items():
+        for statistic in ("expected", "minimum", "maximum"):
+            assert found[f"{key}_{statistic}"] == pytest.approx(getattr(report[measure], statistic), abs=1e-12)
 
 
 # -- errors -----------------------------------------------------------------------------------------------------

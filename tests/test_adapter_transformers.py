@@ -276,6 +276,179 @@ def test_another_prompt(byte_tokenizer):
     assert reranker.layer.rows == [byte_tokenizer.convert_tokens_to_ids(word) for word in ("n", "y")]
 
 
+# -- the model is left alone ------------------------------------------------------------------------------------------
+
+
+def reranker_of(kind, tokenizer, byte_tokenizer, dtype=torch.bfloat16):
+    """A model with a layer that can be paused, the layer, and a batch of inputs for it."""
+    if kind == "classifier":
+        model = tiny.bert(tokenizer, dtype=dtype)
+        layers, words = model.bert.encoder.layer, tokenizer
+    else:
+        model = tiny.qwen(byte_tokenizer, dtype)
+        layers, words = model.model.layers, byte_tokenizer
+    layers[0] = pausing = tiny.Pausing(layers[0])
+    batch = words([tiny.sentence(i) for i in range(40)], padding=True, padding_side="left", return_tensors="pt")
+    return model.eval(), words, pausing, dict(batch)
+
+
+KINDS = ["classifier", "yes and no"]
+
+
+def same(found, wanted):
+    return all(torch.equal(found.at(level), wanted.at(level)) for level in LEVELS)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forward_pass_of_the_model_beside_a_reranker_in_another_thread(tokenizer, byte_tokenizer, kind, training):
+    model, words, pausing, batch = reranker_of(kind, tokenizer, byte_tokenizer)
+    reranker, another = (high_precision(model, words, precision=precision) for precision in ("float32", "float64"))
+    wanted, second = reranker.score(batch), another.score(batch)
+    with torch.no_grad():
+        own = model(**batch).logits
+    model.train(training)
+    before = tiny.state(model)
+    with tiny.halfway(pausing, lambda: reranker.score(batch)) as found:
+        assert tiny.state(model) == before  # during the forward pass of the reranker
+        assert same(another.score(batch), second)
+        if not training:
+            with torch.no_grad():
+                assert torch.equal(model(**batch).logits, own)
+        assert tiny.state(model) == before
+    assert same(found[0], wanted)
+    assert tiny.state(model) == before
+    assert all(module.training is training for module in model.modules())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_after_an_exception(tokenizer, byte_tokenizer, kind):
+    model, words, pausing, batch = reranker_of(kind, tokenizer, byte_tokenizer)
+    reranker = high_precision(model, words)
+    wanted, before = reranker.score(batch), tiny.state(model)
+
+    def fail():
+        raise RuntimeError("out of memory")
+
+    pausing.rules.append(fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        reranker.score(batch)
+    pausing.rules.clear()
+    assert tiny.state(model) == before
+    assert same(reranker.score(batch), wanted)
+
+
+@pytest.mark.parametrize("how", ["model.compile()", "backbone.compile()", "torch.compile(model)"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_compiled_model(tokenizer, byte_tokenizer, kind, how):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    model, words, _, batch = reranker_of(kind, tokenizer, byte_tokenizer)
+    wanted = high_precision(model, words).score(batch)
+    if how == "torch.compile(model)":
+        model = torch.compile(model, backend=backend)
+    else:
+        (model if how == "model.compile()" else model.base_model).compile(backend=backend)
+    reranker = high_precision(model, words)
+    with torch.inference_mode():
+        own = model(**batch).logits
+    before = tiny.state(model)
+    found = reranker.score(batch)
+    assert tiny.state(model) == before
+    for level in LEVELS:
+        assert torch.allclose(found.at(level), wanted.at(level), rtol=0, atol=1e-2 if level == "native" else 1e-5)
+    count = len(graphs)
+    assert count > 0
+    assert same(reranker.score(batch), found)
+    with torch.inference_mode():
+        assert torch.equal(model(**batch).logits, own)
+    assert len(graphs) == count  # nothing is compiled again
+    assert "OptimizedModule" not in repr(reranker) + reranker.explain()
+    torch.compiler.reset()
+
+
+def test_the_tokenizer_is_left_alone_too(byte_tokenizer):
+    """Another thread may use it meanwhile."""
+    seen = []
+
+    class Watched(type(byte_tokenizer)):
+        def __setattr__(self, name, value):
+            seen.append(name)
+            super().__setattr__(name, value)
+
+    mine = tiny.byte_tokenizer()
+    mine.__class__ = Watched
+    high_precision(tiny.qwen(mine), mine).predict(tiny.pairs(3))
+    assert "padding_side" not in seen
+
+
+# -- settings around a call --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_do_not_change_scores(tokenizer, byte_tokenizer, kind):
+    model, words, _, batch = reranker_of(kind, tokenizer, byte_tokenizer)
+    for precision in ("float32", "float64"):
+        reranker = high_precision(model, words, precision=precision)
+        wanted = reranker.score(batch)
+        for setting, context in tiny.SETTINGS.items():
+            with context():
+                found = reranker.score(batch)
+            assert same(found, wanted), setting
+            assert found.native.dtype == torch.bfloat16
+            assert {found.at(level).dtype for level in LEVELS[1:]} == {getattr(torch, precision)}
+
+
+@pytest.mark.parametrize("low", LOW)
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_under_autocast(tokenizer, byte_tokenizer, kind, low):
+    """The forward pass follows autocast, the last step does not."""
+    model, words, _, batch = reranker_of(kind, tokenizer, byte_tokenizer, torch.float32)
+    layer = model.classifier if kind == "classifier" else model.lm_head
+    plain = high_precision(model, words).score(batch)
+    for precision, close in (("float32", 1e-5), ("float64", 1e-12)):
+        reranker = high_precision(model, words, precision=precision)
+        given, handle = watched(layer)
+        with torch.autocast("cpu", low):
+            found = reranker.score(batch)
+        handle.remove()
+        hidden, weight = given[0][0][0].double(), layer.weight.detach().double()
+        if kind == "classifier":
+            exact = hidden @ weight[0] + layer.bias.detach().double()
+        else:
+            yes, no = (byte_tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+            exact = hidden[:, -1] @ (weight[yes] - weight[no])
+        size = exact.abs().max().item()
+        assert found.native.dtype == low  # the model's own
+        assert found.head.dtype == found.logit.dtype == getattr(torch, precision)
+        assert torch.allclose(found.head.double(), exact, rtol=0, atol=close * max(size, 1))
+        assert not torch.allclose(found.head.float(), plain.head, rtol=0, atol=1e-6)
+        assert torch.allclose(found.score.double(), found.logit.double().sigmoid(), rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_scores_on_a_gpu_under_autocast_and_tf32(tokenizer):
+    model = tiny.bert(tokenizer).cuda()
+    batch = tokenizer([tiny.sentence(i) for i in range(40)], padding=True, return_tensors="pt")
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    given, handle = watched(model.classifier)
+    try:
+        with torch.autocast("cuda", torch.bfloat16):
+            found = high_precision(model, tokenizer).score(batch)
+    finally:
+        torch.set_float32_matmul_precision(before)
+        handle.remove()
+    hidden = given[0][0][0].double()
+    exact = hidden @ model.classifier.weight.detach().double()[0] + model.classifier.bias.detach().double()
+    assert torch.allclose(found.head.double(), exact, rtol=0, atol=1e-5 * max(1, exact.abs().max().item()))
+
+
 # -- what it refuses ----------------------------------------------------------------------------------------------
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import numberformats, scored, table1
+from experiments import encoders, numberformats, scored, table1
 from experiments.scored import Missing, Scored
 
 import tiewise as tw
@@ -58,6 +59,58 @@ def test_a_table_goes_between_its_marks_and_nowhere_else():
     page = "a\n<!-- table: x -->\n\nold\n<!-- end table -->\nb\n<!-- table: y -->\n<!-- end table -->\n"
     assert table1.placed(page, "x", "new") == page.replace("old\n", "new\n\n")
     assert table1.placed(page, "z", "new") == page
+
+
+# -- the static model -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def static_package(tmp_path, monkeypatch):
+    """A package with the files of wordllama and none of its code, of which two versions disagree."""
+    tokenizers = pytest.importorskip("tokenizers")
+    safetensors = pytest.importorskip("safetensors.numpy")
+    words, weights = (tmp_path / name for name in encoders.FILES)
+    words.parent.mkdir()
+    weights.parent.mkdir()
+    vocabulary = {"[UNK]": 0, "river": 1, "delta": 2, "<s>": 3}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 3)])
+    tokenizer.enable_truncation(2)
+    tokenizer.save(str(words))
+    table = np.array([[0, 0], [1, 2], [3, 6], [50, 50]], dtype=np.float16)
+    safetensors.save_file({"embedding.weight": table}, weights)
+    package = type(encoders)("wordllama")
+    package.__file__ = str(tmp_path / "__init__.py")
+    monkeypatch.setitem(sys.modules, "wordllama", package)
+    return package
+
+
+def test_a_static_vector_is_the_mean_over_the_tokens(static_package):
+    torch = pytest.importorskip("torch")
+    found = encoders.Static().vectors(["river", "river river river delta", "", "delta stone"], "float32")
+    assert found.tolist() == [[1.0, 2.0], [1.5, 3.0], [0.0, 0.0], [1.5, 3.0]]
+    assert encoders.Static().vectors(["delta"], "bfloat16").dtype == torch.bfloat16
+
+
+def test_a_static_model_without_its_files(static_package):
+    (Path(static_package.__file__).parent / encoders.FILES[1]).unlink()
+    with pytest.raises(Missing, match="wordllama is installed without"):
+        encoders.Static()
+
+
+def test_static_vectors_are_those_of_the_package():
+    """Bit for bit, with whatever version is installed."""
+    pytest.importorskip("torch")
+    inference = pytest.importorskip("wordllama.inference")
+    model = encoders.Static()
+    texts = ["who wrote Emma?", "", "A delta is where a river ends. " * 30, "naïve Σ 🦦"]
+    own = object.__new__(inference.WordLlamaInference)  # its constructor differs between versions
+    own.binary, own.embedding, own.tokenizer = False, model.table, model.tokenizer
+    model.tokenizer.enable_padding()
+    wanted = own.embed(texts)
+    model.tokenizer.no_padding()
+    assert np.array_equal(model.vectors(texts, "float32").numpy(), wanted)
 
 
 # -- from saved hidden states ------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -73,3 +75,118 @@ def sentence(seed, length=4):
 def pairs(count, queries=1):
     """Pairs of different texts."""
     return [(sentence(f"q{i % queries}", 3), sentence(i, 3 + i % 7)) for i in range(count)]
+
+
+def state(model):
+    """All that a module tree holds, by identity: classes, attributes, hooks, children, and versions of parameters."""
+    found = {}
+    for path, module in model.named_modules(remove_duplicate=False):
+        attributes = {"class": type(module), "forward": getattr(module.forward, "__func__", module.forward)}
+        for name, value in vars(module).items():
+            held = isinstance(value, dict)  # hooks, parameters, buffers and children
+            plain = isinstance(value, bool | int | float | str | None)
+            attributes[name] = [(key, id(one)) for key, one in value.items()] if held else value if plain else id(value)
+        found[path] = attributes
+    for path, parameter in model.named_parameters():
+        found[f"parameter {path}"] = {"version": parameter._version, "data": parameter.data_ptr()}
+    return found
+
+
+class Pausing(torch.nn.Module):
+    """A layer around another one that stops in the middle of a forward pass, or fails there, in one chosen thread."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.rules = []  # `state` looks at the list's identity alone, so that rules may come and go
+
+    def forward(self, *args, **kwargs):
+        for rule in self.rules:
+            rule()
+        return self.layer(*args, **kwargs)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("layer"), name)
+
+
+@contextmanager
+def halfway(pausing, work):
+    """Runs `work` in another thread, enters when that thread is in the middle of a forward pass, then lets it finish.
+
+    Gives a list that holds the result of the work afterwards.
+    """
+    there, go, results = threading.Event(), threading.Event(), []
+
+    def rule():
+        if threading.current_thread() is thread:
+            there.set()
+            assert go.wait(60)
+
+    def run():
+        try:
+            results.append(work())
+        except BaseException as error:  # told to the test
+            results.append(error)
+        finally:
+            there.set()
+
+    thread = threading.Thread(target=run)
+    pausing.rules.append(rule)
+    thread.start()
+    try:
+        assert there.wait(60)
+        yield results
+    finally:
+        go.set()
+        thread.join(60)
+        pausing.rules.remove(rule)
+    if results and isinstance(results[0], BaseException):
+        raise results[0]
+
+
+@contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextmanager
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@contextmanager
+def matmul_precision(precision):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+#: What users set around a call, which must not change what is computed in high precision. Autocast is apart: a model's
+#: forward pass follows it.
+SETTINGS = {
+    "default float64": lambda: default_dtype(torch.float64),
+    "default bfloat16": lambda: default_dtype(torch.bfloat16),
+    "inference_mode": torch.inference_mode,
+    "no_grad": torch.no_grad,
+    "deterministic": deterministic,
+    "matmul_precision medium": lambda: matmul_precision("medium"),
+}
+AUTOCAST = {
+    "autocast bfloat16": lambda: torch.autocast("cpu", torch.bfloat16),
+    "autocast float16": lambda: torch.autocast("cpu", torch.float16),
+}

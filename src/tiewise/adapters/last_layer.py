@@ -2,18 +2,19 @@
 
 A low-precision model rounds its logits to a coarse grid, and there they tie. The hidden state before that layer is
 finer, and one row of weights a class is all it takes to compute the logits again: next to nothing beside the forward
-pass. So a `Tap` sits on the layer during the pass that the model makes anyway, and afterwards tells the hidden state
-that each logit came from. torch is imported when a tap is set; the model brings it along.
+pass. So a `Tap` takes the place of the layer in a replica of the model, lets the layer compute what it always does, and
+afterwards tells the hidden state that each logit came from. The model itself is not changed (`adapters.replicas`).
+torch is imported when a tap is used; the model brings it along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
+from tiewise.adapters.replicas import uncompiled, without_autocast, without_hooks
 from tiewise.errors import InputError
 
 __all__ = ["LastLayer", "Tap", "check_precision", "classifier_of", "label_of", "language_head_of"]
@@ -36,21 +37,16 @@ class LastLayer:
         return f"{self.name} ({self.module.in_features} → {classes}, {_type(self.module.weight)})"
 
     def logits(self, hidden: Any, precision: str) -> Any:
-        """The layer's logits of hidden states, (n, width) to (n, classes), in high precision."""
+        """The layer's logits of hidden states, (n, width) to (n, classes), in high precision, even in autocast."""
         weight, bias = self.module.weight.detach(), self.module.bias
         if self.rows is not None:
             weight, bias = weight[self.rows], None if bias is None else bias[self.rows]
-        return scoring.head(hidden, weight, None if bias is None else bias.detach(), precision=precision)
+        with without_autocast(hidden):
+            return scoring.head(hidden, weight, None if bias is None else bias.detach(), precision=precision)
 
-    @contextmanager
-    def tapped(self) -> Iterator[Tap]:
-        """A `Tap` on the layer while the block runs."""
-        tap = Tap(self) if self.rows is None else LanguageTap(self)
-        handle = self.module.register_forward_hook(tap.passed)
-        try:
-            yield tap
-        finally:
-            handle.remove()
+    def tap(self) -> Tap:
+        """A `Tap` for one forward pass after another, in one thread."""
+        return Tap(self) if self.rows is None else LanguageTap(self)
 
 
 class Tap:
@@ -66,12 +62,21 @@ class Tap:
         self._hidden: Any = None  # (rows, width)
         self._logits: Any = None  # (rows, classes), in the model's own precision
 
-    def passed(self, module: Any, args: tuple[Any, ...], output: Any) -> Any:
-        """The hook: the logits with the column beside them, in a type that holds both exactly."""
+    def replace(self, copy: Any, module: Any) -> None:
+        """Let the copy of the last layer, in a replica, call the layer and keep what went through it."""
+        without_hooks(copy)  # the layer's own are called with the layer
+
+        def forward(hidden: Any) -> Any:
+            return self._passed(hidden, module(hidden))
+
+        copy.forward = forward
+
+    def _passed(self, hidden: Any, output: Any) -> Any:
+        """The logits with the column beside them, in a type that holds both exactly."""
         import torch
 
-        self._hidden, self._logits = args[0].reshape(-1, module.in_features), output.reshape(-1, module.out_features)
-        count = len(self._logits)
+        self._hidden, self._logits = hidden.reshape(-1, hidden.shape[-1]), output.reshape(-1, output.shape[-1])
+        count = self._logits.shape[0]
         wide = torch.promote_types(output.dtype, torch.float32 if count < 2**24 else torch.float64)
         rows = torch.arange(count, device=output.device, dtype=wide).reshape(*output.shape[:-1], 1)
         return torch.cat([output.to(wide), rows], -1)
@@ -99,9 +104,10 @@ class Tap:
 class LanguageTap(Tap):
     """What went through a language model's last layer, at the last position and for the classes that matter."""
 
-    def passed(self, module: Any, args: tuple[Any, ...], output: Any) -> Any:
-        """The hook: the hidden state of the last position is kept, the output stays as it is."""
-        self._hidden = args[0][:, -1]
+    def _passed(self, hidden: Any, output: Any) -> Any:
+        """The output as it is; the hidden state of the last position is kept."""
+        self._hidden = hidden[:, -1]
+        return output
 
     def read(self, logits: Any) -> tuple[Any, Any]:
         """From the logits that the model returned, (n, positions, tokens): those that matter, and the hidden states."""
@@ -113,7 +119,9 @@ class LanguageTap(Tap):
         # The model's rounding, and no more than that, may lie between its logits and ours.
         ours = self.layer.logits(hidden, "float32")
         weight = self.layer.module.weight.detach()[self.layer.rows].float().abs()
-        room = 8 * torch.finfo(own.dtype).eps * (hidden.float().abs() @ weight.T + ours.abs() + 1e-30)
+        with without_autocast(hidden):
+            size = hidden.float().abs() @ weight.T
+        room = 8 * torch.finfo(own.dtype).eps * (size + ours.abs() + 1e-30)
         if ((own.float() - ours).abs() > room).any():
             raise InputError(
                 f"The model changes what its last layer {self.layer.name!r} computes, by a cap or a scale as in "
@@ -136,6 +144,7 @@ def classifier_of(model: Any) -> LastLayer:
     """The last layer of a model for sequence classification: outside the backbone, with an output for each label."""
     import torch
 
+    model = uncompiled(model)
     labels, backbone = int(model.config.num_labels), set(model.base_model.modules()) - {model}
     found = [
         (name, module)
@@ -154,6 +163,7 @@ def language_head_of(model: Any, tokens: Sequence[int]) -> LastLayer:
     """The last layer of a causal language model, tied to its embeddings or not, for some of its tokens."""
     import torch
 
+    model = uncompiled(model)
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     if not isinstance(head, torch.nn.Linear):
         raise InputError(

@@ -6,8 +6,8 @@
 
 `high_precision` takes a model for sequence classification (``…ForSequenceClassification``) or a causal language model
 that answers yes or no (``…ForCausalLM``, by default with the prompt of Qwen3-Reranker). The model runs as it is, in
-bfloat16 or float16, and is not changed; `Scores` holds what it gives by itself (`native`) and the levels of
-`tiewise.scoring`:
+bfloat16 or float16, and is not changed, not even while it runs. `Scores` holds what it gives by itself (`native`) and
+the levels of `tiewise.scoring`:
 
 - `score`: the activation in float32, on the model's logits;
 - `logit`: those logits, for which an activation only makes ties (the difference of the two for yes and no);
@@ -19,14 +19,14 @@ transformers itself is not imported here; the model brings it along.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer, check_precision, classifier_of, label_of, language_head_of
+from tiewise.adapters.replicas import make_replica, uncompiled, without_autocast
 from tiewise.errors import InputError, MissingExtraError, counted
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
@@ -115,7 +115,7 @@ def high_precision(
     """
     _torch()
     _check(model)
-    name = type(model).__name__
+    name = type(uncompiled(model)).__name__
     check_precision(precision)
     if max_length is not None:
         _count(max_length, "max_length")
@@ -152,25 +152,31 @@ class Reranker:
         self.max_length = max_length
 
     def __repr__(self) -> str:
-        return f"<High-precision {type(self.model).__name__}: {self.layer!r} in {self.precision}>"
+        return f"<High-precision {self._name()}: {self.layer!r} in {self.precision}>"
 
     def explain(self) -> str:
         """What is computed in which precision here, and what the model does by itself."""
+        compiled = ""
+        if getattr(self.model, "_compiled_call_impl", None) is not None:
+            compiled = " The model was compiled by model.compile() and runs uncompiled here; give torch.compile(model)."
         return (
-            f"native is {self._words()} as {type(self.model).__name__} computes it, in {self._own_type()}. score is "
+            f"native is {self._words()} as {self._name()} computes it, in {self._own_type()}. score is "
             f"the same in {self.precision}, on the model's logits; logit is {self._ranked()} in {self.precision}, "
             f"without an activation; head is that of logits of {self.layer!r}, computed again in {self.precision}. "
-            "Rank by head."
+            f"Rank by head.{compiled}"
         )
 
     def score(self, batch: Mapping[str, Any]) -> Scores:
         """The scores of a batch of inputs (``input_ids``, ``attention_mask`` …), from one forward pass."""
         torch = _torch()
         inputs = {name: value.to(self.model.device) for name, value in _batch(batch).items()}
-        with torch.inference_mode(), _evaluating(self.model), self.layer.tapped() as tap:
-            output = self.model(**inputs, **self._options(inputs), return_dict=True)
+        tap = self.layer.tap()
+        model = make_replica(self.model, {self.layer.module: tap.replace})  # without dropout, and nobody else's
+        with torch.inference_mode():
+            output = model(**inputs, **self._options(inputs), return_dict=True)
             own, hidden = tap.read(output.logits)
-            return self._scores(own, self.layer.logits(hidden, self.precision))
+            with without_autocast(own):
+                return self._scores(own, self.layer.logits(hidden, self.precision))
 
     def predict(
         self, pairs: Iterable[tuple[str, str]], *, batch_size: int = 32, instruction: str | None = None
@@ -199,6 +205,9 @@ class Reranker:
         """The longest input; None where nobody says (tokenizers then name a number beyond reason)."""
         limit = self.max_length or getattr(self.tokenizer, "model_max_length", None)
         return None if limit is None or limit > 10**9 else int(limit)
+
+    def _name(self) -> str:
+        return type(uncompiled(self.model)).__name__
 
     def _own_type(self) -> str:
         return str(self.layer.module.weight.dtype).removeprefix("torch.")
@@ -287,7 +296,7 @@ class _YesNo(Reranker):
                 f"Row {padded.index(True)} of the batch ends in padding ({sum(padded)} of {len(padded)} rows), but "
                 "the answer is read at the last position. Pad on the left: tokenizer.padding_side = 'left'."
             )
-        taken = inspect.signature(self.model.forward).parameters
+        taken = inspect.signature(uncompiled(self.model).forward).parameters
         return {"logits_to_keep": 1} if "logits_to_keep" in taken else {}
 
     def _tokenized(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
@@ -300,11 +309,9 @@ class _YesNo(Reranker):
             "input_ids"
         ]
         whole = [[*self._before, *part, *self._after] for part in parts]
-        side, self.tokenizer.padding_side = self.tokenizer.padding_side, "left"
-        try:
-            found: Mapping[str, Any] = self.tokenizer.pad({"input_ids": whole}, padding=True, return_tensors="pt")
-        finally:
-            self.tokenizer.padding_side = side
+        found: Mapping[str, Any] = self.tokenizer.pad(
+            {"input_ids": whole}, padding=True, padding_side="left", return_tensors="pt"
+        )
         return found
 
     def _scores(self, own: Any, again: Any) -> Scores:
@@ -372,18 +379,6 @@ def _known(level: str, levels: Sequence[str]) -> str:
     if level not in levels:
         raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(levels)}.")
     return level
-
-
-@contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    """The model without dropout while the block runs."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        if training:
-            model.train()
 
 
 def _torch() -> Any:

@@ -109,6 +109,8 @@ def _view(model: Any, mixin: type, name: str) -> Any:
     cls: Any = _made(name) if type(model) is base else type(name, (mixin, type(model)), {"__module__": __name__})
     view = cls.__new__(cls)
     view.__dict__.update(model.__dict__)
+    if "activation_fn" in model._modules:  # before 5.4; the view has its own, and the model's must stay
+        view.__dict__["_modules"] = dict(model._modules)
     return view
 
 

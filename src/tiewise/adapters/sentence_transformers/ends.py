@@ -1,17 +1,17 @@
 """The end of a CrossEncoder: where its logits come from, and how to put those of a level in their place.
 
-The model runs as it always does, and the library around it too. Only while a block of code runs does the module that
-gives the logits give others: the same ones widened, or those that its last layer has in high precision.
+The model runs as it always does, and the library around it too, but on a replica whose end is altered: the module that
+gives the logits gives others, the same ones widened, or those that its last layer has in high precision. The model
+itself is never changed, so that other threads can use it meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tiewise.adapters.last_layer import LastLayer, classifier_of, label_of, language_head_of
+from tiewise.adapters.last_layer import LastLayer, Tap, classifier_of, label_of, language_head_of
+from tiewise.adapters.replicas import Change, make_replica
 from tiewise.errors import InputError
 
 __all__ = ["End"]
@@ -26,27 +26,28 @@ class End:
     def __init__(self, model: Any, level: str, precision: str, positive: int | str | None = None):
         from torch.nn import Identity
 
-        self.level, self.precision, self.network = level, precision, model.model
+        self.level, self.precision = level, precision
         self.labels, self.own = int(model.num_labels), model.activation_fn
         self.activation = Identity() if level != "score" and _increases(self.own) else self.own
+        #: The arguments for torch.compile where the view is to run compiled.
+        self.compiling: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None
         self._positive = positive
+        network = model.model
+        if not hasattr(network, "base_model"):
+            raise InputError(f"The CrossEncoder runs on {type(network).__name__}. Load it with backend='torch'.")
+        self._names = getattr(network.config, "id2label", None)
         if positive is not None:
             self.label()
         self.tokens: list[int] | None = None
-        self._dense: Any = None
         for module in model.children():
             if type(module).__name__ == "LogitScore":
                 self.tokens = [token for token in (module.false_token_id, module.true_token_id) if token is not None]
-            if type(module).__name__ == "Dense" and module.module_output_name == "scores":
-                self._dense = module
-        if not hasattr(self.network, "base_model"):
-            raise InputError(f"The CrossEncoder runs on {type(self.network).__name__}. Load it with backend='torch'.")
         if level == "head":
-            self.layer()
+            self.layer(model)
 
     def label(self) -> int:
         """The label that means relevant."""
-        return label_of(self._positive, self.labels, getattr(self.network.config, "id2label", None))
+        return label_of(self._positive, self.labels, self._names)
 
     @property
     def mixes(self) -> bool:
@@ -63,58 +64,77 @@ class End:
             return f"relevance() or rank(), the column of {what}"
         return f"relevance() or rank(), the {'probability' if self.level == 'score' else 'log-odds'} of {what}"
 
-    def layer(self) -> LastLayer:
-        """The last layer."""
-        if self._dense is not None:
-            return LastLayer("linear", self._dense.linear)
-        return classifier_of(self.network) if self.tokens is None else language_head_of(self.network, self.tokens)
+    def layer(self, model: Any) -> LastLayer:
+        """The last layer of a model."""
+        dense = _dense_of(model)
+        if dense is not None:
+            return LastLayer("linear", dense.linear)
+        return classifier_of(model.model) if self.tokens is None else language_head_of(model.model, self.tokens)
 
-    @contextmanager
-    def raised(self) -> Iterator[None]:
-        """The model gives logits of the level, in float32 or wider, while the block runs."""
+    def replica(self, model: Any) -> Any:
+        """A replica of a model that gives logits of the level, in float32 or wider; for one call, in one thread."""
+        dense, changes = _dense_of(model), {}
+        if dense is not None:
+            parts = {name: getattr(dense, name, None) for name in ("linear", "residual")}  # the scores are their sum
+            changes = {part: self._raised_layer(name, part) for name, part in parts.items() if part is not None}
+            changes[model.model] = self._around(lambda output: output)
+        elif self.level == "head":
+            layer = self.layer(model)
+            tap = layer.tap()
+            changes = {layer.module: tap.replace, model.model: self._around(lambda output: self._again(output, tap))}
+        else:
+            changes = {model.model: self._around(self._widened)}
+        replica = make_replica(model, changes)
+        # The library calls eval() before it runs a model. A replica is in evaluation mode already, and what it shares
+        # with the model is not to be touched.
+        replica.train = lambda mode=True: replica
+        return replica
+
+    def _around(self, change: Callable[[Any], Any]) -> Change:
+        """The network of a replica with its output changed, by its `forward`, which the library calls past any hook."""
+
+        def put(copy: Any, network: Any) -> None:
+            import torch
+
+            forward = copy.forward
+            if self.compiling is not None:
+                options, named = self.compiling
+                forward = torch.compile(forward, *options, **named)
+            copy.forward = lambda *args, **kwargs: change(forward(*args, **kwargs))
+
+        return put
+
+    def _raised_layer(self, name: str, module: Any) -> Change:
+        """A linear layer of a Dense module with outputs of the level."""
         import torch
 
-        layer, precision = self.layer() if self.level == "head" else None, self.precision
-        wide = getattr(torch, precision)
+        layer = LastLayer(name, module) if self.level == "head" else None
 
-        def scores(args: tuple[Any, ...], output: Any) -> Any:
-            return output.to(wide) if layer is None else layer.logits(args[0], precision)
+        def raised(hidden: Any) -> Any:
+            if layer is None:
+                return module.forward(hidden).to(getattr(torch, self.precision))
+            return layer.logits(hidden, self.precision)
 
-        def widened(args: tuple[Any, ...], output: Any) -> Any:
-            output.logits = (output.logits if self.tokens is None else output.logits[:, -1:]).to(wide)
-            return output
+        return lambda copy, module: setattr(copy, "forward", raised)
 
-        def again(args: tuple[Any, ...], output: Any) -> Any:
-            output.logits = tap.again(output.logits, precision)
-            return output
+    def _widened(self, output: Any) -> Any:
+        """The output of a network with its logits widened; of a language model, at the last position."""
+        import torch
 
-        if self._dense is not None:
-            with _changed(self._dense.linear, scores):
-                yield
-        elif layer is None:
-            with _changed(self.network, widened):
-                yield
-        else:
-            with layer.tapped() as tap, _changed(self.network, again):
-                yield
+        logits = output.logits if self.tokens is None else output.logits[:, -1:]
+        output.logits = logits.to(getattr(torch, self.precision))
+        return output
+
+    def _again(self, output: Any, tap: Tap) -> Any:
+        """The output of a network with logits computed again."""
+        output.logits = tap.again(output.logits, self.precision)
+        return output
 
 
-@contextmanager
-def _changed(module: Any, change: Callable[[tuple[Any, ...], Any], Any]) -> Iterator[None]:
-    """The module's output changed while the block runs; by its `forward`, which the library calls past any hook."""
-    forward, own = module.forward, module.__dict__.get("forward")
-
-    @wraps(forward)
-    def changed(*args: Any, **kwargs: Any) -> Any:
-        return change(args, forward(*args, **kwargs))
-
-    module.forward = changed
-    try:
-        yield
-    finally:
-        del module.forward
-        if own is not None:
-            module.forward = own
+def _dense_of(model: Any) -> Any:
+    """The Dense module that makes a model's scores, if there is one."""
+    found = [one for one in model.children() if type(one).__name__ == "Dense" and one.module_output_name == "scores"]
+    return found[-1] if found else None
 
 
 def _increases(activation: Any) -> bool:

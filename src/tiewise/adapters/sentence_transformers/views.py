@@ -5,14 +5,15 @@ A class here is only our part of a view. It is mixed with the library's class, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer
+from tiewise.adapters.replicas import without_autocast, without_hooks
 from tiewise.adapters.sentence_transformers.ends import End
 from tiewise.adapters.sentence_transformers.library import package, widens
 
@@ -26,8 +27,18 @@ class CrossEncoderView:
 
     def predict(self, *args: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False, **kwargs: Any) -> Any:
         """As the CrossEncoder's own, with scores of the view's level and precision."""
-        with self._raised(inside=hasattr(super(), "_inference")):
-            found = super().predict(*args, convert_to_tensor=True, **kwargs)  # type: ignore[misc]
+        import torch
+
+        end: End = self.__dict__["_tiewise"]
+        runner: Any = self
+        pooled = kwargs.get("pool") is not None or isinstance(kwargs.get("device"), list)
+        if not hasattr(super(), "_inference") and not pooled:  # before 6: predict itself runs the model
+            runner = end.replica(self)
+            if len(args) < 2:  # otherwise the activation may be among them
+                kwargs["activation_fn"] = _in_high_precision(kwargs.get("activation_fn") or self.activation_fn)
+        found = super(CrossEncoderView, runner).predict(*args, convert_to_tensor=True, **kwargs)  # type: ignore[misc]
+        if not found.numel():  # of no pairs, the library has numbers in torch's default type
+            found = found.to(getattr(torch, end.precision))
         return _converted(found, convert_to_numpy, convert_to_tensor)
 
     def relevance(self, pairs: Any, *, activation_fn: Any = None, **kwargs: Any) -> Any:
@@ -48,7 +59,8 @@ class CrossEncoderView:
         found = self.predict(pairs, activation_fn=last, convert_to_tensor=True, **kwargs)
         if mixes and found.numel():
             compute = scoring.score if end.level == "score" else scoring.logit
-            found = compute(found, fn="softmax", positive=label, precision=end.precision)
+            with without_autocast(found):
+                found = compute(found, fn="softmax", positive=label, precision=end.precision)
         elif found.numel():
             found = found[..., label]
         return _converted(found, **convert)
@@ -76,26 +88,19 @@ class CrossEncoderView:
     def _get_model_config(self) -> Any:
         """What is saved: the model's own activation, not that of the view, unless another was set since."""
         end: End = self.__dict__["_tiewise"]
-        shown = self.activation_fn
-        self.activation_fn = end.own if shown is end.activation else shown
-        try:
-            return super()._get_model_config()  # type: ignore[misc]
-        finally:
-            self.activation_fn = shown
+        saved: Any = copy.copy(self)  # the view itself may be in use
+        saved.activation_fn = end.own if self.activation_fn is end.activation else self.activation_fn
+        return super(CrossEncoderView, saved)._get_model_config()  # type: ignore[misc]
 
-    def _inference(self, *args: Any, **kwargs: Any) -> Any:
+    def _inference(self, *args: Any, activation_fn: Any = None, **kwargs: Any) -> Any:
         """The loop over batches, which the library also runs in processes of a pool."""
-        with self._raised():
-            return super()._inference(*args, **kwargs)  # type: ignore[misc]
+        runner: Any = self.__dict__["_tiewise"].replica(self)
+        kwargs["activation_fn"] = _in_high_precision(activation_fn)
+        return super(CrossEncoderView, runner)._inference(*args, **kwargs)  # type: ignore[misc]
 
-    @contextmanager
-    def _raised(self, inside: bool = False) -> Iterator[None]:
-        """The model's logits replaced by those of the level, unless a step further in does it."""
-        if inside:
-            yield
-            return
-        with self.__dict__["_tiewise"].raised():
-            yield
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Run the view with ``torch.compile``, with these arguments; the last layer stays out of it, and the model."""
+        self.__dict__["_tiewise"].compiling = (args, kwargs)
 
     def explain(self) -> str:
         """What is computed in which precision here, and what the library does by itself."""
@@ -122,11 +127,13 @@ class CrossEncoderView:
             here += f" They have a column for each of {end.labels} labels; to rank, use {end.ranked_by()}."
         same = (end.level, end.precision, end.tokens) == ("score", "float32", None) and widens()
         done = " So this view changes nothing; level='head' would." if same else ""
+        if getattr(self, "_compiled_call_impl", None) is not None and end.compiling is None:
+            done += " The model was compiled by model.compile(); the view runs uncompiled until you call its compile()."
         return f"{here} sentence-transformers {package().__version__} {own}{done}"
 
     def _last_layer(self) -> LastLayer:
         """The last layer, under its name in the whole model."""
-        layer: LastLayer = self.__dict__["_tiewise"].layer()
+        layer: LastLayer = self.__dict__["_tiewise"].layer(self)
         named: Iterator[tuple[str, Any]] = self.named_modules()  # type: ignore[attr-defined]
         layer.name = next((name for name, module in named if module is layer.module), layer.name)
         return layer
@@ -138,17 +145,19 @@ class SentenceTransformerView:
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """The similarity of all pairs, (n, m), in the view's precision."""
         precision, name = self.__dict__["_tiewise_precision"], str(self.similarity_fn_name)  # type: ignore[attr-defined]
-        left, right = (_tensor(given) for given in (embeddings1, embeddings2))
-        if name in ("cosine", "dot", "euclidean") and not left.is_sparse and not right.is_sparse:
-            left, right = (x[None] if x.ndim == 1 else x for x in (left, right))
-            return scoring.score(left, right, fn=name, precision=precision)
-        return super().similarity(*_widened(left, right, precision))  # type: ignore[misc]
+        left, right = (_tensor(given, precision) for given in (embeddings1, embeddings2))
+        with without_autocast(left):
+            if name in ("cosine", "dot", "euclidean") and not left.is_sparse and not right.is_sparse:
+                left, right = (x[None] if x.ndim == 1 else x for x in (left, right))
+                return scoring.score(left, right, fn=name, precision=precision)
+            return super().similarity(*_widened(left, right, precision))  # type: ignore[misc]
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
         """The similarity of each pair, (n,), in the view's precision."""
         precision = self.__dict__["_tiewise_precision"]
-        pairs = _widened(_tensor(embeddings1), _tensor(embeddings2), precision)
-        return super().similarity_pairwise(*pairs)  # type: ignore[misc]
+        left, right = (_tensor(given, precision) for given in (embeddings1, embeddings2))
+        with without_autocast(left):
+            return super().similarity_pairwise(*_widened(left, right, precision))  # type: ignore[misc]
 
     def explain(self) -> str:
         """What is computed in which precision here, and what the library does by itself."""
@@ -174,14 +183,36 @@ def _converted(found: Any, convert_to_numpy: bool = True, convert_to_tensor: boo
     return list(found) if found.ndim else found
 
 
-def _tensor(given: Any) -> Any:
+def _in_high_precision(activation: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    """An activation that autocast leaves in the precision of the logits it is given; of a module, a module."""
+    from torch.nn import Module
+
+    if activation is None:
+        return None
+
+    def applied(logits: Any) -> Any:
+        with without_autocast(logits):
+            return activation(logits)
+
+    if not isinstance(activation, Module):
+        return applied
+    found = copy.copy(activation)
+    without_hooks(found)
+    found.forward = applied
+    return found
+
+
+def _tensor(given: Any, precision: str) -> Any:
+    """Embeddings as a tensor; numbers that have no type of their own are taken in the precision."""
     import torch
 
     if isinstance(given, torch.Tensor):
         return given
     if isinstance(given, (list, tuple)) and len(given) and isinstance(given[0], (torch.Tensor, np.ndarray)):
         return torch.stack([torch.as_tensor(one) for one in given])
-    return torch.as_tensor(given)
+    array = np.asarray(given)
+    typed = isinstance(given, np.ndarray) or array.dtype.kind != "f"
+    return torch.as_tensor(array if typed else array.astype(precision))
 
 
 def _widened(left: Any, right: Any, precision: str) -> tuple[Any, Any]:
