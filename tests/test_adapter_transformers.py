@@ -431,7 +431,7 @@ def test_scores_under_autocast(tokenizer, byte_tokenizer, kind, low):
         assert torch.allclose(found.score.double(), found.logit.double().sigmoid(), rtol=1e-5, atol=1e-12)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_scores_on_a_gpu_under_autocast_and_tf32(tokenizer):
     model = tiny.bert(tokenizer).cuda()
     batch = tokenizer([tiny.sentence(i) for i in range(40)], padding=True, return_tensors="pt")
