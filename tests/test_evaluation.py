@@ -238,60 +238,65 @@ def test_a_list_that_ends_in_a_tie_warns_once_with_bounds():
     assert len(caught) == 1
     assert report["P@1"].cut is None  # it does not look that far
     low, high = report.per_query("R@3")["q"].cut
-    # Of a group without end none is seen; with z in it, two of b, c, z are.
-    assert low == pytest.approx(1 / 3)
-    assert high == pytest.approx((1 + 4 / 3) / 3)
+    # The two ranks of the group hold what is not relevant, or b and z.
+    assert (low, high) == pytest.approx((1 / 3, 1.0))
     assert report.per_query("R@3")["p"].cut == (1.0, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tw.evaluate(qrels, run, ["RR", "R@3"], complete=True)["R@3"].cut is None
 
 
-def test_a_document_joins_a_cut_group_only_if_it_raises_its_mean():
-    """Two documents of label 2 are shown; one of label 1 that was not retrieved would lower the group's mean."""
-    qrels, run = {"q": {"a": 2, "b": 2, "z": 1}}, {"q": {"a": 1.0, "b": 1.0}}
-    with pytest.warns(CutWarning):
-        found = tw.evaluate(qrels, run, "DCG@2")["DCG@2"]
-    assert found.cut[1] == found.expected == pytest.approx(2 + 2 / np.log2(3))
-    qrels["q"]["z"] = 3  # this one raises it: two of a, b, z are seen, each as likely
-    with pytest.warns(CutWarning):
-        found = tw.evaluate(qrels, run, "DCG@2")["DCG@2"]
-    assert found.cut[1] == pytest.approx(7 / 3 * (1 + 1 / np.log2(3)))
+#: Measures that a better document can lower, so that a cut leaves them anywhere in their range.
+ANYWHERE = {"AUC": (0.0, 1.0)}
 
 
-@settings(max_examples=100, deadline=None)
-@given(case=cases(most=6), hidden=st.lists(st.sampled_from([None, 0, 1, 2]), max_size=3), cutoff=st.integers(1, 6))
-def test_cut_bounds_hold_for_every_list_that_could_have_been_cut(case, hidden, cutoff):
-    """Any tie group of which the list shows a random part has its expectation within the bounds."""
-    if not case.scores:
+@pytest.mark.parametrize(("measure", "params"), MEASURES, ids=map(str, ALL))
+@settings(max_examples=25)
+@given(case=cases(most=5), cutoff=st.one_of(st.none(), st.integers(1, 6)))
+def test_a_cut_leaves_every_measure_within_its_bounds(measure, params, case, cutoff):
+    """All that could have stood in the last tie group, and all ways to fill its ranks, enumerated."""
+    if len(case.scores) < 2 or case.scores.count(min(case.scores)) < 2:
         return
-    floor = min(case.scores)
-    shown = len(case.scores)
-    # The whole list: the hidden documents tie with the last group. What is shown are the first `shown` ranks of it.
-    scores, labels = [*case.scores, *[floor] * len(hidden)], [*case.labels, *hidden]
-    judged = {d: label for d, label in zip(case.docs, case.labels, strict=True) if label is not None}
-    judged |= {f"h{i}": label for i, label in enumerate(hidden) if label is not None}
-    judged |= {f"u{i}": label for i, label in enumerate(case.unretrieved)}
-    if not judged:
+    measure = measure @ cutoff if measure.takes_cutoff else measure
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutWarning)
+        found = tw.evaluate(case.qrels, case.run, measure)[measure]
+    query = (measure.stem, case.scores, case.labels, case.unretrieved, measure.cutoff)
+    expectations, fills = list(oracle.cut_expectations(*query, **params)), list(oracle.cut_fills(*query, **params))
+    if found.cut is None:  # it does not look so far down
+        assert expectations == pytest.approx([found.expected] * len(expectations), abs=1e-12)
         return
-    for name in ("nDCG", "R", "AP", "RR", "P"):
-        measure = tw.measures()[name] @ cutoff
-        truth = []
-        for ranked in oracle.orders(scores, labels):
-            lost = [label for label in ranked[shown:] if label is not None]
-            truth.append(oracle.value(name, ranked[:shown], [*case.unretrieved, *lost], cutoff))
-        expected = math.fsum(truth) / len(truth)
-        # The bounds are computed from the shown part only, averaged over which part is shown.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = tw.evaluate(
-                {"q": judged}, {"q": dict(zip(case.docs, case.scores, strict=True))}, measure, oblivious=None
-            )[measure]
-        if found.cut is None or not hidden:
-            continue
-        assert found.cut[0] <= found.expected <= found.cut[1]
-        if all(label is None for label in case.labels):  # the shown part says nothing: the bounds must hold the truth
-            assert found.cut[0] - 1e-12 <= expected <= found.cut[1] + 1e-12
+    assert found.cut == pytest.approx(ANYWHERE.get(measure.stem, (min(fills), max(fills))), abs=1e-12)
+    assert found.cut[0] - 1e-12 <= min(expectations) <= max(expectations) <= found.cut[1] + 1e-12
+    assert found.cut[0] <= found.expected <= found.cut[1]
+
+
+def test_a_cut_is_bounded_for_measures_of_whole_lists_too():
+    qrels, run = {"q": {"t": 1}}, {"q": {"x": 1.0, "t": 1.0}}
+    with pytest.warns(CutWarning, match="1 of 1 lists ends with tied documents"):
+        report = tw.evaluate(qrels, run, ["Bpref", "AUC", "NumRelRet"])
+    assert [report[name].cut for name in ("Bpref", "AUC", "NumRelRet")] == [(0.0, 1.0)] * 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = tw.evaluate(qrels, run, ["NumRet", "NumRel"])  # what was cut off is no part of these counts
+    assert [report[name].cut for name in ("NumRet", "NumRel")] == [None] * 2
+
+
+def test_a_better_document_beyond_the_end_is_within_the_bounds_of_err():
+    qrels, run = {"q": {"t": 2, "u": 4, "v": 3}}, {"q": {"x": 1.0, "t": 1.0}}
+    with pytest.warns(CutWarning):
+        found = tw.evaluate(qrels, run, "ERR@2")["ERR@2"]
+    with_u = oracle.estimate("ERR", [1, 1, 1], [None, 2, 4], [3], 2)  # u in the tie
+    assert with_u.expected == pytest.approx(0.5332, abs=5e-5)
+    assert found.cut == pytest.approx((0.0, oracle.value("ERR", [4, 3], [2], 2)))
+    assert with_u.expected <= found.cut[1]
+
+
+def test_counts_are_added_up_over_queries_in_their_bounds_too():
+    qrels = {"q": {"a": 1, "z": 1}, "p": {"a": 1}, "o": {"a": 1}}
+    run = {"q": {"a": 1.0, "x": 1.0}, "p": {"a": 1.0, "x": 1.0}, "o": {"a": 2.0, "x": 1.0}}
+    with pytest.warns(CutWarning, match="2 of 3 lists end with tied documents"):
+        assert tw.evaluate(qrels, run, "NumRelRet")["NumRelRet"].cut == (1.0, 4.0)
 
 
 # -- other tools ---------------------------------------------------------------------------------------------------

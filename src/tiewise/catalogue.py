@@ -195,8 +195,8 @@ class _NumRet(Measure):
     total = True
     aliases = ("num_ret",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
-        return np.zeros(q.n_queries)
+    def depth(self, q: Urns) -> NDArray[Any]:
+        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
     def base(self, q: Urns) -> Floats:
         return q.length.astype(np.float64)
@@ -216,8 +216,8 @@ class _NumRel(Binary):
     total = True
     aliases = ("num_rel",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
-        return np.zeros(q.n_queries)
+    def depth(self, q: Urns) -> NDArray[Any]:
+        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
     def base(self, q: Urns) -> Floats:
         return q.relevant(self)
@@ -650,6 +650,7 @@ class _AUC(Binary):
 
     takes_cutoff = False
     takes_depth = False
+    value_range = (0.0, 1.0)
     aliases = ("roc_auc",)
 
     def divisor(self, q: Urns) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
 
 import numpy as np
@@ -356,9 +356,12 @@ def value(measure: Measure, urns: Urns, order: Order) -> Floats:
     return _Reckoning(measure, urns).value(order)
 
 
-def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
-    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    return _Reckoning(measure, urns).expected()
+def expected(measure: Measure, urns: Urns, *, last: Literal["best", "worst"] | None = None) -> tuple[Floats, Floats]:
+    """Expectation and variance over all orders, for each query: Eqs. (2) and (3).
+
+    `last` fixes the order of each list's last tie group; the groups above it stay in random order.
+    """
+    return _Reckoning(measure, urns).expected(last)
 
 
 def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> Estimates:
@@ -414,18 +417,21 @@ class _Reckoning:
         """The terms of the worst order."""
         return self.measure.terms(self.urns.worst(self.measure))
 
-    def expected(self) -> tuple[Floats, Floats]:
-        """Eqs. (2) and (3), for each query."""
+    def expected(self, last: Literal["best", "worst"] | None = None) -> tuple[Floats, Floats]:
+        """Eqs. (2) and (3), for each query; `last` fixes the order of the last tie group."""
         measure, urns = self.measure, self.urns
         gain = measure.gain(urns.label)
         tied, documents = urns.tied_groups
         query = urns.group_query[tied]
         inside = np.clip(self.depth[query] - urns.group_start[tied], 0, urns.group_size[tied]).astype(np.int64)
         mixed = (inside > 0) & _mixed(urns, gain)
-        # Where all documents of a group are worth the same, any order will do: take the worst.
-        certain = self._lowest.copy()
+        if last is not None:
+            mixed &= urns.group_start[tied] + urns.group_size[tied] < urns.ties.length[query]
+        # Where all documents of a group are worth the same, any order will do.
+        order = urns.best(measure) if last == "best" else urns.worst(measure)
+        certain = measure.terms(order) if last == "best" else self._lowest.copy()
         certain[documents[np.repeat(mixed, urns.held[tied])]] = 0.0
-        expectation = self._summed(urns.worst(measure), certain)
+        expectation = self._summed(order, certain)
         mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
         for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
             e, var = measure.moments(urn)

@@ -94,6 +94,8 @@ class Measure:
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
     compares: ClassVar[bool] = False  #: a measure of two rankings, not of a run against judgments
     total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
+    #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
+    value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
 
     # -- the definition: what a subclass writes ---------------------------------------------------------------
