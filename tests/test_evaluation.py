@@ -83,6 +83,47 @@ def test_the_spread_of_labels_that_are_nearly_equal():
         assert found.std == pytest.approx((high - low) / 2, rel=1e-9)
 
 
+@settings(max_examples=60)
+@given(case=cases(), exponent=st.integers(-1000, 1020), cutoff=st.one_of(st.none(), st.integers(1, 8)))
+def test_ndcg_does_not_depend_on_the_unit_of_linear_labels(case, exponent, cutoff):
+    """However large or small: another query of plain labels stands beside, and none of the two changes the other."""
+    scaled = {d: label * 2.0**exponent for _, d, label in case.qrels}
+    measure = tw.nDCG @ cutoff
+    run = dict(zip(case.docs, case.scores, strict=True))
+    found = evaluate({"q": scaled, "p": {"a": 1, "b": 2}}, {"q": run, "p": {"a": 1.0, "b": 1.0}}, measure)
+    truth = oracle.estimate("nDCG", case.scores, case.labels, case.unretrieved, cutoff)
+    plain = oracle.estimate("nDCG", [1, 1], [1, 2], (), cutoff)
+    for query, want in (("q", truth), ("p", plain)):
+        for field in ("expected", "minimum", "maximum", "std"):
+            assert getattr(found.per_query(measure)[query], field) == pytest.approx(getattr(want, field), abs=1e-12)
+
+
+def test_labels_near_the_largest_number():
+    qrels, run = {"q": {"a": 1e308, "b": 5e307, "c": 1e308}}, {"q": {"b": 3.0, "a": 2.0, "c": 2.0, "d": 1.0}}
+    report = evaluate(qrels, run, "nDCG")
+    assert report["nDCG"].expected == pytest.approx(oracle.value("nDCG", [0.5, 1, 1]))
+    assert (report["nDCG"].std, report.notes) == (0.0, ())
+    with pytest.raises(MeasureError, match=r"DCG: a gain of 1e\+308 is too large to be added up. .*nDCG"):
+        evaluate(qrels, run, "DCG")
+
+
+@pytest.mark.parametrize("label", [300, 700, 1023])
+def test_exponential_gains_of_large_labels(label):
+    """2^label − 1 is as good as 2^label here, so that only differences of labels matter."""
+    qrels, run = {"q": {"a": label - 1, "b": label, "c": label - 2}}, {"q": {"a": 2.0, "x": 1.0, "b": 1.0, "c": 0.5}}
+    measure = tw.nDCG(gains="exp")
+    found, truth = evaluate(qrels, run, measure)[measure], oracle.estimate("nDCG", [2, 1, 1, 0.5], [2, None, 4, 1])
+    for field in ("expected", "minimum", "maximum", "std"):
+        assert getattr(found, field) == pytest.approx(getattr(truth, field), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["nDCG", "DCG"])
+def test_exponential_gains_end_at_a_label_of_1023(name):
+    measure = tw.measures()[name](gains="exp")
+    with pytest.raises(MeasureError, match="A label of 1023.5 is too large for a gain of 2"):
+        evaluate({"q": {"a": 1023.5}}, {"q": {"a": 1.0}}, measure)
+
+
 @pytest.mark.parametrize(("oblivious", "order"), [("trec_eval", "desc"), ("docid-asc", "asc"), ("given", "given")])
 def test_the_oblivious_value_is_that_of_the_sorted_list(oblivious, order):
     qrels, run = random_case(1)

@@ -398,6 +398,10 @@ class _Discounted(Measure):
         return 1.0 / np.log2(rank + 1)
 
 
+#: The square of a larger gain, added up over a list, could exceed float64.
+LARGEST_GAIN = 1e150
+
+
 class _DCG(_Discounted):
     """Discounted cumulative gain: the sum of gains over log2(rank + 1).
 
@@ -408,6 +412,15 @@ class _DCG(_Discounted):
     """
 
     aliases = ("dcg_burges:gains='exp'",)
+
+    def gain(self, label: Floats) -> Floats:
+        gain = super().gain(label)
+        if gain.size and gain.max() > LARGEST_GAIN:
+            raise MeasureError(
+                f"{self.name}: a gain of {gain.max():g} is too large to be added up. Divide all labels by one number, "
+                "or use nDCG, which does not depend on their unit."
+            )
+        return gain
 
 
 DCG = measure(_DCG)
@@ -423,6 +436,10 @@ class _nDCG(_Discounted):
     """
 
     aliases = ("ndcg_burges:gains='exp'",)
+
+    def scaled_gain(self, documents: Urns | Order) -> Floats:
+        gain, unit = self.gain(documents.label), documents.urns.unit(self)
+        return gain if unit is None else gain / unit[documents.query]
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         return _ideal(self, q)
@@ -678,7 +695,7 @@ AUC = measure(_AUC)
 
 def _exponential(label: Floats) -> Floats:
     """2^label − 1, precise for small fractional labels too."""
-    if label.size and label.max() > 1000:
+    if label.size and label.max() > 1023:  # 2^1024 is not a float64
         raise MeasureError(f"A label of {label.max():g} is too large for a gain of 2^label − 1. Use linear gains.")
     return np.where(label == np.floor(label), 2.0**label - 1, np.expm1(label * np.log(2.0)))
 

@@ -105,6 +105,10 @@ class Measure:
         relevant: Floats = ((label >= getattr(self, "rel", 1)) & (label >= 0)).astype(np.float64)
         return relevant
 
+    def scaled_gain(self, documents: Urns | Order) -> Floats:
+        """The gains of some documents in a unit of their query, which is that of `divisor` too. Here: as they are."""
+        return self.gain(documents.label)
+
     def relevant(self, label: Floats) -> NDArray[np.bool_]:
         """Which documents are relevant, for queries that have none. Here: those with a gain."""
         return self.gain(label) > 0
@@ -131,7 +135,7 @@ class Measure:
 
     def terms(self, order: Order) -> Floats:
         """The summand of every judged document in one order, Eq. (1) before it is divided."""
-        gain = self.gain(order.label)
+        gain = self.scaled_gain(order)
         seen = order.count_before(gain != 0) if self.uses_seen else order.rank
         return gain * self.payoff(order.rank, seen)
 
