@@ -70,9 +70,11 @@ True
 
 Definitions that all of them share:
 
-* A document is relevant if its label is at least `rel` (1 unless said otherwise). Labels may be fractions. N₊ counts
-  the relevant documents among all judged ones, retrieved or not.
-* Unjudged documents count as label 0. Negative labels have gain 0 and are not relevant; Bpref passes them over.
+* A judged document is relevant if its label is at least `rel`, 1 unless said otherwise; 0 takes all from 0 on, as
+  `trec_eval -l 0` does. Labels may be fractions. N₊ counts the relevant documents among all judged ones, retrieved
+  or not.
+* Unjudged documents and those with a negative label have gain 0 and are never relevant. Bpref passes both over;
+  `judged_only` (`-J`) takes both out of the lists, as trec_eval does; Judged counts negative labels as judged.
 * Without a cutoff the whole list counts. A cutoff beyond the list's end is allowed: P@k still divides by k.
 * Where a divisor is 0 (no relevant document, say) the value is 0; `no_relevant="skip"` leaves such queries out.
 
@@ -146,6 +148,7 @@ def allowed(param: Any) -> str:
         return ", ".join(f'`"{choice}"`' for choice in param.choices)
     bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
     bounds += [f"below {param.below:g}"] * (not math.isinf(param.below))
+    bounds += [f"from {param.least:g} on"] * (not math.isinf(param.least))
     return " ".join(["a number", " and ".join(bounds)]).strip()
 
 

@@ -120,7 +120,7 @@ def test_exponential_gains_of_large_labels(label):
 @pytest.mark.parametrize("name", ["nDCG", "DCG"])
 def test_exponential_gains_end_at_a_label_of_1023(name):
     measure = tw.measures()[name](gains="exp")
-    with pytest.raises(MeasureError, match="A label of 1023.5 is too large for a gain of 2"):
+    with pytest.raises(MeasureError, match=r"A label of 1023[.]5 is too large for a gain of 2"):
         evaluate({"q": {"a": 1023.5}}, {"q": {"a": 1.0}}, measure)
 
 
@@ -266,6 +266,26 @@ def test_judged_only_is_the_condensed_list():
     run = {"q": {"x": 3.0, "b": 2.0, "y": 2.0, "a": 1.0}}
     assert evaluate(qrels, run, "RR")["RR"].expected == 0.25
     assert evaluate(qrels, run, "RR", judged_only=True)["RR"].expected == 0.5
+
+
+def test_judged_only_takes_negative_labels_out_too(tmp_path):
+    """As trec_eval -J: they are no judgments of relevance. What is left of n, x, b, a is b, a."""
+    qrels, run = {"q": {"a": 1, "b": 0, "n": -1}}, {"q": {"n": 4.0, "x": 3.0, "b": 2.0, "a": 1.0}}
+    file = tmp_path / "run.trec"
+    tw.write_run(tw.Run.from_dict(run), file)
+    for form in (run, tw.Run.from_dict(run), file):
+        report = evaluate(qrels, form, ["RR", "NumRet"], judged_only=True)
+        assert (report["RR"].expected, report["NumRet"].expected) == (0.5, 2.0)
+
+
+def test_a_relevance_level_of_0_takes_all_that_was_judged_from_0_on():
+    """As trec_eval -l 0: a label of 0 is relevant, one below 0 is not, and neither is an unjudged document."""
+    qrels, run = {"q": {"a": 1, "b": 0, "n": -1, "z": 0}}, {"q": {"a": 4.0, "x": 3.0, "b": 2.0, "n": 1.0}}
+    report = evaluate(qrels, run, ["P(rel=0)@4", "R(rel=0)", "NumRel(rel=0)", "AP(rel=0)"])
+    assert [report[m].expected for m in report] == pytest.approx([2 / 4, 2 / 3, 3, (1 + 2 / 3) / 3])
+    assert repr(tw.unjudged(qrels, run, "P(rel=0)@2", complete=True)) == "P(rel=0)@2 [0.5000, 1.0000]"
+    with pytest.raises(MeasureError, match=r"rel=-0[.]5 is not possible"):
+        tw.P(rel=-0.5)
 
 
 # -- lists that were cut inside a tie group ------------------------------------------------------------------------
@@ -615,6 +635,7 @@ def test_labels_beyond_the_scale_are_an_error():
         ("P(2)@5", "parameters have names"),
         ('AP(norm="min")', 'Use "all" or "cap"'),
         ("RBP(p=1)", "must lie above 0 and below 1"),
+        ("P(rel=-1)@5", "P: rel=-1 is not possible. It must be 0 or more"),
         ("RBP(p='x')", "no number"),
         ("P(rel=__import__('os'))", "Unknown measure|number or a quoted word"),
         ("", "empty"),

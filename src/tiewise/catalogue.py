@@ -45,9 +45,9 @@ __all__ = [
 
 
 class Binary(Measure):
-    """Measures that tell relevant documents (label ≥ rel) from all others."""
+    """Measures that tell relevant documents from all others: a judged one is relevant if 0 ≤ rel ≤ label."""
 
-    rel: float = param(1)
+    rel: float = param(1, least=0)
 
 
 # -- counts and sets ------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ class Param(NamedTuple):
     choices: tuple[str, ...]
     above: float
     below: float
+    least: float
     shown: bool
 
     def check(self, who: str, value: object) -> None:
@@ -59,6 +60,8 @@ class Param(NamedTuple):
         if not self.above < value < self.below:  # type: ignore[operator]
             bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")
+        if value < self.least:  # type: ignore[operator]
+            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.least:g} or more.")
 
 
 def param(
@@ -67,13 +70,15 @@ def param(
     choices: Sequence[str] = (),
     above: float = -math.inf,
     below: float = math.inf,
+    least: float = -math.inf,
     shown: bool = False,
 ) -> Any:
     """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, or one of some words.
 
-    `shown` parameters stand in the measure's name even at their default.
+    The number lies above `above`, below `below`, and is at least `least`. `shown` parameters stand in the measure's
+    name even at their default.
     """
-    return Param("", default, tuple(choices), above, below, shown)
+    return Param("", default, tuple(choices), above, below, least, shown)
 
 
 class Measure:

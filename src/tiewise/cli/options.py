@@ -148,12 +148,14 @@ Phi = Annotated[
     ),
 ]
 Level = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--level",
         "-l",
         metavar="LABEL",
+        min=0,
         help="The lowest label that is relevant, for measures that do not say rel= themselves.",
+        show_default="1, or what a measure of your own has",
         rich_help_panel=MEASURES,
     ),
 ]
@@ -193,7 +195,12 @@ NoRelevant = Annotated[
 ]
 JudgedOnly = Annotated[
     bool,
-    typer.Option("--judged-only", "-J", help="Take unjudged documents out of the lists.", rich_help_panel=QUERIES),
+    typer.Option(
+        "--judged-only",
+        "-J",
+        help="Take unjudged documents, and those with a label below 0, out of the lists, as trec_eval does.",
+        rich_help_panel=QUERIES,
+    ),
 ]
 Depth = Annotated[
     int | None,
