@@ -84,14 +84,15 @@ How expectation and spread follow from the definitions is in [theory](theory.md)
 SPELLINGS_HEAD = """## Spellings
 
 Names of other tools are understood wherever a measure is named, and upper and lower case are one. `hits` is a count,
-`hit_rate` and `Success` an indicator. Where a tool means something else by a name, [tools](tools.md) says so.
+`hit_rate` and `Success` an indicator. Where several measures may be named, `nDCG@5,10` is `nDCG@5` and `nDCG@10`; where
+one is meant, it is an error. Where a tool means something else by a name, [tools](tools.md) says so.
 """
 
 #: Spellings of other tools, to show what becomes of them.
 SPELLINGS = {
     "trec_eval": "ndcg_cut.5,10 ndcg_cut_10 P.10 P_10 recall.100 map map_cut.10 recip_rank success.5 Rprec bpref "
     "set_P set_recall num_ret num_rel num_rel_ret rbp.p=0.8",
-    "ir_measures": "NDCG@10 MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10",
+    "ir_measures": "NDCG@10 nDCG(cutoff=10) MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10",
     "ranx": "ndcg@10 ndcg_burges@10 mrr@10 map@100 map@100-l2 rbp.95 hit_rate@10 r-precision f1@10 hits@10",
     "MTEB, BEIR": "NDCG@10 ndcg_at_10 mrr_at_10 map_at_100 recall_at_100 precision_at_10 hit_rate_at_10",
 }

@@ -122,6 +122,11 @@ def test_measures_by_many_names(tiewise):
     done = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "ndcg_cut.5,10 map", "-m", "P(rel=2)@5,R@100")
     assert [row["measure"] for row in done.rows] == ["nDCG@5", "nDCG@10", "AP", "P(rel=2)@5", "R@100"]
     assert tiewise("evaluate", "qrels.txt", "tied.trec").rows[0]["measure"] == "nDCG@10"
+    names = ("-m", "nDCG(cutoff=10)", "-m", "P@5,10 P(rel=1)@1,3")
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "2", *names)
+    assert [row["measure"] for row in done.rows] == ["nDCG@10", "P(rel=2)@5", "P(rel=2)@10", "P@1", "P@3"]
+    gate = tiewise("evaluate", "qrels.txt", "tied.trec", "--fail-if", "range(nDCG@10,20) > 0", code=2)
+    assert "nDCG@10,20" in gate.err
 
 
 def test_level_is_for_measures_that_name_none(tiewise):

@@ -628,6 +628,16 @@ def test_labels_beyond_the_scale_are_an_error():
         ("P@0x10", "whole number"),
         ("nDCG@99999999999999999999", "whole number"),
         ("rbp.p=", "no value for p"),
+        ("nDCG@10,20", "'nDCG@10,20' names 2 measures: nDCG@10, nDCG@20. Give one of them"),
+        ("nDCG,20", "Unknown measure '20'"),
+        ("20", "Unknown measure '20'"),
+        ("nDCG@10,0", "whole number from 1"),
+        ("nDCG(cutoff=10)@5", "two cutoffs, 10 and 5"),
+        ("nDCG(cutoff='x')", "whole number from 1"),
+        ("Rprec(cutoff=3)", "takes no cutoff"),
+        ("RBP(rel=1, rel=2, p=0.5)", "'rel' is given twice"),
+        ("P(self=1)", "no parameter 'self'"),
+        ("P(**{'rel': 2})", "parameters have names"),
         ("ERR(max=2000)", "below 1000"),
         ("P(rel={[1]:2})", "number or a quoted word"),
         ("Rprec@10", "takes no cutoff"),
@@ -662,10 +672,36 @@ def test_names_that_are_no_measure(name, message):
         ("num_ret", "NumRet"), ("ndcg_burges@5", 'nDCG(gains="exp")@5'), ("P(rel=2.0)@5", "P(rel=2)@5"),
         ("  nDCG @ 10 ", "nDCG@10"), ("nDCG(dcg='exp-log2')@10", 'nDCG(gains="exp")@10'), ("NumRelRet", "NumRelRet"),
         ("num_rel_ret", "NumRelRet"), ("dcg_burges@5", 'DCG(gains="exp")@5'),
+        ("nDCG(cutoff=10)", "nDCG@10"), ("P(rel=2, cutoff=5)", "P(rel=2)@5"), ("nDCG(cutoff=10)@10", "nDCG@10"),
     ],
 )  # fmt: skip
 def test_other_tools_spellings(spelling, canonical):
     assert str(tw.parse(spelling)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("nDCG@10,20", "nDCG@10 nDCG@20"),
+        ("nDCG@10, 20 AP", "nDCG@10 nDCG@20 AP"),
+        ("AP,nDCG@5,10,RR", "AP nDCG@5 nDCG@10 RR"),
+        ("P(rel=2)@5,10", "P(rel=2)@5 P(rel=2)@10"),
+        ("ndcg_at_10,20", "nDCG@10 nDCG@20"),
+        ("P_5,10", "P@5 P@10"),
+        ("ndcg_cut.5,10,AP@3,7", "nDCG@5 nDCG@10 AP@3 AP@7"),
+    ],
+)
+def test_a_list_of_cutoffs_is_a_measure_each(text, names):
+    assert [str(one).replace(" ", "") for one in tw.parse_all(text)] == names.split()
+    assert tw.parse_all([text]) == tw.parse_all(text)
+
+
+def test_a_list_of_cutoffs_wherever_measures_are_named():
+    qrels, run = random_case(5)
+    assert [str(one) for one in evaluate(qrels, run, "nDCG@10,20")] == ["nDCG@10", "nDCG@20"]
+    assert [str(one) for one in evaluate(qrels, run, "AP").at(["P@1,2"])] == ["P@1", "P@2"]
+    assert list(tw.unjudged(qrels, run, "P@1,2", complete=True)) == ["P@1", "P@2"]
+    assert (tw.nDCG(cutoff=10), tw.nDCG(cutoff=10, gains="exp") @ 5) == (tw.nDCG @ 10, tw.nDCG(gains="exp") @ 5)
 
 
 def test_nothing_is_left_for_the_garbage_collector(tmp_path):

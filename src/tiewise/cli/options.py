@@ -121,7 +121,7 @@ Measures = Annotated[
         "-m",
         metavar="NAMES",
         help="Measures, split at blanks and commas, in our spelling or that of trec_eval, ir_measures, ranx or MTEB: "
-        "nDCG@10, 'P(rel=2)@5', ndcg_cut.5,10. Repeatable; `tiewise measures` lists them.",
+        "nDCG@10,20 'P(rel=2)@5' ndcg_cut.5,10. Repeatable; `tiewise measures` lists them.",
         show_default="nDCG@10 AP RR P@10 R@100",
         autocompletion=complete_measure,
         rich_help_panel=MEASURES,
