@@ -305,7 +305,7 @@ def tool_definitions() -> str:
 
 
 def missing_words(rules: dict[tw.Measure, profiles.Rule]) -> str:
-    words = {"zero": "count as 0", "skip": "are left out"}
+    words = {"zero": "count as 0", "skip": "are left out", "error": "are an error without `-c`"}
     known = {one: rule.missing for one, rule in rules.items() if rule.order is not None}
     kinds = dict.fromkeys(known.values())
     if len(kinds) < 2:

@@ -403,6 +403,13 @@ def test_tools_count_queries_and_divisors_their_own_way():
     assert row["sentence-transformers", "AP@2"].value == pytest.approx((1 / 2 + 0) / 2)  # c has nothing relevant
     assert "AP(norm=" in row["sentence-transformers", "AP@2"].note
     assert row["trm", "R@2"].value == pytest.approx((1 + 0) / 2)  # it knows only what is in the list
+    assert row["trec_eval-9", "R@2"].value == pytest.approx((1 / 3 + 0) / 2)
+    failed = row["trec_eval", "R@2"]  # version 10
+    assert (failed.value, failed.bias) == (None, None)
+    assert failed.note == "exits with status 4 without -c: 1 judged query is missing from the run"
+    whole = evaluate(qrels, run | {"b": {"d": 1.0}}, "R@2")
+    there = {row.tool: row.value for row in whole.oblivious_by_tool()}
+    assert there["trec_eval"] == pytest.approx((1 / 3 + 1 + 0) / 3)
 
 
 def test_a_tool_that_cannot_be_reproduced_says_so():
