@@ -168,6 +168,14 @@ def test_the_default_of_a_plugins_level_is_its_own(tiewise, folder):
         registry._aliases.pop("highp", None)
 
 
+def test_trec_evals_measures_with_a_depth_inside_a_tie(tiewise):
+    """b, a, x in the order of trec_eval: -M 1 leaves b, which is not relevant."""
+    command = ("evaluate", "qrels.txt", "tied.trec", "-M", "1", "-m", "map", "-m", "bpref", "-q", "--format", "trec")
+    lines = [line.split() for line in tiewise(*command, "--value", "oblivious").out.splitlines()]
+    assert ["map", "q1", "0.0000"] in lines and ["bpref", "q1", "0.0000"] in lines
+    assert ["bpref", "q1", "0.5000"] in [line.split() for line in tiewise(*command).out.splitlines()]
+
+
 def test_missing_queries(tiewise):
     def expected(*options: str) -> str:
         return tiewise("evaluate", "qrels.txt", "half.trec", "-m", "RR", *options).rows[0]["expected"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import math
 import pickle
@@ -224,34 +225,37 @@ def test_score_dtype_makes_ties_and_says_how_many():
     assert evaluate(qrels, run, "RR", score_dtype="decimal:2")["RR"].range == 0.5
 
 
-@settings(max_examples=150, deadline=None)
-@given(case=cases(), depth=st.integers(1, 6), cutoff=st.integers(1, 8))
-def test_depth_is_a_cut_of_every_order(case, depth, cutoff):
+@pytest.mark.parametrize(("measure", "params"), [(m, params) for m, params in MEASURES if m.takes_depth], ids=str)
+@settings(max_examples=30)
+@given(case=cases(most=6), depth=st.integers(1, 6), cutoff=st.one_of(st.none(), st.integers(1, 8)))
+def test_depth_is_a_cut_of_every_order(measure, params, case, depth, cutoff):
     """Ranks past the depth do not count, in each order separately: enumerated."""
-    names = {
-        "nDCG": tw.nDCG @ cutoff,
-        "AP": tw.AP,
-        "RR": tw.RR @ cutoff,
-        "R": tw.R @ cutoff,
-        "RBP": tw.RBP,
-        "SetP": tw.SetP,
-    }
-    urns = tw.evaluate(case.qrels, case.run, list(names.values()), depth=depth, complete=True, oblivious="given")
-    for name, measure in names.items():
-        k = measure.cutoff
-        values = []
-        for ranked in oracle.orders(case.scores, case.labels):
-            lost = [label for label in ranked[depth:] if label is not None]
-            values.append(oracle.value(name, ranked[:depth], [*case.unretrieved, *lost], k))
-        assert urns[measure].expected == pytest.approx(math.fsum(values) / len(values), abs=1e-12)
-        assert urns[measure].minimum == pytest.approx(min(values), abs=1e-12)
-        assert urns[measure].maximum == pytest.approx(max(values), abs=1e-12)
-        assert urns[measure].std == pytest.approx(float(np.std(values)), abs=1e-12)
-        given_order = sorted(range(len(case.scores)), key=lambda i: -case.scores[i])
-        ranked = [case.labels[i] for i in given_order]
+    measure = measure @ cutoff if measure.takes_cutoff else measure
+
+    def value(ranked):
         lost = [label for label in ranked[depth:] if label is not None]
-        truth = oracle.value(name, ranked[:depth], [*case.unretrieved, *lost], k)
-        assert urns[measure].oblivious == pytest.approx(truth, abs=1e-12)
+        return oracle.value(measure.stem, ranked[:depth], [*case.unretrieved, *lost], measure.cutoff, **params)
+
+    found = evaluate(case.qrels, case.run, measure, depth=depth, oblivious="given")[measure]
+    values = [value(ranked) for ranked in oracle.orders(case.scores, case.labels)]
+    given_order = sorted(range(len(case.scores)), key=lambda i: -case.scores[i])
+    assert found.expected == pytest.approx(math.fsum(values) / len(values), abs=1e-12)
+    assert (found.minimum, found.maximum) == pytest.approx((min(values), max(values)), abs=1e-12)
+    assert found.std == pytest.approx(float(np.std(values)), abs=1e-12)
+    assert found.oblivious == pytest.approx(value([case.labels[i] for i in given_order]), abs=1e-12)
+
+
+def test_bpref_of_a_large_group_that_a_depth_cuts():
+    """All 9,880 places of two relevant and one non-relevant document among 40, of which 17 are seen."""
+    docs = [f"d{i:02d}" for i in range(40)]
+    qrels = {"q": {"d00": 1, "d01": 1, "d02": 0, "z": 1, "y": 0, "w": 0}}
+    found = evaluate(qrels, {"q": dict.fromkeys(docs, 1.0)}, "Bpref", depth=17)["Bpref"]
+    values = []
+    for a, b, other in itertools.permutations(range(40), 3):
+        if a < b:
+            values.append(sum(1 - (other < place) / 3 for place in (a, b) if place < 17) / 3)
+    assert found.expected == pytest.approx(np.mean(values), rel=1e-13)
+    assert found.std == pytest.approx(np.std(values), rel=1e-12)
 
 
 def test_measures_of_whole_tie_groups_refuse_a_depth_inside_one():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.chances import hypergeometric
 from tiewise.columns import Floats
 from tiewise.engine import BLOCK, Order, Urn, Urns, per, row_sum
 from tiewise.errors import MeasureError
@@ -622,7 +623,6 @@ class _Bpref(Binary):
     """
 
     takes_cutoff = False
-    takes_depth = False
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         return q.relevant(self)
@@ -642,17 +642,25 @@ class _Bpref(Binary):
         return self.gain(order.label) * self._preference(above, relevant[order.query], other[order.query])
 
     def moments(self, urn: Urn) -> tuple[Floats, Floats]:
-        # With b others in the group, a relevant document has 0, 1, … b of them above it, each equally often.
-        relevant, other = (urn.of_query(total) for total in self._totals(urn.urns))
+        # Of the group's b others, h stand within the cutoff, and so do some of its relevant documents. Each of these
+        # has 0, 1, … h of them above it, equally often (theory.md, Eq. 14).
+        n, t, r = urn.size, urn.inside, urn.relevant
         flags = self._other(urn.label)
-        r, b = urn.relevant, urn.sum(flags)
-        h = np.arange(b.max() + 1)[None, :]
-        there = h <= b
-        wide = np.broadcast_to(relevant, there.shape), np.broadcast_to(other, there.shape)
-        f = np.where(there, self._preference(urn.above(flags) + h, *wide), 0.0)
-        mean = row_sum(f) / (b + 1)
-        squares = row_sum(np.where(there, f - mean, 0.0) ** 2)
-        return r * mean, r * squares / (b + 1) * (1 + (r - 1) / (b + 2))
+        b = urn.sum(flags)
+        chance = hypergeometric(n, b, t)
+        h = np.arange(chance.shape[1])[None, :]
+        relevant, other = (np.broadcast_to(urn.of_query(total), chance.shape) for total in self._totals(urn.urns))
+        f = self._preference(urn.above(flags) + h, relevant, other)
+        low = f[:, -1:]  # what f falls to is taken off first, so that less cancels
+        mean = np.cumsum(f - low, axis=1) / (h + 1)
+        spread = np.maximum(np.cumsum((f - low) ** 2, axis=1) / (h + 1) - mean**2, 0.0)
+        mean += low
+        # The relevant documents within the cutoff: t − h of the n − b documents that are no others stand there.
+        found = (t - h) * r / (n - b)
+        found_variance = found * (1 - r / (n - b)) * (n - b - t + h) / np.maximum(n - b - 1, 1)
+        total = row_sum(chance * found * mean)
+        within = spread * (found + (found_variance + found**2 - found) / (h + 2))
+        return total, row_sum(chance * (within + found_variance * mean**2 + (found * mean - total) ** 2))
 
 
 Bpref = measure(_Bpref)
