@@ -70,9 +70,11 @@ True
 
 Definitions that all of them share:
 
-* A document is relevant if its label is at least `rel` (1 unless said otherwise). Labels may be fractions. N₊ counts
-  the relevant documents among all judged ones, retrieved or not.
-* Unjudged documents count as label 0. Negative labels have gain 0 and are not relevant; Bpref passes them over.
+* A judged document is relevant if its label is at least `rel`, 1 unless said otherwise; 0 takes all from 0 on, as
+  `trec_eval -l 0` does. Labels may be fractions. N₊ counts the relevant documents among all judged ones, retrieved
+  or not.
+* Unjudged documents and those with a negative label have gain 0 and are never relevant. Bpref passes both over;
+  `judged_only` (`-J`) takes both out of the lists, as trec_eval does; Judged counts negative labels as judged.
 * Without a cutoff the whole list counts. A cutoff beyond the list's end is allowed: P@k still divides by k.
 * Where a divisor is 0 (no relevant document, say) the value is 0; `no_relevant="skip"` leaves such queries out.
 
@@ -82,14 +84,15 @@ How expectation and spread follow from the definitions is in [theory](theory.md)
 SPELLINGS_HEAD = """## Spellings
 
 Names of other tools are understood wherever a measure is named, and upper and lower case are one. `hits` is a count,
-`hit_rate` and `Success` an indicator. Where a tool means something else by a name, [tools](tools.md) says so.
+`hit_rate` and `Success` an indicator. Where several measures may be named, `nDCG@5,10` is `nDCG@5` and `nDCG@10`; where
+one is meant, it is an error. Where a tool means something else by a name, [tools](tools.md) says so.
 """
 
 #: Spellings of other tools, to show what becomes of them.
 SPELLINGS = {
     "trec_eval": "ndcg_cut.5,10 ndcg_cut_10 P.10 P_10 recall.100 map map_cut.10 recip_rank success.5 Rprec bpref "
     "set_P set_recall num_ret num_rel num_rel_ret rbp.p=0.8",
-    "ir_measures": "NDCG@10 MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10",
+    "ir_measures": "NDCG@10 nDCG(cutoff=10) MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10",
     "ranx": "ndcg@10 ndcg_burges@10 mrr@10 map@100 map@100-l2 rbp.95 hit_rate@10 r-precision f1@10 hits@10",
     "MTEB, BEIR": "NDCG@10 ndcg_at_10 mrr_at_10 map_at_100 recall_at_100 precision_at_10 hit_rate_at_10",
 }
@@ -146,6 +149,7 @@ def allowed(param: Any) -> str:
         return ", ".join(f'`"{choice}"`' for choice in param.choices)
     bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
     bounds += [f"below {param.below:g}"] * (not math.isinf(param.below))
+    bounds += [f"from {param.least:g} on"] * (not math.isinf(param.least))
     return " ".join(["a number", " and ".join(bounds)]).strip()
 
 
@@ -301,7 +305,7 @@ def tool_definitions() -> str:
 
 
 def missing_words(rules: dict[tw.Measure, profiles.Rule]) -> str:
-    words = {"zero": "count as 0", "skip": "are left out"}
+    words = {"zero": "count as 0", "skip": "are left out", "error": "are an error without `-c`"}
     known = {one: rule.missing for one, rule in rules.items() if rule.order is not None}
     kinds = dict.fromkeys(known.values())
     if len(kinds) < 2:

@@ -58,7 +58,7 @@ def cases(draw: st.DrawFn, most: int = 7) -> Case:
 VARIANTS: dict[str, list[dict[str, object]]] = {
     "nDCG": [{"gains": "exp"}],  # "binary" is tested by its own law
     "DCG": [{"gains": "exp"}],
-    "AP": [{"rel": 2}, {"norm": "cap"}],
+    "AP": [{"rel": 2}, {"rel": 0}, {"norm": "cap"}],
     "RR": [{"rel": 2}],
     "P": [{"rel": 2}, {"rel": 0.5}, {"rel": 0}],
     "R": [{"rel": 2}],
@@ -67,8 +67,8 @@ VARIANTS: dict[str, list[dict[str, object]]] = {
     "Hits": [{"rel": 2}],
     "Success": [{"rel": 3}],
     "Rprec": [{"rel": 2}],
-    "Bpref": [{"rel": 2}],
-    "AUC": [{"rel": 2}],
+    "Bpref": [{"rel": 2}, {"rel": 0}],
+    "AUC": [{"rel": 2}, {"rel": 0}],
     "RBP": [{"p": 0.5}, {"p": 0.95, "rel": 2}, {"p": 0.8, "gains": "graded", "max": 4}],
     "ERR": [{"max": 5}],
     "nERR": [{"max": 5}],

@@ -20,7 +20,7 @@ from typing import NamedTuple
 Label = float | None  # None = unjudged
 Labels = Sequence[Label]
 
-__all__ = ["MEASURES", "Statistics", "estimate", "orders", "value"]
+__all__ = ["MEASURES", "Statistics", "cut_expectations", "cut_fills", "estimate", "orders", "value"]
 
 
 # Labels
@@ -305,3 +305,62 @@ def arrangements(group: Labels) -> Iterator[tuple[Label, ...]]:
                 left[label] += 1
 
     return extend(())
+
+
+# Lists that were cut inside their last tie group
+
+
+def cut_expectations(
+    name: str, scores: Sequence[float], labels: Labels, unretrieved: Labels = (), k: int | None = None, **params
+) -> Iterator[float]:
+    """The measure's expectation for every tie group of which the list's last one may be a part.
+
+    Any of the judged documents that were not retrieved may have stood in it, and unjudged ones (up to two are tried).
+    Every order of the whole list is as likely, and the list shows as many ranks of it as it has.
+
+    >>> [round(e, 4) for e in cut_expectations("R", [1, 1], [1, None], [1])]
+    [0.5, 0.3333, 0.25, 0.6667, 0.5, 0.4]
+    """
+    shown, floor = len(scores), min(scores)
+    for joined in itertools.product((False, True), repeat=len(unretrieved)):
+        hidden = [label for label, joins in zip(unretrieved, joined, strict=True) if joins]
+        rest = [label for label, joins in zip(unretrieved, joined, strict=True) if not joins]
+        for unjudged in range(3):
+            more = [*hidden, *[None] * unjudged]
+            values = []
+            for ranked in orders([*scores, *[floor] * len(more)], [*labels, *more]):
+                lost = [label for label in ranked[shown:] if label is not None]
+                values.append(value(name, ranked[:shown], [*rest, *lost], k, **params))
+            yield math.fsum(values) / len(values)
+
+
+def cut_fills(
+    name: str, scores: Sequence[float], labels: Labels, unretrieved: Labels = (), k: int | None = None, **params
+) -> Iterator[float]:
+    """The measure's expectation for every way to fill the ranks of the list's last tie group.
+
+    They are filled from the group, from the judged documents that were not retrieved, and with unjudged documents, of
+    which there are enough. The order of the groups above is random.
+
+    >>> sorted(set(cut_fills("R", [1, 1], [1, None], [1])))
+    [0.0, 0.5, 1.0]
+    """
+    floor = min(scores)
+    above = [(score, label) for score, label in zip(scores, labels, strict=True) if score > floor]
+    last = [label for score, label in zip(scores, labels, strict=True) if score == floor]
+    pool = Counter([*(label for label in [*last, *unretrieved] if label is not None), *[None] * len(last)])
+    heads = list(orders([score for score, _ in above], [label for _, label in above]))
+    for fill in sequences(pool, len(last)):
+        rest = [label for label in (pool - Counter(fill)).elements() if label is not None]
+        values = [value(name, [*head, *fill], rest, k, **params) for head in heads]
+        yield math.fsum(values) / len(values)
+
+
+def sequences(pool: Counter[Label], length: int) -> Iterator[tuple[Label, ...]]:
+    """The distinct sequences of some length that can be drawn from a pool."""
+    if not length:
+        yield ()
+        return
+    for label in [label for label, left in pool.items() if left]:
+        for rest in sequences(pool - Counter([label]), length - 1):
+            yield (label, *rest)

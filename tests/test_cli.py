@@ -17,6 +17,7 @@ import pytest
 import typer
 
 import tiewise as tw
+from tiewise import registry
 from tiewise.cli import app
 from tiewise.cli.commands import PLACES
 from tiewise.cli.inputs import name_of_shards
@@ -121,6 +122,11 @@ def test_measures_by_many_names(tiewise):
     done = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "ndcg_cut.5,10 map", "-m", "P(rel=2)@5,R@100")
     assert [row["measure"] for row in done.rows] == ["nDCG@5", "nDCG@10", "AP", "P(rel=2)@5", "R@100"]
     assert tiewise("evaluate", "qrels.txt", "tied.trec").rows[0]["measure"] == "nDCG@10"
+    names = ("-m", "nDCG(cutoff=10)", "-m", "P@5,10 P(rel=1)@1,3")
+    done = tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "2", *names)
+    assert [row["measure"] for row in done.rows] == ["nDCG@10", "P(rel=2)@5", "P(rel=2)@10", "P@1", "P@3"]
+    gate = tiewise("evaluate", "qrels.txt", "tied.trec", "--fail-if", "range(nDCG@10,20) > 0", code=2)
+    assert "nDCG@10,20" in gate.err
 
 
 def test_level_is_for_measures_that_name_none(tiewise):
@@ -129,6 +135,45 @@ def test_level_is_for_measures_that_name_none(tiewise):
     assert next(row["expected"] for row in done.rows if row["query"] == "q1") == "0.0"
     trec = tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "2", "-m", "P.1 P(rel=1)@1", "--format", "trec")
     assert [line.split("\t")[0].strip() for line in trec.out.splitlines()] == ["P_1", "P@1"]
+
+
+def test_a_level_below_0_is_refused(tiewise):
+    assert "-1.0 is below 0" in tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "-1", code=2).err
+    assert tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "0", "-m", "P@2").rows[0]["expected"] == "0.75"
+
+
+def test_the_default_of_a_plugins_level_is_its_own(tiewise, folder):
+    """A document of label 1 is not relevant to it, unless -l says so; ours have their default of 1."""
+    (folder / "high.py").write_text(
+        "import tiewise as tw\n\n\n@tw.measure\nclass HighP(tw.Measure):\n"
+        '    """Precision, of labels from 2 on."""\n\n    rel: float = tw.param(2)\n\n'
+        "    def divisor(self, q):\n        return q.ranks(self.cutoff)\n"
+    )
+    command = ("evaluate", "qrels.txt", "strict.trec", "--plugin", "high.py")
+    try:
+        rows = tiewise(*command, "-m", "HighP@1 P@1", "--fail-if", "expected(HighP@1) > 0.6").rows
+        assert [(row["measure"], row["expected"]) for row in rows] == [("HighP@1", "0.5"), ("P@1", "0.5")]
+        rows = tiewise(*command, "-m", "HighP@2 P@2").rows  # q2 has labels 2 and 1
+        assert [(row["measure"], row["expected"]) for row in rows] == [("HighP@2", "0.25"), ("P@2", "0.75")]
+        audited = tiewise("audit", "strict.trec", "--qrels", "qrels.txt", "--plugin", "high.py", "-m", "HighP@2").out
+        assert "HighP@2" in audited and "rel=1" not in audited
+        pairs = tiewise("compare", *command[1:3], "tied.trec", *command[3:], "-m", "HighP@2", "--samples", "100").rows
+        assert [pair["measure"] for pair in pairs] == ["HighP@2"]
+        (row,) = tiewise(*command, "-m", "HighP@2", "-l", "1").rows
+        assert (row["measure"], row["expected"]) == ("HighP(rel=1)@2", "0.75")
+        (row,) = tiewise(*command, "-m", "HighP(rel=1)@2", "-l", "2").rows
+        assert (row["measure"], row["expected"]) == ("HighP(rel=1)@2", "0.75")
+    finally:
+        registry._registry.pop("HighP", None)
+        registry._aliases.pop("highp", None)
+
+
+def test_trec_evals_measures_with_a_depth_inside_a_tie(tiewise):
+    """b, a, x in the order of trec_eval: -M 1 leaves b, which is not relevant."""
+    command = ("evaluate", "qrels.txt", "tied.trec", "-M", "1", "-m", "map", "-m", "bpref", "-q", "--format", "trec")
+    lines = [line.split() for line in tiewise(*command, "--value", "oblivious").out.splitlines()]
+    assert ["map", "q1", "0.0000"] in lines and ["bpref", "q1", "0.0000"] in lines
+    assert ["bpref", "q1", "0.5000"] in [line.split() for line in tiewise(*command).out.splitlines()]
 
 
 def test_missing_queries(tiewise):

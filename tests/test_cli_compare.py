@@ -225,3 +225,15 @@ def test_standard_input_and_the_terminal(tiewise, terminal):
     assert tiewise("compare", "qrels.txt", "-", "second.trec", *RR, stdin=TIED).rows[0]["a"] == "stdin"
     text = terminal("compare", "qrels.txt", "tied.trec", "second.trec", "last.trec", *RR, columns=80)
     assert max(map(len, text.splitlines())) <= 80 and "…" not in text
+
+
+def test_a_measure_without_a_relevant_document_is_left_out(tiewise):
+    """Nobody judged a document 3: the others are compared all the same, with what unjudged documents leave open."""
+    command = ("compare", "qrels.txt", "second.trec", "last.trec", "--no-relevant", "skip", "--samples", "200")
+    done = tiewise(*command, "--unjudged", "-m", "P@2 P(rel=3)@2")
+    (row,) = done.rows
+    assert (row["measure"], row["a_lower"], row["b_lower"]) == ("P@2", "0.5", "0.0")
+    assert float(row["b_upper"]) == pytest.approx((1 / 2 + 1 / 2 + 1) / 3)
+    assert "There is no query to compare by P(rel=3)@2: left out." in done.err
+    done = tiewise(*command, "-m", "P(rel=3)@2", code=2)
+    assert "No query is left to compare by 'P(rel=3)@2'" in done.err

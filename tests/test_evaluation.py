@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import math
 import pickle
@@ -81,6 +82,47 @@ def test_the_spread_of_labels_that_are_nearly_equal():
     for low, high in ((0.95, 0.9500001), (1000.0, 1000.001), (1e9, 1e9 + 1)):
         found = evaluate({"q": {"a": low, "b": high}}, {"q": {"a": 1.0, "b": 1.0}}, "DCG@1")["DCG@1"]
         assert found.std == pytest.approx((high - low) / 2, rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(case=cases(), exponent=st.integers(-1000, 1020), cutoff=st.one_of(st.none(), st.integers(1, 8)))
+def test_ndcg_does_not_depend_on_the_unit_of_linear_labels(case, exponent, cutoff):
+    """However large or small: another query of plain labels stands beside, and none of the two changes the other."""
+    scaled = {d: label * 2.0**exponent for _, d, label in case.qrels}
+    measure = tw.nDCG @ cutoff
+    run = dict(zip(case.docs, case.scores, strict=True))
+    found = evaluate({"q": scaled, "p": {"a": 1, "b": 2}}, {"q": run, "p": {"a": 1.0, "b": 1.0}}, measure)
+    truth = oracle.estimate("nDCG", case.scores, case.labels, case.unretrieved, cutoff)
+    plain = oracle.estimate("nDCG", [1, 1], [1, 2], (), cutoff)
+    for query, want in (("q", truth), ("p", plain)):
+        for field in ("expected", "minimum", "maximum", "std"):
+            assert getattr(found.per_query(measure)[query], field) == pytest.approx(getattr(want, field), abs=1e-12)
+
+
+def test_labels_near_the_largest_number():
+    qrels, run = {"q": {"a": 1e308, "b": 5e307, "c": 1e308}}, {"q": {"b": 3.0, "a": 2.0, "c": 2.0, "d": 1.0}}
+    report = evaluate(qrels, run, "nDCG")
+    assert report["nDCG"].expected == pytest.approx(oracle.value("nDCG", [0.5, 1, 1]))
+    assert (report["nDCG"].std, report.notes) == (0.0, ())
+    with pytest.raises(MeasureError, match=r"DCG: a gain of 1e\+308 is too large to be added up. .*nDCG"):
+        evaluate(qrels, run, "DCG")
+
+
+@pytest.mark.parametrize("label", [300, 700, 1023])
+def test_exponential_gains_of_large_labels(label):
+    """2^label − 1 is as good as 2^label here, so that only differences of labels matter."""
+    qrels, run = {"q": {"a": label - 1, "b": label, "c": label - 2}}, {"q": {"a": 2.0, "x": 1.0, "b": 1.0, "c": 0.5}}
+    measure = tw.nDCG(gains="exp")
+    found, truth = evaluate(qrels, run, measure)[measure], oracle.estimate("nDCG", [2, 1, 1, 0.5], [2, None, 4, 1])
+    for field in ("expected", "minimum", "maximum", "std"):
+        assert getattr(found, field) == pytest.approx(getattr(truth, field), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["nDCG", "DCG"])
+def test_exponential_gains_end_at_a_label_of_1023(name):
+    measure = tw.measures()[name](gains="exp")
+    with pytest.raises(MeasureError, match=r"A label of 1023[.]5 is too large for a gain of 2"):
+        evaluate({"q": {"a": 1023.5}}, {"q": {"a": 1.0}}, measure)
 
 
 @pytest.mark.parametrize(("oblivious", "order"), [("trec_eval", "desc"), ("docid-asc", "asc"), ("given", "given")])
@@ -183,34 +225,37 @@ def test_score_dtype_makes_ties_and_says_how_many():
     assert evaluate(qrels, run, "RR", score_dtype="decimal:2")["RR"].range == 0.5
 
 
-@settings(max_examples=150, deadline=None)
-@given(case=cases(), depth=st.integers(1, 6), cutoff=st.integers(1, 8))
-def test_depth_is_a_cut_of_every_order(case, depth, cutoff):
+@pytest.mark.parametrize(("measure", "params"), [(m, params) for m, params in MEASURES if m.takes_depth], ids=str)
+@settings(max_examples=30)
+@given(case=cases(most=6), depth=st.integers(1, 6), cutoff=st.one_of(st.none(), st.integers(1, 8)))
+def test_depth_is_a_cut_of_every_order(measure, params, case, depth, cutoff):
     """Ranks past the depth do not count, in each order separately: enumerated."""
-    names = {
-        "nDCG": tw.nDCG @ cutoff,
-        "AP": tw.AP,
-        "RR": tw.RR @ cutoff,
-        "R": tw.R @ cutoff,
-        "RBP": tw.RBP,
-        "SetP": tw.SetP,
-    }
-    urns = tw.evaluate(case.qrels, case.run, list(names.values()), depth=depth, complete=True, oblivious="given")
-    for name, measure in names.items():
-        k = measure.cutoff
-        values = []
-        for ranked in oracle.orders(case.scores, case.labels):
-            lost = [label for label in ranked[depth:] if label is not None]
-            values.append(oracle.value(name, ranked[:depth], [*case.unretrieved, *lost], k))
-        assert urns[measure].expected == pytest.approx(math.fsum(values) / len(values), abs=1e-12)
-        assert urns[measure].minimum == pytest.approx(min(values), abs=1e-12)
-        assert urns[measure].maximum == pytest.approx(max(values), abs=1e-12)
-        assert urns[measure].std == pytest.approx(float(np.std(values)), abs=1e-12)
-        given_order = sorted(range(len(case.scores)), key=lambda i: -case.scores[i])
-        ranked = [case.labels[i] for i in given_order]
+    measure = measure @ cutoff if measure.takes_cutoff else measure
+
+    def value(ranked):
         lost = [label for label in ranked[depth:] if label is not None]
-        truth = oracle.value(name, ranked[:depth], [*case.unretrieved, *lost], k)
-        assert urns[measure].oblivious == pytest.approx(truth, abs=1e-12)
+        return oracle.value(measure.stem, ranked[:depth], [*case.unretrieved, *lost], measure.cutoff, **params)
+
+    found = evaluate(case.qrels, case.run, measure, depth=depth, oblivious="given")[measure]
+    values = [value(ranked) for ranked in oracle.orders(case.scores, case.labels)]
+    given_order = sorted(range(len(case.scores)), key=lambda i: -case.scores[i])
+    assert found.expected == pytest.approx(math.fsum(values) / len(values), abs=1e-12)
+    assert (found.minimum, found.maximum) == pytest.approx((min(values), max(values)), abs=1e-12)
+    assert found.std == pytest.approx(float(np.std(values)), abs=1e-12)
+    assert found.oblivious == pytest.approx(value([case.labels[i] for i in given_order]), abs=1e-12)
+
+
+def test_bpref_of_a_large_group_that_a_depth_cuts():
+    """All 9,880 places of two relevant and one non-relevant document among 40, of which 17 are seen."""
+    docs = [f"d{i:02d}" for i in range(40)]
+    qrels = {"q": {"d00": 1, "d01": 1, "d02": 0, "z": 1, "y": 0, "w": 0}}
+    found = evaluate(qrels, {"q": dict.fromkeys(docs, 1.0)}, "Bpref", depth=17)["Bpref"]
+    values = []
+    for a, b, other in itertools.permutations(range(40), 3):
+        if a < b:
+            values.append(sum(1 - (other < place) / 3 for place in (a, b) if place < 17) / 3)
+    assert found.expected == pytest.approx(np.mean(values), rel=1e-13)
+    assert found.std == pytest.approx(np.std(values), rel=1e-12)
 
 
 def test_measures_of_whole_tie_groups_refuse_a_depth_inside_one():
@@ -227,6 +272,26 @@ def test_judged_only_is_the_condensed_list():
     assert evaluate(qrels, run, "RR", judged_only=True)["RR"].expected == 0.5
 
 
+def test_judged_only_takes_negative_labels_out_too(tmp_path):
+    """As trec_eval -J: they are no judgments of relevance. What is left of n, x, b, a is b, a."""
+    qrels, run = {"q": {"a": 1, "b": 0, "n": -1}}, {"q": {"n": 4.0, "x": 3.0, "b": 2.0, "a": 1.0}}
+    file = tmp_path / "run.trec"
+    tw.write_run(tw.Run.from_dict(run), file)
+    for form in (run, tw.Run.from_dict(run), file):
+        report = evaluate(qrels, form, ["RR", "NumRet"], judged_only=True)
+        assert (report["RR"].expected, report["NumRet"].expected) == (0.5, 2.0)
+
+
+def test_a_relevance_level_of_0_takes_all_that_was_judged_from_0_on():
+    """As trec_eval -l 0: a label of 0 is relevant, one below 0 is not, and neither is an unjudged document."""
+    qrels, run = {"q": {"a": 1, "b": 0, "n": -1, "z": 0}}, {"q": {"a": 4.0, "x": 3.0, "b": 2.0, "n": 1.0}}
+    report = evaluate(qrels, run, ["P(rel=0)@4", "R(rel=0)", "NumRel(rel=0)", "AP(rel=0)"])
+    assert [report[m].expected for m in report] == pytest.approx([2 / 4, 2 / 3, 3, (1 + 2 / 3) / 3])
+    assert repr(tw.unjudged(qrels, run, "P(rel=0)@2", complete=True)) == "P(rel=0)@2 [0.5000, 1.0000]"
+    with pytest.raises(MeasureError, match=r"rel=-0[.]5 is not possible"):
+        tw.P(rel=-0.5)
+
+
 # -- lists that were cut inside a tie group ------------------------------------------------------------------------
 
 
@@ -238,60 +303,65 @@ def test_a_list_that_ends_in_a_tie_warns_once_with_bounds():
     assert len(caught) == 1
     assert report["P@1"].cut is None  # it does not look that far
     low, high = report.per_query("R@3")["q"].cut
-    # Of a group without end none is seen; with z in it, two of b, c, z are.
-    assert low == pytest.approx(1 / 3)
-    assert high == pytest.approx((1 + 4 / 3) / 3)
+    # The two ranks of the group hold what is not relevant, or b and z.
+    assert (low, high) == pytest.approx((1 / 3, 1.0))
     assert report.per_query("R@3")["p"].cut == (1.0, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tw.evaluate(qrels, run, ["RR", "R@3"], complete=True)["R@3"].cut is None
 
 
-def test_a_document_joins_a_cut_group_only_if_it_raises_its_mean():
-    """Two documents of label 2 are shown; one of label 1 that was not retrieved would lower the group's mean."""
-    qrels, run = {"q": {"a": 2, "b": 2, "z": 1}}, {"q": {"a": 1.0, "b": 1.0}}
-    with pytest.warns(CutWarning):
-        found = tw.evaluate(qrels, run, "DCG@2")["DCG@2"]
-    assert found.cut[1] == found.expected == pytest.approx(2 + 2 / np.log2(3))
-    qrels["q"]["z"] = 3  # this one raises it: two of a, b, z are seen, each as likely
-    with pytest.warns(CutWarning):
-        found = tw.evaluate(qrels, run, "DCG@2")["DCG@2"]
-    assert found.cut[1] == pytest.approx(7 / 3 * (1 + 1 / np.log2(3)))
+#: Measures that a better document can lower, so that a cut leaves them anywhere in their range.
+ANYWHERE = {"AUC": (0.0, 1.0)}
 
 
-@settings(max_examples=100, deadline=None)
-@given(case=cases(most=6), hidden=st.lists(st.sampled_from([None, 0, 1, 2]), max_size=3), cutoff=st.integers(1, 6))
-def test_cut_bounds_hold_for_every_list_that_could_have_been_cut(case, hidden, cutoff):
-    """Any tie group of which the list shows a random part has its expectation within the bounds."""
-    if not case.scores:
+@pytest.mark.parametrize(("measure", "params"), MEASURES, ids=map(str, ALL))
+@settings(max_examples=25)
+@given(case=cases(most=5), cutoff=st.one_of(st.none(), st.integers(1, 6)))
+def test_a_cut_leaves_every_measure_within_its_bounds(measure, params, case, cutoff):
+    """All that could have stood in the last tie group, and all ways to fill its ranks, enumerated."""
+    if len(case.scores) < 2 or case.scores.count(min(case.scores)) < 2:
         return
-    floor = min(case.scores)
-    shown = len(case.scores)
-    # The whole list: the hidden documents tie with the last group. What is shown are the first `shown` ranks of it.
-    scores, labels = [*case.scores, *[floor] * len(hidden)], [*case.labels, *hidden]
-    judged = {d: label for d, label in zip(case.docs, case.labels, strict=True) if label is not None}
-    judged |= {f"h{i}": label for i, label in enumerate(hidden) if label is not None}
-    judged |= {f"u{i}": label for i, label in enumerate(case.unretrieved)}
-    if not judged:
+    measure = measure @ cutoff if measure.takes_cutoff else measure
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutWarning)
+        found = tw.evaluate(case.qrels, case.run, measure)[measure]
+    query = (measure.stem, case.scores, case.labels, case.unretrieved, measure.cutoff)
+    expectations, fills = list(oracle.cut_expectations(*query, **params)), list(oracle.cut_fills(*query, **params))
+    if found.cut is None:  # it does not look so far down
+        assert expectations == pytest.approx([found.expected] * len(expectations), abs=1e-12)
         return
-    for name in ("nDCG", "R", "AP", "RR", "P"):
-        measure = tw.measures()[name] @ cutoff
-        truth = []
-        for ranked in oracle.orders(scores, labels):
-            lost = [label for label in ranked[shown:] if label is not None]
-            truth.append(oracle.value(name, ranked[:shown], [*case.unretrieved, *lost], cutoff))
-        expected = math.fsum(truth) / len(truth)
-        # The bounds are computed from the shown part only, averaged over which part is shown.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = tw.evaluate(
-                {"q": judged}, {"q": dict(zip(case.docs, case.scores, strict=True))}, measure, oblivious=None
-            )[measure]
-        if found.cut is None or not hidden:
-            continue
-        assert found.cut[0] <= found.expected <= found.cut[1]
-        if all(label is None for label in case.labels):  # the shown part says nothing: the bounds must hold the truth
-            assert found.cut[0] - 1e-12 <= expected <= found.cut[1] + 1e-12
+    assert found.cut == pytest.approx(ANYWHERE.get(measure.stem, (min(fills), max(fills))), abs=1e-12)
+    assert found.cut[0] - 1e-12 <= min(expectations) <= max(expectations) <= found.cut[1] + 1e-12
+    assert found.cut[0] <= found.expected <= found.cut[1]
+
+
+def test_a_cut_is_bounded_for_measures_of_whole_lists_too():
+    qrels, run = {"q": {"t": 1}}, {"q": {"x": 1.0, "t": 1.0}}
+    with pytest.warns(CutWarning, match="1 of 1 lists ends with tied documents"):
+        report = tw.evaluate(qrels, run, ["Bpref", "AUC", "NumRelRet"])
+    assert [report[name].cut for name in ("Bpref", "AUC", "NumRelRet")] == [(0.0, 1.0)] * 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = tw.evaluate(qrels, run, ["NumRet", "NumRel"])  # what was cut off is no part of these counts
+    assert [report[name].cut for name in ("NumRet", "NumRel")] == [None] * 2
+
+
+def test_a_better_document_beyond_the_end_is_within_the_bounds_of_err():
+    qrels, run = {"q": {"t": 2, "u": 4, "v": 3}}, {"q": {"x": 1.0, "t": 1.0}}
+    with pytest.warns(CutWarning):
+        found = tw.evaluate(qrels, run, "ERR@2")["ERR@2"]
+    with_u = oracle.estimate("ERR", [1, 1, 1], [None, 2, 4], [3], 2)  # u in the tie
+    assert with_u.expected == pytest.approx(0.5332, abs=5e-5)
+    assert found.cut == pytest.approx((0.0, oracle.value("ERR", [4, 3], [2], 2)))
+    assert with_u.expected <= found.cut[1]
+
+
+def test_counts_are_added_up_over_queries_in_their_bounds_too():
+    qrels = {"q": {"a": 1, "z": 1}, "p": {"a": 1}, "o": {"a": 1}}
+    run = {"q": {"a": 1.0, "x": 1.0}, "p": {"a": 1.0, "x": 1.0}, "o": {"a": 2.0, "x": 1.0}}
+    with pytest.warns(CutWarning, match="2 of 3 lists end with tied documents"):
+        assert tw.evaluate(qrels, run, "NumRelRet")["NumRelRet"].cut == (1.0, 4.0)
 
 
 # -- other tools ---------------------------------------------------------------------------------------------------
@@ -337,6 +407,13 @@ def test_tools_count_queries_and_divisors_their_own_way():
     assert row["sentence-transformers", "AP@2"].value == pytest.approx((1 / 2 + 0) / 2)  # c has nothing relevant
     assert "AP(norm=" in row["sentence-transformers", "AP@2"].note
     assert row["trm", "R@2"].value == pytest.approx((1 + 0) / 2)  # it knows only what is in the list
+    assert row["trec_eval-9", "R@2"].value == pytest.approx((1 / 3 + 0) / 2)
+    failed = row["trec_eval", "R@2"]  # version 10
+    assert (failed.value, failed.bias) == (None, None)
+    assert failed.note == "exits with status 4 without -c: 1 judged query is missing from the run"
+    whole = evaluate(qrels, run | {"b": {"d": 1.0}}, "R@2")
+    there = {row.tool: row.value for row in whole.oblivious_by_tool()}
+    assert there["trec_eval"] == pytest.approx((1 / 3 + 1 + 0) / 3)
 
 
 def test_a_tool_that_cannot_be_reproduced_says_so():
@@ -562,6 +639,16 @@ def test_labels_beyond_the_scale_are_an_error():
         ("P@0x10", "whole number"),
         ("nDCG@99999999999999999999", "whole number"),
         ("rbp.p=", "no value for p"),
+        ("nDCG@10,20", "'nDCG@10,20' names 2 measures: nDCG@10, nDCG@20. Give one of them"),
+        ("nDCG,20", "Unknown measure '20'"),
+        ("20", "Unknown measure '20'"),
+        ("nDCG@10,0", "whole number from 1"),
+        ("nDCG(cutoff=10)@5", "two cutoffs, 10 and 5"),
+        ("nDCG(cutoff='x')", "whole number from 1"),
+        ("Rprec(cutoff=3)", "takes no cutoff"),
+        ("RBP(rel=1, rel=2, p=0.5)", "'rel' is given twice"),
+        ("P(self=1)", "no parameter 'self'"),
+        ("P(**{'rel': 2})", "parameters have names"),
         ("ERR(max=2000)", "below 1000"),
         ("P(rel={[1]:2})", "number or a quoted word"),
         ("Rprec@10", "takes no cutoff"),
@@ -569,6 +656,7 @@ def test_labels_beyond_the_scale_are_an_error():
         ("P(2)@5", "parameters have names"),
         ('AP(norm="min")', 'Use "all" or "cap"'),
         ("RBP(p=1)", "must lie above 0 and below 1"),
+        ("P(rel=-1)@5", "P: rel=-1 is not possible. It must be 0 or more"),
         ("RBP(p='x')", "no number"),
         ("P(rel=__import__('os'))", "Unknown measure|number or a quoted word"),
         ("", "empty"),
@@ -595,10 +683,36 @@ def test_names_that_are_no_measure(name, message):
         ("num_ret", "NumRet"), ("ndcg_burges@5", 'nDCG(gains="exp")@5'), ("P(rel=2.0)@5", "P(rel=2)@5"),
         ("  nDCG @ 10 ", "nDCG@10"), ("nDCG(dcg='exp-log2')@10", 'nDCG(gains="exp")@10'), ("NumRelRet", "NumRelRet"),
         ("num_rel_ret", "NumRelRet"), ("dcg_burges@5", 'DCG(gains="exp")@5'),
+        ("nDCG(cutoff=10)", "nDCG@10"), ("P(rel=2, cutoff=5)", "P(rel=2)@5"), ("nDCG(cutoff=10)@10", "nDCG@10"),
     ],
 )  # fmt: skip
 def test_other_tools_spellings(spelling, canonical):
     assert str(tw.parse(spelling)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("nDCG@10,20", "nDCG@10 nDCG@20"),
+        ("nDCG@10, 20 AP", "nDCG@10 nDCG@20 AP"),
+        ("AP,nDCG@5,10,RR", "AP nDCG@5 nDCG@10 RR"),
+        ("P(rel=2)@5,10", "P(rel=2)@5 P(rel=2)@10"),
+        ("ndcg_at_10,20", "nDCG@10 nDCG@20"),
+        ("P_5,10", "P@5 P@10"),
+        ("ndcg_cut.5,10,AP@3,7", "nDCG@5 nDCG@10 AP@3 AP@7"),
+    ],
+)
+def test_a_list_of_cutoffs_is_a_measure_each(text, names):
+    assert [str(one).replace(" ", "") for one in tw.parse_all(text)] == names.split()
+    assert tw.parse_all([text]) == tw.parse_all(text)
+
+
+def test_a_list_of_cutoffs_wherever_measures_are_named():
+    qrels, run = random_case(5)
+    assert [str(one) for one in evaluate(qrels, run, "nDCG@10,20")] == ["nDCG@10", "nDCG@20"]
+    assert [str(one) for one in evaluate(qrels, run, "AP").at(["P@1,2"])] == ["P@1", "P@2"]
+    assert list(tw.unjudged(qrels, run, "P@1,2", complete=True)) == ["P@1", "P@2"]
+    assert (tw.nDCG(cutoff=10), tw.nDCG(cutoff=10, gains="exp") @ 5) == (tw.nDCG @ 10, tw.nDCG(gains="exp") @ 5)
 
 
 def test_nothing_is_left_for_the_garbage_collector(tmp_path):

@@ -88,3 +88,15 @@ def test_measures_that_divide_by_the_relevant_are_refused(measure):
 def test_others_say_what_is_known():
     with pytest.raises(tw.MeasureError, match="known for P, Hits, Success, RR, RBP, Judged, SetP alone"):
         tw.unjudged(QRELS, RUN, "ERR")
+
+
+def test_a_measure_without_a_relevant_document_leaves_the_others_alone():
+    judged, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 2.0, "x": 1.0}}
+    found = tw.unjudged(judged, run, ["P@2", "P(rel=3)@2"], no_relevant="skip", complete=True)
+    assert found["P@2"].residual == 0.5
+    nothing = found["P(rel=3)@2"]  # no query is left to take the mean over
+    assert nothing.lower.expected is None and nothing.upper.expected is None and nothing.residual is None
+    assert found.condensed["P(rel=3)@2"].expected is None
+    assert repr(nothing) == "P(rel=3)@2 [?, ?]"
+    assert found.to_dict()["P(rel=3)@2"]["upper"]["expected"] is None
+    assert "P(rel=3)@2" in found._repr_html_()

@@ -107,3 +107,10 @@ def test_chances_of_draws():
         h = np.arange(found.shape[1])
         for row, u, j in zip(found, marked, drawn, strict=True):
             assert np.allclose(row, hypergeom.pmf(h, size, u, j), atol=1e-10, rtol=1e-7)
+
+
+@pytest.mark.parametrize("measure", [tw.RBO, tw.RBA, tw.RBR], ids=str)
+def test_one_ranking_alone_has_no_value(measure):
+    assert not hasattr(measure, "of")
+    with pytest.raises(tw.MeasureError, match=f"{measure.stem}.* compares two rankings.*{measure.stem.lower()}\\(x, y"):
+        measure.of("1(01)")

@@ -20,7 +20,7 @@ SOURCE = Path(tw.__file__).parent
 LAYERS = [
     {"errors", "_version", "_reader"},
     {"columns", "plugin", "example", "notebook", "native", "telling"},
-    {"records", "significance", "merging"},
+    {"records", "significance", "merging", "chances"},
     {"data"},
     {"mapped"},
     {"io", "ties", "streamed", "estimate", "ranking", "discount"},
@@ -30,7 +30,6 @@ LAYERS = [
     {"catalogue"},
     {"profiles"},
     {"scoring"},
-    {"chances"},
     {"observed", "shares"},
     {"rankbiased"},
     {"correlation", "likeness", "firststage"},

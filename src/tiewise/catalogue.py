@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.chances import hypergeometric
 from tiewise.columns import Floats
 from tiewise.engine import BLOCK, Order, Urn, Urns, per, row_sum
 from tiewise.errors import MeasureError
@@ -45,9 +46,9 @@ __all__ = [
 
 
 class Binary(Measure):
-    """Measures that tell relevant documents (label ≥ rel) from all others."""
+    """Measures that tell relevant documents from all others: a judged one is relevant if 0 ≤ rel ≤ label."""
 
-    rel: float = param(1)
+    rel: float = param(1, least=0)
 
 
 # -- counts and sets ------------------------------------------------------------------------------------------
@@ -195,8 +196,8 @@ class _NumRet(Measure):
     total = True
     aliases = ("num_ret",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
-        return np.zeros(q.n_queries)
+    def depth(self, q: Urns) -> NDArray[Any]:
+        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
     def base(self, q: Urns) -> Floats:
         return q.length.astype(np.float64)
@@ -216,8 +217,8 @@ class _NumRel(Binary):
     total = True
     aliases = ("num_rel",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
-        return np.zeros(q.n_queries)
+    def depth(self, q: Urns) -> NDArray[Any]:
+        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
     def base(self, q: Urns) -> Floats:
         return q.relevant(self)
@@ -398,6 +399,10 @@ class _Discounted(Measure):
         return 1.0 / np.log2(rank + 1)
 
 
+#: The square of a larger gain, added up over a list, could exceed float64.
+LARGEST_GAIN = 1e150
+
+
 class _DCG(_Discounted):
     """Discounted cumulative gain: the sum of gains over log2(rank + 1).
 
@@ -408,6 +413,15 @@ class _DCG(_Discounted):
     """
 
     aliases = ("dcg_burges:gains='exp'",)
+
+    def gain(self, label: Floats) -> Floats:
+        gain = super().gain(label)
+        if gain.size and gain.max() > LARGEST_GAIN:
+            raise MeasureError(
+                f"{self.name}: a gain of {gain.max():g} is too large to be added up. Divide all labels by one number, "
+                "or use nDCG, which does not depend on their unit."
+            )
+        return gain
 
 
 DCG = measure(_DCG)
@@ -423,6 +437,10 @@ class _nDCG(_Discounted):
     """
 
     aliases = ("ndcg_burges:gains='exp'",)
+
+    def scaled_gain(self, documents: Urns | Order) -> Floats:
+        gain, unit = self.gain(documents.label), documents.urns.unit(self)
+        return gain if unit is None else gain / unit[documents.query]
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         return _ideal(self, q)
@@ -605,7 +623,6 @@ class _Bpref(Binary):
     """
 
     takes_cutoff = False
-    takes_depth = False
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         return q.relevant(self)
@@ -625,17 +642,25 @@ class _Bpref(Binary):
         return self.gain(order.label) * self._preference(above, relevant[order.query], other[order.query])
 
     def moments(self, urn: Urn) -> tuple[Floats, Floats]:
-        # With b others in the group, a relevant document has 0, 1, … b of them above it, each equally often.
-        relevant, other = (urn.of_query(total) for total in self._totals(urn.urns))
+        # Of the group's b others, h stand within the cutoff, and so do some of its relevant documents. Each of these
+        # has 0, 1, … h of them above it, equally often (theory.md, Eq. 14).
+        n, t, r = urn.size, urn.inside, urn.relevant
         flags = self._other(urn.label)
-        r, b = urn.relevant, urn.sum(flags)
-        h = np.arange(b.max() + 1)[None, :]
-        there = h <= b
-        wide = np.broadcast_to(relevant, there.shape), np.broadcast_to(other, there.shape)
-        f = np.where(there, self._preference(urn.above(flags) + h, *wide), 0.0)
-        mean = row_sum(f) / (b + 1)
-        squares = row_sum(np.where(there, f - mean, 0.0) ** 2)
-        return r * mean, r * squares / (b + 1) * (1 + (r - 1) / (b + 2))
+        b = urn.sum(flags)
+        chance = hypergeometric(n, b, t)
+        h = np.arange(chance.shape[1])[None, :]
+        relevant, other = (np.broadcast_to(urn.of_query(total), chance.shape) for total in self._totals(urn.urns))
+        f = self._preference(urn.above(flags) + h, relevant, other)
+        low = f[:, -1:]  # what f falls to is taken off first, so that less cancels
+        mean = np.cumsum(f - low, axis=1) / (h + 1)
+        spread = np.maximum(np.cumsum((f - low) ** 2, axis=1) / (h + 1) - mean**2, 0.0)
+        mean += low
+        # The relevant documents within the cutoff: t − h of the n − b documents that are no others stand there.
+        found = (t - h) * r / (n - b)
+        found_variance = found * (1 - r / (n - b)) * (n - b - t + h) / np.maximum(n - b - 1, 1)
+        total = row_sum(chance * found * mean)
+        within = spread * (found + (found_variance + found**2 - found) / (h + 2))
+        return total, row_sum(chance * (within + found_variance * mean**2 + (found * mean - total) ** 2))
 
 
 Bpref = measure(_Bpref)
@@ -650,6 +675,7 @@ class _AUC(Binary):
 
     takes_cutoff = False
     takes_depth = False
+    value_range = (0.0, 1.0)
     aliases = ("roc_auc",)
 
     def divisor(self, q: Urns) -> NDArray[Any]:
@@ -677,7 +703,7 @@ AUC = measure(_AUC)
 
 def _exponential(label: Floats) -> Floats:
     """2^label − 1, precise for small fractional labels too."""
-    if label.size and label.max() > 1000:
+    if label.size and label.max() > 1023:  # 2^1024 is not a float64
         raise MeasureError(f"A label of {label.max():g} is too large for a gain of 2^label − 1. Use linear gains.")
     return np.where(label == np.floor(label), 2.0**label - 1, np.expm1(label * np.log(2.0)))
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
 
 import numpy as np
@@ -37,6 +37,8 @@ __all__ = ["Order", "Urn", "Urns", "alone", "estimates", "expected", "moments", 
 
 #: How many numbers a block of tie groups may hold.
 BLOCK = 1 << 20
+#: Gains beyond 2 to the power of this, up or down, are not squared as they are.
+EXPONENT = 400
 #: How many random orders stand in for a variance that has no formula, and how many documents these may move.
 SAMPLES, SAMPLED_ROWS = 1000, 20_000_000
 
@@ -88,6 +90,7 @@ class Urns:
         self.n_queries = len(qrels.queries)
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
+        self._units: dict[Measure, Floats | None] = {}
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
         place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
         self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
@@ -114,6 +117,28 @@ class Urns:
     def relevant(self, measure: Measure) -> Floats:
         """The number of judged documents with a gain, retrieved or not (N+)."""
         return self.judged(measure.gain(self.ties.qrels.label) > 0)
+
+    def unit(self, measure: Measure) -> Floats | None:
+        """For each query a power of two near its largest gain, where that is too large or too small to be squared.
+
+        Dividing by it changes no digit. None if the gains of all queries can be squared as they are.
+        """
+        whole = measure.uncut
+        if whole not in self._units:
+            qrels = self.ties.qrels
+            held = np.flatnonzero(np.diff(qrels.offsets))
+            exponent = np.zeros(self.n_queries, dtype=np.int64)
+            if len(held):
+                largest = np.maximum.reduceat(measure.gain(qrels.label), qrels.offsets[held])
+                exponent[held] = np.frexp(largest)[1] - 1
+            odd = np.abs(exponent) > EXPONENT
+            self._units[whole] = np.ldexp(1.0, np.where(odd, exponent, 0)) if odd.any() else None
+        return self._units[whole]
+
+    @property
+    def urns(self) -> Urns:
+        """These tie groups; an `Order` has them under this name too."""
+        return self
 
     def retrieved(self, values: NDArray[Any]) -> Floats:
         """The sum over the retrieved judged documents of each query."""
@@ -356,9 +381,12 @@ def value(measure: Measure, urns: Urns, order: Order) -> Floats:
     return _Reckoning(measure, urns).value(order)
 
 
-def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
-    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    return _Reckoning(measure, urns).expected()
+def expected(measure: Measure, urns: Urns, *, last: Literal["best", "worst"] | None = None) -> tuple[Floats, Floats]:
+    """Expectation and variance over all orders, for each query: Eqs. (2) and (3).
+
+    `last` fixes the order of each list's last tie group; the groups above it stay in random order.
+    """
+    return _Reckoning(measure, urns).expected(last)
 
 
 def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> Estimates:
@@ -414,18 +442,21 @@ class _Reckoning:
         """The terms of the worst order."""
         return self.measure.terms(self.urns.worst(self.measure))
 
-    def expected(self) -> tuple[Floats, Floats]:
-        """Eqs. (2) and (3), for each query."""
+    def expected(self, last: Literal["best", "worst"] | None = None) -> tuple[Floats, Floats]:
+        """Eqs. (2) and (3), for each query; `last` fixes the order of the last tie group."""
         measure, urns = self.measure, self.urns
-        gain = measure.gain(urns.label)
+        gain = measure.scaled_gain(urns)
         tied, documents = urns.tied_groups
         query = urns.group_query[tied]
         inside = np.clip(self.depth[query] - urns.group_start[tied], 0, urns.group_size[tied]).astype(np.int64)
         mixed = (inside > 0) & _mixed(urns, gain)
-        # Where all documents of a group are worth the same, any order will do: take the worst.
-        certain = self._lowest.copy()
+        if last is not None:
+            mixed &= urns.group_start[tied] + urns.group_size[tied] < urns.ties.length[query]
+        # Where all documents of a group are worth the same, any order will do.
+        order = urns.best(measure) if last == "best" else urns.worst(measure)
+        certain = measure.terms(order) if last == "best" else self._lowest.copy()
         certain[documents[np.repeat(mixed, urns.held[tied])]] = 0.0
-        expectation = self._summed(urns.worst(measure), certain)
+        expectation = self._summed(order, certain)
         mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
         for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
             e, var = measure.moments(urn)

@@ -45,7 +45,8 @@ def evaluate(
     - `missing`: judged queries that the run does not have score 0 (``"zero"``), are left out (``"skip"``), or are an
       ``"error"``. `no_relevant`: the same for queries without a relevant document.
     - `score_dtype`: read scores as ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"decimal:3"`` first.
-    - `depth`: only the first ranks count. `judged_only`: unjudged documents are taken out of the lists first.
+    - `depth`: only the first ranks count. `judged_only`: unjudged documents, and those with a label below 0, are taken
+      out of the lists first, as ``trec_eval -J`` does.
     - `complete`: the lists are whole, so one that ends inside a tie group was not cut there.
 
     >>> import tiewise as tw

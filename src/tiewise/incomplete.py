@@ -110,6 +110,9 @@ def unjudged(qrels: Any, run: Any, measures: str | Measure | Iterable[str | Meas
         for measure in chosen:
             kinds.setdefault((_highest(measure), tuple(lower.per_query(measure).queries)), []).append(measure)
         for (label, queries), some in kinds.items():
+            if not queries:  # no query is left to take the mean over
+                upper |= {measure: lower[measure] for measure in some}
+                continue
             found = evaluate(_all_judged(judged, whole, label, set(queries)), whole, some, **options)
             upper |= {measure: _with_unseen(found[measure]) for measure in some}
     bounds = {m.name: Bounds(lower[m], upper[m], measure=m.name) for m in chosen}

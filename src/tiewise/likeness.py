@@ -25,8 +25,12 @@ from tiewise.telling import Progress, check_progress
 __all__ = ["RBA", "RBO", "RBR", "Comparison", "Similarity", "similarity"]
 
 
+class _NoValueError(MeasureError, AttributeError):
+    """One ranking was to be measured by a comparison of two; `hasattr` is False then."""
+
+
 class Comparison(Measure):
-    """A measure of an observed ranking against a reference ranking."""
+    """A measure of an observed ranking against a reference ranking. One ranking has no value, so there is no `of`."""
 
     compares: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True
@@ -35,6 +39,12 @@ class Comparison(Measure):
     def reach(self) -> int | None:
         """The depth to which both rankings are read: the cutoff, unless the measure is exact inside a tie group."""
         return self.cutoff
+
+    @property
+    def of(self) -> Any:
+        """Raise: one ranking has no value."""
+        function = f"tiewise.{self.stem.lower()}(x, y, phi={getattr(self, 'phi', 0.9):g})"
+        raise _NoValueError(f"{self} compares two rankings: one alone has no value. Use {function}.")
 
     def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
         """The measure of two rankings side by side, without the extremes over ties if they are not wanted."""

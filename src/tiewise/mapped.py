@@ -68,7 +68,7 @@ class MappedRun(Lists):
         return run
 
     def judged_only(self, qrels: Qrels) -> MappedRun:
-        """The run without its unjudged documents: see `Run.judged_only`."""
+        """The run without unjudged documents and those of a negative label: see `Run.judged_only`."""
         judged: dict[str, set[str]] = {query: set() for query in self.queries}
         for query, doc, label in qrels:
             if label >= 0 and query in judged:

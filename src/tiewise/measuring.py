@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,34 +67,45 @@ class _Cuts:
     def __init__(self, readings: Readings):
         self._readings = readings
         self._places = np.flatnonzero(readings.ties.open_ended)
+        self._urns: dict[bytes, engine.Urns] = {}
 
     @cached_property
     def _ties(self) -> TieGroups:
         return engine.alone(self._readings.ties, self._places)
 
-    @cached_property
-    def _endless(self) -> engine.Urns:
-        """The lists as they would be if the last tie group of each went on without end."""
-        return engine.Urns(self._ties.without_last_group())
-
-    def _joined(self, measure: Measure) -> engine.Urns:
-        """The lists with the judged documents in their last tie group that were not retrieved, if they help."""
-        return engine.Urns(self._ties.with_joined(measure.gain(self._ties.qrels.label)))
-
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
         """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been.
 
-        Worst if that group goes on without end; best if the judged documents that were not retrieved are in it, as many
-        of the best ones as help. Exact for measures that are linear in the gain, or know only one.
+        Whatever stood in that group, its ranks hold at best the best documents of the group and of those that were not
+        retrieved, best first, and at worst documents that are worth nothing: Eq. (18). A measure that a better document
+        can lower is only known to lie in its range.
         """
         looked = self._readings.looked_into(measure)[self._places]
         if not looked.any():
             return None
         lower, upper = expected.copy(), expected.copy()
-        places, known = self._places[looked], expected[self._places[looked]]
-        lower[places] = np.minimum(engine.expected(measure, self._endless)[0][looked], known)
-        upper[places] = np.maximum(engine.expected(measure, self._joined(measure))[0][looked], known)
+        places = self._places[looked]
+        if measure.value_range is not None:
+            lower[places], upper[places] = measure.value_range
+            return lower, upper
+        known = expected[places]
+        lower[places] = np.minimum(self._filled(measure, "worst")[looked], known)
+        upper[places] = np.maximum(self._filled(measure, "best")[looked], known)
         return lower, upper
+
+    def _filled(self, measure: Measure, how: Literal["best", "worst"]) -> Floats:
+        """The expectation if the last tie group holds the best documents there are for it, or the worst."""
+        ties = self._ties
+        query = ties.qrels.query
+        gain = measure.gain(ties.qrels.label) * (1 if how == "best" else -1)
+        rows = np.flatnonzero((ties.in_last_group | (ties.size == 0)) & (gain > 0))  # unjudged documents are worth 0
+        rows = rows[np.lexsort((-gain[rows], query[rows]))]
+        place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
+        rows = rows[place < ties.floor_size[query[rows]]]
+        key = rows.tobytes()
+        if key not in self._urns:  # most measures choose the same documents
+            self._urns[key] = engine.Urns(ties.with_last_group(rows))
+        return engine.expected(measure, self._urns[key], last=how)[0]
 
 
 def _kept(measure: Measure, readings: Readings, missing: str, no_relevant: str) -> NDArray[np.bool_]:

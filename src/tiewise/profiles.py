@@ -25,7 +25,7 @@ class Rule:
 
     order: str | None
     dtype: str = "float64"
-    missing: str = "skip"  # judged queries that the run does not have: "zero" or "skip"
+    missing: str = "skip"  # judged queries that the run does not have: "zero", "skip" or "error" (it prints nothing)
     measure: Measure | None = None  # what the tool computes under this name, if not the same
     retrieved_only: bool = False  # relevant documents that were not retrieved are unknown to the tool
     skips_no_relevant: bool = False  # queries without a relevant document are left out
@@ -72,6 +72,7 @@ def _binary(measure: Measure) -> Measure:
 
 
 _TREC = Rule("docid-desc")
+_TREC_10 = Rule("docid-desc", missing="error")
 _TREC_9 = Rule("docid-desc", "float32")
 
 
@@ -89,14 +90,12 @@ def _in_trec_eval(measure: Measure) -> bool:
 
 
 def _trec_eval(measure: Measure) -> Rule | None:
-    if _is(measure, c.RR):  # with a cutoff: trec_eval -M 10
-        return _TREC
-    return _TREC if _in_trec_eval(measure) else None
+    # RR with a cutoff: trec_eval -M 10
+    return _TREC_10 if _is(measure, c.RR) or _in_trec_eval(measure) else None
 
 
 def _trec_eval_9(measure: Measure) -> Rule | None:
-    rule = _trec_eval(measure)
-    return rule and replace(rule, dtype="float32")
+    return _trec_eval(measure) and _TREC_9
 
 
 def _pytrec_eval(measure: Measure) -> Rule | None:
@@ -164,7 +163,7 @@ def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("trec_eval", "10", _TREC, _trec_eval),
+        Tool("trec_eval", "10", _TREC_10, _trec_eval),
         Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval),
         Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures),

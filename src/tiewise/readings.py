@@ -160,8 +160,6 @@ class Readings:
     def looked_into(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may have been cut there, (n_queries,)."""
         urns, ties = self.urns("float64"), self.ties
-        if measure.total or not measure.takes_depth:
-            return np.zeros(len(ties.length), dtype=bool)
         return ties.open_ended & (measure.depth(urns) > ties.length - ties.floor_size)
 
     def knows(self, rule: Rule) -> bool:

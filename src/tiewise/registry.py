@@ -44,6 +44,7 @@ class Param(NamedTuple):
     choices: tuple[str, ...]
     above: float
     below: float
+    least: float
     shown: bool
 
     def check(self, who: str, value: object) -> None:
@@ -59,6 +60,8 @@ class Param(NamedTuple):
         if not self.above < value < self.below:  # type: ignore[operator]
             bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")
+        if value < self.least:  # type: ignore[operator]
+            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.least:g} or more.")
 
 
 def param(
@@ -67,13 +70,15 @@ def param(
     choices: Sequence[str] = (),
     above: float = -math.inf,
     below: float = math.inf,
+    least: float = -math.inf,
     shown: bool = False,
 ) -> Any:
     """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, or one of some words.
 
-    `shown` parameters stand in the measure's name even at their default.
+    The number lies above `above`, below `below`, and is at least `least`. `shown` parameters stand in the measure's
+    name even at their default.
     """
-    return Param("", default, tuple(choices), above, below, shown)
+    return Param("", default, tuple(choices), above, below, least, shown)
 
 
 class Measure:
@@ -94,6 +99,8 @@ class Measure:
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
     compares: ClassVar[bool] = False  #: a measure of two rankings, not of a run against judgments
     total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
+    #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
+    value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
 
     # -- the definition: what a subclass writes ---------------------------------------------------------------
@@ -102,6 +109,10 @@ class Measure:
         """What a document of this label is worth; unjudged documents are worth 0. Here: 1 if relevant."""
         relevant: Floats = ((label >= getattr(self, "rel", 1)) & (label >= 0)).astype(np.float64)
         return relevant
+
+    def scaled_gain(self, documents: Urns | Order) -> Floats:
+        """The gains of some documents in a unit of their query, which is that of `divisor` too. Here: as they are."""
+        return self.gain(documents.label)
 
     def relevant(self, label: Floats) -> NDArray[np.bool_]:
         """Which documents are relevant, for queries that have none. Here: those with a gain."""
@@ -129,7 +140,7 @@ class Measure:
 
     def terms(self, order: Order) -> Floats:
         """The summand of every judged document in one order, Eq. (1) before it is divided."""
-        gain = self.gain(order.label)
+        gain = self.scaled_gain(order)
         seen = order.count_before(gain != 0) if self.uses_seen else order.rank
         return gain * self.payoff(order.rank, seen)
 
@@ -151,7 +162,7 @@ class Measure:
         for name, one in own.items():
             setattr(cls, name, one.default)
 
-    def __init__(self, *, cutoff: int | None = None, **params: Any):
+    def __init__(self, /, *, cutoff: int | None = None, **params: Any):
         if cutoff is not None:
             if not self.takes_cutoff:
                 raise MeasureError(f"{self.stem} takes no cutoff: it looks at the whole list.")
@@ -180,9 +191,9 @@ class Measure:
     def __hash__(self) -> int:
         return hash((type(self), self.cutoff, *self._values().values()))
 
-    def __call__(self, **params: Any) -> Self:
-        """The same measure with other parameters."""
-        return type(self)(cutoff=self.cutoff, **(self._values() | params))
+    def __call__(self, /, **params: Any) -> Self:
+        """The same measure with other parameters; `cutoff` may be one of them."""
+        return type(self)(**({"cutoff": self.cutoff} | self._values() | params))
 
     def __matmul__(self, cutoff: int | None) -> Self:
         return type(self)(cutoff=cutoff, **self._values())
@@ -308,6 +319,8 @@ def measures() -> dict[str, Measure]:
 def parse(name: str | Measure) -> Measure:
     """The measure of a name, in our spelling or that of trec_eval, ir_measures, ranx, MTEB or BEIR.
 
+    A name of several, such as ``nDCG@10,20``, is an error here; `parse_all` takes it.
+
     >>> parse("ndcg_cut_10"), parse('AP(norm="cap") @ 100'), parse("map@100-l2"), parse("rbp.95")
     (nDCG@10, AP(norm="cap")@100, AP(rel=2)@100, RBP(p=0.95))
     """
@@ -322,8 +335,10 @@ def parse(name: str | Measure) -> Measure:
 def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """The measures of a text or of several: split at blanks and commas outside brackets.
 
-    >>> parse_all("nDCG@10, RR ndcg_cut.5,10")
-    [nDCG@10, RR, nDCG@5]
+    A number by itself is one more cutoff of the measure before it.
+
+    >>> parse_all("nDCG@10,20 RR ndcg_cut.5,10")
+    [nDCG@10, nDCG@20, RR, nDCG@5]
     """
     if isinstance(names, Measure):
         return [names]
@@ -350,14 +365,14 @@ TREC_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
 
 def split_names(text: str) -> list[str]:
-    """Measure names in a text; the cutoffs of trec_eval's ``ndcg_cut.5,10`` stay with their name."""
+    """Measure names in a text; the cutoffs of ``nDCG@5,10`` or trec_eval's ``ndcg_cut.5,10`` stay with their name."""
     text = re.sub(r"\s*@\s*", "@", re.sub(r"\s+\(", "(", text))
     word = r"[^\s,()]+(?:\([^()]*\))?[^\s,()]*"
     if re.sub(word, "", text).strip(" ,\t\r\n"):
         raise _unknown(text)
     words: list[str] = []
     for found in re.findall(word, text):
-        if found.isdecimal() and words and "." in words[-1]:
+        if found.isdecimal() and words and re.search(r"\.[^()]*$|[@_]\d+(,\d+)*$", words[-1]):
             words[-1] += f",{found}"
         else:
             words.append(found)
@@ -366,6 +381,9 @@ def split_names(text: str) -> list[str]:
 
 def _parse_word(word: str) -> list[Measure]:
     plain = word.strip()
+    many = re.fullmatch(r"(.+[@_])(\d+(?:,\d+)+)", plain)
+    if many:
+        return [one for cutoff in many[2].split(",") for one in _parse_word(many[1] + cutoff)]
     level = re.fullmatch(r"(.+)-l(\d+)", plain)  # ranx: map@100-l2
     if level:
         return [one(rel=int(level[2])) for one in _parse_word(level[1])]
@@ -389,10 +407,16 @@ def _parse_word(word: str) -> list[Measure]:
 def _from_ast(node: ast.expr, word: str) -> Measure:
     match node:
         case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Constant(value=int(cutoff))):
-            return _from_ast(left, word) @ cutoff
+            found = _from_ast(left, word)
+            if found.cutoff not in (None, cutoff):
+                raise MeasureError(f"'{word}' has two cutoffs, {found.cutoff} and {cutoff}. Give one of them.")
+            return found @ cutoff
         case ast.BinOp(left=left, op=ast.MatMult()):
             raise MeasureError(f"'{word}': a cutoff is a whole number from 1 on.")
-        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords) if all(one.arg for one in keywords):
+            names = [str(one.arg) for one in keywords]
+            for twice in (one for one in names if names.count(one) > 1):
+                raise MeasureError(f"'{word}': '{twice}' is given twice.")
             given = {str(one.arg): _literal(one.value, word) for one in keywords}
             if given.get("dcg") in ("log2", "exp-log2"):  # ir_measures
                 given["gains"] = {"log2": "linear", "exp-log2": "exp"}[given.pop("dcg")]

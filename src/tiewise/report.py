@@ -258,7 +258,10 @@ class Report:
         rule = tool.rule(measure)
         if rule is None:
             return None
-        mean, inputs = self._means[measure].expected, self._readings
+        mean, inputs, absent = self._means[measure].expected, self._readings, self._tally.missing_queries
+        if rule.missing == "error" and absent:
+            why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
+            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
         own = rule.measure or measure
         per_query = inputs.in_order(own, rule)
         kept = np.ones(len(inputs.qrels.queries), dtype=bool)

@@ -119,39 +119,25 @@ class TieGroups:
         """These lists, made of `whole` by leaving documents out, are open-ended only where they end as those do."""
         return replace(self, floor_size=np.where(self.floor == whole.floor, self.floor_size, 1))
 
-    def without_last_group(self) -> TieGroups:
-        """The lists as they would be expected if their last tie group were unboundedly large: its judged documents
-        are found at none of the ranks shown."""
-        return replace(self, size=np.where(self._in_last_group, 0, self.size))
+    def with_last_group(self, rows: Codes) -> TieGroups:
+        """The lists with these judged documents in their last tie group and no others; it has as many ranks as before.
 
-    def with_joined(self, gain: Floats) -> TieGroups:
-        """The lists as if judged documents that were not retrieved stood in the last tie group, those that raise the
-        mean of its gains; as many ranks of it are shown as before.
-
-        `gain` is what each judged document is worth. In descending order, one joins if it is worth more than the mean
-        of the group that the earlier ones made.
+        `rows` are of the qrels, at most as many in a list as its last group has documents.
         """
-        query, last = self.qrels.query, self._in_last_group
-        waiting = np.flatnonzero((self.size == 0) & self.open_ended[query])
-        waiting = waiting[np.lexsort((-gain[waiting], query[waiting]))]
-        held = np.bincount(query[last], weights=gain[last], minlength=len(self.length))
-        heads = np.flatnonzero(np.diff(query[waiting], prepend=-1))
-        place = np.arange(len(waiting)) - np.repeat(heads, np.diff(np.append(heads, len(waiting))))
-        so_far = np.cumsum(gain[waiting]) - gain[waiting]
-        so_far -= np.repeat(so_far[heads], np.diff(np.append(heads, len(waiting))))
-        mean = (held[query[waiting]] + so_far) / (self.floor_size[query[waiting]] + place)
+        query = self.qrels.query
+        last = self.in_last_group
+        last[rows] = True
         joins = np.zeros(len(query), dtype=bool)
-        joins[waiting[gain[waiting] > mean]] = True
-        joined = np.bincount(query[joins], minlength=len(self.length))
-        last = joins | last
+        joins[rows] = True
         return replace(
             self,
             start=np.where(joins, (self.length - self.floor_size)[query], self.start),
-            size=np.where(last, (self.floor_size + joined)[query], self.size),
+            size=np.where(last, np.where(joins, self.floor_size[query], 0), self.size),
         )
 
     @property
-    def _in_last_group(self) -> NDArray[np.bool_]:
+    def in_last_group(self) -> NDArray[np.bool_]:
+        """Whether a judged document stands in the last tie group of an open-ended list, (n_judged,)."""
         query = self.qrels.query
         return (self.size > 0) & (self.score == self.floor[query]) & self.open_ended[query]
 

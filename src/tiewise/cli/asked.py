@@ -13,7 +13,7 @@ from tiewise.registry import Measure, parse, parse_all, split_names
 if TYPE_CHECKING:
     from tiewise.gate import Gate
 
-__all__ = ["asked", "evaluation_options", "load"]
+__all__ = ["asked", "evaluation_options", "load", "measure_of"]
 
 
 def evaluation_options(
@@ -39,7 +39,7 @@ def load(plugins: Iterable[str]) -> None:
 def asked(
     names: Sequence[str] | None,
     conditions: Sequence[str],
-    level: float,
+    level: float | None,
     plugins: Sequence[str],
     facts: Sequence[str] = (),
 ) -> tuple[list[Measure], list[Gate]]:
@@ -50,20 +50,22 @@ def asked(
     return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
 
 
-def _gates(conditions: Sequence[str], level: float, facts: Sequence[str]) -> list[Gate]:
+def _gates(conditions: Sequence[str], level: float | None, facts: Sequence[str]) -> list[Gate]:
     from tiewise.gate import Gate
 
-    def named(text: str) -> Measure:
-        found = _at_level(text, level)
-        return found[0] if len(found) == 1 else parse(text)
-
-    return [Gate.parse(text, named, facts) for text in conditions]
+    return [Gate.parse(text, lambda name: measure_of(name, level), facts) for text in conditions]
 
 
-def _at_level(text: str, level: float) -> list[Measure]:
-    """The measures of a text, at a relevance level where they have one and do not name it."""
+def measure_of(text: str, level: float | None) -> Measure:
+    """The one measure of a text, at a relevance level where it has one and does not name it."""
+    found = _at_level(text, level)
+    return found[0] if len(found) == 1 else parse(text)  # which says that there are several
+
+
+def _at_level(text: str, level: float | None) -> list[Measure]:
+    """The measures of a text, at a relevance level, if one is given, where they have one and do not name it."""
     found = []
     for word in split_names(text) or [text]:
-        said = re.search(r"\brel\s*=|-l\d+$", word)
-        found += [one if said or "rel" not in one.params else one(rel=level) for one in parse_all(word)]
+        own = level is None or re.search(r"\brel\s*=|-l\d+$", word)
+        found += [one if own or "rel" not in one.params else one(rel=level) for one in parse_all(word)]
     return found

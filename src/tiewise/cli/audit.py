@@ -47,7 +47,7 @@ def audit(
     qrels: JudgedBy = None,
     reference: ReferenceFile = None,
     measure: Measures = None,
-    level: Level = 1,
+    level: Level = None,
     plugin: Plugins = None,
     cutoff: Cutoffs = None,
     fail_if: AuditFailIf = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tiewise.cli.asked import asked, evaluation_options
+from tiewise.cli.asked import asked, evaluation_options, measure_of
 from tiewise.cli.inputs import heeded, named, read_once
 from tiewise.cli.options import (
     Baseline,
@@ -58,7 +58,7 @@ def compare(
     qrels: QrelsFile,
     runs: ManyRunFiles,
     measure: ComparedMeasures = None,
-    level: Level = 1,
+    level: Level = None,
     plugin: Plugins = None,
     baseline: Baseline = None,
     fail_if: CompareFailIf = None,
@@ -139,15 +139,11 @@ def compare(
 
 
 def _asked(
-    texts: Sequence[str], conditions: Sequence[str], level: float, plugins: Sequence[str], systems: Sequence[str]
+    texts: Sequence[str], conditions: Sequence[str], level: float | None, plugins: Sequence[str], systems: Sequence[str]
 ) -> tuple[list[Measure], list[Gate]]:
     """The measures that were asked for, those of the gates behind them, and the gates."""
     chosen, _ = asked(texts, (), level, plugins)
-
-    def files(text: str) -> Measure:
-        return asked([text], (), level, ())[0][0]
-
-    gates = [Gate.parse(text, files, systems=systems) for text in conditions]
+    gates = [Gate.parse(text, lambda name: measure_of(name, level), systems=systems) for text in conditions]
     return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
 
 

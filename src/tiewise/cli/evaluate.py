@@ -68,7 +68,7 @@ def evaluate(
     qrels: QrelsFile,
     runs: RunFiles,
     measure: Measures = None,
-    level: Level = 1,
+    level: Level = None,
     plugin: Plugins = None,
     fail_if: FailIf = None,
     missing: Missing = None,
@@ -117,7 +117,7 @@ def evaluate(
         digits=digits,
         value=value,
         tools=tools,
-        level=level,
+        level=1 if level is None else level,
         **screen(output),
     )
     options = evaluation_options(

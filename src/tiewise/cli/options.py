@@ -121,7 +121,7 @@ Measures = Annotated[
         "-m",
         metavar="NAMES",
         help="Measures, split at blanks and commas, in our spelling or that of trec_eval, ir_measures, ranx or MTEB: "
-        "nDCG@10, 'P(rel=2)@5', ndcg_cut.5,10. Repeatable; `tiewise measures` lists them.",
+        "nDCG@10,20 'P(rel=2)@5' ndcg_cut.5,10. Repeatable; `tiewise measures` lists them.",
         show_default="nDCG@10 AP RR P@10 R@100",
         autocompletion=complete_measure,
         rich_help_panel=MEASURES,
@@ -148,12 +148,14 @@ Phi = Annotated[
     ),
 ]
 Level = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--level",
         "-l",
         metavar="LABEL",
+        min=0,
         help="The lowest label that is relevant, for measures that do not say rel= themselves.",
+        show_default="1, or what a measure of your own has",
         rich_help_panel=MEASURES,
     ),
 ]
@@ -193,7 +195,12 @@ NoRelevant = Annotated[
 ]
 JudgedOnly = Annotated[
     bool,
-    typer.Option("--judged-only", "-J", help="Take unjudged documents out of the lists.", rich_help_panel=QUERIES),
+    typer.Option(
+        "--judged-only",
+        "-J",
+        help="Take unjudged documents, and those with a label below 0, out of the lists, as trec_eval does.",
+        rich_help_panel=QUERIES,
+    ),
 ]
 Depth = Annotated[
     int | None,

@@ -52,7 +52,7 @@ def report(
     runs: RunFiles,
     output: PageFile = None,
     measure: Measures = None,
-    level: Level = 1,
+    level: Level = None,
     plugin: Plugins = None,
     reference: ReferenceName = None,
     missing: Missing = None,

@@ -113,7 +113,10 @@ def compare(
             systems.append(System(name, held, judged, report, shelf))
             if progress is not None:
                 progress(done, len(named))
-    found = Compared(systems, chosen, baseline, orders, test, confidence, samples, seed)
+    measured = [one for one in chosen if any(len(system.estimates[one]) for system in systems)]
+    if not measured:
+        raise InputError(f"No query is left to compare by {listed(chosen)}: see missing= and no_relevant=.")
+    found = Compared(systems, measured, baseline, orders, test, confidence, samples, seed)
     if found.cut_note:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
@@ -382,6 +385,9 @@ class Compared:
         notes = [self.cut_note] if self.cut_note else []
         own = ((name, system.notes) for name, system in self._systems.items())
         notes += said_once((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
+        left_out = [one for one in next(iter(self._systems.values())).estimates if one not in self.measures]
+        if left_out:
+            notes.append(f"There is no query to compare by {', '.join(map(str, left_out))}: left out.")
         more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more(measure)))
         if more:
             notes.append(
