@@ -465,9 +465,10 @@ CompareFailIf = Annotated[
     ),
 ]
 Orders = Annotated[
-    Literal["independent", "shared"],
+    Literal["independent", "per-query", "shared"],
     typer.Option(
-        help="The ties of each run fall on their own, or one order of the documents breaks those of all runs.",
+        help="The ties of each run fall on their own; one order for all runs in each query; or one order of all "
+        "documents for all runs and queries, as in a tool that sorts by id.",
         rich_help_panel=TIES,
     ),
 ]
