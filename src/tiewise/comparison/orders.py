@@ -199,7 +199,7 @@ class _Ranges:
     """How far components move the sum over queries from its mean, down and up, as far as they can be enumerated."""
 
     around_mean: tuple[float, float]
-    open_queries: list[int]  #: judged queries with a component of too many orders, which are left out
+    open_queries: list[int]  #: judged queries whose components are left out: there, independent orders set the range
     exact: bool  #: whether some order gives the lowest sum, and some order the highest
     lots: list[Lot] | None  #: one for each component, if all of them can be enumerated
 
@@ -216,7 +216,9 @@ def _ranges(parts: Sequence[Component], whole: Sequence[Component], sides: Seque
     for part in parts:
         own[node[part.first]].append(part)
     query = {part.first: int(sides[part.first[0]].query[part.first[1]]) for part in parts}
-    open_ = {query[part.first] for part in parts if part.words is None}
+    complete = all(one.words is not None for one in whole)
+    known = len(sides) == 1 and not complete  # of one run, each query's range is known without enumeration
+    open_ = {query[part.first] for part in parts if known or part.words is None}
     enumerated: list[Component] = []
     exact = not open_
     for one, some in zip(whole, own, strict=True):
@@ -227,5 +229,4 @@ def _ranges(parts: Sequence[Component], whole: Sequence[Component], sides: Seque
             exact &= sum(part.size for part in some) - one.size == len(some) - 1
     lots = lots_of(enumerated, sides)
     low, high = sum(lot.value[0] - lot.mean for lot in lots), sum(lot.value[-1] - lot.mean for lot in lots)
-    complete = all(one.words is not None for one in whole)
     return _Ranges((float(low), float(high)), sorted(open_), exact, lots if complete else None)
