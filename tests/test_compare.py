@@ -470,6 +470,16 @@ def test_p_values_are_corrected_for_all_that_is_compared(three):
     assert all(pair.p_value <= pair.p_holm <= 1 for pair in pairs)
 
 
+def test_some_of_the_measures_are_a_family_of_their_own(three):
+    alone = three.select("AP")
+    assert alone.measures == (tw.AP,) and alone.systems == three.systems
+    p = sorted(pair.p_value for pair in alone.pairs())
+    assert min(pair.p_holm for pair in alone.pairs()) == pytest.approx(3 * p[0])
+    assert [pair.p_value for pair in alone.pairs()] == [pair.p_value for pair in three.pairs() if pair.measure == "AP"]
+    with pytest.raises(tw.MeasureError, match="RR was not compared"):
+        three.select(["AP", "RR"])
+
+
 def test_with_a_baseline_the_others_are_compared_with_it():
     judged, left, right = large(5, 6, seed=4, levels=8)
     found = compared(judged, {"A": left, "B": right, "C": left}, None, "RR", baseline="B", complete=True)

@@ -171,8 +171,9 @@ FailIf = Annotated[
     typer.Option(
         "--fail-if",
         metavar="CONDITION",
-        help="Exit with 3 if this holds for a run: 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 or z(RR) > 4'. "
-        "Of a measure: expected minimum maximum std oblivious bias range z residual. Repeatable.",
+        help="Exit with 3 if this holds for a run: 'nDCG@10 < 0.45', 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 "
+        "or z(RR) > 4'. Of a measure: expected (also by its name alone) minimum maximum std oblivious bias range z "
+        "residual. Repeatable.",
         rich_help_panel=MEASURES,
     ),
 ]
@@ -460,7 +461,7 @@ CompareFailIf = Annotated[
         metavar="CONDITION",
         help="Exit with 3 if this holds: 'not certain(A>B, nDCG@10)', 'p(A>B, nDCG@10) > 0.05', 'difference(A>B, AP) < "
         "-0.01'. Of one run against another: certain flip difference minimum maximum std probability p p_holm ci_low "
-        "ci_high effect. Repeatable.",
+        "ci_high effect. A measure that only a condition names is not shown and corrects no other. Repeatable.",
         rich_help_panel=MEASURES,
     ),
 ]

@@ -245,6 +245,17 @@ class Compared:
             if progress is not None:
                 progress(done, len(wanted))
 
+    def select(self, measures: str | Measure | Iterable[str | Measure]) -> Compared:
+        """The same comparison in some of its measures: p-values are corrected for these alone.
+
+        >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
+        >>> compare({"q": {"a": 1}}, runs, ["RR", "AP"]).select("RR").measures
+        (RR,)
+        """
+        chosen = [self._known(measure) for measure in parse_all(measures)]
+        how = (self.baseline, self.orders, self.test, self.confidence, self.samples, self.seed)
+        return Compared(list(self._systems.values()), chosen, *how)
+
     def leaderboard(self, measure: str | Measure | None = None) -> Rows:
         """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
 

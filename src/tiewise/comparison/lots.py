@@ -155,7 +155,7 @@ def chances(a: Lot, b: Lot, dust: float = DUST) -> Chances:
 
     >>> coin = Lot(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
     >>> chances(coin, Lot(np.array([-1.0]), np.array([1.0])))
-    Chances(greater=0.5, equal=0.5, less=0.0, method='exact')
+    Chances(greater=0.5, equal=0.5, less=0.0, method='exact', draws=None)
     """
     below = np.append(0.0, np.cumsum(b.chance))  # the chance of a value before this place
     greater = float(a.chance @ below[np.searchsorted(b.value, a.value - dust, side="left")])
