@@ -309,8 +309,7 @@ def test_an_evaluator_serves_many_runs():
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        (theirs.Compat, "does not have Compat"),
-        (theirs.alpha_nDCG @ 10, "does not have alpha_nDCG@10"),
+        (theirs.RBP @ 10, "RBP without rel is graded"),
         (theirs.RBP, "RBP without rel is graded"),
         (theirs.P, "invalid param cutoff"),
         ("ndgc@10", "Did you mean 'nDCG@10'"),
@@ -323,6 +322,75 @@ def test_an_evaluator_serves_many_runs():
 def test_measures_that_are_errors(measure, message):
     with pytest.raises(tw.MeasureError, match=message):
         ours.calc_aggregate([measure], QRELS, RUN)
+
+
+@pytest.mark.skipif(bool(importlib.util.find_spec("pyndeval")), reason="ir_measures has a provider for it")
+@pytest.mark.parametrize("measure", [theirs.alpha_nDCG @ 10, "alpha_nDCG@10"])
+def test_a_measure_that_nobody_has_says_who_would(measure):
+    with pytest.raises(tw.MeasureError) as raised:
+        ours.calc_aggregate([RR, measure], QRELS, RUN)
+    text = str(raised.value)
+    assert text.startswith("Tiewise does not have alpha_nDCG@10, nor has ir_measures as it is installed")
+    assert "pip install ir-measures[pyndeval]" in text and "calc_aggregate" not in text
+
+
+# -- measures that we do not have -----------------------------------------------------------------------------------
+
+MIXED = [theirs.Compat, nDCG @ 3, "Compat(p=0.8)", theirs.Accuracy, RR @ 10, "F1@2"]
+
+
+@pytest.mark.parametrize("kind", ["named tuples", "generators", "pandas", "polars", "tiewise", "rows"])
+def test_measures_that_we_lack_are_left_to_ir_measures(kind):
+    qrels, run = next((qrels, run) for name, qrels, run in inputs() if name == kind)
+    alone_ = {theirs.Compat: theirs.Compat, "Compat(p=0.8)": theirs.Compat(p=0.8), theirs.Accuracy: theirs.Accuracy}
+    wanted = theirs.calc(list(alone_.values()), QRELS, RUN)
+    rest = ours.calc([one for one in MIXED if one not in alone_], QRELS, RUN)
+    found = ours.calc(MIXED, qrels, run)
+    assert list(found.aggregated) == MIXED
+    assert found.aggregated == rest.aggregated | {given: wanted.aggregated[one] for given, one in alone_.items()}
+    rows = table(wanted.per_query)
+    expected = {(query, given): rows[query, one] for given, one in alone_.items() for query in QRELS}
+    assert table(found.per_query) == table(rest.per_query) | expected
+
+
+def test_measures_that_we_lack_in_every_call():
+    evaluator = ours.evaluator(MIXED, iter([theirs.Qrel("q1", "a", 1), theirs.Qrel("q1", "b", 0)]))
+    for _ in range(2):
+        run = (theirs.ScoredDoc("q1", doc, 0.5) for doc in "ab")
+        assert list(evaluator.calc_aggregate(run)) == MIXED
+    assert evaluator.qrel_qids == {"q1"} and evaluator.measures == MIXED
+    assert {one.measure for one in ours.iter_calc(MIXED, QRELS, RUN)} == set(MIXED)
+    only = ours.evaluator([theirs.Compat], QRELS)
+    assert only.calc_aggregate(RUN) == theirs.calc_aggregate([theirs.Compat], QRELS, RUN)
+    assert only.qrel_qids == set(QRELS)
+
+
+def test_measures_that_we_lack_have_one_value_only():
+    with pytest.raises(tw.MeasureError, match=r"Compat: Tiewise does not have it, and ir_measures' own providers know"):
+        ours.calc_aggregate([RR, theirs.Compat], QRELS, RUN, value="expected")
+
+
+def test_fields_of_rbp():
+    """cwl_eval's numbers beside RBP: utility, cost and items of a reader who goes on with probability p."""
+    measures = [theirs.RBP(rel=1), theirs.RBP(rel=2, p=0.5), "RBP(rel=1, p=0.9)", RR]
+    found = list(ours.iter_calc(measures, QRELS, RUN))
+    assert [type(one) for one in found if one.query_id != "q3"] == [theirs.CwlMetric] * 3 + [theirs.Metric] + (
+        [theirs.CwlMetric] * 3 + [theirs.Metric]
+    )
+    assert all(type(one) is theirs.Metric for one in found if one.query_id == "q3")  # it has no list
+    for one in found:
+        if type(one) is theirs.CwlMetric:
+            p = 0.9 if isinstance(one.measure, str) else one.measure["p"]
+            assert one.expected_total_utility == pytest.approx(one.value / (1 - p))
+            assert (one.expected_cost, one.expected_total_cost, one.expected_items) == pytest.approx(
+                (1, 1 / (1 - p), 1 / (1 - p))
+            )
+    if importlib.util.find_spec("cwl"):
+        wanted = [one for one in theirs.iter_calc(measures[:2], QRELS, RUN) if type(one) is theirs.CwlMetric]
+        ours_ = {(one.query_id, one.measure): one[2:] for one in found}
+        assert len(wanted) == 4
+        for one in wanted:
+            assert ours_[one.query_id, one.measure] == pytest.approx(one[2:], abs=1e-12)
 
 
 def test_statistics_that_are_not_known():
@@ -354,6 +422,13 @@ def test_every_public_name_is_there():
     assert ours.parse_measure("MAP@10") == theirs.AP @ 10
     assert ours.parse_trec_measure("ndcg_cut.5,10") == [nDCG @ 5, nDCG @ 10]
     assert ours.Qrel is theirs.Qrel
+    submodules: dict[str, object] = {}
+    exec("from tiewise.adapters.ir_measures.measures import nDCG, RR as reciprocal\n", submodules)
+    exec("from tiewise.adapters.ir_measures.util import parse_measure\n", submodules)
+    exec("from tiewise.adapters.ir_measures.providers.base import Provider\n", submodules)
+    exec("import tiewise.adapters.ir_measures.measures as named\n", submodules)
+    assert submodules["nDCG"] is theirs.nDCG and submodules["reciprocal"] is theirs.RR
+    assert submodules["Provider"] is theirs.Provider and submodules["named"] is theirs.measures is ours.measures
     with pytest.raises(AttributeError):
         _ = ours.nothing_of_this_name
 
@@ -365,6 +440,12 @@ import tiewise as tw
 import tiewise.adapters.ir_measures as irm
 from tiewise.adapters.ir_measures import *
 assert nDCG is tw.nDCG and MAP is tw.AP
+from tiewise.adapters.ir_measures.measures import RR as reciprocal, Judged
+assert reciprocal is tw.RR and Judged is irm.Judged
+metric = list(irm.iter_calc(["RBP(rel=1)"], {"q": {"a": 1}}, {"q": {"a": 1.0}}))[0]
+assert metric._fields[2:] == (
+    "value", "expected_total_utility", "expected_cost", "expected_total_cost", "expected_items"
+)
 qrels = [irm.Qrel("q1", "a", 1), irm.Qrel("q1", "b", 0), irm.Qrel("q2", "c", 2)]
 run = [irm.ScoredDoc("q1", "a", 0.5), irm.ScoredDoc("q1", "b", 0.5)]
 measures = [irm.nDCG @ 10, irm.MRR @ 10, irm.Judged @ 10, irm.NumRelRet, irm.SetF, irm.parse_measure("P(rel=2)@5")]
@@ -435,6 +516,23 @@ def test_the_provider_gives_the_expectation(provider):
     }
     assert AP.calc_aggregate(QRELS, RUN) == report["AP"].expected
     assert ours.calc_aggregate([AP], QRELS, RUN) != {AP: report["AP"].expected}  # the drop-in has its own value
+
+
+@pytest.mark.parametrize("value", ["std", "bias"])
+def test_the_provider_gives_values_of_measures_only(provider, value):
+    """Beside a bias other providers would put plain values, and a mean of standard deviations is none of the mean."""
+    with pytest.raises(tw.InputError) as raised:
+        provider(value=value)
+    assert f"value='{value}'" in str(raised.value) and "tiewise.evaluate" in str(raised.value)
+    assert ours.calc_aggregate([AP, RR], QRELS, RUN, value=value)  # where nothing else is mixed in
+
+
+def test_the_std_of_a_mean_is_one_number_on_every_route():
+    wanted = tw.evaluate(QRELS, RUN, "AP", complete=True)["AP"].std
+    assert wanted > 0
+    assert ours.calc_aggregate([AP], QRELS, RUN, value="std")[AP] == pytest.approx(wanted)
+    assert ours.calc([AP], QRELS, RUN, value="std").aggregated[AP] == pytest.approx(wanted)
+    assert ours.evaluator([AP, RR], QRELS, value="std").calc_aggregate(RUN)[AP] == pytest.approx(wanted)
 
 
 def test_the_provider_claims_only_what_it_has(provider):

@@ -548,7 +548,7 @@ def test_help_has_examples(process):
     text = process("evaluate", "--help", env=wide).out
     assert "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10" in text
     assert "Usage: tiewise evaluate [OPTIONS] QRELS RUN [RUN]...\n" in re.sub(" +\n", "\n", text)
-    assert "<" not in text.replace("<zero|skip", "")  # no <bool>, no <list[Path]>
+    assert not re.search(r"<\w", text.replace("<zero|skip", ""))  # no <bool>, no <list[Path]>
     assert "--fail-if" in text and "--install-completion" in process("-h", env=wide).out
 
 

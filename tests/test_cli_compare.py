@@ -43,7 +43,8 @@ def test_the_columns_are_written_down():
         " ".join(COMPARE_COLUMNS)
         == "measure a b queries a_expected b_expected difference minimum maximum std certain probability "
         "probability_equal probability_less method p_value p_holm ci_low ci_high ci_order_low ci_order_high effect "
-        "wins losses ties flip verdict a_lower a_upper a_condensed b_lower b_upper b_condensed"
+        "wins losses ties flip verdict a_lower a_upper a_condensed b_lower b_upper b_condensed "
+        "exact_range probability_error std_error"
     )
 
 
@@ -114,7 +115,7 @@ def test_more_runs_are_a_leaderboard(tiewise):
 def test_a_gate_closes_with_3(tiewise):
     command = ("compare", "qrels.txt", "tied.trec", "second.trec", *RR)
     open_ = tiewise(*command, "--fail-if", "certain(tied>second, RR@10)", "--fail-if", "p(tied>second, AP) > 2")
-    assert [row["measure"] for row in open_.rows] == ["RR@10", "AP"]  # what a gate asks for is compared too
+    assert [row["measure"] for row in open_.rows] == ["RR@10"]  # what only a gate asks for is not shown
     closed = tiewise(*command, "--fail-if", "not certain(tied>second, RR@10)", "--format", "json", code=3)
     assert closed.json["pairs"]
     assert "closed: certain(tied>second, RR@10) = no." in closed.err
@@ -122,6 +123,19 @@ def test_a_gate_closes_with_3(tiewise):
     assert (
         "Write (A>B, nDCG@10) with two of 'second', 'tied'" in stopped.err or "two of 'tied', 'second'" in stopped.err
     )
+
+
+def test_a_measure_that_only_a_gate_asks_for_corrects_no_other(tiewise):
+    command = ("compare", "qrels.txt", "tied.trec", "second.trec", "last.trec", "-m", "RR@10", "--complete")
+    alone = tiewise(*command, "--format", "json").json
+    gated = tiewise(*command, "--fail-if", "p_holm(tied>last, AP) > 2", "--format", "json").json
+    assert gated == alone
+    both = tiewise(*command, "-m", "AP", "--format", "json").json
+    assert [pair["p_holm"] for pair in both["pairs"][:3]] != [pair["p_holm"] for pair in alone["pairs"]]
+    of_ap = tiewise(*command[:-2], "AP", "--complete", "--format", "json").json["pairs"]  # its own pairs alone
+    wanted = next(pair["p_holm"] for pair in of_ap if {pair["a"], pair["b"]} == {"tied", "last"})
+    closed = tiewise(*command, "--fail-if", "p_holm(tied>last, AP) > 0 and p(tied>last, RR@10) < 2", code=3)
+    assert f"p_holm(tied>last, AP) = {wanted:.6g}" in closed.err
 
 
 def test_one_order_other_tests_and_seeds(tiewise, folder):
@@ -136,7 +150,9 @@ def test_one_order_other_tests_and_seeds(tiewise, folder):
         (folder / f"{name}.trec").write_text("".join(lines))
     command = ("compare", "varied.txt", "left.trec", "right.trec", "-m", "RR@10", "--complete")
     shared = tiewise(*command, "--orders", "shared", "--format", "json").json
-    assert shared["orders"] == "shared" and any("one order for both runs" in note for note in shared["notes"])
+    assert shared["orders"] == "shared" and any("One order of all documents" in note for note in shared["notes"])
+    per_query = tiewise(*command, "--orders", "per-query", "--format", "json").json
+    assert per_query["orders"] == "per-query" and any("In each query one order" in note for note in per_query["notes"])
     rows = [tiewise(*command, "--test", test).rows[0] for test in ("permutation", "t", "wilcoxon")]
     assert rows[0]["p_value"] != rows[1]["p_value"] != rows[2]["p_value"]
     assert len({row["difference"] for row in rows}) == 1
@@ -206,7 +222,7 @@ def test_progress_is_told_of_every_pair(folder):
         ("tied.trec nowhere.trec", "nowhere.trec: there is no such file"),
         ("tied.trec second.trec --baseline third", "The baseline 'third' is none of the systems: 'tied', 'second'"),
         ("tied.trec second.trec -m RBO", "compares two rankings"),
-        ("tied.trec second.trec --orders both", "'both' is not one of independent, shared"),
+        ("tied.trec second.trec --orders both", "'both' is not one of independent, per-query, shared"),
         ("tied.trec second.trec --test u", "'u' is not one of permutation, t, wilcoxon"),
         ("tied.trec second.trec --confidence 95", "confidence lies between 0 and 1"),
         ("tied.trec second.trec --samples 10", "samples is a whole number from 100"),

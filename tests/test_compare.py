@@ -81,18 +81,129 @@ def check(pair, wanted: dict[str, float]) -> None:
     assert pair.method == "exact"
 
 
-@pytest.mark.parametrize("orders", ["independent", "shared"])
+@pytest.mark.parametrize("orders", ["independent", "per-query"])
 @pytest.mark.parametrize(("measure", "name", "k", "params"), MEASURES, ids=[one[0] for one in MEASURES])
 @settings(max_examples=15, deadline=None)
 @given(judged=judgments(2), left=lists(2, 4), right=lists(2, 4))
 def test_ties_decide_as_enumeration_says(orders, measure, name, k, params, judged, left, right):
-    wanted = oracle.differences(name, k, judged, left, right, shared=orders == "shared", **params)
+    wanted = oracle.differences(name, k, judged, left, right, orders=orders, **params)
     pair = compared(judged, left, right, measure, orders=orders).pair("A", "B")
     check(pair, facts(wanted))
     assert pair.exact_range
     back = compared(judged, left, right, measure, orders=orders).pair("B", "A")
     assert back.probability == pytest.approx(pair.probability_less)
     assert back.difference.minimum == pytest.approx(-pair.difference.maximum)
+
+
+# -- one order of all documents ---------------------------------------------------------------------------------------
+
+TWO = {"q1": {"a": 1, "b": 0}, "q2": {"b": 1, "a": 0}}
+LEVEL = {query: {"a": 1.0, "b": 1.0} for query in TWO}
+A_FIRST = {query: {"a": 2.0, "b": 1.0} for query in TWO}
+
+
+def test_one_order_of_all_documents_links_queries():
+    """Whichever of a and b is first, it is relevant in one query and not in the other: both systems score .75."""
+    found = compared(TWO, LEVEL, A_FIRST, "RR", orders="shared", complete=True)
+    pair = found.pair("A", "B")
+    assert (pair.difference.minimum, pair.difference.maximum, pair.difference.std) == (0, 0, 0)
+    assert pair.probability_equal == 1 and pair.exact_range
+    alone = found.estimate("A")
+    assert (alone.minimum, alone.expected, alone.maximum, alone.std) == (0.75, 0.75, 0.75, 0)
+    assert found.leaderboard()["minimum"] == found.leaderboard()["maximum"] == [0.75, 0.75]
+    apart = compared(TWO, LEVEL, A_FIRST, "RR", orders="per-query", complete=True).pair("A", "B")
+    assert (apart.difference.minimum, apart.difference.maximum) == (-0.25, 0.25)
+    assert apart.difference.std == pytest.approx(math.sqrt(2 / 16) / 2) and apart.exact_range
+
+
+@pytest.mark.parametrize(("measure", "name", "k", "params"), MEASURES, ids=[one[0] for one in MEASURES])
+@settings(max_examples=15, deadline=None)
+@given(judged=judgments(3), left=lists(3, 4), right=lists(3, 4))
+def test_one_order_of_all_documents_as_enumeration_says(measure, name, k, params, judged, left, right):
+    wanted = oracle.differences(name, k, judged, left, right, orders="shared", **params)
+    found = compared(judged, left, right, measure, orders="shared")
+    pair = found.pair("A", "B")
+    check(pair, facts(wanted))
+    assert pair.exact_range and pair.std_error is None and pair.probability_error is None
+    alone = facts(oracle.differences(name, k, judged, left, {}, orders="shared", **params))
+    mine = found.estimate("A")
+    for part in ("expected", "minimum", "maximum", "std"):
+        assert getattr(mine, part) == pytest.approx(alone[part], abs=1e-7), part
+
+
+@settings(max_examples=40, deadline=None)
+@given(judged=judgments(3), left=lists(3, 4), right=lists(3, 4))
+def test_one_order_that_is_not_enumerated_is_bounded_and_sampled(judged, left, right):
+    """With few arrangements allowed, single queries are still enumerated, but queries that share documents are not."""
+    wanted = facts(oracle.differences("nDCG", 2, judged, left, right, orders="shared"))
+    wide = compared(judged, left, right, "nDCG@2", orders="per-query").pair("A", "B")
+    for most in (3, 24):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(lots, "MOST_WORDS", most)
+            lots.words.cache_clear()
+            pair = compared(judged, left, right, "nDCG@2", orders="shared").pair("A", "B")
+        lots.words.cache_clear()
+        low, high = pair.difference.minimum, pair.difference.maximum
+        assert low <= wanted["minimum"] + 1e-9 and wanted["maximum"] <= high + 1e-9
+        if pair.exact_range:
+            assert (low, high) == pytest.approx((wanted["minimum"], wanted["maximum"]), abs=1e-9)
+        if most == 24:
+            assert low >= wide.difference.minimum - 1e-9 and high <= wide.difference.maximum + 1e-9
+        assert pair.difference.expected == pytest.approx(wanted["expected"], abs=1e-7)
+        if pair.method == "exact":
+            assert pair.probability == pytest.approx(wanted["probability"], abs=1e-9)
+        else:
+            assert pair.method == "sampled (n=1,000)"
+            assert pair.probability == pytest.approx(wanted["probability"], abs=5 * pair.probability_error + 1e-3)
+        if pair.std_error is not None:
+            assert pair.difference.std == pytest.approx(wanted["std"], abs=5 * pair.std_error + 1e-3)
+
+
+def chain(*groups: str) -> tuple[dict, dict, dict]:
+    """A query for each group of tied documents, of which the first is relevant; the other run has it second."""
+    judged = {f"q{i}": {docs[0]: 1} for i, docs in enumerate(groups)}
+    tied = {f"q{i}": dict.fromkeys(docs, 1.0) for i, docs in enumerate(groups)}
+    return judged, tied, {f"q{i}": {"x": 2.0, docs[0]: 1.0} for i, docs in enumerate(groups)}
+
+
+@pytest.mark.parametrize(
+    ("groups", "reached"),
+    [
+        (("ab", "bc", "cd"), True),  # a chain: any orders of the three pairs go together
+        (("ab", "cb", "db", "eb"), True),
+        (("ab", "bc", "ca"), False),  # no two queries have a pair in common, but a before b, b before c, c before a
+        (("ab", "ba"), False),
+    ],
+)
+def test_a_range_is_exact_where_documents_link_queries_without_a_cycle(monkeypatch, groups, reached):
+    judged, tied, second = chain(*groups)
+    wanted = facts(oracle.differences("RR", None, judged, tied, second, orders="shared"))
+    exact = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
+    check(exact, wanted)
+    monkeypatch.setattr(lots, "MOST_WORDS", 2)
+    lots.words.cache_clear()
+    pair = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
+    lots.words.cache_clear()
+    if len(set("".join(groups))) > 2:
+        assert pair.method == "sampled (n=1,000)" and pair.exact_range is reached
+    ends = pair.difference.minimum, pair.difference.maximum
+    assert (ends == pytest.approx((wanted["minimum"], wanted["maximum"]))) is (reached or groups == ("ab", "ba"))
+
+
+def test_documents_of_one_query_only_make_it_the_same_as_one_order_a_query():
+    judged, left, right = large(5, 8, seed=3, levels=3)
+    apart = [
+        {q: {f"{q}{doc}": number for doc, number in docs.items()} for q, docs in table.items()}
+        for table in (judged, left, right)
+    ]
+    for tables, same in ((apart, True), ((judged, left, right), False)):
+        pairs = [compared(*tables, "nDCG@2", orders=orders).pair("A", "B") for orders in ("per-query", "shared")]
+        assert (pairs[0].to_dict() == pairs[1].to_dict()) is same
+
+
+def test_unknown_orders_name_all_three():
+    with pytest.raises(tw.InputError, match="Use 'independent', 'per-query' or 'shared'"):
+        compared(TWO, LEVEL, A_FIRST, "RR", orders="global")
 
 
 def test_equal_runs_in_one_order_are_level_and_in_two_they_are_not():
@@ -115,16 +226,17 @@ def large(queries: int, depth: int, seed: int, levels: int) -> tuple[dict, dict,
     return judged, *runs
 
 
-def by_chance(judged, left, right, k, shared, draws=4000) -> np.ndarray:
+def by_chance(judged, left, right, k, orders, draws=4000) -> np.ndarray:
     """Mean differences of nDCG@k in random orders, drawn without anything of the library."""
     rng = random.Random(5)
     drawn = []
     for _ in range(draws):
         total = 0.0
+        docs = sorted({doc for run in (left, right) for some in run.values() for doc in some})
+        one = tuple(rng.sample(docs, len(docs)))
         for query, labels in judged.items():
-            docs = sorted({*left[query], *right[query]})
-            one = tuple(rng.sample(docs, len(docs)))
-            two = one if shared else tuple(rng.sample(docs, len(docs)))
+            one = one if orders == "shared" else tuple(rng.sample(docs, len(docs)))
+            two = tuple(rng.sample(docs, len(docs))) if orders == "independent" else one
             total += oracle.value("nDCG", k, labels, oracle.by_priority(left[query], one))
             total -= oracle.value("nDCG", k, labels, oracle.by_priority(right[query], two))
         drawn.append(total / len(judged))
@@ -138,7 +250,9 @@ def by_chance(judged, left, right, k, shared, draws=4000) -> np.ndarray:
         (25, 12, 5, "independent", 3, 2, "rounded"),
         (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are drawn
         (40, 30, None, "independent", 2, 0, "sampled (n=2,000)"),
+        (6, 16, 5, "per-query", 3, 2, "sampled (n=1,000)"),
         (6, 16, 5, "shared", 3, 2, "sampled (n=1,000)"),
+        (60, 12, 5, "shared", 3, 1, "sampled (n=1,000)"),
     ],
 )
 def test_larger_cases_agree_with_drawing(queries, depth, k, orders, levels, seed, method):
@@ -148,7 +262,7 @@ def test_larger_cases_agree_with_drawing(queries, depth, k, orders, levels, seed
         warnings.simplefilter("ignore", tw.CutWarning)
         pair = tw.compare(judged, {"A": left, "B": right}, measure, orders=orders, samples=20_000).pair("A", "B")
     assert pair.method == method
-    drawn = by_chance(judged, left, right, k, orders == "shared", draws=1500 if queries < 30 else 400)
+    drawn = by_chance(judged, left, right, k, orders, draws=1500 if queries < 30 else 400)
     error = 0.5 / math.sqrt(len(drawn))
     assert 0.2 < pair.probability < 0.8  # or the case would show nothing
     assert pair.probability == pytest.approx(np.mean(drawn > 1e-9), abs=4 * error)
@@ -356,6 +470,16 @@ def test_p_values_are_corrected_for_all_that_is_compared(three):
     assert all(pair.p_value <= pair.p_holm <= 1 for pair in pairs)
 
 
+def test_some_of_the_measures_are_a_family_of_their_own(three):
+    alone = three.select("AP")
+    assert alone.measures == (tw.AP,) and alone.systems == three.systems
+    p = sorted(pair.p_value for pair in alone.pairs())
+    assert min(pair.p_holm for pair in alone.pairs()) == pytest.approx(3 * p[0])
+    assert [pair.p_value for pair in alone.pairs()] == [pair.p_value for pair in three.pairs() if pair.measure == "AP"]
+    with pytest.raises(tw.MeasureError, match="RR was not compared"):
+        three.select(["AP", "RR"])
+
+
 def test_with_a_baseline_the_others_are_compared_with_it():
     judged, left, right = large(5, 6, seed=4, levels=8)
     found = compared(judged, {"A": left, "B": right, "C": left}, None, "RR", baseline="B", complete=True)
@@ -382,11 +506,12 @@ def test_rank_intervals_are_those_of_all_orders(judged, runs):
         assert below["group_ties"] - above["group_ties"] in (0, 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(judged=judgments(2), runs=st.fixed_dictionaries({name: lists(2, 4) for name in "ABC"}))
-def test_ranks_in_one_order_for_all_hold_those_of_all_orders(judged, runs):
-    board = compared(judged, runs, None, "nDCG@2", orders="shared").leaderboard()
-    wanted = oracle.rank_intervals_together("nDCG", 2, judged, runs)
+@pytest.mark.parametrize("orders", ["per-query", "shared"])
+def test_ranks_in_one_order_for_all_hold_those_of_all_orders(orders, judged, runs):
+    board = compared(judged, runs, None, "nDCG@2", orders=orders).leaderboard()
+    wanted = oracle.rank_intervals_together("nDCG", 2, judged, runs, orders=orders)
     wide = {row["system"]: row for row in compared(judged, runs, None, "nDCG@2").leaderboard()}
     for row in board:
         best, worst = wanted[row["system"]]
@@ -513,10 +638,10 @@ def test_the_tied_queries_may_be_some_of_those_compared():
     judged = {"q0": {"a": 1}, "q1": {"a": 1}, "q2": {"a": 1}}
     left = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 1.0}}
     right = {"q0": {"a": 1.0}, "q1": {"b": 1.0, "a": 1.0}, "q2": {"b": 1.0, "a": 1.0}}
-    for orders in ("independent", "shared"):
+    for orders in ("independent", "per-query", "shared"):
         pair = compared(judged, left, right, "RR", missing="skip", orders=orders, complete=True).pair("A", "B")
         some = {query: judged[query] for query in ("q1", "q2")}
-        check(pair, facts(oracle.differences("RR", None, some, left, right, shared=orders == "shared")))
+        check(pair, facts(oracle.differences("RR", None, some, left, right, orders=orders)))
 
 
 def test_counts_are_added_up():
@@ -553,7 +678,7 @@ def test_runs_are_opened_again_when_the_shelf_is_full(monkeypatch, tmp_path):
     }.items():
         runs[name] = tmp_path / f"{name}.json"
         tw.write_run(tw.Run.from_dict(run), runs[name])
-    for orders in ("independent", "shared"):
+    for orders in ("independent", "per-query", "shared"):
         roomy = compared(judged, runs, None, "nDCG@3", orders=orders, complete=True)
         wanted = [pair.to_dict() for pair in roomy.pairs()]
         monkeypatch.setattr(system, "ROOM", 0)
@@ -605,7 +730,7 @@ def test_lists_that_may_be_cut_are_named_once():
         ({"runs": {1: TIED, "1": SECOND}}, "Two of the systems are called '1'"),
         ({"runs": {"A": TIED, "B": {"q1": {"a": "high"}}}}, "Run 'B': "),
         ({"baseline": "C"}, "The baseline 'C' is none of the systems"),
-        ({"orders": "same"}, "Unknown orders 'same'. Use 'independent' or 'shared'"),
+        ({"orders": "same"}, "Unknown orders 'same'. Use 'independent', 'per-query' or 'shared'"),
         ({"test": "z"}, "Unknown test 'z'"),
         ({"confidence": 95}, "confidence lies between 0 and 1"),
         ({"confidence": "95%"}, "confidence lies between 0 and 1"),
@@ -660,14 +785,40 @@ def test_one_order_for_too_many_documents_is_refused(monkeypatch):
         compared(FLIP, TIED, SECOND, "RR", orders="shared", complete=True).pair("A", "B")
 
 
-def test_components_that_hold_too_many_documents_are_drawn(monkeypatch):
+@pytest.mark.parametrize("orders", ["per-query", "shared"])
+def test_components_that_hold_too_many_documents_are_drawn(monkeypatch, orders):
     judged, left, right = large(3, 6, seed=1, levels=2)
-    exact = compared(judged, left, right, "nDCG@3", orders="shared").pair("A", "B")
+    queries = {query: {f"{query}{doc}": label for doc, label in docs.items()} for query, docs in judged.items()}
+    runs = [{q: {f"{q}{doc}": x for doc, x in docs.items()} for q, docs in run.items()} for run in (left, right)]
+    exact = compared(queries, *runs, "nDCG@3", orders=orders).pair("A", "B")
     monkeypatch.setattr(shared, "MOST_DOCS", 1)
-    drawn = compared(judged, left, right, "nDCG@3", orders="shared").pair("A", "B")
+    found = compared(queries, *runs, "nDCG@3", orders=orders)
+    drawn = found.pair("A", "B")
     assert (exact.method, drawn.method) == ("exact", "sampled (n=1,000)")
-    assert drawn.probability == pytest.approx(exact.probability, abs=0.07)
-    assert drawn.difference.std == pytest.approx(exact.difference.std, rel=0.1)
+    assert exact.exact_range and not drawn.exact_range
+    assert drawn.probability == pytest.approx(exact.probability, abs=4 * drawn.probability_error)
+    assert drawn.difference.std == pytest.approx(exact.difference.std, abs=4 * drawn.std_error)
+    assert drawn.probability_error == pytest.approx(math.sqrt(drawn.probability * (1 - drawn.probability) / 1000))
+    assert exact.probability_error is None and exact.std_error is None
+    text = draw(Side(found), View(format="markdown"))
+    assert f"{100 * drawn.probability:.1f}% ± {100 * drawn.probability_error:.1f}" in text
+    assert "± the standard error where orders were sampled" in text
+
+
+def test_priorities_that_differ_in_their_last_bits_only():
+    judged = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1, "b": 0}, "s": {"a": 1, "b": 0}})
+    run = tw.Run.from_dict({q: {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0} for q in "qrs"})
+    tied = lots.Tied(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
+    members = shared.Members(tied, run, across_queries=True)
+    rng = np.random.default_rng(0)
+    for priority in (
+        rng.permutation(12).astype(np.uint64),  # small numbers: alike in all but the last bits
+        rng.integers(0, 2**64, 12, dtype=np.uint64),
+    ):
+        rank = members.rank(priority)[members.target]
+        for place, (at, group) in enumerate(zip(members.judged, members.group[members.judged], strict=True)):
+            others = priority[members.group == group]
+            assert rank[place] == 1 + np.count_nonzero(others < priority[at])
 
 
 def test_one_run_under_two_names_is_level_with_itself():

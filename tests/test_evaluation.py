@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import itertools
 import json
 import math
 import pickle
 import random
+import subprocess
+import sys
 import warnings
 import weakref
 
@@ -21,6 +24,7 @@ import tiewise as tw
 from cases import MEASURES, cases
 from tiewise import registry
 from tiewise.errors import CutWarning, InputError, MeasureError
+from tiewise.io import as_run
 
 ALL = [measure for measure, _ in MEASURES]
 
@@ -732,3 +736,47 @@ def test_nothing_is_left_for_the_garbage_collector(tmp_path):
             assert held() is None
     finally:
         gc.enable()
+
+
+# -- objects of ranx ----------------------------------------------------------------------------------------------
+
+
+class LikeRanx:
+    """A ranx `Run` or `Qrels`, as far as it is looked at: ranx compiles for seconds when it is imported."""
+
+    def __init__(self, kind: str, table: dict, name: str | None = None):
+        setattr(self, kind, table)
+        self.name = name
+
+    def to_dict(self) -> dict:
+        return next(value for value in vars(self).values() if isinstance(value, dict))
+
+
+RANX_QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2, "d": 1}}
+RANX_RUN = {"q1": {"a": 0.5, "b": 0.5}, "q2": {"x": 0.9, "d": 0.5, "c": 0.1}}
+
+
+def test_runs_and_judgments_of_ranx():
+    qrels, run = LikeRanx("qrels", RANX_QRELS), LikeRanx("run", RANX_RUN, "bm25")
+    wanted = evaluate(RANX_QRELS, RANX_RUN, ["RR", "nDCG@10"], complete=True)
+    found = evaluate(qrels, run, ["RR", "nDCG@10"], complete=True)
+    assert found["RR"] == wanted["RR"] and found["nDCG@10"] == wanted["nDCG@10"]
+    assert as_run(run).name == "bm25"
+    pair = tw.compare(qrels, {"A": run, "B": RANX_RUN}, "RR", complete=True).pair("A", "B")
+    assert pair.difference.expected == 0
+    assert tw.audit(run).rows == 5
+    with pytest.raises(InputError, match=r"a run, not qrels\. Where both are given, qrels come first"):
+        evaluate(run, qrels, "RR")
+
+
+def test_objects_of_ranx_itself():
+    code = f"""
+import ranx, tiewise as tw
+qrels, run = ranx.Qrels({RANX_QRELS}), ranx.Run({RANX_RUN}, name="bm25")
+found = tw.evaluate(qrels, run, "RR", complete=True)
+assert found["RR"] == tw.evaluate({RANX_QRELS}, {RANX_RUN}, "RR", complete=True)["RR"], found
+"""
+    if importlib.util.find_spec("ranx") is None:
+        pytest.skip("ranx is not installed")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

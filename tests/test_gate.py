@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tiewise as tw
-from tiewise.gate import STATISTICS, Gate
+from tiewise.gate import FACTS, STATISTICS, Gate
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
 TIED = {"q1": {"a": 0.5, "b": 0.5, "x": 0.1}, "q2": {"c": 0.9, "y": 0.8}}
@@ -39,6 +39,18 @@ def report() -> tw.Report:
         ("expected(P(rel=2)@5) > 0", False),
         ("residual(RBP(p=0.8)) > 0", True),
         ("abs(z(RR)) > 0.5", True),
+        ("RR < 0.9", True),  # a measure alone is its expected value
+        ("RR < 0.87", False),
+        ("0.87 < RR < 0.88", True),
+        ("nDCG@10 < 0.95", True),
+        ("nDCG @ 10 < 0.95", True),
+        ("ndcg_cut.10 < 0.95", True),
+        ("mrr >= 0.875 and not nDCG@10 < 0.5", True),
+        ("not (RR < 0.9)", False),
+        ("abs(RR) < 0.9", True),
+        ('AP(norm="cap")@10 > 0.5', True),
+        ("P(rel=2)@5 > 0", False),
+        ("RR < minimum(RR) or RBP(p=0.8) > 2", False),
     ],
 )
 def test_conditions(report, text, closed):
@@ -49,6 +61,16 @@ def test_it_says_what_closed_it(report):
     gate = Gate.parse("range(RR) > 0.2 and expected(mrr) < 1")
     assert gate.closed_by(report) == "range(RR) = 0.25, expected(RR) = 0.875"
     assert gate.measures == (tw.RR,)
+
+
+def test_a_measure_alone_is_its_expected_value(report):
+    gate = Gate.parse("nDCG@10 < 0.95")
+    assert [str(term) for term in gate.terms] == ["expected(nDCG@10)"] and gate.measures == (tw.nDCG @ 10,)
+    assert gate.closed_by(report).startswith("expected(nDCG@10) = 0.9")
+    facts = Gate.parse("tau < 0.5 or AP < 0.2", facts=FACTS)  # a fact of an audit goes before a measure
+    assert [str(term) for term in facts.terms] == ["tau", "expected(AP)"]
+    with pytest.raises(tw.InputError, match="Did you mean 'tied_share'"):
+        Gate.parse("tied_shar > 0.1", facts=FACTS)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -65,7 +87,11 @@ def test_every_statistic_is_known(statistic):
         ("range(nDCG@10", "a bracket is not closed"),
         ("range(nDCG@10) >", "is no condition"),
         ("range(nDCG@10)", "is no condition"),
-        ("nDCG@10 > 0.1", "is no condition"),
+        ("nDCG@10", "is no condition"),
+        ("NDGC@10 > 0.1", "Did you mean 'nDCG@10'"),
+        ("nDGC > 0.1", "Did you mean 'nDCG'"),
+        ("P(level=2)@5 > 0.1", "no parameter 'level'"),
+        ("range > 0.1", "is no condition"),
         ("range(nDCG@10) > True", "is no condition"),
         ("range(nDCG@10) > '1'", "is no condition"),
         ("range(nDCG@10) in 1", "is no condition"),
@@ -157,6 +183,7 @@ def test_what_closed_a_comparison(comparison):
         ("p(new>main, RR)", "is no condition"),
         ("range(RR) > 0", "unknown statistic 'range'"),
         ("expected(RR) > 0", "unknown statistic 'expected'"),
+        ("RR > 0", "is no condition. Compare what is known of one system against another"),
         ("cretain(new>main, RR)", "is no condition"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -110,3 +112,80 @@ def test_where_the_authors_package_leaves_its_own_range():
     ours = engine.estimates(tw.P @ 3, engine.Urns(tw.notation("(10)"))).mean()
     truth = oracle.estimate("P", [3, 3], [1, 0], k=3)
     assert (ours.minimum, ours.expected, ours.maximum) == (truth.minimum, truth.expected, truth.maximum)
+
+
+# -- what the page on slips says ------------------------------------------------------------------------------------
+
+
+def manuscript(groups: list[tuple[int, int]], k: int) -> dict[str, Fraction]:
+    """Eqs. 9 to 13 and 18 to 25 of Yang et al. as they stand, for groups of (size, relevant)."""
+    start = [sum(size for size, _ in groups[:n]) for n in range(len(groups))]
+    inside = [max(0, min(size, k - start[n])) for n, (size, _) in enumerate(groups)]  # Eq. 9
+    hits = sum((Fraction(r, size) * t for (size, r), t in zip(groups, inside, strict=True)), Fraction(0))
+    n_plus = sum(r for _, r in groups)
+    found = {"Hits": hits, "R": hits / n_plus, "P": hits / k, "F1": 2 * hits / (k + n_plus)}
+    at = next(n for n, (_, r) in enumerate(groups) if r)
+    size, r = groups[at]
+    found["RR"] = sum(
+        (
+            Fraction(comb(size - r, t), comb(size, t)) * Fraction(r, size - t) / (start[at] + t + 1)
+            for t in range(min(size - 1, k - start[at] - 1) + 1)
+        ),
+        Fraction(0),
+    )
+    before = [sum(r for _, r in groups[:n]) for n in range(len(groups))]
+    found["AP"] = (
+        sum(
+            (
+                Fraction(r, size) * (before[n] + 1 + t * Fraction(r - 1, size - 1)) / (start[n] + t + 1)
+                for n, (size, r) in enumerate(groups)
+                if r
+                for t in range(inside[n])
+            ),
+            Fraction(0),
+        )
+        / n_plus
+    )
+    return found
+
+
+def test_the_manuscript_s_equations_hold_for_tied_groups_that_hold_all_relevant_documents():
+    rng = random.Random(3)
+    for _ in range(60):
+        sizes = [rng.randint(2, 3) for _ in range(rng.randint(1, 3))]
+        labels = [[rng.randint(0, 1) for _ in range(size)] for size in sizes]
+        flat = [label for group in labels for label in group]
+        if not any(flat):
+            continue
+        scores = [-n for n, group in enumerate(labels) for _ in group]
+        k = rng.randint(1, 9)
+        found = manuscript([(len(group), sum(group)) for group in labels], k)
+        for name, value in found.items():
+            assert float(value) == pytest.approx(oracle.estimate(name, scores, flat, k=k).expected), (name, labels, k)
+
+
+def test_what_the_page_on_slips_says_of_the_manuscript():
+    assert manuscript([(2, 1)], 1)["R"] == Fraction(1, 2)  # recall is not 1 by construction before the list's end
+    assert manuscript([(2, 1)], 2)["R"] == manuscript([(2, 1)], 5)["R"] == 1  # there it is, whatever was missed
+    assert oracle.estimate("R", [1, 1], [1, 0], [1], k=2).expected == pytest.approx(1 / 2)  # one more, not retrieved
+    with pytest.raises(ZeroDivisionError):
+        manuscript([(1, 1)], 1)  # Eq. 23: 0 · 0/0
+    with pytest.raises((ZeroDivisionError, StopIteration)):
+        manuscript([(2, 0)], 1)  # no relevant document
+    whole = oracle.estimate("RR", [3, 3], [0, 1], k=2)  # no group straddles rank 2
+    assert (whole.minimum, whole.maximum) == (0.5, 1.0)
+    beyond = manuscript([(2, 1)], 4)["P"]  # beyond the list nothing is missing: Eqs. 9 and 12 divide by k
+    assert beyond == Fraction(1, 4) and oracle.estimate("P", [1, 1], [1, 0], k=4).expected == 0.25
+
+
+def test_what_the_page_on_slips_says_of_the_authors_package():
+    trm = pytest.importorskip("trm")
+    found = {name: trm.evaluate([[2.0, 1.0]], [[2, 0]], metrics=[name], k_list=[1]).metrics[name][1] for name in OURS}
+    assert {name: one.oblivious for name, one in found.items()} == {
+        "hits": 2, "precision": 2, "recall": 1, "f1": pytest.approx(4 / 3), "mrr": 1, "map": 0.5, "ndcg": 1,
+    }  # fmt: skip
+    assert (found["hits"].expected, found["mrr"].expected, found["mrr"].maximum) == (2, 2, 1)
+    none = trm.evaluate([[1.0, 1.0]], [[False, False]], metrics=list(OURS), k_list=[1]).metrics
+    assert {one[1].expected for one in none.values()} == {0}
+    assert "(Equation 4)" in trm.TieAwareResult.range.__doc__ and "(Equation 5)" in trm.TieAwareResult.bias.__doc__
+    assert "(Equations 22-24)" in trm.metrics.expected_ap.__doc__  # Eqs. 23 to 25 of the manuscript

@@ -1,5 +1,6 @@
 """The language of ``--fail-if``: a condition on a report, an audit or a comparison that closes a gate in someone's CI.
 
+    nDCG@10 < 0.45
     range(nDCG@10) > 0.01
     abs(bias(AP)) > 0.005 or expected(nDCG@10) < 0.35
     tied_share > 0.1 or cut_lists > 0
@@ -7,8 +8,8 @@
     not certain(new>main, nDCG@10) or difference(new>main, AP) < -0.01
 
 A statistic of a measure, in any spelling that `parse` accepts, a fact of an audit, or what is known of one system
-against another is compared with a number; what is true or false may stand alone. `abs`, `and`, `or`, `not` and round
-brackets do what they say. Nothing is ever evaluated as Python.
+against another is compared with a number; a measure alone is its expected value. What is true or false may stand alone.
+`abs`, `and`, `or`, `not` and round brackets do what they say. Nothing is ever evaluated as Python.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, TiewiseError
 from tiewise.estimate import Estimate
 from tiewise.registry import Measure, parse
 
@@ -152,6 +153,8 @@ class Gate:
     >>> gate = Gate.parse("range(ndcg_cut.10) > 0.01 and not std(RR) < 0.1")
     >>> gate.measures
     (nDCG@10, RR)
+    >>> Gate.parse("nDCG@10 < 0.45").terms
+    (Term(statistic='expected', measure=nDCG@10),)
     >>> Gate.parse("tied_share > 0.1", facts=FACTS).terms
     (Fact(name='tied_share'),)
     >>> Gate.parse("not certain(new > main, AP)", systems=["main", "new"]).terms
@@ -174,7 +177,7 @@ class Gate:
 
         With `systems` it is the gate of a comparison, and asks for one of them against another.
         """
-        words = _Words(text, tuple(DUELS) if systems else STATISTICS, tuple(facts), bool(systems))
+        words = _Words(text, tuple(DUELS) if systems else STATISTICS, tuple(facts), bool(systems), named)
         plain, found = _named_terms(words)
         terms: dict[str, Term | Fact | Duel] = {}
         for name, (word, inside) in found.items():
@@ -230,6 +233,7 @@ class _Words:
     statistics: tuple[str, ...]
     facts: tuple[str, ...]
     duels: bool
+    named: Callable[[str], Measure]
 
     def unknown(self, name: str) -> InputError:
         """The error for a word that is none of them."""
@@ -238,11 +242,23 @@ class _Words:
         hint = f" Did you mean '{close[0]}'?" if close else f" Use one of {', '.join(known)}."
         return InputError(f"The gate {self.text!r}: unknown {'name' if self.facts else 'statistic'} '{name}'.{hint}")
 
+    def unknown_name(self, name: str) -> TiewiseError:
+        """The error for a name that stands alone and is neither a fact nor a measure."""
+        if self.facts:
+            return self.unknown(name)
+        if self.duels or name in self.statistics:
+            return self.unclear()
+        try:
+            self.named(name)
+        except TiewiseError as error:
+            return error
+        return self.unclear()
+
     def unclear(self) -> InputError:
         """The error for a text that is no condition."""
         either = f"; facts, by their names alone: {', '.join(self.facts)}" if self.facts else ""
-        like = "'range(nDCG@10) > 0.01' or 'abs(bias(AP)) > 0.005 or expected(RR) < 0.5'"
-        what = "a statistic of a measure"
+        like = "'nDCG@10 < 0.45', 'range(nDCG@10) > 0.01' or 'abs(bias(AP)) > 0.005 or expected(RR) < 0.5'"
+        what = "a measure or a statistic of one"
         if self.duels:
             like = "'p(A>B, nDCG@10) > 0.05' or 'not certain(A>B, nDCG@10)'"
             what = "what is known of one system against another"
@@ -253,23 +269,55 @@ class _Words:
 
 
 def _named_terms(words: _Words) -> tuple[str, dict[str, tuple[str, str | None]]]:
-    """The text with a name in place of each ``statistic(measure)`` and each fact, and what the names stand for.
+    """The text with a name in place of each ``statistic(measure)``, measure and fact, and what the names stand for.
 
     Measures have spellings that are not Python (``ndcg_cut.10``), so they are taken out before it is parsed.
     """
     found: dict[str, tuple[str, str | None]] = {}
     text, plain, at = words.text, "", 0
-    asked = re.compile(rf"\b(?:({'|'.join(words.statistics)})\s*\(|({'|'.join(words.facts) or '(?!)'})\b(?!\s*\())")
-    while match := asked.search(text, at):
-        name = _placeholder(len(found))
+    facts = "|".join(words.facts) or "(?!)"
+    term = re.compile(rf"\b(?:({'|'.join(words.statistics)})\s*\(|({facts})\b(?!\s*\()|[A-Za-z]\w*)")
+    while match := term.search(text, at):
+        plain += text[at : match.start()]
+        what: tuple[str, str | None] | None = None
         if match[1]:
             end = _closing(text, match.end())
-            found[name] = match[1], text[match.end() : end].strip()
-        else:
-            end = match.end() - 1
-            found[name] = match[2], None
-        plain, at = plain + text[at : match.start()] + name, end + 1
+            what = match[1], text[match.end() : end].strip()
+            at = end + 1
+        elif match[2]:
+            what, at = (match[2], None), match.end()
+        elif measure := _measure_at(words, match.start()):
+            what, at = ("expected", measure), match.start() + len(measure)
+        else:  # a word that Python knows, or one that is an error; there may be a measure in its brackets
+            plain, at = plain + match[0], match.end()
+        if what is not None:
+            name = _placeholder(len(found))
+            found[name], plain = what, plain + name
     return plain + text[at:], found
+
+
+_OPERATORS = {"and", "or", "not", "abs", "in", "is", "if", "else", "lambda", "True", "False", "None"}
+
+
+def _measure_at(words: _Words, start: int) -> str:
+    """The measure that stands alone at a place of the text; empty if none does."""
+    text = words.text
+    head = re.compile(r"[A-Za-z]\w*").match(text, start)
+    if words.duels or head is None or head[0] in _OPERATORS:
+        return ""
+    end, params = head.end(), ""
+    if bracket := re.compile(r"\s*\(").match(text, end):
+        end = _closing(text, bracket.end()) + 1
+        params = text[bracket.end() : end - 1]
+    if cutoff := re.compile(r"\s*@\s*\w+|(?:\.\d+)+").match(text, end):
+        end = cutoff.end()
+    try:
+        words.named(text[start:end])
+    except TiewiseError:
+        if "=" in params or "@" in text[start:end].replace(params, "", 1):
+            raise  # it cannot be anything else
+        return ""
+    return text[start:end]
 
 
 def _sides(words: _Words, inside: str, systems: Sequence[str]) -> tuple[str, str, str]:
@@ -339,8 +387,8 @@ class _Reader:
                 return lambda values: constant
             case ast.Name(id=name) if name in self.terms and not self.is_truth(name):
                 return lambda values: values[name]
-            case ast.Name(id=name) if self.words.facts and not name.startswith("_"):
-                raise self.words.unknown(name)
+            case ast.Name(id=name) if not name.startswith("_"):
+                raise self.words.unknown_name(name)
             case ast.UnaryOp(op=ast.USub(), operand=part):
                 positive = self.number(part)
                 return lambda values: -positive(values)

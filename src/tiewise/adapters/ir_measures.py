@@ -5,15 +5,17 @@
 `calc_aggregate`, `iter_calc`, `calc` and `evaluator` take ir_measures' measures, ours, or names, and return what
 ir_measures (0.4) returns, under the keys that they were given. Numbers are the same too: most measures read scores as
 float32 and list tied documents by descending id, ``RR@k`` and ``Judged`` as float64 by ascending id.
-``value="expected"`` returns the expectation over all orders of the ties instead. All other names of ir_measures are
-passed on, where it is installed; where it is not, the measures here are ours. What differs:
+``value="expected"`` returns the expectation over all orders of the ties instead. Measures that we lack are left to
+ir_measures' own providers, which know one order only (``value="oblivious"``). All other names of ir_measures, and its
+submodules, are passed on, where it is installed; where it is not, the measures here are ours. What differs:
 
 - ``ERR@k`` and ``nDCG(dcg="exp-log2")@k`` are not rounded to 5 decimals and need no perl, and ids need not be numbers;
 - a number does not depend on what else is asked for (in one call, ir_measures 0.4.3 may count ``NumRet`` on the lists
   of a ``judged_only`` measure, or compute ``nDCG`` with the gains of another nDCG, as Python's hash seed has it);
 - labels may be fractions, and a document that stands twice in a list is an error;
 - ``NumRel(rel=2)``, ``RBP(rel=1)``, ``ERR``, ``RR(judged_only=True)@k`` and ``nDCG(dcg="exp-log2")`` need no extra;
-- ``IPrec`` of an empty list is 0, not nan.
+- ``IPrec`` of an empty list is 0, not nan;
+- ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it.
 
 The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``), and PyTerrier, ask its default pipeline:
 ``TiewiseProvider().install()`` puts us in front there, for the measures that we have.
@@ -22,6 +24,7 @@ The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``), 
 from __future__ import annotations
 
 import ast
+import sys
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
@@ -37,12 +40,13 @@ from tiewise.adapters import trec_measures as t
 from tiewise.adapters.one_number import Counted, Wanted, check_value
 from tiewise.columns import Floats, positions
 from tiewise.data import Qrels, Run
-from tiewise.errors import MeasureError, TiewiseError
+from tiewise.errors import InputError, MeasureError, TiewiseError
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.profiles import Rule, rule_for
 
 __all__ = [
     "CalcResults",
+    "CwlMetric",
     "Evaluator",
     "Metric",
     "Qrel",
@@ -73,6 +77,10 @@ Qrel: Any = getattr(_theirs, "Qrel", None) or namedtuple(
 ScoredDoc: Any = getattr(_theirs, "ScoredDoc", None) or namedtuple("ScoredDoc", ("query_id", "doc_id", "score"))
 Metric: Any = getattr(_theirs, "Metric", None) or namedtuple("Metric", ("query_id", "measure", "value"))
 CalcResults: Any = getattr(_theirs, "CalcResults", None) or namedtuple("CalcResults", ("aggregated", "per_query"))
+CwlMetric: Any = getattr(_theirs, "CwlMetric", None) or namedtuple(
+    "CwlMetric",
+    (*Metric._fields, "expected_total_utility", "expected_cost", "expected_total_cost", "expected_items"),
+)
 
 
 # -- evaluation -----------------------------------------------------------------------------------------------
@@ -118,29 +126,49 @@ class Evaluator:
     """
 
     def __init__(self, measures: Iterable[Any], qrels: Any, *, value: str = "oblivious"):
-        self.value = check_value(value)
-        self._wanted = {given: _wanted(given) for given in measures}
-        for given, one in self._wanted.items():
-            one.check(given, value)
-        self._qrels = as_qrels(_rows(qrels, "relevance"))
-        self.measures = list(self._wanted)
-        self.qrel_qids = set(self._qrels.queries)
+        self.value, self.measures = check_value(value), list(dict.fromkeys(measures))
+        self._wanted: dict[Any, Wanted] = {}
+        left: dict[Any, Any] = {}
+        for given in self.measures:
+            try:
+                self._wanted[given] = _wanted(given)
+            except MeasureError as error:
+                left[given] = _left_to_others(given, value, error)
+            else:
+                self._wanted[given].check(given, value)
+        qrels = _kept(qrels)
+        self._qrels = as_qrels(_rows(qrels, "relevance")) if self._wanted or not left else None
+        self._others = _Others(left, qrels) if left else None
+        judged = self._others if self._qrels is None else self._qrels
+        self.qrel_qids: set[str] = set() if judged is None else set(judged.queries)
 
     def iter_calc(self, run: Any) -> Iterator[Any]:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
-        columns = _Columns(self._qrels, _rows(run, "score"), self._wanted, self.value)
-        rows = zip(*(columns[given].tolist() for given in self.measures), strict=True)
+        run = _kept(run)
+        if self._qrels is not None:
+            yield from self._ours(self._qrels, run)
+        if self._others is not None:
+            yield from self._others.iter_calc(run)
+
+    def _ours(self, qrels: Qrels, run: Any) -> Iterator[Any]:
+        columns = _Columns(qrels, _rows(run, "score"), self._wanted, self.value)
+        rows = zip(*(columns[given].tolist() for given in self._wanted), strict=True)
         for query, row in zip(columns.queries, rows, strict=False):
-            for given, number in zip(self.measures, row, strict=True):
-                yield Metric(query, given, number)
-        for given in sorted(self.measures, key=str):
+            for (given, wanted), number in zip(self._wanted.items(), row, strict=True):
+                yield _metric(query, given, number, wanted)
+        for given in sorted(self._wanted, key=str):
             for query in sorted(self.qrel_qids.difference(columns.queries)):
                 yield Metric(query, given, 0.0)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
-        columns = _Columns(self._qrels, _rows(run, "score"), self._wanted, self.value)
-        return {given: self._aggregate(given, columns[given]) for given in self.measures}
+        run, found = _kept(run), dict[Any, float]()
+        if self._qrels is not None:
+            columns = _Columns(self._qrels, _rows(run, "score"), self._wanted, self.value)
+            found = {given: self._aggregate(given, columns[given]) for given in self._wanted}
+        if self._others is not None:
+            found |= self._others.calc_aggregate(run)
+        return {given: found[given] for given in self.measures}
 
     def calc(self, run: Any) -> Any:
         """`CalcResults` with both."""
@@ -152,6 +180,9 @@ class Evaluator:
         return CalcResults(aggregated, metrics)
 
     def _aggregate(self, given: Any, numbers: Floats) -> float:
+        if self._others is not None and given in self._others.measures:
+            return self._others.aggregate(given, numbers.tolist())
+        assert self._qrels is not None
         if self.value == "std":  # queries are independent: their variances add up
             total = float(np.sqrt(np.sum(numbers**2)))
         else:  # one after another, as ir_measures adds
@@ -176,6 +207,102 @@ class _Columns:
     def __getitem__(self, given: Any) -> Floats:
         numbers: Floats = self._counted.column(self._wanted[given])[self._places]
         return numbers
+
+
+def _metric(query: str, given: Any, number: float, wanted: Wanted) -> Any:
+    """A `Metric`; for RBP a `CwlMetric`: a reader who goes on with probability p sees 1/(1 − p) documents."""
+    measure = wanted.measure
+    if not isinstance(measure, type(c.RBP)) or measure.cutoff is not None:
+        return Metric(query, given, number)
+    items = 1 / (1 - measure.p)
+    return CwlMetric(query, given, number, number * items, 1.0, items, items)
+
+
+# -- measures that we lack ------------------------------------------------------------------------------------
+
+
+def _left_to_others(given: Any, value: str, error: MeasureError) -> Any:
+    """The measure of ir_measures for one that is an error here; that error, with what to do, if it cannot help."""
+    measure = _their_measure(given)
+    if measure is None or (measure.NAME in _NAMES and not _theirs.DefaultPipeline.supports(measure)):
+        raise error
+    try:
+        _theirs.DefaultPipeline.evaluator([measure], {})
+    except ValueError as reason:
+        raise MeasureError(
+            f"Tiewise does not have {measure}, nor has ir_measures as it is installed: {reason}"
+        ) from None
+    if value != "oblivious":
+        raise MeasureError(
+            f"{given}: Tiewise does not have it, and ir_measures' own providers know one order of ties only. Leave it "
+            "out, or ask for it with value='oblivious'."
+        )
+    return measure
+
+
+def _their_measure(given: Any) -> Any:
+    """A measure of ir_measures, or the one of this name; None if there is none, or if it lacks a parameter."""
+    if _theirs is None:
+        return None
+    try:
+        measure = _theirs.parse_measure(given) if isinstance(given, str) else given
+        if isinstance(measure, _theirs.Measure):
+            measure.validate_params()
+            return measure
+    except (ValueError, NameError, TypeError, AssertionError):
+        pass
+    return None
+
+
+class _Others:
+    """Measures that ir_measures' own providers compute, under the keys that they were given."""
+
+    def __init__(self, measures: Mapping[Any, Any], qrels: Any):
+        self.measures = measures
+        self._evaluator = _theirs.DefaultPipeline.evaluator(
+            list(dict.fromkeys(measures.values())), _for_others(qrels, "relevance", as_qrels)
+        )
+        self.queries = self._evaluator.qrel_qids
+
+    def iter_calc(self, run: Any) -> Iterator[Any]:
+        """Their metrics."""
+        for metric in self._evaluator.iter_calc(_for_others(run, "score", as_run)):
+            for given, measure in self.measures.items():
+                if measure == metric.measure:
+                    yield metric._replace(measure=given)
+
+    def calc_aggregate(self, run: Any) -> dict[Any, float]:
+        """Their means."""
+        found = self._evaluator.calc_aggregate(_for_others(run, "score", as_run))
+        return {given: found[measure] for given, measure in self.measures.items()}
+
+    def aggregate(self, given: Any, numbers: Iterable[float]) -> float:
+        """What a measure makes of the numbers of all queries."""
+        aggregator = self.measures[given].aggregator()
+        for number in numbers:
+            aggregator.add(number)
+        mean: float = aggregator.result()
+        return mean
+
+
+def _for_others(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
+    """Judgments or a run as ir_measures takes them: its own forms as they are, all others as a dictionary."""
+    columns = set(map(str, getattr(given, "columns", ())))
+    named = isinstance(given, list) and all(hasattr(row, "_fields") for row in given)
+    frame = hasattr(given, "itertuples") and {"query_id", "doc_id", number} <= columns
+    if isinstance(given, dict) or named or frame:
+        return given
+    table = read(_rows(given, number)).to_dict()
+    return {query: {doc: _whole(value) for doc, value in docs.items()} for query, docs in table.items()}
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def _kept(given: Any) -> Any:
+    """Rows that can be read once, as a list; anything else as it is."""
+    return list(given) if isinstance(given, Iterator) else given
 
 
 def _rows(given: Any, number: str) -> Any:
@@ -260,7 +387,7 @@ def _wanted(given: Any) -> Wanted:
         except AssertionError as error:
             raise MeasureError(f"{given}: {str(error).split('=<object')[0]}.") from None
         if given.NAME not in _NAMES:
-            raise MeasureError(f"Tiewise does not have {given}. Leave it to ir_measures.calc_aggregate.")
+            raise MeasureError(f"Tiewise does not have {given}.")
         return _translated(given.NAME, given.params)
     raise MeasureError(f"{given!r} is a {type(given).__name__}, no measure. Give a name such as 'nDCG@10'.")
 
@@ -349,6 +476,15 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+if _theirs is None:  # ``from tiewise.adapters.ir_measures.measures import nDCG`` has the names from here
+    sys.modules |= dict.fromkeys((f"{__name__}.measures", f"{__name__}.util"), sys.modules[__name__])
+else:  # its submodules are ours too
+    sys.modules |= {
+        f"{__name__}.{name.removeprefix('ir_measures.')}": module
+        for name, module in sys.modules.copy().items()
+        if name.startswith("ir_measures.")
+    }
+
 __all__ += sorted({*_NAMES, *_ALIASES, *_OURS, *getattr(_theirs, "__all__", ())}.difference(__all__))
 
 
@@ -359,6 +495,10 @@ _Provider: Any = object if _theirs is None else _theirs.providers.Provider
 
 class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known when ir_measures is
     """Tiewise as a provider of ir_measures: once installed, ir_measures and PyTerrier compute with it what it has.
+
+    `value` is a value of the measure: ``"oblivious"``, ``"expected"``, ``"minimum"`` or ``"maximum"``. A bias or a
+    standard deviation is none: beside it, other providers' measures would be plain values, and ir_measures would take
+    the mean over queries of standard deviations.
 
     >>> import ir_measures
     >>> qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -377,6 +517,12 @@ class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known whe
             raise TiewiseError("TiewiseProvider serves ir_measures, which is not installed: pip install ir_measures")
         super().__init__()
         self.value = check_value(value)
+        if value in ("std", "bias"):
+            raise InputError(
+                f"A provider gives values of measures, and value={value!r} is none: ir_measures would mix it with what "
+                "other providers give, and take its mean. Use tiewise.evaluate, or calc_aggregate, calc and iter_calc "
+                "of tiewise.adapters.ir_measures with this value."
+            )
 
     def supports(self, measure: Any) -> bool:
         """Whether we have a measure with its parameters; the others are left to other providers."""

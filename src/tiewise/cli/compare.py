@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tiewise.cli.asked import asked, evaluation_options, measure_of
 from tiewise.cli.inputs import heeded, named, read_once
@@ -42,6 +43,9 @@ from tiewise.gate import Gate
 from tiewise.io import read_qrels, read_run
 from tiewise.registry import Measure
 from tiewise.reporting import View
+
+if TYPE_CHECKING:
+    from tiewise.comparison import Compared, Duel
 
 __all__ = ["EXAMPLES", "compare"]
 
@@ -113,10 +117,10 @@ def compare(
             one: read_run(p, format=input_format) if input_format or str(p) == "-" else p for one, p in files.items()
         }
         with progress("runs", quiet=quiet) as tell:
-            found = comparison.compare(
+            every = comparison.compare(
                 judged,
                 whole,
-                chosen,
+                list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])),
                 baseline=baseline,
                 orders=orders,
                 test=test,
@@ -126,12 +130,13 @@ def compare(
                 progress=tell,
                 **options,
             )
+        found = every.select(chosen)  # what only a gate asks for is not shown, nor are others corrected for it
         with progress("unjudged documents", quiet=quiet) as tell:
             bounds, remarks = _unjudged(judged, whole, chosen, options, tell) if unjudged else ({}, ())
         with progress("pairs", quiet=quiet) as tell:
             side = Side(found, bounds, remarks, tell)
             view = View(format=kind, digits=digits, notes=side.notes, **screen(output))
-            complaints = _closed(gates, found)
+            complaints = _closed(gates, _Asked(found, every))
             drawn = draw(side, view)
     write(drawn, output)
     note_beside(view, [*warned, *view.notes], quiet)
@@ -141,10 +146,22 @@ def compare(
 def _asked(
     texts: Sequence[str], conditions: Sequence[str], level: float | None, plugins: Sequence[str], systems: Sequence[str]
 ) -> tuple[list[Measure], list[Gate]]:
-    """The measures that were asked for, those of the gates behind them, and the gates."""
+    """The measures that were asked for, and the gates."""
     chosen, _ = asked(texts, (), level, plugins)
     gates = [Gate.parse(text, lambda name: measure_of(name, level), systems=systems) for text in conditions]
-    return list(dict.fromkeys([*chosen, *(one for gate in gates for one in gate.measures)])), gates
+    return list(dict.fromkeys(chosen)), gates
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The pairs that gates ask for: of a measure that only gates ask for, corrected for its own pairs alone."""
+
+    shown: Compared
+    every: Compared
+
+    def pair(self, a: str, b: str, measure: Measure) -> Duel:
+        found = self.shown if measure in self.shown.measures else self.every.select(measure)
+        return found.pair(a, b, measure)
 
 
 def _closed(gates: Sequence[Gate], found: Any) -> list[str]:

@@ -173,8 +173,9 @@ FailIf = Annotated[
     typer.Option(
         "--fail-if",
         metavar="CONDITION",
-        help="Exit with 3 if this holds for a run: 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 or z(RR) > 4'. "
-        "Of a measure: expected minimum maximum std oblivious bias range z residual. Repeatable.",
+        help="Exit with 3 if this holds for a run: 'nDCG@10 < 0.45', 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 "
+        "or z(RR) > 4'. Of a measure: expected (also by its name alone) minimum maximum std oblivious bias range z "
+        "residual. Repeatable.",
         rich_help_panel=MEASURES,
     ),
 ]
@@ -467,14 +468,15 @@ CompareFailIf = Annotated[
         metavar="CONDITION",
         help="Exit with 3 if this holds: 'not certain(A>B, nDCG@10)', 'p(A>B, nDCG@10) > 0.05', 'difference(A>B, AP) < "
         "-0.01'. Of one run against another: certain flip difference minimum maximum std probability p p_holm ci_low "
-        "ci_high effect. Repeatable.",
+        "ci_high effect. A measure that only a condition names is not shown and corrects no other. Repeatable.",
         rich_help_panel=MEASURES,
     ),
 ]
 Orders = Annotated[
-    Literal["independent", "shared"],
+    Literal["independent", "per-query", "shared"],
     typer.Option(
-        help="The ties of each run fall on their own, or one order of the documents breaks those of all runs.",
+        help="The ties of each run fall on their own; one order for all runs in each query; or one order of all "
+        "documents for all runs and queries, as in a tool that sorts by id.",
         rich_help_panel=TIES,
     ),
 ]

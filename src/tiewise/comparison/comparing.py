@@ -61,6 +61,20 @@ MOST_SYSTEMS, KEPT = 200, 2000
 MOST_TOGETHER = 50
 
 
+_BOUNDS = (
+    "Ranks by ties are bounds then; a leaderboard says (ranks_reached) of which an order is known that gives them."
+)
+#: What a reader should know of orders that are not independent.
+NOTES = {
+    "per-query": "In each query one order breaks the ties of all runs. Where it has too many cases to enumerate, it is "
+    f"sampled, and the range is the wider one of independent orders (exact_range is false). {_BOUNDS}",
+    "shared": "One order of all documents breaks the ties of all runs in all queries. Where tied documents that "
+    "several queries have in common make too many cases to enumerate, the order is sampled, and the range, that of one "
+    "order for each query or of independent orders, is a bound that no order may reach (exact_range is false). "
+    f"{_BOUNDS}",
+}
+
+
 def compare(
     qrels: Any,
     runs: Mapping[Any, Any],
@@ -81,8 +95,9 @@ def compare(
     (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`).
 
     - `baseline`: the system that all others are compared with; without one, all pairs are compared.
-    - `orders`: the ties of each run fall on their own (``"independent"``), or one order of the documents breaks those
-      of both (``"shared"``), as where one tool breaks both by the same rule.
+    - `orders`: the ties of each run fall on their own (``"independent"``), or one random order of all document ids
+      breaks the ties of all runs in all queries (``"shared"``), as a tool does that sorts by id; ``"per-query"`` is one
+      order for all runs, another in each query.
     - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. Where
       all differences are equal, ``"t"`` has no spread to divide by and is the permutation test.
     - `confidence` of intervals; `samples` and `seed` of all that is drawn.
@@ -110,7 +125,7 @@ def compare(
             held = run if isinstance(run, (TieGroups, str, PathLike)) else read_run(name, run)
             with of_run(name):
                 report = evaluate(judged, held, chosen, **options)
-            systems.append(System(name, held, judged, report, shelf))
+            systems.append(System(name, held, judged, report, shelf, across_queries=orders == "shared"))
             if progress is not None:
                 progress(done, len(named))
     measured = [one for one in chosen if any(len(system.estimates[one]) for system in systems)]
@@ -163,7 +178,8 @@ def of_run(name: str) -> Iterator[None]:
 def check_options(orders: Any, test: Any, confidence: Any, samples: Any, seed: Any) -> None:
     """Refuse options that `compare` cannot use, before anything is read."""
     if orders not in get_args(Orders):
-        raise InputError(f"Unknown orders {orders!r}. Use {' or '.join(map(repr, get_args(Orders)))}.")
+        *most, last = map(repr, get_args(Orders))
+        raise InputError(f"Unknown orders {orders!r}. Use {', '.join(most)} or {last}.")
     significance.check(test, confidence, samples, seed)
 
 
@@ -196,7 +212,7 @@ class Compared:
         self.confidence, self.samples, self.seed = float(confidence), int(samples), int(seed)  # NumPy's become Python's
         self._place = {name: place for place, name in enumerate(self.systems)}
         self._columns: dict[Measure, Columns] = {}
-        self._outcomes: dict[tuple[str, str, Measure], Outcome] = {}
+        self._outcomes: dict[tuple[tuple[str, ...], Measure], Outcome] = {}
         self._duels: dict[tuple[str, str, Measure], Duel] = {}
 
     def __repr__(self) -> str:
@@ -232,6 +248,17 @@ class Compared:
             if progress is not None:
                 progress(done, len(wanted))
 
+    def select(self, measures: str | Measure | Iterable[str | Measure]) -> Compared:
+        """The same comparison in some of its measures: p-values are corrected for these alone.
+
+        >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
+        >>> compare({"q": {"a": 1}}, runs, ["RR", "AP"]).select("RR").measures
+        (RR,)
+        """
+        chosen = [self._known(measure) for measure in parse_all(measures)]
+        how = (self.baseline, self.orders, self.test, self.confidence, self.samples, self.seed)
+        return Compared(list(self._systems.values()), chosen, *how)
+
     def leaderboard(self, measure: str | Measure | None = None) -> Rows:
         """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
 
@@ -243,7 +270,8 @@ class Compared:
         """
         wanted = self._known(measure)
         columns = self._of(wanted)
-        minimum, maximum = columns.mean(columns.minimum), columns.mean(columns.maximum)
+        each = [self.estimate(system, wanted) for system in self.systems]
+        minimum, maximum = np.array([one.minimum for one in each]), np.array([one.maximum for one in each])
         return leaderboard(
             self.systems,
             columns.expected,
@@ -267,7 +295,7 @@ class Compared:
         low, exact = minimum[:, None] - maximum, np.ones((n, n), dtype=bool)
         open_ = (low < DUST) & (low.T < DUST)
         for i, j in zip(*np.nonzero(np.triu(open_, 1)), strict=True):
-            found = self._outcome(self.systems[i], self.systems[j], measure)
+            found = self._outcome((self.systems[i], self.systems[j]), measure)
             assert found.difference.minimum is not None and found.difference.maximum is not None
             low[i, j], low[j, i] = found.difference.minimum, -found.difference.maximum
             exact[i, j] = exact[j, i] = found.exact_range
@@ -307,16 +335,14 @@ class Compared:
         )
 
     def estimate(self, system: str, measure: str | Measure | None = None) -> Estimate:
-        """The estimate of one system over the queries compared."""
-        wanted, (place,) = self._known(measure), self._named(system)
-        columns = self._of(wanted)
-        low, mean, high = (
-            float(columns.mean(values)[place]) for values in (columns.minimum, columns.expected, columns.maximum)
-        )
-        spread = float(np.sqrt(columns.variance[:, place].sum())) / len(columns.queries) * columns.scale
-        return Estimate(
-            expected=mean, minimum=low, maximum=high, std=None if np.isnan(spread) else spread, measure=wanted.name
-        )
+        """The estimate of one system over the queries compared.
+
+        With one order for all queries (``"shared"``), queries that have tied documents in common are not independent:
+        std has their covariances, and the range is that of one order, or contains it.
+        """
+        wanted = self._known(measure)
+        self._named(system)
+        return self._outcome((system,), wanted).difference
 
     def estimates(self, system: str, measure: str | Measure | None = None) -> Estimates:
         """The estimates of one system for each of the queries compared."""
@@ -394,12 +420,8 @@ class Compared:
                 f"{listed(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
                 "compared. What tools print is over other queries, so that they are not asked for a winner."
             )
-        if self.orders == "shared":
-            notes.append(
-                "Where one order for both runs has too many cases to enumerate, it is drawn, and the range is the "
-                "wider one of independent orders. Ranks by ties are bounds then; a leaderboard says (ranks_reached) of "
-                "which an order is known that gives them."
-            )
+        if self.orders != "independent":
+            notes.append(NOTES[self.orders])
         if self.queries > significance.BLOCKS:
             notes.append(
                 f"For tests and intervals the {self.queries:,} queries were added up in {significance.BLOCKS:,} random "
@@ -411,7 +433,7 @@ class Compared:
 
     def _duel(self, a: str, b: str, measure: Measure) -> Duel:
         columns, places = self._of(measure), (self._place[a], self._place[b])
-        outcome = self._outcome(a, b, measure)
+        outcome = self._outcome((a, b), measure)
         each = columns.difference(*places)
         p, p_holm, ci = self._over_queries(a, b, measure, each)
         return Duel(
@@ -422,6 +444,7 @@ class Compared:
             difference=outcome.difference,
             chances=outcome.chances,
             exact_range=outcome.exact_range,
+            std_error=outcome.std_error,
             p_value=p,
             p_holm=p_holm,
             ci=None if ci is None else (ci[0] * columns.scale, ci[1] * columns.scale),
@@ -433,15 +456,22 @@ class Compared:
             tools=self._tools(a, b, measure),
         )
 
-    def _outcome(self, a: str, b: str, measure: Measure) -> Outcome:
-        """What the orders of ties make of a pair: found once, for both directions."""
-        first, second = sorted((a, b), key=self._place.__getitem__)
-        key = (first, second, measure)
+    def _outcome(self, names: tuple[str, ...], measure: Measure) -> Outcome:
+        """What the orders of ties make of a pair, found once for both directions, or of one system alone."""
+        ordered = tuple(sorted(names, key=self._place.__getitem__))
+        key = (ordered, measure)
         if key not in self._outcomes:
-            pair, places = (self._systems[first], self._systems[second]), (self._place[first], self._place[second])
-            meeting = Meeting(pair, places, measure, self._of(measure), self.samples, self.seed)
-            self._outcomes[key] = meeting.outcome(self.orders)
-        return self._outcomes[key] if a == first else self._outcomes[key].reversed
+            meeting = Meeting(
+                tuple(self._systems[name] for name in ordered),
+                tuple(self._place[name] for name in ordered),
+                measure,
+                self._of(measure),
+                self.samples,
+                self.seed,
+            )
+            alone = len(names) == 1 and self.orders == "per-query"  # one order a query: independent for one system
+            self._outcomes[key] = meeting.outcome("independent" if alone else self.orders)
+        return self._outcomes[key] if names == ordered else self._outcomes[key].reversed
 
     # -- queries ------------------------------------------------------------------------------------------------
 

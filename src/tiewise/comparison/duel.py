@@ -36,6 +36,7 @@ class Duel:
     difference: Estimate  #: over the orders of ties: expected, minimum, maximum, std
     chances: Chances
     exact_range: bool  #: whether minimum and maximum are reached, or only contain what the orders can give
+    std_error: float | None  #: the standard error of the std, where orders of ties were sampled for it
     p_value: float
     p_holm: float | None  #: corrected for all pairs and measures of the comparison; None if this pair is none of them
     ci: tuple[float, float] | None  #: of the expected difference, over the sample of queries
@@ -72,6 +73,11 @@ class Duel:
     def probability_less(self) -> float:
         """How likely b is."""
         return self.chances.less
+
+    @property
+    def probability_error(self) -> float | None:
+        """The standard error of `probability`, at the most, where orders of ties were sampled for it; else None."""
+        return self.chances.error
 
     @property
     def method(self) -> str:
@@ -149,10 +155,17 @@ class Duel:
 
     @property
     def often(self) -> str:
-        """How often a is ahead; always and never are said of all orders, not of those that happened to be drawn."""
+        """How often a is ahead, with the standard error of a sampled share.
+
+        Always and never are said of all orders, not of those that happened to be drawn.
+        """
         if not self.can_lead[0]:
             return "never"
-        return "always" if self.certain else share(min(max(self.probability, 1e-9), 1 - 1e-9))
+        if self.certain:
+            return "always"
+        part = share(min(max(self.probability, 1e-9), 1 - 1e-9))
+        error = self.probability_error
+        return part if error is None or part.startswith(("<", ">")) else f"{part} ± {100 * error:.1f}"
 
     def __repr__(self) -> str:
         return self.verdict
@@ -170,7 +183,7 @@ class Duel:
         parts = ("expected", "minimum", "maximum", "std")
         plain["difference"] = {name: getattr(self.difference, name) for name in parts}
         plain |= {name: getattr(self, name) for name in names[4:]} | {"method": self.method}
-        plain |= {"exact_range": self.exact_range}
+        plain |= {name: getattr(self, name) for name in ("probability_error", "std_error", "exact_range")}
         plain |= {name: None if (ci := getattr(self, name)) is None else list(ci) for name in ("ci", "ci_order")}
         return plain | {name: getattr(self, name) for name in later} | {"tools": [dict(row) for row in self.tools]}
 

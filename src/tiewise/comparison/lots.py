@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import perm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,21 @@ class Chances:
     equal: float | None  #: None where it is not known: a normal distribution has no chance of being level
     less: float
     method: str  #: "exact", "rounded", "sampled (n=…)" or "normal"
+    draws: int | None = None  #: how many random orders were drawn; None where none were
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of `greater`, at the most; None where no orders were drawn.
+
+        >>> Chances(0.5, 0.0, 0.5, "sampled (n=100)", draws=100).error
+        0.05
+        """
+        return None if self.draws is None else float(np.sqrt(self.greater * (1 - self.greater) / self.draws))
 
     @property
     def reversed(self) -> Chances:
         """The same for the difference the other way round."""
-        return Chances(self.less, self.equal, self.greater, self.method)
+        return replace(self, greater=self.less, less=self.greater)
 
     @classmethod
     def of_sign(cls, value: float) -> Chances:
@@ -57,7 +68,7 @@ class Chances:
             greater, equal = 0.0, None if equal is None else equal + greater
         if minimum >= -DUST:
             less, equal = 0.0, None if equal is None else equal + less
-        return Chances(greater, equal, less, self.method)
+        return replace(self, greater=greater, equal=equal, less=less)
 
 
 @dataclass(frozen=True)
@@ -144,7 +155,7 @@ def chances(a: Lot, b: Lot, dust: float = DUST) -> Chances:
 
     >>> coin = Lot(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
     >>> chances(coin, Lot(np.array([-1.0]), np.array([1.0])))
-    Chances(greater=0.5, equal=0.5, less=0.0, method='exact')
+    Chances(greater=0.5, equal=0.5, less=0.0, method='exact', draws=None)
     """
     below = np.append(0.0, np.cumsum(b.chance))  # the chance of a value before this place
     greater = float(a.chance @ below[np.searchsorted(b.value, a.value - dust, side="left")])
@@ -157,7 +168,7 @@ def chances(a: Lot, b: Lot, dust: float = DUST) -> Chances:
     n = min(drawn)  # k of n draws count as (k + ½) / (n + 1): what was never drawn may still be
     more = (0.5, 0.0, 0.5)
     greater, equal, less = ((n * part + some) / (n + 1) for part, some in zip(parts, more, strict=True))
-    return Chances(greater, equal, less, f"sampled (n={n:,})")
+    return Chances(greater, equal, less, f"sampled (n={n:,})", draws=n)
 
 
 # -- words: the different orders of a group ---------------------------------------------------------------------
@@ -185,6 +196,8 @@ def words(counts: tuple[int, ...], slots: int) -> Words | None:
     >>> words((1, 2), 2).kind.tolist(), words((1, 2), 2).chance.round(3).tolist()
     ([[0, 1], [1, 0], [1, 1]], [0.333, 0.333, 0.333])
     """
+    if perm(len(counts), min(len(counts), slots, 20)) > MOST_WORDS:  # words that begin with different kinds
+        return None
     begun: list[tuple[tuple[int, ...], tuple[int, ...], float]] = [((), counts, 1.0)]
     for total in range(sum(counts), sum(counts) - slots, -1):
         begun = [

@@ -82,8 +82,9 @@ class Printed:
 class System:
     """A run under its name, with the estimates of all measures."""
 
-    def __init__(self, name: str, run: Any, qrels: Qrels, report: Report, shelf: Shelf):
+    def __init__(self, name: str, run: Any, qrels: Qrels, report: Report, shelf: Shelf, *, across_queries: bool):
         self.name, self._run, self._qrels, self._shelf = name, run, qrels, shelf
+        self._across_queries = across_queries  # whether an order that is for several runs is also for all queries
         self.estimates: Mapping[Measure, Estimates] = {measure: report.per_query(measure) for measure in report}
         self.provenance: Provenance = report.provenance
         self.notes, self.cut_lists = report.notes, report.cut_lists
@@ -120,7 +121,8 @@ class System:
                 raise InputError(
                     f"'{self.name}' is given as tie groups, which hold no documents to order: use its run."
                 )
-            opened.members[measure] = Members(tied, run.to_run() if isinstance(run, MappedRun) else run)
+            whole = run.to_run() if isinstance(run, MappedRun) else run
+            opened.members[measure] = Members(tied, whole, across_queries=self._across_queries)
         return opened.members[measure]
 
     def constant(self, measure: Measure, kept: NDArray[np.bool_]) -> float:

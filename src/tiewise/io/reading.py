@@ -63,7 +63,7 @@ def read_qrels(path: PathLike, *, format: str | None = None) -> Qrels:
 
 
 def as_run(run: Any, *, format: str | None = None) -> Run | MappedRun:
-    """A run from whatever holds one: a path, ``{query: {document: score}}``, a data frame, rows, or a run.
+    """A run from whatever holds one: a path, ``{query: {document: score}}``, a data frame, rows, or a run (ranx's too).
 
     >>> as_run([("q1", "d1", 0.5), ("q1", "d2", 0.25)])
     <Run: 1 query, 2 rows>
@@ -104,6 +104,8 @@ def countable(run: Any, *, format: str | None = None) -> Run | MappedRun | Strea
 def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
     """Judgments from whatever holds them: a path, ``{query: {document: label}}``, a data frame, rows, or qrels.
 
+    Qrels may be those of ranx.
+
     >>> as_qrels({"q1": {"d1": 1, "d2": 0}})
     <Qrels: 1 query, 2 rows>
     """
@@ -121,6 +123,8 @@ def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
         return cls.from_dict(given)
     if any(hasattr(given, sign) for sign in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame
         return cls.from_frame(given)
+    if _is_of_ranx(given):
+        return _from_ranx(cls, given)
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
         if hasattr(given, "read"):
             name = getattr(given, "name", None)
@@ -136,6 +140,19 @@ def _as(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
         f"An object of type {kind} holds no {cls.noun}. Give a path, {{query: {{document: {number}}}}}, a data frame, "
         f"or rows of (query, document, {number})."
     )
+
+
+def _is_of_ranx(given: Any) -> bool:
+    """Whether this is a `Run` or a `Qrels` of ranx, or is built like one: ranx itself is never imported."""
+    return hasattr(given, "to_dict") and any(hasattr(given, table.noun) for table in (Run, Qrels))
+
+
+def _from_ranx(cls: type[AnyTable], given: Any) -> AnyTable:
+    if not hasattr(given, cls.noun):
+        raise InputError(f"Given: {swapped(cls)}")
+    table = cls.from_dict(given.to_dict())
+    name = getattr(given, "name", None)
+    return replace(table, name=name) if isinstance(table, Run) and isinstance(name, str) else table
 
 
 def _check_no_paths(cls: type[Table], rows: list[Any]) -> None:

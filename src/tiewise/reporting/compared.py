@@ -46,7 +46,7 @@ COMPARE_COLUMNS = {
     "probability": "how likely a is ahead in a random order",
     "probability_equal": "how likely neither is; empty where the method is normal, which cannot say",
     "probability_less": "how likely b is",
-    "method": "how that was found: exact, sampled (n=…), or normal",
+    "method": "how that was found: exact, rounded, sampled (n=…), or normal",
     "p_value": "of the test that `--test` names, on the queries' expected differences, two-sided",
     "p_holm": "the same, corrected for all pairs and measures of the comparison",
     "ci_low": "the interval of the expected difference over the sample of queries (`--confidence`): its lower end",
@@ -65,6 +65,9 @@ COMPARE_COLUMNS = {
     "b_lower": "the same for b",
     "b_upper": "the same for b",
     "b_condensed": "the same for b",
+    "exact_range": "whether orders of the tied documents reach minimum and maximum, or these are only bounds",
+    "probability_error": "the standard error of probability where orders were sampled",
+    "std_error": "the standard error of std where orders were sampled for it",
 }
 
 ALL_PAIRS = 10  # up to so many systems, flips are looked for in all pairs, else between neighbours
@@ -202,10 +205,7 @@ class Side:
         return Grid(names, heads, tuple(lines), (legend,))
 
     def _board_lines(self, measure: Measure, several: bool, view: View) -> Iterator[Line]:
-        board = self._boards[measure]
-        for row, after in zip(board, [*board[1:], None], strict=True):
-            rival = self.found.baseline or (after and after["system"])
-            duel = self.found.pair(row["system"], rival, measure) if rival and rival != row["system"] else None
+        for row, duel in zip(self._boards[measure], self._rivals(measure), strict=True):
             cells = (
                 cell_of(self.found.estimate(row["system"], measure), measure, view),
                 Cell(_ranks(row["rank_best"], row["rank_worst"])),
@@ -215,6 +215,13 @@ class Side:
                 Cell(_p(duel) if duel else NONE),
             )
             yield Line((*([measure.name] if several else []), str(row["rank"]), row["system"]), cells)
+
+    def _rivals(self, measure: Measure) -> Iterator[Duel | None]:
+        """Each system of a leaderboard against the baseline, or against the next; None where there is none."""
+        names, base = self._boards[measure]["system"], self.found.baseline
+        for name, after in zip(names, [*names[1:], None], strict=True):
+            rival = base or after
+            yield self.found.pair(name, rival, measure) if rival and rival != name else None
 
     @cached_property
     def _boards(self) -> dict[Measure, Rows]:
@@ -236,7 +243,8 @@ class Side:
         return share(self.found.confidence).replace(".0%", "%")
 
     def _legend(self, *columns: str) -> str:
-        how = "each run's ties on their own" if self.found.orders == "independent" else "one order for all runs"
+        how = _ORDERS[self.found.orders]
+        error = " ± the standard error where orders were sampled" if self._is_sampled else ""
         first = self.found.systems[0] if self._is_pair else "it"
         base = self.found.baseline
         pairs = f"comparisons with {base}" if base and not self._is_pair else "pairs"
@@ -245,11 +253,20 @@ class Side:
             "difference": "difference: expected [lowest, highest] over the orders of ties.",
             "by ties": f"by ties: the best and the worst rank that the orders of ties allow{self._at_most}.",
             "by queries": f"by queries: the {self._level} interval of the rank over resamples of the queries.",
-            "ahead": f"ahead: the share of all orders of ties in which {first} is, {how}.",
+            "ahead": f"ahead: the share of all orders of ties in which {first} is, {how}{error}.",
             "p": f"p: {_TESTS[self.found.test]} on the queries' expected differences{more}.",
             "interval": "interval: bootstrap over queries.",
         }
         return " ".join(words[column] for column in columns)
+
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether some share of orders is shown that was sampled."""
+        if self._is_pair:
+            duels = self.found.pairs()
+        else:
+            duels = (duel for measure in self.found.measures for duel in self._rivals(measure) if duel)
+        return any("±" in duel.often for duel in duels)
 
     @property
     def _at_most(self) -> str:
@@ -340,6 +357,11 @@ def _page(side: Side, view: View) -> str:
     return drawing.text()
 
 
+_ORDERS = {
+    "independent": "each run's ties on their own",
+    "per-query": "in each query one order for all runs",
+    "shared": "one order of all documents for all runs and queries",
+}
 _TESTS = {"permutation": "paired permutation test", "t": "paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
 
 
