@@ -411,7 +411,8 @@ class Compared:
         notes = [self.cut_note] if self.cut_note else []
         own = ((name, system.notes) for name, system in self._systems.items())
         notes += said_once((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
-        left_out = [one for one in next(iter(self._systems.values())).estimates if one not in self.measures]
+        systems = self._systems.values()
+        left_out = [m for m in next(iter(systems)).estimates if not any(len(one.estimates[m]) for one in systems)]
         if left_out:
             notes.append(f"There is no query to compare by {', '.join(map(str, left_out))}: left out.")
         more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more(measure)))
