@@ -130,7 +130,8 @@ def compare(
                 progress=tell,
                 **options,
             )
-        found = every.select(chosen)  # what only a gate asks for is not shown, nor are others corrected for it
+        # What only a gate asks for is not shown, nor are others corrected for it.
+        found = every.select([measure for measure in chosen if measure in every.measures])
         with progress("unjudged documents", quiet=quiet) as tell:
             bounds, remarks = _unjudged(judged, whole, chosen, options, tell) if unjudged else ({}, ())
         with progress("pairs", quiet=quiet) as tell:
