@@ -259,6 +259,16 @@ def test_a_document_joins_a_cut_group_only_if_it_raises_its_mean():
     assert found.cut[1] == pytest.approx(7 / 3 * (1 + 1 / np.log2(3)))
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_a_depth_may_be_a_whole_number_of_numpy(kind):
+    qrels, run = {"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}
+    found, plain = (tw.evaluate(qrels, run, "RR", depth=depth) for depth in (kind(1), 1))
+    assert found.to_json() == plain.to_json()
+    for depth in (np.float64(5), np.int64(0), np.True_, "5"):
+        with pytest.raises(tw.InputError, match="depth is a whole number of ranks from 1 on"):
+            tw.evaluate(qrels, run, "RR", depth=depth)
+
+
 @settings(max_examples=100, deadline=None)
 @given(case=cases(most=6), hidden=st.lists(st.sampled_from([None, 0, 1, 2]), max_size=3), cutoff=st.integers(1, 6))
 def test_cut_bounds_hold_for_every_list_that_could_have_been_cut(case, hidden, cutoff):

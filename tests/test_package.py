@@ -170,6 +170,19 @@ def test_what_the_package_reads_is_beside_its_modules():
             assert resources.files(folder).joinpath(name).is_file(), f"{folder}/{name}"
 
 
+def test_what_is_there_is_listed():
+    assert {"scoring", "figures", *tw.__all__} <= set(dir(tw))
+
+
+def test_type_checkers_see_names_and_no_more():
+    """`tests/typed.py` is for mypy: what `__getattr__` loads is imported there by name, and a misspelt name is not."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    assert "__getattr__" not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    known = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imported = {alias.asname or alias.name for node in known.body for alias in node.names}
+    assert imported == {"scoring", "figures", *tw.__all__} - {"__version__"}
+
+
 def test_public_names_are_documented_and_there():
     for name in tw.__all__:
         value = getattr(tw, name)

@@ -10,8 +10,9 @@ from typing import Any
 
 from tiewise.errors import TiewiseError
 
+_reader: Any
 try:
-    from tiewise import _reader
+    from tiewise import _reader  # type: ignore[attr-defined,no-redef]
 except ImportError:
     _reader = None
 
