@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import platform
 import sys
 import threading
 from pathlib import Path
@@ -424,6 +426,14 @@ def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onepass.Pass, "count", lambda self, parts: passes.append(1) or count(self, parts))
     tw.evaluate({"q": {"a": 1}}, table, "RR")
     assert len(passes) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells in a file what a processor can do")
+def test_the_code_that_is_asked_for_is_what_runs() -> None:
+    """`make test-portable` builds the reader for machines without AVX2, and says so in the environment."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    able = platform.machine() == "x86_64" and {"avx2", "bmi2"} <= flags
+    assert _reader.avx2 is (able and os.environ.get("TIEWISE_AVX2") != "no")
 
 
 def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
