@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python lint types bench docs wheel clean
+.PHONY: demo test test-python test-portable lint types bench docs wheel clean
 
-$(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/*)
+$(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .
@@ -26,6 +26,13 @@ test: $(VENV)/.dev
 test-python: $(VENV)/.dev
 	TIEWISE_READER=python $(BIN)/python -m pytest -n auto -q tests/test_io.py tests/test_io_errors.py tests/test_data.py \
 		tests/test_ties.py tests/test_evaluation.py tests/test_cli.py tests/test_peers.py tests/test_adapter_pytrec_eval.py
+
+# What is compiled, again with the code for machines without AVX2; then the usual build is put back.
+test-portable: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --no-deps --editable . --config-settings=cmake.define.TIEWISE_ANY_MACHINE=ON
+	TIEWISE_READER=compiled TIEWISE_AVX2=no $(BIN)/python -m pytest -n auto -q tests/test_reader.py tests/test_reader_corpus.py \
+		tests/test_io.py tests/test_io_errors.py tests/test_scoring_definition.py; found=$$?; \
+		$(BIN)/python -m pip install --quiet --no-deps --editable . && exit $$found
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts

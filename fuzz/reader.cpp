@@ -130,7 +130,10 @@ void check_rows(Id text, const Shape& layout, bool with_rank, const Rows& rows) 
     const bool nul = line.find('\0') != Id::npos;
     if (!nul && (found.empty() || found[0][0] == '#')) continue;
     double want = 0;
-    int wanted = !nul && static_cast<int>(found.size()) == layout.columns ? expected(found[layout.number], want) : 0;
+    int64_t whole = 0;
+    const int many = static_cast<int>(found.size());  // words after a tag do not count, if the rank is one
+    const bool more = layout.tag >= 0 && many > layout.columns && integer(found[layout.rank], whole);
+    int wanted = !nul && (many == layout.columns || more) ? expected(found[layout.number], want) : 0;
     if (wanted && layout.kind == 'l' && std::isinf(want)) wanted = 0;
     if (wanted && layout.kind == 'r' && !(want >= 1 && want < 9007199254740992.0 && want == std::floor(want))) wanted = 0;
     const bool is_odd = odd < rows.odd.size() && rows.odd[odd] == here;

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
@@ -53,16 +53,12 @@ def run_of(scores: np.ndarray, lists: int = 20) -> dict[str, dict[str, float]]:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(list(TYPES)), scale=st.sampled_from([0.01, 1.0, 30.0]))
 def test_numbers_of_a_type_lie_on_its_grid(seed, name, scale):
-    found = score_grid(cast(random(seed, scale=scale), name)).name
-    # what e4m3 holds of e5m2's numbers it holds exactly, for it has one digit more
-    assert found == name or (name, found) == ("float8_e5m2", "float8_e4m3")
+    assert score_grid(cast(random(seed, scale=scale), name)).name == name
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", [name for name in TYPES if name != "float32"])
 def test_every_number_of_a_small_type_lies_on_its_grid_and_its_neighbours_do_not(name):
     kind = TYPES[name]
-    if np.dtype(kind).itemsize > 2:
-        return
     bits = np.arange(2 ** (8 * np.dtype(kind).itemsize)).astype(f"u{np.dtype(kind).itemsize}")
     every = bits.view(kind).astype(np.float32)
     every = every[np.isfinite(every)]
@@ -122,11 +118,17 @@ def test_infinite_scores_lie_on_every_grid():
     assert score_grid(np.full(3, -np.inf)).name == "integer"
 
 
-@pytest.mark.parametrize("text", ["%.4f", "%.6f", "%.6g"])
-@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bfloat16", "%.4f"),
+        ("bfloat16", "%.6f"),
+        ("bfloat16", "%.6g"),
+        ("float16", "%.6f"),  # four decimals hide it
+        ("float16", "%.6g"),
+    ],
+)
 def test_low_precision_shows_through_few_digits(name, text):
-    if (name, text) == ("float16", "%.4f"):
-        return  # four digits hide it
     printed = score_grid(np.array([float(text % s) for s in cast(random(7), name)]))
     assert (printed.beneath, printed.made_by, printed.precision) == (name, "printing", name)
     honest = score_grid(np.array([float(text % s) for s in random(7)]))
@@ -257,10 +259,10 @@ def test_the_chance_of_even_steps_is_no_smaller_than_it_is():
     """Of honest lists, no more than one in a hundred may have a chance below 1 in 100, whatever their digits hide."""
     chance = np.random.default_rng(51)
     three = [DecimalGrid("decimal:3", 3)]
-    below = [scaled._best(np.unique(np.round(chance.random(12), 3)), three)[0] for _ in range(400)]
+    below = [scaled._best(np.unique(np.round(chance.random(12), 3)), scaled.UP_TO_SCALE, three)[0] for _ in range(400)]
     assert np.mean(np.array(below) < -2) <= 0.01
     alone = [
-        scaled._log10_chance(next(scaled._parts(np.sort(chance.permutation(100)[:10] / 100), scaled.WAYS[0], [])))
+        scaled._log10_chance(next(scaled._parts(np.sort(chance.permutation(100)[:10] / 100), scaled.BY_LIST[0], [])))
         for _ in range(50)
     ]
     assert max(alone) < -20  # two decimals that nobody knows of
@@ -337,11 +339,11 @@ def test_scores_that_float32_cannot_tell_apart_are_no_low_precision(near):
     """Their nearest float32 is one number, so that they lie on its grid; but one number is no evidence."""
     scores = near + np.random.default_rng(53).random(400) * 1e-9
     found = tw.audit(run_of(scores))
-    assert found.grid in ("integer", "float8_e4m3") and not found.evidence.scores.known
+    assert found.grid in ("integer", "float8_e5m2") and not found.evidence.scores.known
     assert (found.level, found.remedy, found.evidence.scores.origin) == ("sound", None, None)
     assert "so few distinct float32 numbers are no evidence" in found.grid_evidence
     tied = tw.audit(run_of(np.repeat(scores, 2)))
-    assert tied.cause == "genuine"
+    assert tied.cause == "unclear"
 
 
 def test_a_softmax_of_two_logits_need_not_be_the_same_for_equal_differences():
@@ -361,7 +363,7 @@ def test_evidence():
         -16 * np.log10(2) * np.count_nonzero(np.unique(cast(random(9), "bfloat16")))
     )
     few = score_grid(np.array([0.5, 0.25, 0.75]))
-    assert few.name == "float8_e4m3" and not few.known and few.precision is None
+    assert few.name == "float8_e5m2" and not few.known and few.precision is None
     assert "no evidence" in few.evidence
 
 
@@ -627,8 +629,7 @@ def test_no_ties_in_low_precision_are_no_proof():
 @given(run=runs(), other=runs())
 def test_fidelity_by_brute_force(run, other):
     shared = [query for query in run if query in other]
-    if not shared:
-        return
+    assume(shared)
     found = tw.audit(run, reference=tw.Run.from_dict(other)).fidelity
     ordered = inverted = tied = 0
     taus = []

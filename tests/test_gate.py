@@ -133,7 +133,7 @@ def test_z_without_ties_is_none_at_all_or_beyond_all_bounds():
 def comparison() -> tw.Compared:
     late = {"q1": {"b": 0.9, "a": 0.5}, "q2": {"y": 0.9, "c": 0.8}}
     runs = {"new": TIED, "main": late, "new, v2 (old)": late}
-    return tw.compare(QRELS, runs, ["RR", "AP"], samples=100)
+    return tw.compare(QRELS, runs, ["RR", "AP", 'AP(norm="cap")@5'], samples=100)
 
 
 @pytest.mark.parametrize(
@@ -152,15 +152,17 @@ def comparison() -> tw.Compared:
         ("probability(new>main, RR) < 1", False),
         ("ci_low(new>main, RR) > 0 and ci_high(new>main, RR) > 0.3", True),
         ("0 < effect(new>main, AP) < 100 and std(new>main, AP) < 1", True),
-        ("difference(new>new, v2 (old), AP(norm='cap')@5) > 0", False),
+        ("difference(new>new, v2 (old), AP(norm='cap')@5) > 0", True),  # new has the relevant documents first
+        ("difference(new>new, v2 (old), AP(norm='cap')@5) > 1", False),
     ],
 )
 def test_conditions_on_a_comparison(comparison, text, closed):
-    gate = Gate.parse(text, systems=comparison.systems)
-    if "norm" in text:
-        assert str(gate.terms[0]) == 'difference(new>new, v2 (old), AP(norm="cap")@5)'
-        return
-    assert bool(gate.closed_by(comparison)) is closed
+    assert bool(Gate.parse(text, systems=comparison.systems).closed_by(comparison)) is closed
+
+
+def test_a_condition_on_a_comparison_may_hold_commas_and_brackets(comparison):
+    gate = Gate.parse("difference(new>new, v2 (old), AP(norm='cap')@5) > 0", systems=comparison.systems)
+    assert str(gate.terms[0]) == 'difference(new>new, v2 (old), AP(norm="cap")@5)'
 
 
 def test_what_closed_a_comparison(comparison):

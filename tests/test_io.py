@@ -27,11 +27,13 @@ from hypothesis import strategies as st
 
 from tiewise.data import Qrels, Run
 from tiewise.errors import InputError
+from tiewise.evaluation import evaluate
 from tiewise.io import as_qrels, as_run, read_qrels, read_run, write_qrels, write_run
 from tiewise.io.layout import blocks
 from tiewise.io.lines import WIDEST, parse_lines
 from tiewise.io.recognise import MSMARCO_RUN, TREC_RUN
 from tiewise.mapped import MappedRun
+from tiewise.native import _reader
 
 TREC = "q1 Q0 d1 1 0.5 bm25\nq1 Q0 d2 2 0.25 bm25\nq2 Q0 d1 1 -3 bm25\n"
 TABLE = {"q1": {"d1": 0.5, "d2": 0.25}, "q2": {"d1": -3.0}}
@@ -92,6 +94,25 @@ def test_queries_may_lie_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rank", ["x", "1.5", "-", "1_0", "99999999999999999999"])
 def test_a_rank_column_that_is_none_is_dropped(tmp_path: Path, rank: str) -> None:
     assert read_run(saved(tmp_path, TREC.replace("2 0.25", f"{rank} 0.25"))).rank is None
+
+
+@pytest.mark.parametrize("reader", ["python", "compiled"] if _reader else ["python"])
+@pytest.mark.parametrize("tail", [" more", " more  words\tand more ", " 0.5 7", f" {'x ' * 3000}", "  # a remark"])
+def test_words_after_the_tag_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, tail: str
+) -> None:
+    """As trec_eval leaves them, in the first line and in any other."""
+    monkeypatch.setenv("TIEWISE_READER", reader)
+    rows = ["q1 Q0 d1 1 2.5 t", "q1 Q0 d2 2 1e-1 t", "q2 Q0 d1 +1 3 t"]
+    expected = read_run(saved(tmp_path, "\n".join(rows)))
+    for number in range(len(rows)):
+        lines = [row + tail * (place == number) for place, row in enumerate(rows)]
+        found = read_run(saved(tmp_path, "\n".join(lines)))
+        assert found.to_dict() == expected.to_dict() and found.name == "t"
+        assert found.rank is not None and found.rank.tolist() == [1, 2, 1]
+    longer = saved(tmp_path, "".join(f"{row}{tail}\n" for row in rows))
+    qrels = {"q1": {"d2": 1}, "q2": {"d1": 1}}
+    assert evaluate(qrels, longer, "RR")["RR"].expected == 0.75
 
 
 def test_a_tag_that_differs_is_dropped(tmp_path: Path) -> None:

@@ -91,6 +91,16 @@ def test_a_wrong_number_of_columns() -> None:
         f"run:2: 5 columns instead of 6 {columns}: 'a b c 1 2'\n"
         f"run:3: 7 columns instead of 6 {columns}: 't a b c 1 2 t'"
     )
+    # More words may follow the tag, but where the fourth is no rank, an id may hold a blank.
+    assert complaint(read_run, GOOD + "302 Q0 two words 2 9.0 tag\n") == (
+        f"run:2: 7 columns instead of 6 {columns}: '302 Q0 two words 2 9.0 tag'"
+    )
+    assert complaint(read_run, "302 Q0 two words 2 9.0 tag\n") == (
+        f"run:1: 7 columns, which fits no run: '302 Q0 two words 2 9.0 tag'. Expected {SIX} or 'query document rank'."
+    )
+    assert complaint(read_run, GOOD + "302 Q0 d 2 high tag more\n") == (
+        "run:2: score 'high' for query '302', document 'd'. It is no number."
+    )
     assert complaint(read_run, "1 2 3 4 5\n") == (
         f"run:1: 5 columns, which fits no run: '1 2 3 4 5'. Expected {SIX} or 'query document rank'."
     )

@@ -114,3 +114,15 @@ def test_one_ranking_alone_has_no_value(measure):
     assert not hasattr(measure, "of")
     with pytest.raises(tw.MeasureError, match=f"{measure.stem}.* compares two rankings.*{measure.stem.lower()}\\(x, y"):
         measure.of("1(01)")
+
+
+def test_systems_may_be_called_by_numbers():
+    a, b = {"q": {"x": 2.0, "y": 1.0}}, {"q": {"y": 2.0, "x": 1.0}}
+    found = tw.similarity({1: a, 2: b}, "RBO(phi=0.9)")
+    assert found.systems == ("1", "2") and repr(found).splitlines()[1].startswith("1  1.000")
+    assert "<table" in found._repr_html_() and found.to_frame() is not None
+    assert found.pair(1, 2) == found.pair("1", "2")
+    with pytest.raises(tw.InputError, match=r"There is no system '3'\. There are: 1, 2"):
+        found.pair(1, 3)
+    with pytest.raises(tw.InputError, match="Two of the systems are called '1'"):
+        tw.similarity({1: a, "1": b})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pkgutil
+import re
 import runpy
 import subprocess
 import sys
@@ -50,6 +51,17 @@ LAYERS = [
 RELATED = {"io", "ties", "streamed", "engine", "registry"}
 
 
+#: Rooms that ask for one above their own, by its name and only when it is needed.
+DEFERRED = {
+    ("report", "figures"),  # `plot` of a result
+    ("comparison", "figures"),
+    ("firststage", "figures"),
+    ("tieaudit", "figures"),
+    ("registry", "catalogue"),  # a measure is asked for before its module was loaded
+    ("registry", "likeness"),
+}
+
+
 def imported(path: Path) -> set[str]:
     """The rooms of tiewise that a module imports, types and doctests apart."""
     rooms = set()
@@ -59,6 +71,17 @@ def imported(path: Path) -> set[str]:
             rooms |= {parts[0]} if parts else {alias.name for alias in node.names}
         if isinstance(node, ast.Import):
             rooms |= {n.name.split(".")[1] for n in node.names if n.name.startswith("tiewise.")}
+    return rooms
+
+
+def named(path: Path) -> set[str]:
+    """The rooms whose modules are named in text, whole or as the beginning of an f-string, as for `import_module`."""
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        text = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else node
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            found = re.fullmatch(r"tiewise\.(\w+)(\.\w+)*\.?", text.value)
+            rooms |= {found[1]} if found else set()
     return rooms
 
 
@@ -73,6 +96,24 @@ def test_imports_run_downward_only():
             assert level[other] <= level[room], f"{path.name} imports {other}, which stands above it"
             kin = room in RELATED and level[other] == level[room]
             assert kin or level[other] < level[room], f"{room} and {other} are neighbours"
+
+
+def test_modules_that_are_loaded_by_name_stand_below_too():
+    level = {room: place for place, layer in enumerate(LAYERS) for room in layer}
+    upward = set()
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if room != "__init__":
+            upward |= {(room, other) for other in named(path) & set(level) - {room} if level[other] >= level[room]}
+    assert upward == DEFERRED
+
+
+def test_an_import_by_name_is_seen(tmp_path):
+    (tmp_path / "module.py").write_text(
+        'a = import_module("tiewise.page.words")\nb = import_module(f"tiewise.cli.{a}")\nc = "see tiewise.ties"\n'
+        'd = {"x": "tiewise.likeness"}\n'
+    )
+    assert named(tmp_path / "module.py") == {"page", "cli", "likeness"}
 
 
 def test_import_loads_numpy_and_nothing_heavier():
@@ -126,6 +167,19 @@ def test_what_the_package_reads_is_beside_its_modules():
     ):
         for name in names:
             assert resources.files(folder).joinpath(name).is_file(), f"{folder}/{name}"
+
+
+def test_what_is_there_is_listed():
+    assert {"scoring", "figures", *tw.__all__} <= set(dir(tw))
+
+
+def test_type_checkers_see_names_and_no_more():
+    """`tests/typed.py` is for mypy: what `__getattr__` loads is imported there by name, and a misspelt name is not."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    assert "__getattr__" not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    known = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imported = {alias.asname or alias.name for node in known.body for alias in node.names}
+    assert imported == {"scoring", "figures", *tw.__all__} - {"__version__"}
 
 
 def test_public_names_are_documented_and_there():

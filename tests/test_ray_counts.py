@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tiewise.adapters.ray.cluster import said
@@ -73,8 +73,7 @@ def test_any_cut_adds_up_to_the_whole(table, judged, seed, pieces, by_query):
     for q, d, s in (row for part in parts for row in part):
         whole.setdefault(q, {})[d] = s
     qrels, run = Qrels.from_dict(judged), Run.from_dict(whole)
-    if np.isnan(judged_scores(qrels, run)).all():
-        return
+    assume(not np.isnan(judged_scores(qrels, run)).all())
     counter = RunCounter(qrels, {"float64": ORDERS, "float32": ORDERS})
     kept = {one: counter.orders_of(one) for one in counter.readings}
     gathered, sums, cut, moved = _passes(Here(counter, [Frame(part) for part in parts], seed), counter, None, kept)

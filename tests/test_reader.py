@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import platform
 import sys
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -425,26 +428,36 @@ def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(passes) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells in a file what a processor can do")
+def test_the_code_that_is_asked_for_is_what_runs() -> None:
+    """`make test-portable` builds the reader for machines without AVX2, and says so in the environment."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    able = platform.machine() == "x86_64" and {"avx2", "bmi2"} <= flags
+    assert _reader.avx2 is (able and os.environ.get("TIEWISE_AVX2") != "no")
+
+
 def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one thread runs into ends the others, however much is left to read."""
+    """What one thread runs into ends the others, however much is left to read: they finish what they have begun."""
     path = tmp_path / "run"
     path.write_text("".join(f"q{q} Q0 d{d} 1 {1 / (1 + d)} t\n" for q in range(400) for d in range(20)))
     monkeypatch.setattr(filed, "SMALL", 0)
     monkeypatch.setattr(onepass, "THREADS", 2)
     monkeypatch.setattr("tiewise.io.compiled.BLOCK", 1000)
-    seen, piece = [], onepass.Pass._piece
+    numbers, stopped = itertools.count(1), threading.Event()
+    piece, stop = onepass.Pass._piece, onepass._Shared.stop
 
     def interrupted(self: onepass.Pass, block: object, part: object) -> object:
-        seen.append(part)
-        time.sleep(0.01)
-        if len(seen) == 3:
+        number = next(numbers)
+        if number == 3:
             raise KeyboardInterrupt
+        assert number < 3 or stopped.wait(60)  # what was begun after it ends when nothing more is handed out
         return piece(self, block, part)
 
     monkeypatch.setattr(onepass.Pass, "_piece", interrupted)
+    monkeypatch.setattr(onepass._Shared, "stop", lambda self: (stop(self), stopped.set()))
     with pytest.raises(KeyboardInterrupt):
         tie_groups_as(tw.Qrels.from_dict({"q1": {"d1": 1}}), countable(path), {"float64": ()})
-    assert len(seen) < 20
+    assert stopped.is_set() and next(numbers) <= 5  # three parts, and perhaps one that the other thread had begun
 
 
 def test_no_room_to_bring_rows_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@
 #include <vector>
 
 // Functions that are compiled for AVX2 as well; the loader picks one.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(TIEWISE_PORTABLE)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(TIEWISE_ANY_MACHINE)
 #define TIEWISE_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define TIEWISE_CLONES

@@ -214,6 +214,11 @@ nb::object walk(nb::dict table) {
 NB_MODULE(_reader, m) {
   using namespace tiewise;
   m.doc() = "Text, columns and dictionaries to tie groups, by counting.";
+#ifdef TIEWISE_AVX2
+  m.attr("avx2") = has_avx2();
+#else
+  m.attr("avx2") = false;
+#endif
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
 

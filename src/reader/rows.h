@@ -210,7 +210,11 @@ const char* Rows::read_any(const char* line, const char* end, const Blanks& blan
   }
   wide |= !is_ascii(Id(line, stop - line));
   const bool nul = std::memchr(line, 0, stop - line), row = found && cells[0][0] != '#';
-  const double number = found == L::columns ? read_number<L>(cells[L::number], line) : no_number;
+  // More words may follow a run's tag, unless the rank is none: then an id may hold a blank.
+  int64_t rank_is;
+  const bool more = L::tag >= 0 && found > L::columns && integer(cells[std::max(L::rank, 0)], rank_is);
+  const bool fits = found == L::columns || more;
+  const double number = fits ? read_number<L>(cells[L::number], line) : no_number;
   if (nul || (row && std::isnan(number))) {
     odd.push_back(static_cast<uint32_t>(lines));
   } else if (row) {

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tiewise._version import __version__
 
 if TYPE_CHECKING:  # the same names for those who read without running
+    from tiewise import figures as figures
+    from tiewise import scoring as scoring
     from tiewise.catalogue import (
         AP,
         AUC,
@@ -170,15 +172,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"tiewise.{name}")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'tiewise' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name in _ROOMS:
+            return import_module(f"tiewise.{name}")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'tiewise' has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ROOMS])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -60,6 +61,7 @@ def evaluate(
     """
     chosen = asked(measures)
     check_options(oblivious, missing, no_relevant, score_dtype, depth)
+    depth = None if depth is None else int(depth)
     options = {
         "oblivious": oblivious,
         "missing": missing,
@@ -87,7 +89,7 @@ def check_options(
     """Raise if an option of an evaluation is not one; asked before anything is read."""
     if missing not in ("zero", "skip", "error") or no_relevant not in ("zero", "skip"):
         raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
-    if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
+    if depth is not None and (not isinstance(depth, Integral) or isinstance(depth, bool) or not 1 <= depth <= 2**53):
         raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
     if not isinstance(oblivious, (str, type(None))) or not isinstance(score_dtype, (str, type(None))):
         raise InputError("oblivious and score_dtype are names, or None.")

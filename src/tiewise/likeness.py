@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats, data_frame, positions
+from tiewise.columns import Codes, Floats, data_frame, identifier, positions
 from tiewise.data import Run
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Bounds, Estimate
@@ -153,12 +153,12 @@ class Similarity:
         mean: Floats = _mean(self._values[name])[self._index]
         return mean
 
-    def pair(self, observed: str, reference: str) -> Bounds:
+    def pair(self, observed: str | int, reference: str | int) -> Bounds:
         """The mean over queries for one pair."""
         place = self._place(observed, reference)
         return self._bounds(lambda values: float(_mean(values[:, [place]])[0]))
 
-    def per_query(self, observed: str, reference: str) -> dict[str, Bounds]:
+    def per_query(self, observed: str | int, reference: str | int) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
         place = self._place(observed, reference)
 
@@ -189,7 +189,8 @@ class Similarity:
             notes.append(f"Left out: {counted(self.left_out, 'query', 'queries')} that not all systems have.")
         return notebook.block(title, notebook.table(("", *names), rows, total=len(self.systems)), notes=notes)
 
-    def _place(self, *systems: str) -> int:
+    def _place(self, *names: object) -> int:
+        systems = [identifier(name, "system") for name in names]
         for system in systems:
             if system not in self.systems:
                 raise InputError(f"There is no system '{system}'. There are: {', '.join(self.systems)}.")
@@ -208,7 +209,7 @@ class Similarity:
 
 
 def similarity(
-    runs: Mapping[str, Any],
+    runs: Mapping[Any, Any],
     measure: str | Comparison = "RBO(phi=0.9)",
     *,
     edge: Edge = "error",
@@ -235,6 +236,10 @@ def similarity(
         raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
         raise InputError(f"Similarity is between two runs or more; {len(runs)} was given.")
+    systems = tuple(identifier(name, "system") for name in runs)
+    for name in systems:
+        if systems.count(name) > 1:
+            raise InputError(f"Two of the systems are called '{name}', once as text and once not. Rename one of them.")
     check_progress(progress)
     lists = _Lists([as_run(run) for run in runs.values()], chosen.reach, edge)
     pairs = _pairs(len(runs), chosen.symmetric)
@@ -255,7 +260,7 @@ def similarity(
         if progress is not None:
             progress(done + len(pairs), total)
     columns = dict(zip(map(" ".join, wanted), values, strict=True))
-    return Similarity(chosen, tuple(runs), lists.queries, pairs, columns, lists.left_out)
+    return Similarity(chosen, systems, lists.queries, pairs, columns, lists.left_out)
 
 
 def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:

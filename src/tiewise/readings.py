@@ -7,6 +7,7 @@ and report ask here for the value of a measure in a tool's own order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ from tiewise.ties import TieGroups, some_docs, tie_groups_as
 __all__ = ["Countable", "CountedRun", "Facts", "Readings"]
 
 Countable = Run | MappedRun | StreamedRun
+
+TOOL_ORDERS = ("docid-desc", "docid-asc", "given")  # the orders of ties in which some tool lists documents
 
 
 class Facts(NamedTuple):
@@ -92,6 +95,22 @@ class Readings:
         if score_dtype is not None:
             self.held = self.held.projected(score_dtype)
             self._whole = self._whole and self._whole.projected(score_dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled or copied: counts for every tool, and no rows, so that no file or dictionary is needed."""
+        with suppress(InputError, OSError):  # a run that was changed, or is gone, stays as it was counted
+            self._count({dtype: set(TOOL_ORDERS) for dtype in ("float64", "float32", *self._urns)})
+        source = None
+        with suppress(InputError, OSError):
+            source = self.source
+        ties = {dtype: urns.ties for dtype, urns in self._urns.items()}
+        return {"depth": self.depth, "counted": CountedRun(ties, self.facts._replace(source=source))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.depth, self.counted = state["depth"], state["counted"]
+        self.held = self.unprojected = self._whole = None
+        self.qrels = self.counted.qrels
+        self._urns = {dtype: engine.Urns(ties) for dtype, ties in self.counted.ties.items()}
 
     @cached_property
     def run(self) -> Run | MappedRun | None:

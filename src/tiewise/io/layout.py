@@ -38,8 +38,24 @@ class Layout:
         return next(name for name in ("score", "label", "rank") if name in self.columns)
 
     def split(self, line: bytes) -> list[bytes]:
-        """The columns of one line."""
-        return split(line, self.tabs)
+        """The columns of one line, without the words after a run's tag, which trec_eval passes over too.
+
+        Where the rank is no whole number, they are kept: an id may hold a blank, and columns stand in wrong places.
+        """
+        cells, most = split(line, self.tabs), len(self.columns)
+        more = self.more and len(cells) > most and re.fullmatch(rb"[-+]?[0-9]+", cells[self.columns.index("rank")])
+        return cells[:most] if more else cells
+
+    @property
+    def more(self) -> bool:
+        """Whether more words may follow the columns."""
+        return "tag" in self.columns
+
+    def trimmed(self, line: bytes) -> bytes:
+        """A line without words that do not matter; where there are none, or a NUL byte, as it is."""
+        if not self.more or b"\0" in line or len(cells := split(line)) <= len(self.columns):
+            return line
+        return b" ".join(self.split(line)) if len(self.split(line)) < len(cells) else line
 
     def plainly(self, line: bytes) -> bytes:
         """A row as anybody would write it: one blank between columns, a score or label as Python prints it."""

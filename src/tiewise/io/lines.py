@@ -78,7 +78,7 @@ class _Reader:
         if self._keep(block, lines):
             return
         rows = dict(zip(lines, block.split(b"\n"), strict=False))
-        rows = {number: line for number, line in rows.items() if self.layout.is_row(line)}
+        rows = {number: self.layout.trimmed(line) for number, line in rows.items() if self.layout.is_row(line)}
         if self._keep(_joined(rows.values()), list(rows)):
             return
         for number, wrong in [(number, problem(line, self.layout)) for number, line in rows.items()]:

@@ -104,6 +104,7 @@ def _layout(cls: type[Table], line: bytes, format: str | None, place: str) -> tu
     wanted = "beir" if header and format is None else format
     named = [layout for layout in LAYOUTS[cls] if wanted in (None, layout.format)]
     fitting = [layout for layout in named if columns == len(layout.columns)]
+    fitting = fitting or [layout for layout in named if layout.more and len(layout.split(line)) == len(layout.columns)]
     if not fitting and columns == (4 if cls is Run else 6):
         raise InputError(f"{place}: looks like {swapped(cls, width(columns))}")
     if not fitting and len(words) < 3 and line.count(b",") > 1:

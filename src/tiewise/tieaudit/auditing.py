@@ -263,6 +263,14 @@ class Audit:
         return None if self.evidence.rounding is None else self.evidence.rounding[0]
 
     @property
+    def near_share(self) -> float | None:
+        """Scores that lie nearer to each other than rounding would leave them, as a share of those that chance brings.
+
+        About 1 where no rounding made the ties, about 0 where it did, and None if there are too few ties to say.
+        """
+        return self.evidence.spacing.share
+
+    @property
     def identical_rows(self) -> int | None:
         """How many tied rows are tied with identical documents only; None if no vectors were given."""
         return self.evidence.identical_rows
@@ -370,6 +378,7 @@ class Audit:
             "cut_lists": self.cut_lists,
             "float32_ties": self.float32_ties,
             "rounded_share": self.rounded_share,
+            "near_share": self.near_share,
             "identical_rows": self.identical_rows,
             "piles": [one._asdict() for one in self.piles],
             **self._effect(),

@@ -168,8 +168,8 @@ GRIDS: dict[str, Grid] = {
     grid.name: grid
     for grid in (
         DecimalGrid("integer", 0),
-        FloatGrid("float8_e4m3", 3, -6, 448.0),
         FloatGrid("float8_e5m2", 2, -14, 57344.0),
+        FloatGrid("float8_e4m3", 3, -6, 448.0),
         FloatGrid("bfloat16", 7, -126, 3.3895313892515355e38),
         FloatGrid("float16", 10, -14, 65504.0),
         *(DecimalGrid(f"decimal:{digits}", digits) for digits in (1, 2, 3, 4)),
@@ -179,7 +179,7 @@ GRIDS: dict[str, Grid] = {
 }
 
 #: The grids of number types in which scores are rounded off.
-LOW_PRECISION = ("float8_e4m3", "float8_e5m2", "bfloat16", "float16")
+LOW_PRECISION = ("float8_e5m2", "float8_e4m3", "bfloat16", "float16")
 
 
 def grid_of(x: Floats) -> str:
@@ -200,7 +200,7 @@ def glance(x: Floats) -> Floats:
 def printings(x: Floats) -> Iterator[Grid]:
     """The fewest decimals, and the fewest digits, with which all scores can have been printed."""
     decimals = (DecimalGrid(f"decimal:{digits}", digits) for digits in range(1, 9))
-    digits = (DigitGrid(f"digits:{digits}", digits) for digits in range(3, 9))
+    digits = (DigitGrid(f"digits:{digits}", digits) for digits in range(2, 9))
     for grids in (decimals, digits):
         found = next((grid for grid in grids if all_on(grid, x)), None)
         if found is not None:

@@ -16,14 +16,15 @@ import numpy as np
 from tiewise.columns import Codes, Floats, project, sorted_lists
 from tiewise.data import Run
 from tiewise.mapped import MappedRun
-from tiewise.tieaudit.grids import Grid
+from tiewise.tieaudit.grids import Grid, glance
 
 __all__ = ["Bin", "Example", "Grouping", "Pile"]
 
 LOOKED_AT = 200  # so many lists at the most are looked at one by one
+SAMPLED = 300_000  # about so many groups at the most are looked at for their spacing
 MOST = 5  # so many examples of the largest groups, and of the documents in each
 NEARLY = 0.9  # a list is nearly constant if one score has such a share of its documents
-SHORTEST = 10  # shorter lists are not called nearly constant
+SHORTEST = 10  # shorter lists are not called nearly constant, and fewer lists say nothing of zeros
 NEAR_ONE = 2.0**-20  # float32 tells only 16 numbers apart in the last part of this size below 1
 APPROACH = 1e-3  # scores that near their limit without reaching it show that a function levels off there
 BESIDE = 0.05  # of scores printed with few digits, such a part of those at the limit must stand one step before it
@@ -159,6 +160,18 @@ class Grouping:
         """How many lists end with tied documents, so that they may have been cut among more of them."""
         return int(np.count_nonzero((self.start + self.size == self._length_of_group) & (self.size > 1)))
 
+    @cached_property
+    def unmatched(self) -> bool:
+        """Whether most ties are last scores of 0, as documents get that nothing matched.
+
+        Scores that were rounded to 0 have neighbours that were rounded to the next number, and are tied as well.
+        """
+        last = (self.score == 0) & (self.start + self.size == self._length_of_group) & (self.start > 0)
+        pairs = int((self.size * (self.size - 1) // 2)[last].sum())
+        before = self.size[np.flatnonzero(last) - 1]
+        tied_too = int(np.count_nonzero(before > 1))
+        return 2 * pairs >= self.tied_pairs and len(before) >= SHORTEST and 4 * tied_too < len(before)
+
     @property
     def _length_of_group(self) -> Codes:
         return np.diff(self.run.offsets)[self.query]
@@ -194,6 +207,15 @@ class Grouping:
         some = tied[:: len(tied) // LOOKED_AT + 1]
         bounds = zip(self.run.offsets[some], self.run.offsets[some + 1], strict=True)
         return [self.values[low:high] for low, high in bounds]
+
+    def distinct(self) -> Floats:
+        """The distinct finite scores of the run in ascending order: all of them, or some evenly from all."""
+        return glance(np.unique(self.score[np.isfinite(self.score)]))
+
+    def sample(self) -> tuple[Codes, Floats, Codes]:
+        """Groups with a finite score, of all lists or of some evenly from all: their list, score and size."""
+        mine = np.isfinite(self.score) & (self.query % (len(self.score) // SAMPLED + 1) == 0)
+        return self.query[mine], self.score[mine], self.size[mine]
 
     def piles(self, printing: Grid | None = None) -> tuple[Pile, ...]:
         """Scores at 1 and 0, or so near to 1 that float32 hardly tells them apart, where all lie between −1 and 1.

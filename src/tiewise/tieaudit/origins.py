@@ -1,15 +1,14 @@
 """From what coarse numbers scores were made: numbers of a low-precision type, or even steps, and what hides them.
 
-Printing, a sigmoid, a factor or a difference turn coarse numbers into fine ones that are tied as before. Each of these
-is undone: a score stands for all numbers that would have been printed or computed as this score, and so for a small
-interval of the numbers beneath. If a grid meets nearly all of these intervals, where by chance it would meet few, the
-scores were made from its numbers.
+Printing and score functions turn coarse numbers into fine ones that are tied as before. Each of these is undone: a
+score stands for all numbers that would have been printed or computed as this score, and so for a small interval of the
+numbers beneath. If a grid meets nearly all of these intervals, where by chance it would meet few, the scores were made
+from its numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,40 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Floats
+from tiewise.tieaudit.functions import FUNCTIONS, ScoreFunction
 from tiewise.tieaudit.grids import FEW, FLOAT32, GRIDS, LOW_PRECISION, Grid, StepGrid, glance, printings
 
-__all__ = ["CHANCE", "COMPUTED", "Beneath", "Origin", "Way", "beneath", "log10_chance", "logit", "origin_of"]
+__all__ = ["CHANCE", "Beneath", "Origin", "beneath", "log10_chance", "origin_of"]
 
 CHANCE = -12.0  # log10: what is less likely than this did not come about by chance
 DECIDED = 3.0  # log10: of two grids, one is chosen if it makes the scores a thousand times as likely
+TRIED = 200  # so many numbers are tried on the finest of several grids before all are tried on each
 MOST = 0.9  # of tied scores, so many must lie on a grid: a few may come from elsewhere
-COMPUTED = 4  # a score function errs by so many float32 steps at the most
 
 #: Even steps, from the widest on.
 STEPS = tuple(StepGrid("1" if not k else f"1/{2**k}", 2.0**-k) for k in range(15))
 
-
-class Way(NamedTuple):
-    """A way in which scores were made from other numbers, and how to undo it."""
-
-    name: str
-    words: str
-    undone: Callable[[Floats], Any]
-    error: float  #: of the computation, in float32 steps of the score
-
-
-def logit(x: Floats) -> Floats:
-    """What a sigmoid was taken of."""
-    return np.asarray(np.log(x) - np.log1p(-x))
-
-
-#: The simplest first. For a floating-point type, factors that differ by powers of two are one.
-WAYS = (
-    Way("", "", lambda x: x, 0.5),
-    Way("sigmoid", "put through a sigmoid", logit, COMPUTED),
-    Way("factor", "multiplied by 100 (or 25, 50 …)", lambda x: x / 100, COMPUTED),
-    Way("factor", "multiplied by 10 (or 5, 20 …)", lambda x: x / 10, COMPUTED),
-    Way("difference", "subtracted from 1", lambda x: 1 - x, COMPUTED),
+#: The grids to look for, under a grid that holds all numbers of theirs.
+NESTED: tuple[tuple[Grid, tuple[Grid, ...]], ...] = (
+    (GRIDS["bfloat16"], tuple(GRIDS[name] for name in LOW_PRECISION if name != "float16")),
+    (GRIDS["float16"], (GRIDS["float16"],)),
+    (STEPS[-1], STEPS),
 )
 
 
@@ -60,7 +43,7 @@ class Origin:
 
     type: str | None  #: the low-precision type
     steps: StepGrid | None  #: the even steps in which the numbers come
-    way: Way
+    function: ScoreFunction  #: what was done to the numbers
     printing: Grid | None  #: the few digits with which scores were printed
 
     @property
@@ -72,28 +55,28 @@ class Origin:
 
     @property
     def made_by(self) -> str | None:
-        """What hides the grid: ``"printing"``, or the name of a way; None if nothing does."""
-        return self.way.name or (None if self.printing is None else "printing")
+        """What hides the grid: ``"printing"``, or the name of a score function; None if nothing does."""
+        return self.function.name or (None if self.printing is None else "printing")
 
     @property
     def precision(self) -> str | None:
         """The type to which numbers were rounded, as far as it can be told; None if steps say no such thing."""
-        if self.type is None or (self.steps and self.way.name == "sigmoid"):  # of two logits the difference shows
-            return "low precision" if self.way.name == "sigmoid" else None
+        if self.type is None or (self.steps and self.function.of_logits):  # of two logits the difference shows
+            return "low precision" if self.function.of_logits else None
         return self.type
 
     def told_by(self, x: Floats) -> float:
         """log10 of how many times fewer numbers could have come up, of all float32, if all scores were made so."""
         some = glance(x)
-        below = _beneath(some, self.way, None)
-        tells = _meets(self.grid, _beneath(some, self.way, self.printing)) & (np.abs(below.value) > below.margin)
-        steps = self.grid.step(below.value) * self.way.error / below.margin  # from one number to the next, in float32's
-        return float(np.log10(steps[tells]).sum())
+        below = _beneath(some, self.function, None)
+        tells = _meets(self.grid, _beneath(some, self.function, self.printing)) & (np.abs(below.value) > below.margin)
+        steps = self.grid.step(below.value[tells]) * self.function.error / below.margin[tells]  # in float32 steps
+        return float(np.log10(steps).sum())
 
     def share(self, x: Floats, weight: Any = 1) -> float:
         """The share of some distinct scores that can have been made so, each of such a weight."""
         weights = np.broadcast_to(weight, x.shape)
-        return float(weights[_meets(self.grid, _beneath(x, self.way, self.printing))].sum() / weights.sum())
+        return float(weights[_meets(self.grid, _beneath(x, self.function, self.printing))].sum() / weights.sum())
 
 
 def origin_of(x: Floats, least: float = 1.0) -> Origin | None:
@@ -109,7 +92,8 @@ def origin_of(x: Floats, least: float = 1.0) -> Origin | None:
     if len(x) < FEW:
         return None
     printed = (None, *printings(x))
-    found = [one for way in WAYS for digits in printed if (one := _found(x, way, digits, least))]
+    possible = [function for function in FUNCTIONS if function.may_give(x[0], x[-1])]
+    found = [one for function in possible for digits in printed if (one := _found(x, function, digits, least))]
     best = max((one.told_by(x) for one in found), default=0.0)
     return next((one for one in found if one.told_by(x) >= best - DECIDED), None)
 
@@ -135,15 +119,15 @@ class Beneath(NamedTuple):
     margin: Floats
 
 
-def _beneath(x: Floats, way: Way, printing: Grid | None) -> Beneath:
+def _beneath(x: Floats, function: ScoreFunction, printing: Grid | None) -> Beneath:
     """What lies beneath scores that were computed, and perhaps printed."""
-    return beneath(x, way.error * FLOAT32.step(x) + (0 if printing is None else printing.step(x) / 2), way)
+    return beneath(x, function.error * FLOAT32.step(x) + (0 if printing is None else printing.step(x) / 2), function)
 
 
-def beneath(x: Floats, half: Floats, way: Way) -> Beneath:
+def beneath(x: Floats, half: Floats, function: ScoreFunction) -> Beneath:
     """What lies beneath scores known to half a step; at its limits, a sigmoid may come from anything."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = way.undone(x - half), way.undone(x + half)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ends = [function.inverse(np.clip(end, *function.domain)) for end in (x - half, x + half)]
         value, margin = (ends[0] + ends[1]) / 2, np.abs(ends[1] - ends[0]) / 2
         margin = np.maximum(margin, np.spacing(np.abs(value)))  # what is lost in float64 itself
     known = np.isfinite(value) & np.isfinite(margin)
@@ -157,21 +141,29 @@ def _meets(grid: Grid, below: Beneath) -> NDArray[np.bool_]:
     return np.asarray(near & grid.holds(nearest))
 
 
-def _found(x: Floats, way: Way, printing: Grid | None, least: float) -> Origin | None:
-    if way.name == "sigmoid" and (x[0] < 0 or x[-1] > 1):
-        return None
-    some = _beneath(glance(x), way, printing)
-    grids = [grid for grid in (*(GRIDS[name] for name in LOW_PRECISION), *STEPS) if _fits(grid, some, least)]
+def _found(x: Floats, function: ScoreFunction, printing: Grid | None, least: float) -> Origin | None:
+    some = _beneath(glance(x), function, printing)
+    possible = [grid for finest, grids in NESTED if _possible(finest, some, least) for grid in grids]
+    grids = [grid for grid in possible if _fits(grid, some, least)]
     if not grids:
         return None
-    below = _beneath(x, way, printing)
+    below = _beneath(x, function, printing)
     fitting = [grid for grid in grids if _fits(grid, below, least)]
     kind = next((grid for grid in fitting if grid.name in LOW_PRECISION), None)
     steps = next((grid for grid in fitting if isinstance(grid, StepGrid)), None)
     if kind and steps:
         odds = _odds(steps, kind, below)
         kind, steps = (None if odds > DECIDED else kind), (None if odds < -DECIDED else steps)
-    return Origin(kind.name if kind else None, steps, way, printing) if kind or steps else None
+    return Origin(kind.name if kind else None, steps, function, printing) if kind or steps else None
+
+
+def _possible(finest: Grid, below: Beneath, least: float) -> bool:
+    """Whether a grid, or one that it holds, can fit: a few numbers that lie on none of them rule all of them out."""
+    some = slice(None, None, len(below.value) // TRIED + 1)
+    value, margin = below.value[some], below.margin[some]
+    tells = 4 * margin < finest.step(value)
+    missed = int(np.count_nonzero(~_meets(finest, Beneath(value[tells], margin[tells]))))
+    return missed <= 2 * (1 - least) * len(value)
 
 
 def _fits(grid: Grid, below: Beneath, least: float) -> bool:

@@ -62,6 +62,17 @@ _REMEDIES = {
         "rank the candidates again by finer scores.",
         _PRECISE,
     ),
+    "beneath": Remedy(
+        "The score function was computed well, but of numbers in {type}: compute the step before it in float32 too. "
+        "The model may stay in {type}.",
+        _PRECISE,
+    ),
+    "spaced": Remedy(
+        "Were logits, distances or vectors in low precision before the score function? Then compute the last step in "
+        "float32. If these are counts, rank the candidates again by finer scores. Else report the expected value with "
+        "its range.",
+        _FINER,
+    ),
     "scaled": Remedy(
         "Were these numbers rounded to low precision before they were scaled? Then compute them in float32: the model "
         "may stay as it is. If they are counts, rank the candidates again by finer scores.",

@@ -1,10 +1,10 @@
-"""Whether scores come in even steps list by list, as numbers do that were rounded or counted, and scaled after it.
+"""Whether scores come in even steps of any size, as numbers do that were rounded or counted, and scaled after it.
 
-`origins` finds coarse numbers beneath scores that were all made in one way. Scaling to 0 … 1, z-scores or a softmax
-over the candidates treats each list in its own way. That hides on which grid the numbers lay, but not that their
-distances are whole multiples of one step: with the lowest score of a list at 0 and the highest at 1, all scores are
-fractions of one denominator. Steps of floating point widen with the number, so halves and quarters of a list's range
-are looked at as well: in one of them a type has two sizes of step at the most.
+`origins` finds coarse numbers beneath scores that were all made in one way. A scale of their own, such as that of 8-bit
+integers, and scaling list by list, to 0 … 1, to z-scores or by a softmax over the candidates, hide on which grid the
+numbers lay, but not that their distances are whole multiples of one step: with the lowest score at 0 and the highest at
+1, all scores are fractions of one denominator. Steps of floating point widen with the number, so halves and quarters
+of a list's range are looked at as well: in one of them a type has two sizes of step at the most.
 """
 
 from __future__ import annotations
@@ -18,22 +18,16 @@ from typing import Any
 import numpy as np
 
 from tiewise.columns import Floats
+from tiewise.tieaudit.functions import UP_TO_SCALE, ScoreFunction
 from tiewise.tieaudit.grids import FEW, FLOAT32, Grid
-from tiewise.tieaudit.origins import CHANCE, COMPUTED, Beneath, Way, beneath, logit
+from tiewise.tieaudit.origins import CHANCE, Beneath, beneath
 
-__all__ = ["Steps", "steps_of"]
+__all__ = ["Steps", "steps_of", "steps_of_all"]
 
 RARE = -6.0  # log10: a list that is as unlikely as this by chance is said to come in even steps
 PARTS = ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25))  # of the range of a list
+BY_LIST = [one for one in UP_TO_SCALE if one.name in ("scaling", "exp", "sigmoid")]  # exp: a softmax over a list
 DENOMINATORS = np.arange(1.0, 4097.0)  # float16 has no more numbers in such a part
-
-#: What was done to a list last, with what of it comes in even steps: it was only scaled and shifted, or put through a
-#: function after that.
-WAYS = (
-    Way("scaling", "scores", lambda x: x, COMPUTED),
-    Way("softmax", "logarithms of scores", np.log, COMPUTED),
-    Way("sigmoid", "logits of scores", logit, COMPUTED),
-)
 
 
 @dataclass(frozen=True)
@@ -42,21 +36,28 @@ class Steps:
 
     lists: int
     looked_at: int
-    way: Way  #: what was done to most of them
+    function: ScoreFunction  #: what was done to most of them
     log10_chance: float  #: of so many so even lists among these, if scores were any numbers
+    one_step: bool = False  #: whether one step serves for the whole run
 
     @property
     def evidence(self) -> str:
         """What speaks for it, in a sentence."""
         lists = "the one list" if self.looked_at == 1 else f"{self.lists:,} of {self.looked_at:,} lists"
+        where = "throughout the run" if self.one_step else f"in {lists} looked at"
         return (
-            f"But in {lists} looked at, {self.way.words} come in even steps, as numbers do that were rounded or "
-            f"counted, and scaled after it; by chance, one run in 10^{-self.log10_chance:,.0f} would."
+            f"But {where}, {self.function.undone} come in even steps, as numbers do that were rounded or counted, and "
+            f"scaled after it; by chance, one run in 10^{-self.log10_chance:,.0f} would."
         )
+
+    @property
+    def words(self) -> str:
+        """What scores do."""
+        return f"{self.function.undone} come in even steps{'' if self.one_step else ', list by list'}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return vars(self) | {"way": self.way.name}
+        return vars(self) | {"function": self.function.name}
 
 
 def steps_of(lists: Sequence[Floats], printings: Sequence[Grid] = ()) -> Steps | None:
@@ -70,12 +71,24 @@ def steps_of(lists: Sequence[Floats], printings: Sequence[Grid] = ()) -> Steps |
     (5, None)
     """
     telling = [distinct for scores in lists if len(distinct := np.unique(scores[np.isfinite(scores)])) >= FEW]
-    found = [_best(x, printings) for x in telling]
-    even = [way for chance, way in found if chance < RARE]
+    found = [_best(x, BY_LIST, printings) for x in telling]
+    even = [function for chance, function in found if chance < RARE]
     joint = _joint([chance for chance, _ in found])
     if not even or 2 * len(even) < len(telling) or joint > CHANCE:
         return None
     return Steps(len(even), len(telling), Counter(even).most_common(1)[0][0], joint)
+
+
+def steps_of_all(x: Floats, lists: int, printings: Sequence[Grid] = ()) -> Steps | None:
+    """The even steps in which the distinct scores of a whole run come; None if there is no evidence of any.
+
+    >>> steps_of_all(np.log(np.arange(40.0, 80.0) * 0.0137), 1).words
+    'exponentials of scores come in even steps'
+    """
+    if len(x) < FEW:
+        return None
+    chance, function = _best(x, UP_TO_SCALE, printings)
+    return Steps(lists, lists, function, chance, one_step=True) if chance < CHANCE else None
 
 
 def _joint(chances: Sequence[float]) -> float:
@@ -87,28 +100,30 @@ def _joint(chances: Sequence[float]) -> float:
     return min(0.0, float(np.logaddexp.reduce(terms) - total) / math.log(10))
 
 
-def _best(x: Floats, printings: Sequence[Grid]) -> tuple[float, Way]:
-    """log10 of the chance that a list is as even as it is, and the way in which it is; 0 if it is not.
+def _best(x: Floats, functions: Sequence[ScoreFunction], printings: Sequence[Grid]) -> tuple[float, ScoreFunction]:
+    """log10 of the chance that scores are as even as they are, and the function that hides it; 0 if they are not.
 
-    All that is tried is paid for: the chance is multiplied by the number of parts, ways and denominators.
+    All that is tried is paid for: the chance is multiplied by the number of parts, functions and denominators.
     """
-    tried = math.log10(len(PARTS) * len(WAYS) * len(DENOMINATORS))
-    found = [(_log10_chance(part), way) for way in WAYS for part in _parts(x, way, printings)]
-    chance, way = min(found, key=lambda one: one[0], default=(0.0, WAYS[0]))
-    return min(0.0, chance + tried), way
+    tried = math.log10(len(PARTS) * len(functions) * len(DENOMINATORS))
+    possible = [function for function in functions if function.may_give(x[0], x[-1])]
+    found = [(_log10_chance(part), function) for function in possible for part in _parts(x, function, printings)]
+    chance, function = min(found, key=lambda one: one[0], default=(0.0, functions[0]))
+    return min(0.0, chance + tried), function
 
 
-def _parts(x: Floats, way: Way, printings: Sequence[Grid]) -> Iterator[Beneath]:
-    """What lies beneath a list, in those parts of its range that hold enough distinct scores."""
-    if way.name != "scaling" and (x[0] < 0 or (way.name == "sigmoid" and x[-1] > 1)):
-        return
+def _parts(x: Floats, function: ScoreFunction, printings: Sequence[Grid]) -> Iterator[Beneath]:
+    """What lies beneath scores, from the lowest on, in those parts of its range that hold enough of them."""
     largest = np.full_like(x, np.abs(x).max())  # what was subtracted may have been as large as that
     printed = np.max([grid.step(x) for grid in printings], axis=0, initial=0.0) if printings else 0.0
-    below = beneath(x, way.error * FLOAT32.step(largest if way.name == "scaling" else x) + printed / 2, way)
+    computed = function.error * FLOAT32.step(largest if function.linear else x)
+    below = beneath(x, computed + printed / 2, function)
     known = np.isfinite(below.margin)
     value, margin = below.value[known], below.margin[known]
     if len(value) < FEW or value[-1] == value[0]:
         return
+    if value[0] > value[-1]:
+        value, margin = value[::-1], margin[::-1]
     place = (value - value[0]) / (value[-1] - value[0])
     for low, high in PARTS:
         mine = (place >= low) & (place <= high)

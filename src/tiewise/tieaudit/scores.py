@@ -28,7 +28,7 @@ class ScoreGrid:
     distinct: int  #: distinct scores of the whole run
     telling: int  #: distinct numbers among the nearest float32 of these
     log10_chance: float | None  #: of all distinct scores being on the grid by chance; None for float32 and float64
-    resolutions: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with more than 4 digits
+    resolutions: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with few digits
     origin: Origin | None = None  #: the coarse numbers from which scores were made
     share: float = 1.0  #: the share of rows that were
     tied_share: float = 1.0  #: the share of distinct tied scores that were
@@ -93,7 +93,7 @@ class ScoreGrid:
             f"numbers of the {origin.type} grid" if origin.type else f"numbers in even steps of {origin.grid.name}"
         )
         printed = "printed with few digits" if origin.printing else ""
-        how = ", ".join(filter(None, (origin.way.words, printed)))
+        how = ", ".join(filter(None, (origin.function.words, printed)))
         return f"{whole} are {beneath}{how and f', {how}'}."
 
 
@@ -120,8 +120,8 @@ def score_grid(values: Floats, tied: Floats | None = None) -> ScoreGrid:
     if name not in ("float32", "float64"):
         chance = log10_chance((FLOAT32.step(read) / GRIDS[name].step(read))[read != 0])
     plain = name not in ("integer", *LOW_PRECISION) and len(x) >= FEW
-    finer = tuple(printings(x)) if plain and name in ("float32", "float64") else ()
-    found = ScoreGrid(name, len(values), len(distinct), len(read), chance, (GRIDS[name], *finer))
+    printed = [grid for grid in printings(x) if grid.name != name] if plain else []
+    found = ScoreGrid(name, len(values), len(distinct), len(read), chance, (GRIDS[name], *printed))
     return found if name == "integer" else _with_origin(found, x, rows, tied)
 
 

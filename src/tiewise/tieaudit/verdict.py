@@ -15,8 +15,9 @@ from tiewise.tieaudit.fidelity import Fidelity
 from tiewise.tieaudit.grids import FEW, Grid
 from tiewise.tieaudit.grouping import Grouping, Pile
 from tiewise.tieaudit.remedies import Remedy, remedy_for
-from tiewise.tieaudit.scaled import Steps, steps_of
+from tiewise.tieaudit.scaled import Steps, steps_of, steps_of_all
 from tiewise.tieaudit.scores import ScoreGrid
+from tiewise.tieaudit.spacing import Spacing, spacing_of
 
 __all__ = ["LEVELS", "Evidence", "Verdict", "judge"]
 
@@ -79,10 +80,16 @@ class Evidence:
 
     @cached_property
     def steps(self) -> Steps | None:
-        """The even steps in which lists come that were scaled, each in its own way; None if there are none."""
+        """The even steps in which scores come that were scaled, all of them or list by list; None if there are none."""
         if self.scores.origin or self.scores.name == "integer":
             return None
-        return steps_of(self.groups.tied_lists(), self.scores.printings)
+        found = steps_of(self.groups.tied_lists(), self.scores.printings)
+        return found or steps_of_all(self.groups.distinct(), self.groups.lists, self.scores.printings)
+
+    @cached_property
+    def spacing(self) -> Spacing:
+        """How near to each other distinct scores lie."""
+        return spacing_of(self.groups)
 
     @property
     def cause(self) -> str | None:
@@ -94,7 +101,7 @@ class Evidence:
             return "constant"
         if self.identical_rows is not None and self.identical_rows >= 0.9 * groups.tied_rows:
             return "identical"
-        if origin and not (self.pile and origin.made_by == "sigmoid"):
+        if origin and not (self.pile and origin.function.of_logits):
             return "precision" if origin.precision else "integer" if origin.grid.name == "1" else "steps"
         if scores.name == "integer" and scores.known:
             return "integer"
@@ -111,9 +118,14 @@ class Evidence:
         if self.groups.tied_pairs < FEW or self.rounding is None:
             return "unclear"
         share, grid = self.rounding
-        if share < 0.5:
-            return "genuine"
-        return grid.name if grid.name in ("float32", "float64") else "decimals"
+        if share >= 0.5:
+            return grid.name if grid.name in ("float32", "float64") else "decimals"
+        return "genuine" if self.spacing.by_chance or self.groups.unmatched else "unclear"
+
+    @property
+    def spaced(self) -> bool:
+        """Whether all that is known of ties is that scores keep apart, as rounded numbers and counts do."""
+        return self.cause == "unclear" and self.scores.distinct >= FEW and self.spacing.kept_apart
 
 
 @dataclass(frozen=True)
@@ -142,10 +154,13 @@ def _source(evidence: Evidence, level: str, cause: str | None) -> str | None:
     if origin and origin.precision and level in ("harmless", "unfaithful"):
         source = "precision"
     if source == "precision" and origin:
-        source = "logits" if origin.made_by == "sigmoid" else "either" if origin.steps else source
+        made = "logits" if origin.function.of_logits else "beneath" if origin.function.name else None
+        source = made or ("either" if origin.steps else source)
     if source == "saturation" and evidence.pile and evidence.pile.printed:
         source = "ends"
-    at_once = ("precision", "either", "logits", "scaled", "decimals", "ends", "saturation")
+    if source == "unclear" and evidence.spaced:
+        source = "spaced"
+    at_once = ("precision", "beneath", "either", "logits", "scaled", "decimals", "ends", "saturation")
     if level == "unfaithful" and source not in at_once:
         return "order"
     return source if level in ("unclear", "unreliable") or source in at_once else None
@@ -208,10 +223,10 @@ def _because(evidence: Evidence, cause: str) -> str:
     scores, groups = evidence.scores, evidence.groups
     because = {
         "precision": _rounded_to(scores),
-        "steps": f"scores come in even steps of {scores.origin.grid.name}" if scores.origin else "",
-        "scaled": f"{evidence.steps.way.words} come in even steps, list by list" if evidence.steps else "",
+        "steps": _stepped(scores),
+        "scaled": evidence.steps.words if evidence.steps else "",
         "decimals": f"scores {evidence.rounding[1].words}" if evidence.rounding else "",
-        "integer": "scores are whole numbers",
+        "integer": _counted(scores),
         "float32": "float32 has no numbers between their scores",
         "float64": "float64 has no numbers between their scores",
         "saturation": _piled(evidence),
@@ -221,6 +236,8 @@ def _because(evidence: Evidence, cause: str) -> str:
     }.get(cause)
     if because:
         return f" because {because}"
+    if evidence.spaced:
+        return ", and scores keep apart as rounded numbers or counts do"
     return ", and the scores do not tell why" if cause == "genuine" else ""
 
 
@@ -228,10 +245,24 @@ def _rounded_to(scores: ScoreGrid) -> str:
     origin = scores.origin
     if origin is None:
         return ""
-    if origin.made_by == "sigmoid":
+    if origin.function.of_logits:
         return f"logits were rounded to {origin.precision}"
     counts = f", or are counts divided by {origin.steps.name.removeprefix('1/')}" if origin.steps else ""
-    return f"scores were rounded to {origin.precision}{counts}"
+    what = "the numbers that scores were made from" if origin.function.name else "scores"
+    return f"{what} were rounded to {origin.precision}{counts}"
+
+
+def _stepped(scores: ScoreGrid) -> str:
+    origin = scores.origin
+    if origin is None:
+        return ""
+    what = f"{origin.function.undone} come" if origin.function.name else "scores come"
+    return f"{what} in even steps of {origin.grid.name}"
+
+
+def _counted(scores: ScoreGrid) -> str:
+    made = scores.origin is not None and scores.origin.function.name
+    return "scores were made from whole numbers" if made else "scores are whole numbers"
 
 
 def _piled(evidence: Evidence) -> str:
