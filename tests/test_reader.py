@@ -433,7 +433,7 @@ def test_the_code_that_is_asked_for_is_what_runs() -> None:
     """`make test-portable` builds the reader for machines without AVX2, and says so in the environment."""
     flags = set(Path("/proc/cpuinfo").read_text().split())
     able = platform.machine() == "x86_64" and {"avx2", "bmi2"} <= flags
-    assert _reader.avx2 is (able and os.environ.get("TIEWISE_AVX2") != "no")
+    assert native().avx2 is (able and os.environ.get("TIEWISE_AVX2") != "no")
 
 
 def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
