@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -30,8 +31,7 @@ from scoring_reference import (
 )
 from tiewise import scoring
 from tiewise.errors import InputError
-from tiewise.scoring import host, rounding
-from tiewise.scoring.approximate import Thresholds
+from tiewise.scoring import rounding
 from tiewise.scoring.environment import unaffected
 from tiewise.ties import tie_groups as from_run
 
@@ -113,6 +113,11 @@ def hard(kind: str, dims: int):
     elif kind == "scales":  # from 1e-30 to 1e30 beside each other
         q *= np.float32(10.0) ** chance.integers(-3, 4, q.shape).astype("f4")
         d *= np.float32(10.0) ** chance.integers(-30, 31, (200, 1)).astype("f4")
+    elif kind == "overflowing":  # products beyond float32 whose sum is not
+        q, d = q * np.float32(1e19), d * np.float32(1e19)
+        half = dims // 2
+        q[:, half : 2 * half], d[:, half : 2 * half] = q[:, :half], -d[:, :half]
+        q[:, 2 * half :] = 1
     elif kind == "equal":
         d[:] = d[0]
         d[::2] = np.nextafter(d[0], np.float32(9))
@@ -121,7 +126,7 @@ def hard(kind: str, dims: int):
     return q, d
 
 
-KINDS = ("cancelling", "subnormal", "scales", "equal", "far")
+KINDS = ("cancelling", "subnormal", "scales", "overflowing", "equal", "far")
 
 
 @pytest.mark.parametrize("fn", FUNCTIONS)
@@ -141,18 +146,28 @@ def test_hard_vectors_have_the_scores_of_the_definition(kind, dims, fn, kernels)
         assert found == {str(j): float(truth[place, j]) for j in np.flatnonzero(truth[place] >= bound)}
 
 
+@pytest.mark.parametrize("fn", [*FUNCTIONS, "maxsim"])
 @pytest.mark.parametrize("dims", [3, 384, 1023])
 @pytest.mark.parametrize("kind", KINDS)
-def test_products_keep_within_their_bound(kind, dims):
-    """Eq. 29, for the BLAS of this machine."""
+def test_products_keep_within_their_bounds(kind, dims, fn):
+    """Eqs. 29 to 31, and their sum over tokens, for the BLAS of this machine, on the scale of the filter."""
     q, d = hard(kind, dims)
-    scores = scoring.pairwise.pair_scores(q, d)
+    if fn == "maxsim":
+        q, d = q.reshape(4, 3, dims), d.reshape(100, 2, dims)
+    scores = scoring.pairwise.pair_scores(q, d, fn=fn)
     left, right = scores.query_rows(slice(0, len(q))), scores.doc_rows(slice(0, len(d)))
     i, j = (part.ravel() for part in np.indices((len(q), len(d))))
-    for dtype in (np.float32, np.float64):
-        found = scores.function.approximate(left, right, dtype)
-        off = np.abs(found.matrix.astype("f8")[i, j] - dot(q[i], d[j]))
-        assert (off <= found.error(i, j))[np.isfinite(found.matrix)[i, j]].all()
+    with np.errstate(all="ignore"):
+        if fn == "maxsim":
+            exact = np.cumsum(dot(q[:, :, None, None], d[None, None]).max(-1), axis=1)[:, -1]
+        else:
+            exact = defined(q, d, fn, "f8")
+        if fn == "euclidean":
+            exact = (dot(q, q)[:, None] - exact**2) / 2
+        for dtype in (np.float32, np.float64):
+            found = scores.function.approximate(left, right, dtype)
+            off = np.abs(found.matrix.astype("f8") - exact)[i, j]
+            assert (off <= found.error(i, j))[np.isfinite(found.matrix)[i, j]].all()
 
 
 def test_scores_beyond_float32_are_an_error_and_sums_beyond_it_are_not():
@@ -274,6 +289,128 @@ def test_memory_layout_and_neighbours_change_nothing():
         np.testing.assert_array_equal(scoring.score(q[5:6], d[j : j + 1], fn="cosine"), truth[5:6, j : j + 1])
 
 
+# -- what a strict reader found -----------------------------------------------------------------------------------
+
+
+def test_scores_halfway_between_two_float32_numbers(kernels):
+    """They round to the even one, however many queries are scored together."""
+    q, d = np.repeat(np.float32([[1, 2**-24]]), 3, 0), np.float32([[1 + 2**-23, 1], [1 + 2**-23, 0]])
+    assert defined(q[:1], d, "dot")[0, 0] > defined(q[:1], d, "dot")[0, 1]
+    for size in (1, 2, 3):
+        ties = scoring.tie_groups(q, d, {str(i): {"1": 1} for i in range(3)}, query_block=size)
+        assert (ties.start.tolist(), ties.size.tolist()) == ([1, 1, 1], [1, 1, 1])
+
+
+def test_tied_documents_are_counted_once(kernels):
+    q = np.array([[1, 2**-9]] * 3).astype("bfloat16")
+    d = np.array([[1.5, 0], [1.5, 1.75], [1.5, 0], [0, 4000], [1.5, 1.75], [1.5, 0]]).astype("bfloat16")
+    ties = scoring.tie_groups(q, d, {"0": {"5": 1}}, precision="native", orders=("given",))
+    assert ties.size.tolist() == [5] and ties.before["given"].tolist() == [4]
+
+
+@pytest.mark.parametrize("scales", [(1e155, 1e150), (1e-160, 1e-150), (1.0, 1e155)])
+def test_squares_that_overflow_decide_nothing(scales, kernels):
+    chance = np.random.default_rng(0)
+    q, d = chance.normal(size=(3, 4)) * scales[0], chance.normal(size=(50, 4)) * scales[1]
+    scores = scoring.score(q, d, fn="euclidean", precision="float64")
+    ties = scoring.tie_groups(q, d, {"0": {"3": 1}}, fn="euclidean", precision="float64")
+    assert ties.start.tolist() == [(scores[0] > scores[0, 3]).sum()]
+    assert ties.size.tolist() == [(scores[0] == scores[0, 3]).sum()]
+    found = scoring.search(q, d, 4, fn="euclidean", precision="float64").to_dict()["0"]
+    assert sorted(found.values()) == sorted(scores[0])[-4:]
+
+
+def test_an_error_bound_that_is_no_number(kernels):
+    ties = scoring.tie_groups(np.full((3, 4), 1.5e308), np.zeros((5, 4)), {"0": {"2": 1}})
+    assert (ties.start.tolist(), ties.size.tolist()) == ([0], [5])
+    assert len(scoring.search(np.full((3, 4), 1.5e308), np.zeros((5, 4)), 1)) == 15
+
+
+def test_a_maximum_over_tokens_hides_no_overflow(kernels):
+    q = np.full((3, 1, 4), 1e19, "f4")
+    a, b = np.float32([[-2e19, -2e19, 2.1e19, 2.1e19], [0] * 4]), np.float32([[1e16, 0, 0, 0], [0] * 4])
+    d = np.stack([a, b, b * 2])
+    scores = scoring.score(q, d, fn="maxsim")
+    np.testing.assert_array_equal(scores, defined_maxsim(q, d))
+    assert scoring.search(q, d, 1, fn="maxsim").to_dict()["0"] == {"0": float(scores[0, 0])}
+    assert scoring.tie_groups(q, d, {"0": {"0": 1}}, fn="maxsim").size.tolist() == [1]
+
+
+def test_types_without_infinity_overflow_like_others():
+    torch = pytest.importorskip("torch")
+    wide = np.full((3, 8), 10.0, "f4")
+    for q in (torch.from_numpy(wide).to(torch.float8_e4m3fn), wide.astype("float8_e4m3fn")):
+        with pytest.raises(InputError, match=r"too large for float8_e4m3fn\. Use precision='float32'"):
+            scoring.score(q, q, fn="dot", precision="native")
+
+
+def test_native_late_interaction_of_tiny_numbers(kernels):
+    q, d = np.full((3, 8, 1), 2**-6, "f2"), np.full((2, 1, 1), 2**-20, "f2")
+    options = {"fn": "maxsim", "precision": "native"}
+    score = scoring.score(q, d, **options).astype("f8")
+    np.testing.assert_array_equal(scoring.judged_scores(q, d, {"0": {"1": 1}}, **options), score[0, 1:])
+    assert scoring.tie_groups(q, d, {"0": {"1": 1}}, **options).size.tolist() == [2]
+
+
+def test_zeros_have_the_sign_of_the_definition():
+    q, d = np.float32([[0, 0], [1e-40, 0]]), np.float32([[1, 1], [-1e-40, 0], [0, 0]])
+    truth = defined(q, d, "dot")
+    assert np.signbit(truth).tolist() == [[False, False, False], [False, True, False]]
+    np.testing.assert_array_equal(np.signbit(scoring.score(q, d, fn="dot")), np.signbit(truth))
+    np.testing.assert_array_equal(np.signbit(scoring.head(d, q)), np.signbit(truth.T))
+    assert not np.signbit(scoring.search(q[:1], d, 3).score).any()
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_scores_that_overflow_are_an_error_in_every_block(size, kernels):
+    q = np.float32([[1e30]] * 3)
+    for d in (np.float32([[-1e30], [1]]), np.float64([[-1e30], [1]])):
+        with pytest.raises(InputError, match="too large for float32"):
+            scoring.search(q.astype(d.dtype), d, 1, query_block=size)
+
+
+def test_lists_may_be_asked_for_that_are_longer_than_the_collection():
+    q, d = np.ones((2, 3), "f4"), np.eye(3, dtype="f4")
+    assert len(scoring.search(q, d, 2**70)) == len(scoring.search(q, d, 10**9, cap=2**80)) == 6
+
+
+def test_little_memory_is_held_where_everything_is_near():
+    chance = np.random.default_rng(0)
+    d = (1e4 + 1e-3 * chance.normal(size=(4096, 16))).astype("f4")
+    q = d[:8]
+    qrels = {str(i): {str(j): 1 for j in range(0, 400, 10)} for i in range(8)}
+    tracemalloc.start()
+    ties = scoring.tie_groups(q, d, qrels, fn="euclidean", block=4096)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    truth = defined(q[:1], d, "euclidean")[0]
+    assert ties.start[:3].tolist() == [int((truth > truth[j]).sum()) for j in (0, 10, 20)]
+    assert peak < 64 * 2**20  # 8 queries × 4,096 documents × 40 thresholds would be more than a million near pairs
+
+
+def test_zero_vectors_are_counted_in_rescoring_too():
+    with pytest.warns(tw.TiewiseWarning, match="1 of the documents"):
+        scoring.rescore({"0": {"0": 1.0, "1": 2.0}}, [[1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], fn="cosine")
+
+
+def test_bad_options_are_named():
+    q = np.ones((2, 3))
+    for call, match in [
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=["a"]), "scores are numbers"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=[[1.0], [1.0, 2.0]]), "scores are numbers"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders=None), "orders is a list"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders="given"), "orders is a list .* not 'given'"),
+        (lambda: scoring.quantize(q, to=["int8"]), "cannot be quantised to"),
+        (
+            lambda: scoring.score(np.float16([[3e4] * 9]), np.float16([[3e4] * 9]), fn="cosine", precision="native"),
+            "norms",
+        ),
+    ]:
+        with pytest.raises(InputError, match=match):
+            call()
+    assert scoring.head(np.int8([[1, 2]]), np.int8([[3, 4]]), [0.5], precision="native").tolist() == [[11.5]]
+
+
 # -- rounding -------------------------------------------------------------------------------------------------------
 
 
@@ -367,6 +504,7 @@ def test_settings_around_a_call_change_nothing(name):
     q, d = chance.normal(size=(9, 40)).astype("f4"), chance.normal(size=(80, 40)).astype("f4")
     q[0] *= np.float32(1e-30)
     d[0] *= np.float32(1e-9)  # its score with the first query is subnormal
+    tiny = torch.from_numpy(d * np.float32(1e-37))
     calls = {
         **{fn: lambda a, b, fn=fn: scoring.score(a, b, fn=fn) for fn in FUNCTIONS},
         "native": lambda a, b: scoring.score(a.bfloat16(), b.bfloat16(), fn="dot", precision="native").float(),
@@ -374,7 +512,8 @@ def test_settings_around_a_call_change_nothing(name):
         "softmax": lambda a, b: scoring.score(a, fn="softmax"),
         "logit": lambda a, b: scoring.logit(a, fn="softmax"),
         "head": lambda a, b: scoring.head(b, a[:3], torch.zeros(3)),
-        "quantize": lambda a, b: scoring.quantize(b).codes,
+        "quantize": lambda a, b: scoring.quantize(tiny).codes,
+        "decode": lambda a, b: scoring.quantize(tiny).decode(),
         "search": lambda a, b: scoring.search(a, b, 5).score,
         "tie_groups": lambda a, b: scoring.tie_groups(a, b, {"0": {"0": 1, "7": 1}}).score,
         "rescore": lambda a, b: scoring.rescore({"0": {"0": 1.0, "7": 1.0}}, a, b).score,
@@ -452,4 +591,3 @@ def test_equal_logits_have_equal_scores_wherever_they_stand():
     np.testing.assert_array_equal(
         scoring.score(torch.from_numpy(many), fn="sigmoid"), scoring.score(many, fn="sigmoid")
     )
-    assert host.relative_error(2**30, np.float32) == np.inf and Thresholds._fields == ("bounds", "sizes")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring import arrays, blocks, device, host, host_ties, searching
+from tiewise.scoring import arrays, blocks, device, host
 from tiewise.scoring.ids import Ids
 from tiewise.ties import TieGroups
 from tiewise.ties import tie_groups as from_run
@@ -192,9 +192,8 @@ def test_no_error_of_a_product_within_its_bound_changes_a_result(collection, sma
 
     exactly = host.HostScores.matrix
     monkeypatch.setattr(host, "_product", lambda *given: (product if given[2] == np.float64 else wrong_product)(*given))
-    for many in (1, 8, 10**9):  # rows with many open documents are scored otherwise
-        monkeypatch.setattr(host_ties, "MANY_NEAR", many)
-        monkeypatch.setattr(searching, "MANY_OPEN", many)
+    for share in (1, 8, 10**9):  # rows with many open documents are scored otherwise
+        monkeypatch.setattr(host, "NEAR_SHARE", share)
         assert_equal(
             scoring.tie_groups(queries, docs, qrels, fn=fn, orders=ORDERS, **ids), from_run(qrels, run, ORDERS)
         )

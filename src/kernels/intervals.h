@@ -5,7 +5,8 @@
 // above, inside or below that interval is decided. The others are *near*: they are returned, and Python scores them by
 // the definition.
 //
-// v = a·scale + offset for an entry a of the matrix, and e = row.a·doc.a + doc.b + row.b.
+// v = a·scale + offset for an entry a of the matrix, and e = row.a·doc.a + doc.b + row.b. A bound that is not a number
+// (infinity times zero) is taken as infinite. A row with too many near documents is given up: Python scores all of them.
 #pragma once
 
 #include <algorithm>
@@ -53,8 +54,11 @@ struct Scores {
       most_b.push_back(*std::max_element(doc_b + first, doc_b + last));
     }
   }
-  double error(size_t row, size_t doc) const { return row_a[row] * doc_a[doc] + doc_b[doc] + row_b[row]; }
-  double most_error(size_t row, size_t chunk) const { return row_a[row] * most_a[chunk] + most_b[chunk] + row_b[row]; }
+  double error(size_t row, size_t doc) const { return bound(row_a[row] * doc_a[doc] + doc_b[doc] + row_b[row]); }
+  double most_error(size_t row, size_t chunk) const {
+    return bound(row_a[row] * most_a[chunk] + most_b[chunk] + row_b[row]);
+  }
+  static double bound(double error) { return std::isnan(error) ? std::numeric_limits<double>::infinity() : error; }
 };
 
 // The scores of one chunk of one row.
@@ -114,6 +118,12 @@ struct Thresholds {
 
 struct Near {
   std::vector<int64_t> row, column, doc;
+
+  void resize(size_t size) {
+    row.resize(size);
+    column.resize(std::min(column.size(), size));
+    doc.resize(size);
+  }
 };
 
 enum class Side { above, equal, below, near };
@@ -136,7 +146,7 @@ TIEWISE_INLINE void count_each(const Scores<T>& scores, size_t row, size_t chunk
     int32_t surely = 0, maybe = 0;
     for (size_t i = 0; i < in.size; ++i) {
       surely += in.v[i] > over;
-      maybe += in.v[i] >= under;
+      maybe += !(in.v[i] < under);
     }
     if (in.finite && surely == maybe) {
       above[j] += surely;
@@ -178,10 +188,12 @@ TIEWISE_INLINE void count_places(const Scores<T>& scores, size_t row, size_t chu
   }
 }
 
+// False if more than `most` documents are near: then the row has no counts and no near documents.
 template <class T>
-TIEWISE_INLINE void count_row(const Scores<T>& scores, size_t row, const Thresholds& t, int64_t* above, int64_t* equal,
-                              Near& near) {
+TIEWISE_INLINE bool count_row(const Scores<T>& scores, size_t row, const Thresholds& t, size_t most, int64_t* above,
+                              int64_t* equal, Near& near) {
   Chunk<T> chunk;
+  const size_t before = near.row.size();
   std::vector<int64_t> places(t.size > MANY ? t.size + 1 : 0);
   for (size_t c = 0; c < scores.chunks() && t.size; ++c) {
     read_chunk(scores, row, c, chunk);
@@ -191,16 +203,25 @@ TIEWISE_INLINE void count_row(const Scores<T>& scores, size_t row, const Thresho
     } else {
       count_each(scores, row, c, chunk, t, above, equal, near);
     }
+    if (near.row.size() - before > most) {
+      near.resize(before);
+      std::fill(above, above + t.size, 0);
+      std::fill(equal, equal + t.size, 0);
+      return false;
+    }
   }
   int64_t sum = 0;
   for (size_t j = places.size(); j-- > 1;) above[j - 1] += sum += places[j];
+  return true;
 }
 
-// Documents whose exact score may be at least the limit (or, with `below`, at most), with their approximate scores.
+// Documents whose exact score may be at least the limit (or, with `below`, at most), with their approximate scores;
+// false, and no document, if they are more than `most`.
 template <class T>
-TIEWISE_INLINE void select_row(const Scores<T>& scores, size_t row, double limit, bool below, Near& found,
+TIEWISE_INLINE bool select_row(const Scores<T>& scores, size_t row, double limit, bool below, size_t most, Near& found,
                                std::vector<double>& value) {
   Chunk<T> chunk;
+  const size_t before = found.row.size();
   for (size_t c = 0; c < scores.chunks(); ++c) {
     read_chunk(scores, row, c, chunk);
     const double most_error = scores.most_error(row, c);
@@ -213,7 +234,13 @@ TIEWISE_INLINE void select_row(const Scores<T>& scores, size_t row, double limit
       found.doc.push_back(static_cast<int64_t>(doc));
       value.push_back(v);
     }
+    if (found.row.size() - before > most) {
+      found.resize(before);
+      value.resize(before);
+      return false;
+    }
   }
+  return true;
 }
 
 // What the lowest exact score of a row does not exceed.

@@ -1,12 +1,15 @@
-// tiewise._kernels: the inner loops of scoring on a CPU. NumPy versions of all of them are in
-// tiewise/scoring/kernels_python.py; they give the same scores and the same counts.
+// tiewise._kernels: the inner loops of scoring on a CPU. tiewise/scoring/definition.py and approximate.py have NumPy
+// versions of all of them, which lead to the same scores and counts.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
+#include <new>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "intervals.h"
@@ -25,16 +28,25 @@ using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Rows = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;  // rows may be part of longer ones
 
-// Call work(first, last, part) for the parts of a range, each in a thread of its own.
+// Call work(first, last, part) for the parts of a range, each in a thread of its own. It returns false if memory ran out.
 template <class Work>
 void in_parts(size_t n, size_t threads, Work work) {
   threads = std::max<size_t>(1, std::min(threads, n));
+  std::vector<char> done(threads, 1);
   std::vector<std::thread> others;
-  for (size_t part = 1; part < threads; ++part) {
-    others.emplace_back([=] { work(n * part / threads, n * (part + 1) / threads, part); });
+  others.reserve(threads);
+  size_t started = 1;
+  try {
+    for (; started < threads; ++started) {
+      const size_t part = started;
+      others.emplace_back([&, part] { done[part] = work(n * part / threads, n * (part + 1) / threads, part); });
+    }
+  } catch (const std::system_error&) {  // no more threads: this one does the rest
   }
-  work(0, n / threads, 0);
+  done[0] = work(0, n / threads, 0);
+  for (size_t part = started; part < threads; ++part) done[part] = work(n * part / threads, n * (part + 1) / threads, part);
   for (std::thread& other : others) other.join();
+  if (!std::all_of(done.begin(), done.end(), [](char fine) { return fine; })) throw std::bad_alloc();
 }
 
 void check_rows(Vector<const int64_t> rows, size_t n) {
@@ -51,8 +63,13 @@ void sums(Matrix<const T> x, Matrix<const T> y, Vector<const int64_t> i, Vector<
   check_rows(j, y.shape(0));
   nb::gil_scoped_release unlocked;
   in_parts(i.size(), threads, [&](size_t first, size_t last, size_t) {
-    auto* sum = squared ? sum_pairs<SquaredDifference, T> : sum_pairs<Product, T>;
-    sum(x.data(), y.data(), x.shape(1), i.data(), j.data(), first, last, out.data());
+    try {
+      auto* sum = squared ? sum_pairs<SquaredDifference, T> : sum_pairs<Product, T>;
+      sum(x.data(), y.data(), x.shape(1), i.data(), j.data(), first, last, out.data());
+      return true;
+    } catch (...) {
+      return false;
+    }
   });
 }
 
@@ -81,31 +98,68 @@ Scores<T> scores_of(const Rows<T>& values, std::optional<Vector<const T>>& scale
   return found;
 }
 
-TIEWISE_CLONES void count_rows(const Scores<float>& scores, size_t first, size_t last, const double* t, size_t wide,
-                               const int64_t* sizes, int64_t* above, int64_t* equal, Near& near) {
-  const size_t all = scores.rows * wide;
-  for (size_t row = first; row < last; ++row) {
-    const double* mine = t + row * wide;
-    const Thresholds thresholds{mine, mine + all, mine + 2 * all, mine + 3 * all, static_cast<size_t>(sizes[row])};
-    count_row(scores, row, thresholds, above + row * wide, equal + row * wide, near);
+// What is asked of the rows of a block. No exception may leave a function that is compiled for several machines, because
+// the loader's dispatch does not pass it on; these return false if memory runs out.
+struct Counting {
+  const double* thresholds;
+  size_t wide;
+  const int64_t* sizes;
+  size_t most;
+  int64_t *above, *equal;
+  bool* many;
+};
+
+template <class T>
+TIEWISE_INLINE bool count_all(const Scores<T>& scores, size_t first, size_t last, const Counting& of, Near& near) {
+  try {
+    const size_t all = scores.rows * of.wide;
+    for (size_t row = first; row < last; ++row) {
+      const double* mine = of.thresholds + row * of.wide;
+      const Thresholds t{mine, mine + all, mine + 2 * all, mine + 3 * all, static_cast<size_t>(of.sizes[row])};
+      of.many[row] = !count_row(scores, row, t, of.most, of.above + row * of.wide, of.equal + row * of.wide, near);
+    }
+    return true;
+  } catch (...) {
+    return false;
   }
 }
-TIEWISE_CLONES void count_rows(const Scores<double>& scores, size_t first, size_t last, const double* t, size_t wide,
-                               const int64_t* sizes, int64_t* above, int64_t* equal, Near& near) {
-  const size_t all = scores.rows * wide;
-  for (size_t row = first; row < last; ++row) {
-    const double* mine = t + row * wide;
-    const Thresholds thresholds{mine, mine + all, mine + 2 * all, mine + 3 * all, static_cast<size_t>(sizes[row])};
-    count_row(scores, row, thresholds, above + row * wide, equal + row * wide, near);
+TIEWISE_CLONES bool count_rows(const Scores<float>& scores, size_t first, size_t last, const Counting& of, Near& near) {
+  return count_all(scores, first, last, of, near);
+}
+TIEWISE_CLONES bool count_rows(const Scores<double>& scores, size_t first, size_t last, const Counting& of, Near& near) {
+  return count_all(scores, first, last, of, near);
+}
+
+struct Selecting {
+  const double* limit;
+  bool below;
+  size_t most;
+  bool* many;
+};
+
+struct Selected {
+  Near found;
+  std::vector<double> value;
+};
+
+template <class T>
+TIEWISE_INLINE bool select_all(const Scores<T>& scores, size_t first, size_t last, const Selecting& of, Selected& out) {
+  try {
+    for (size_t row = first; row < last; ++row) {
+      of.many[row] = !select_row(scores, row, of.limit[row], of.below, of.most, out.found, out.value);
+    }
+    return true;
+  } catch (...) {
+    return false;
   }
 }
-TIEWISE_CLONES void select_rows(const Scores<float>& scores, size_t first, size_t last, const double* limit, bool below,
-                                Near& found, std::vector<double>& value) {
-  for (size_t row = first; row < last; ++row) select_row(scores, row, limit[row], below, found, value);
+TIEWISE_CLONES bool select_rows(const Scores<float>& scores, size_t first, size_t last, const Selecting& of,
+                                Selected& out) {
+  return select_all(scores, first, last, of, out);
 }
-TIEWISE_CLONES void select_rows(const Scores<double>& scores, size_t first, size_t last, const double* limit, bool below,
-                                Near& found, std::vector<double>& value) {
-  for (size_t row = first; row < last; ++row) select_row(scores, row, limit[row], below, found, value);
+TIEWISE_CLONES bool select_rows(const Scores<double>& scores, size_t first, size_t last, const Selecting& of,
+                                Selected& out) {
+  return select_all(scores, first, last, of, out);
 }
 TIEWISE_CLONES void lowest_of_rows(const Scores<float>& scores, size_t first, size_t last, double* out) {
   for (size_t row = first; row < last; ++row) out[row] = lowest_of_row(scores, row);
@@ -136,23 +190,26 @@ template <class T>
 nb::object count(Rows<T> values, std::optional<Vector<const T>> scale, std::optional<Vector<const T>> offset,
                  Matrix<const double> row, Matrix<const double> doc,
                  nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu> thresholds,
-                 Vector<const int64_t> sizes, Matrix<int64_t> above, Matrix<int64_t> equal, size_t threads) {
+                 Vector<const int64_t> sizes, Matrix<int64_t> above, Matrix<int64_t> equal, size_t most, Vector<bool> many,
+                 size_t threads) {
   const Scores<T> scores = scores_of<T>(values, scale, offset, row, doc);
   const size_t wide = thresholds.shape(2);
   for (const auto& out : {above, equal}) {
     if (out.shape(0) != scores.rows || out.shape(1) != wide) throw std::length_error("shapes");
   }
-  if (thresholds.shape(0) != 4 || thresholds.shape(1) != scores.rows || sizes.size() != scores.rows) {
+  if (thresholds.shape(0) != 4 || thresholds.shape(1) != scores.rows || sizes.size() != scores.rows ||
+      many.size() != scores.rows) {
     throw std::length_error("shapes");
   }
   for (size_t at = 0; at < scores.rows; ++at) {
     if (sizes.data()[at] < 0 || static_cast<size_t>(sizes.data()[at]) > wide) throw std::out_of_range("sizes");
   }
   std::vector<Near> parts(std::max<size_t>(1, threads));
+  const Counting counting{thresholds.data(), wide, sizes.data(), most, above.data(), equal.data(), many.data()};
   {
     nb::gil_scoped_release unlocked;
     in_parts(scores.rows, threads, [&](size_t first, size_t last, size_t part) {
-      count_rows(scores, first, last, thresholds.data(), wide, sizes.data(), above.data(), equal.data(), parts[part]);
+      return count_rows(scores, first, last, counting, parts[part]);
     });
   }
   return nb::make_tuple(joined<int64_t>(parts, [](Near& near) -> auto& { return near.row; }),
@@ -162,24 +219,21 @@ nb::object count(Rows<T> values, std::optional<Vector<const T>> scale, std::opti
 
 template <class T>
 nb::object select(Rows<T> values, std::optional<Vector<const T>> scale, std::optional<Vector<const T>> offset,
-                  Matrix<const double> row, Matrix<const double> doc, Vector<const double> limit, bool below,
-                  size_t threads) {
+                  Matrix<const double> row, Matrix<const double> doc, Vector<const double> limit, bool below, size_t most,
+                  Vector<bool> many, size_t threads) {
   const Scores<T> scores = scores_of<T>(values, scale, offset, row, doc);
-  if (limit.size() != scores.rows) throw std::length_error("shapes");
-  struct Part {
-    Near found;
-    std::vector<double> value;
-  };
-  std::vector<Part> parts(std::max<size_t>(1, threads));
+  if (limit.size() != scores.rows || many.size() != scores.rows) throw std::length_error("shapes");
+  std::vector<Selected> parts(std::max<size_t>(1, threads));
+  const Selecting selecting{limit.data(), below, most, many.data()};
   {
     nb::gil_scoped_release unlocked;
     in_parts(scores.rows, threads, [&](size_t first, size_t last, size_t part) {
-      select_rows(scores, first, last, limit.data(), below, parts[part].found, parts[part].value);
+      return select_rows(scores, first, last, selecting, parts[part]);
     });
   }
-  return nb::make_tuple(joined<int64_t>(parts, [](Part& part) -> auto& { return part.found.row; }),
-                        joined<int64_t>(parts, [](Part& part) -> auto& { return part.found.doc; }),
-                        joined<double>(parts, [](Part& part) -> auto& { return part.value; }));
+  return nb::make_tuple(joined<int64_t>(parts, [](Selected& part) -> auto& { return part.found.row; }),
+                        joined<int64_t>(parts, [](Selected& part) -> auto& { return part.found.doc; }),
+                        joined<double>(parts, [](Selected& part) -> auto& { return part.value; }));
 }
 
 template <class T>
@@ -189,7 +243,7 @@ void lowest(Rows<T> values, std::optional<Vector<const T>> scale, std::optional<
   if (out.size() != scores.rows) throw std::length_error("shapes");
   nb::gil_scoped_release unlocked;
   in_parts(scores.rows, threads,
-           [&](size_t first, size_t last, size_t) { lowest_of_rows(scores, first, last, out.data()); });
+           [&](size_t first, size_t last, size_t) { return lowest_of_rows(scores, first, last, out.data()), true; });
 }
 
 template <class T>
@@ -197,9 +251,9 @@ void define(nb::module_& m) {
   m.def("sums", &sums<T>, "x"_a.noconvert(), "y"_a.noconvert(), "i"_a.noconvert(), "j"_a.noconvert(),
         "out"_a.noconvert(), "squared"_a, "threads"_a);
   m.def("count", &count<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a,
-        "thresholds"_a, "sizes"_a, "above"_a.noconvert(), "equal"_a.noconvert(), "threads"_a);
+        "thresholds"_a, "sizes"_a, "above"_a.noconvert(), "equal"_a.noconvert(), "most"_a, "many"_a.noconvert(), "threads"_a);
   m.def("select", &select<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a, "limit"_a,
-        "below"_a, "threads"_a);
+        "below"_a, "most"_a, "many"_a.noconvert(), "threads"_a);
   m.def("lowest", &lowest<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a,
         "out"_a.noconvert(), "threads"_a);
 }

@@ -4,8 +4,7 @@ A fast matrix product gives every document a score whose error is bounded (theor
 exact score certainly lies above, below or at a threshold is counted at once; only the few documents for which that is
 open, the *near* ones, are returned to be scored by the definition.
 
-The loops are compiled (`src/kernels`); without a compiler NumPy does the same. NumPy uses one error bound for a whole
-row where the kernels use one for each document, so it may return more near documents, never other results.
+The loops are compiled (`src/kernels`); without a compiler NumPy does the same.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tiewise.columns import Codes, Floats
 from tiewise.native import native
 from tiewise.scoring.threads import threads_for
 
-__all__ = ["Approximation", "Selected", "Thresholds"]
+__all__ = ["Approximation", "Counted", "Selected", "Thresholds"]
 
 
 class Thresholds(NamedTuple):
@@ -30,9 +29,25 @@ class Thresholds(NamedTuple):
     sizes: Codes  # (n_rows,): how many columns are used
 
 
+class Counted(NamedTuple):
+    """What the approximate scores of a block decide.
+
+    Near documents come as the rows, columns and documents of what is open: whether that document scores above, at or
+    below that threshold.
+    """
+
+    above: Codes  # (n_rows, width): documents that surely score above a threshold
+    equal: Codes  # (n_rows, width): documents that surely have its score
+    many: NDArray[np.bool_]  # (n_rows,): rows that were given up, as too much of them is near; they have no counts
+    row: Codes  # (n_near,)
+    column: Codes
+    doc: Codes
+
+
 class Selected(NamedTuple):
     """Documents that were selected: their row, their place in the block, and their approximate score."""
 
+    many: NDArray[np.bool_]  # (n_rows,): rows that were given up
     row: Codes
     doc: Codes
     value: Floats
@@ -62,62 +77,71 @@ class Approximation:
         return self._matrix[0]
 
     def error(self, row: Codes, doc: Codes) -> Floats:
-        """A bound on the error of the scores of some pairs."""
-        return self.row[0, row] * self.doc[0, doc] + self.doc[1, doc] + self.row[1, row]
-
-    @property
-    def largest_error(self) -> Floats:
-        """(n_rows,): a bound on the error of all scores of a row."""
-        if not self.doc.shape[1]:
-            return self.row[1]
-        return self.row[0] * self.doc[0].max() + self.doc[1].max() + self.row[1]
+        """A bound on the error of the scores of some pairs; infinite where there is none."""
+        found = self.row[0, row] * self.doc[0, doc] + self.doc[1, doc] + self.row[1, row]
+        return np.where(np.isnan(found), np.inf, found)
 
     def take(self, rows: Codes) -> Approximation:
         """Some of the rows."""
-        return Approximation(
-            self.values[rows], np.ascontiguousarray(self.row[:, rows]), self.doc, self.scale, self.offset
-        )
+        row = np.ascontiguousarray(self.row[:, rows])
+        return Approximation(self.values[rows], row, self.doc, self.scale, self.offset)
 
-    def count(self, thresholds: Thresholds) -> tuple[Codes, Codes, tuple[Codes, Codes, Codes]]:
-        """Documents that surely score above each threshold, that surely equal it, and the near ones.
+    def first(self, docs: int) -> Approximation:
+        """The first few documents."""
+        scale, offset = (None if part is None else part[:docs] for part in (self.scale, self.offset))
+        return Approximation(self.values[:, :docs], self.row, np.ascontiguousarray(self.doc[:, :docs]), scale, offset)
 
-        The first two have the shape (rows, width). Near documents come as the rows, columns and documents of what is
-        open: whether that document scores above, at or below that threshold.
-        """
+    def intervals(self, row: int) -> tuple[Floats, Floats]:
+        """The lowest and the highest value that the exact score of each document of a row can have."""
+        mine = self.matrix[row].astype(np.float64)
+        error = self.error(np.array(row), np.arange(len(mine)))
+        unknown = ~np.isfinite(mine)
+        return np.where(unknown, -np.inf, mine - error), np.where(unknown, np.inf, mine + error)
+
+    def count(self, thresholds: Thresholds, most: int) -> Counted:
+        """Documents above each threshold and at it; rows with more than `most` near documents are given up."""
         shape = thresholds.bounds.shape[1:]
-        above, equal = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        above, equal, many = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], bool)
         kernels = native("kernels")
         if kernels is not None:
-            steps = self.values.size * min(shape[1] + 1, 16)
-            near = kernels.count(*self._parts, *thresholds, above, equal, threads_for(steps))
-            return above, equal, near
-        rows, columns, docs = [], [], []
-        matrix, error = self.matrix, self.largest_error
+            threads = threads_for(self.values.size * min(shape[1] + 1, 16))
+            near = kernels.count(*self._parts, *thresholds, above, equal, most, many, threads)
+            return Counted(above, equal, many, *near)
+        found: list[tuple[Codes, Codes, Codes]] = []
         for row in range(shape[0]):
-            mine, off = matrix[row].astype(np.float64, copy=False), error[row]
-            odd = ~np.isfinite(mine)
+            low, high = self.intervals(row)
+            near_here: list[tuple[Codes, Codes, Codes]] = []
             for column in range(int(thresholds.sizes[row])):
                 low_out, low_in, high_in, high_out = thresholds.bounds[:, row, column]
-                surely = (mine > high_out + off) & ~odd
-                same = (mine >= low_in + off) & (mine <= high_in - off)
+                surely, same = low > high_out, (low >= low_in) & (high <= high_in)
                 above[row, column], equal[row, column] = np.count_nonzero(surely), np.count_nonzero(same)
-                found = np.flatnonzero((mine >= low_out - off) & ~surely & ~same | odd)
-                docs.append(found)
-                rows.append(np.full(len(found), row))
-                columns.append(np.full(len(found), column))
-        return above, equal, (_joined(rows), _joined(columns), _joined(docs))
+                docs = np.flatnonzero(~(high < low_out) & ~surely & ~same)
+                near_here.append((np.full(len(docs), row), np.full(len(docs), column), docs))
+            if sum(len(docs) for _, _, docs in near_here) > most:
+                above[row], equal[row], many[row] = 0, 0, True
+            else:
+                found += near_here
+        return Counted(above, equal, many, *_joined(found, 3))
 
-    def select(self, limit: Floats, *, below: bool = False) -> Selected:
-        """Documents whose exact score may be at least the limit of their row, or with `below` at most."""
+    def select(self, limit: Floats, most: int, *, below: bool = False) -> Selected:
+        """Documents whose exact score may be at least the limit of their row, or with `below` at most.
+
+        A limit that is not a number is none. Of rows with more than `most` such documents there are none.
+        """
+        limit = np.where(np.isnan(limit), np.inf if below else -np.inf, limit)
+        many = np.zeros(len(limit), bool)
         kernels = native("kernels")
         if kernels is not None:
-            return Selected(*kernels.select(*self._parts, limit, below, threads_for(self.values.size)))
-        matrix, error = self.matrix, self.largest_error[:, None]
-        inside = matrix - error <= limit[:, None] if below else matrix + error >= limit[:, None]
-        flat = np.flatnonzero(inside | ~np.isfinite(matrix))
-        row = flat // max(matrix.shape[1], 1)
-        doc = flat - row * matrix.shape[1]
-        return Selected(row, doc, matrix[row, doc].astype(np.float64))
+            found = kernels.select(*self._parts, limit, below, most, many, threads_for(self.values.size))
+            return Selected(many, *found)
+        parts: list[tuple[Any, ...]] = []
+        for row in range(len(limit)):
+            low, high = self.intervals(row)
+            docs = np.flatnonzero(low <= limit[row] if below else high >= limit[row])
+            many[row] = len(docs) > most
+            if not many[row]:
+                parts.append((np.full(len(docs), row), docs, self.matrix[row, docs].astype(np.float64)))
+        return Selected(many, *_joined(parts, 3))
 
     def lowest(self) -> Floats:
         """(n_rows,): what the lowest exact score of a row does not exceed."""
@@ -126,13 +150,14 @@ class Approximation:
         if kernels is not None:
             kernels.lowest(*self._parts, out, threads_for(self.values.size))
             return out
-        matrix = self.matrix.astype(np.float64)
-        return np.where(np.isfinite(matrix), matrix, np.inf).min(1, initial=np.inf) + self.largest_error
+        return np.array([self.intervals(row)[1].min(initial=np.inf) for row in range(len(out))])
 
     @property
     def _parts(self) -> tuple[Any, ...]:
         return self.values, self.scale, self.offset, self.row, self.doc
 
 
-def _joined(parts: list[Codes]) -> Codes:
-    return np.concatenate([*parts, np.zeros(0, np.int64)])
+def _joined(parts: list[tuple[Any, ...]], columns: int) -> list[Any]:
+    """Columns of parts, one after another."""
+    empty = np.zeros(0, np.int64)
+    return [np.concatenate([empty, *(part[column] for part in parts)]) for column in range(columns)]

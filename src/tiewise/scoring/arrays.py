@@ -40,6 +40,9 @@ Array = Any  # a NumPy array or a torch tensor
 LOW = ("bfloat16", "float16", "float8_", "float6_", "float4_")
 INTEGERS = ("bool", "int", "uint")
 
+#: Types of torch that hold less than a byte and have no arithmetic.
+PACKED = {f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)}
+
 #: So many numbers are copied from a device sooner than it says something about them.
 FEW = 2**14
 
@@ -348,7 +351,10 @@ def _host_array(given: Any, what: str) -> Any:
         array = np.asarray(given)
     except (ValueError, TypeError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"The {what} make no array: are their rows of different lengths? ({reason})") from error
+        raise InputError(
+            f"The {what} make no array: are their rows of different lengths, or tensors that are not stacked? "
+            f"({reason})"
+        ) from error
     _check_numeric(array.dtype.name, what)
     return array
 
@@ -366,11 +372,12 @@ def _checked_tensor(tensor: Any, what: str) -> Any:
         raise InputError(f"The {what} are a nested tensor. Pad them to one length and give a mask.")
     if tensor.layout != torch.strided:
         raise InputError(f"The {what} are a sparse tensor ({tensor.layout}). Give dense vectors: .to_dense().")
-    if tensor.is_meta:
-        raise InputError(f"The {what} are on the meta device and have no values. Load them first.")
+    if tensor.is_meta or hasattr(tensor, "fake_mode"):
+        raise InputError(f"The {what} are on the meta device, or fake, and have no values. Load them first.")
     if tensor.is_quantized:
         raise InputError(f"The {what} are a quantised tensor of torch. Give .dequantize(), or scoring.quantize(...).")
-    _check_numeric(_name_in_torch(tensor.dtype), what)
+    name = _name_in_torch(tensor.dtype)
+    _check_numeric("packed " + name if name in PACKED or name.endswith("_x2") else name, what)
     return tensor.detach().resolve_neg() if tensor.requires_grad or tensor.is_neg() else tensor
 
 

@@ -1,10 +1,10 @@
-"""All pairs of queries and documents, scored in tiles of one fixed shape.
+"""All pairs of queries and documents on a device, scored in tiles of one fixed shape.
 
-A matrix product is not one function: BLAS and cuBLAS choose a kernel by the shape of the operands, and kernels add up
-in different orders, so the last bits of a dot product may depend on how many others are computed beside it. Then a
-score would change with the size of a block, and a document would no longer tie with its own copy. So every product here
-has one shape, whatever was asked for: queries and documents come in tiles, and what is missing from a tile is filled
-with zeros. A score then depends on its two vectors alone.
+cuBLAS chooses a kernel by the shape and the alignment of the operands, and kernels add in different orders, so the last
+bits of a dot product may depend on how many others are computed beside it. Then a score would change with the size of a
+block, and a document would no longer tie with its own copy. So every product here has one shape, whatever was asked
+for: queries and documents come in tiles, and what is missing from a tile is filled with zeros. For one model of GPU and
+one number of queries, a score then depends on its two vectors alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALIGNED_DIMS = 16
 #: From so many tiles on, documents may be multiplied in one product.
 ONE_FROM = 4
 
-#: By device, None for NumPy, and shape: whether one product gives the bits of tiles.
+#: By device and shape: whether one product gives the bits of tiles.
 _alike: dict[Any, dict[Any, bool]] = {}
 
 

@@ -1,7 +1,7 @@
 """How many scores on a device lie above some values and how many equal them: what tie groups need of a block of scores.
 
-A block of scores is read once, by a kernel (`tiewise.scoring.kernels`), or by torch where there is none; nothing waits
-for the device until the first number is asked for.
+A block of scores is read once, by a kernel (`tiewise.scoring.device_kernels`), or by torch where there is none; nothing
+waits for the device until the first number is asked for.
 """
 
 from __future__ import annotations
@@ -151,6 +151,6 @@ def _kernels(device: str) -> Any:
     """The module with the kernels, None where they do not run."""
     if device != "cuda":
         return None
-    from tiewise.scoring import kernels
+    from tiewise.scoring import device_kernels
 
-    return None if kernels.triton is None else kernels
+    return None if device_kernels.triton is None else device_kernels

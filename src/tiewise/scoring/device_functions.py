@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tiewise.scoring.arrays import Array, Torch
 from tiewise.scoring.operands import Operand
 from tiewise.scoring.precisions import Types
@@ -109,8 +107,7 @@ class Cosine(Similarity):
         product, xp = self.arithmetic.product(left.vectors, right.vectors), self.lib.xp
         if self.arithmetic.native is not None:
             return product
-        with np.errstate(invalid="ignore"):
-            return product / _or_one(xp, left.beside)[:, None] / _or_one(xp, right.beside)
+        return product / _or_one(xp, left.beside)[:, None] / _or_one(xp, right.beside)
 
 
 class Euclidean(Similarity):
@@ -157,6 +154,7 @@ class MaxSim(Similarity):
         xp = self.lib.xp
         product = self.arithmetic.product(left.vectors, right.vectors)
         every = product.reshape(-1, self.queries.tokens, len(right.vectors) // self.docs.tokens, self.docs.tokens)
+        every = every + 0 * every  # no number where it overflowed: a maximum would hide it
         if right.beside is not None:
             every = xp.where(right.beside, every, xp.full_like(every[:1, :1, :1, :1], -float("inf")))
         best = xp.amax(every, -1)  # (queries, query tokens, documents)

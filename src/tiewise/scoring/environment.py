@@ -62,14 +62,23 @@ def _subnormals_kept() -> Iterator[None]:
     if not _flushes():
         yield
         return
-    library = ctypes.CDLL(None)
-    before = ctypes.create_string_buffer(256)  # larger than fenv_t anywhere
-    library.fegetenv(before)
-    library.fesetenv(ctypes.c_void_p(-1))  # FE_DFL_ENV
-    try:
+    torch = sys.modules.get("torch")
+    if sys.platform == "linux":
+        library = ctypes.CDLL(None)
+        before = ctypes.create_string_buffer(256)  # larger than fenv_t
+        library.fegetenv(before)
+        library.fesetenv(ctypes.c_void_p(-1))  # FE_DFL_ENV of glibc and musl
+        try:
+            yield
+        finally:
+            library.fesetenv(before)
+    elif torch is not None and torch.set_flush_denormal(False):
+        try:
+            yield
+        finally:
+            torch.set_flush_denormal(True)
+    else:
         yield
-    finally:
-        library.fesetenv(before)
 
 
 def _flushes() -> bool:

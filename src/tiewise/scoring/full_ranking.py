@@ -6,7 +6,7 @@ block of scores is held at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,8 @@ def tie_groups(
     >>> tw.evaluate(None, ties, "RR")["RR"]
     RR 0.7500 [0.5000, 1.0000]
     """
+    if isinstance(orders, str) or not isinstance(orders, Iterable):
+        raise InputError(f"orders is a list of tie-break orders, such as ['given'], not {orders!r}.")
     for order in orders:
         if order not in ORDERS:
             raise InputError(f"Unknown tie-break order {order!r}. Embeddings have: {', '.join(ORDERS)}.")
@@ -116,7 +118,10 @@ def judged_scores(
 
 def _given(scores: Any, judged: Judged) -> Floats:
     """The scores of all shards, checked."""
-    given = np.array(scores, dtype=np.float64)
+    try:
+        given = np.array(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("scores are numbers, one for each row of the qrels: see judged_scores().") from None
     if given.shape != (len(judged.qrels),):
         raise InputError(
             f"scores have shape {given.shape}; the qrels have {len(judged.qrels)} rows. Give one for each."

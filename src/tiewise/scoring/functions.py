@@ -116,7 +116,7 @@ def _all_on_host(pairs: HostScores) -> Any:
     """The scores of all queries against all documents."""
     found = np.empty((pairs.queries.n, pairs.docs.n), pairs.types.result)
     blocks = Blocks(pairs, pairs.queries.n)
-    queries = [pairs.query_rows(rows, count=True) for rows in blocks.queries]
+    queries = [pairs.query_rows(rows) for rows in blocks.queries]
     for span in blocks.docs:
         docs = pairs.doc_rows(span)
         for rows, mine in zip(blocks.queries, queries, strict=True):
@@ -209,6 +209,8 @@ def _raise_too_large(name: str) -> None:
 
 def _last_layer_on_host(lib: Library, states: Array, weight: Array, bias: Array | None, precision: str) -> Array:
     """float32(S(w, h) + b) for all hidden states h and classes w."""
+    if precision == "native" and is_integer(lib.name(states.dtype)):
+        precision = "float32"  # there may be a bias
     pairs = pair_scores(weight, states, precision=precision)
     assert isinstance(pairs, HostScores)
     pairs.what = "logits"

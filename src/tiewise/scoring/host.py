@@ -31,13 +31,16 @@ from tiewise.scoring.operands import Operand
 from tiewise.scoring.precisions import Types
 from tiewise.scoring.rounding import Rounding, no_rounding, to_float32, to_low
 
-__all__ = ["HostScores", "Rows"]
+__all__ = ["HostScores", "Rows", "most_near", "relative_error"]
 
 #: Numbers of document vectors that are held at a time while scattered pairs are scored.
 HELD = 2**24
 
 #: So many queries are scored by the definition: finding the norms for an error bound would take longer.
 FEW_QUERIES = 2
+
+#: One in so many documents of a block is scored by the definition at most.
+NEAR_SHARE = 8
 
 #: Norms outside of which rows are scaled before they are multiplied for a cosine.
 SAFE_NORMS = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-120, 1e120)}
@@ -107,7 +110,13 @@ class Dot:
     def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
         """All pairs by a product in a type, float32 or float64, with their error bounds (Eq. 29)."""
         row, doc = self._errors(q.norms, d.norms, dtype)
-        return Approximation(_product(q.vectors, d.vectors, dtype), row, doc)
+        return Approximation(self._in_range(_product(q.vectors, d.vectors, dtype)), row, doc)
+
+    def _in_range(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values, NaN where they lie beyond what the result can hold, so that the definition looks at them."""
+        if values.dtype == np.float64 and self.rounding.eps:
+            values[np.abs(values) > self.rounding.largest] = np.nan
+        return values
 
     def to_filter(self, q: Rows, score: Floats) -> Floats:
         """Scores, (rows, any), on the scale of the filter."""
@@ -142,6 +151,7 @@ class Cosine(Dot):
         vectors, norms = _in_range(d, dtype)
         inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)
         u = float(np.finfo(dtype).eps) / 2
+        # The query is of length 1 but for rounding, hence the factor.
         bound = 1.01 * relative_error(self.dims + 2, dtype) + 8 * u + (self.dims + 2) * u * 2.0**-20
         row = np.stack([np.full(q.n, bound), np.zeros(q.n)])
         doc = np.stack([np.ones(d.n), np.zeros(d.n)])
@@ -215,9 +225,10 @@ class MaxSim(Dot):
         """The same from one product of all tokens."""
         left, right = self.tokens
         pairs = _product(q.vectors, d.vectors, dtype).reshape(q.n, left, d.n, right)
+        unknown = ~np.isfinite(pairs).all(3)  # a maximum would hide a product that overflowed
         if d.mask is not None:
             pairs = np.where(d.mask, pairs, -np.inf)
-        best = pairs.max(3)
+        best = np.where(unknown, np.nan, pairs.max(3)).astype(dtype)
         mask = np.ones((q.n, left), bool) if q.mask is None else q.mask
         best = np.where(mask[:, :, None], best, 0)
         norms = np.where(mask, q.norms.reshape(q.n, left), 0.0).sum(1)
@@ -226,6 +237,8 @@ class MaxSim(Dot):
         extra = relative_error(left + 2, dtype) + (2.0 * self.rounding.eps if self.native else 0.0)
         row, doc = self._errors(norms, longest, dtype, extra)
         row[1] *= left
+        if self.native:  # below the normal numbers of a type its rounding is not relative
+            row[1] += left * self.rounding.least_normal * self.rounding.eps
         return Approximation(best.sum(1), row, doc * np.array([[1.0], [left]]))
 
 
@@ -255,8 +268,7 @@ class Hamming(WholeNumbers):
 class WholeMaxSim(MaxSim):
     """Late interaction of small whole numbers."""
 
-    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0) -> tuple[Floats, Floats]:
-        return np.zeros((2, len(q))), np.zeros((2, len(d)))
+    _errors = WholeNumbers._errors
 
 
 class HostScores:
@@ -269,19 +281,19 @@ class HostScores:
         self.function = _function(self, fn)
         self.vector_type: Any = np.dtype(np.float64 if self.types.wide else np.float32)
         self.what = "scores"  # what they are called in messages
-        self._zeros = {"queries": 0, "documents": 0}
+        self._zeros: dict[str, set[int]] = {"queries": set(), "documents": set()}
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def query_rows(self, rows: Any, *, count: bool = False) -> Rows:
-        """Some queries (a slice, or positions), prepared; with `count`, zero vectors among them are counted."""
-        return self._rows(self.queries, rows, "queries", count)
+    def query_rows(self, rows: Any) -> Rows:
+        """Some queries (a slice, or positions), prepared."""
+        return self._rows(self.queries, rows, "queries")
 
     def doc_rows(self, rows: Any) -> Rows:
-        """Some documents, prepared; zero vectors are counted unless they are taken by their positions."""
-        return self._rows(self.docs, rows, "documents", isinstance(rows, slice))
+        """Some documents, prepared."""
+        return self._rows(self.docs, rows, "documents")
 
-    def _rows(self, operand: Operand, rows: Any, side: str, count: bool) -> Rows:
+    def _rows(self, operand: Operand, rows: Any, side: str) -> Rows:
         given = np.asarray(operand.take(rows))
         n = len(given)
         vectors = np.ascontiguousarray(given.reshape(-1, given.shape[-1]), dtype=self.vector_type)
@@ -294,7 +306,8 @@ class HostScores:
         if not np.isfinite(squares).all():
             found.check_finite()
         if self.fn == "cosine":
-            self._zeros[side] += int(np.count_nonzero(squares == 0)) if count else 0
+            zero = np.flatnonzero(squares == 0)
+            self._zeros[side].update((zero + rows.start if isinstance(rows, slice) else rows[zero]).tolist())
             if self.types.low:
                 vectors = self._normalised_low(vectors, squares)
                 found = Rows(n, vectors, vectors, exponents, np.zeros(0), mask, (side, rows))
@@ -303,12 +316,17 @@ class HostScores:
     def _normalised_low(self, vectors: NDArray[Any], squares: Floats) -> NDArray[Any]:
         """Vectors over their norms, both rounded to the low type, as a model's own normalisation does it."""
         norms = self.rounding(np.sqrt(squares))
+        if not np.isfinite(norms).all():
+            many, name = np.count_nonzero(~np.isfinite(norms)), self.rounding.name
+            raise InputError(
+                f"The norms of {many:,} vectors are too large for {name}. Use precision='float32' or scale the vectors."
+            )
         found = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
         return np.ascontiguousarray(self.rounding(found), dtype=np.float32)
 
     def zero_vectors(self) -> dict[str, int]:
         """How many queries and documents had no direction, so that their cosine is 0."""
-        return self._zeros
+        return {side: len(rows) for side, rows in self._zeros.items()}
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -316,9 +334,8 @@ class HostScores:
         """Approximate scores of all pairs; a few queries are scored by the definition at once, where it is as fast."""
         if q.n <= FEW_QUERIES and type(self.function) is Dot and native("kernels") is not None:
             i, j = np.repeat(np.arange(q.n), d.n), np.tile(np.arange(d.n), q.n)
-            return Approximation(
-                self.function.exact(q, d, i, j).reshape(q.n, d.n), np.zeros((2, q.n)), np.zeros((2, d.n))
-            )
+            found = self.function._in_range(self.function.exact(q, d, i, j).reshape(q.n, d.n))
+            return Approximation(found, np.zeros((2, q.n)), np.zeros((2, d.n)))
         return self.function.approximate(q, d, self.vector_type)
 
     def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
@@ -332,11 +349,13 @@ class HostScores:
         of its ends round to one value, that is the score.
         """
         near = self.function.approximate(q, d, np.float64)
-        row, error = np.arange(q.n)[:, None], near.row[0][:, None] * near.doc[0] + near.doc[1] + near.row[1][:, None]
+        row = np.arange(q.n)[:, None]
+        error = near.error(row, np.arange(d.n))
         ends = [self.function.from_filter(q, row, near.matrix + side * error) for side in (-1, 1)]
         ends = ends if add is None else [end + add for end in ends]  # rounding is monotone here too
         low, high = (self.rounding(end) for end in ends)
-        i, j = np.nonzero(~((low == high) & np.isfinite(low)))
+        known = np.isfinite(near.matrix) & np.isfinite(low) & (low == high) & (np.signbit(low) == np.signbit(high))
+        i, j = np.nonzero(~known)
         if len(i):
             exact = self.function.exact(q, d, i, j)
             low[i, j] = self.rounding(exact if add is None else exact + np.broadcast_to(add, low.shape)[i, j])
@@ -373,11 +392,16 @@ class HostScores:
 
 
 def relative_error(terms: int, dtype: Any) -> float:
-    """Eq. 28: γ for so many roundings, for the approximation and, in float64, for the definition as well."""
+    """c·γ of Eqs. 28 and 29 for so many roundings: of the approximation and, in float64, of the definition as well."""
     u = float(np.finfo(dtype).eps) / 2
     if terms * u >= 0.25:
         return float("inf")
     return (1.01 if dtype == np.float32 else 2.02) * terms * u / (1 - terms * u)
+
+
+def most_near(docs: int) -> int:
+    """Of so many documents, more near ones are better scored by a product in float64."""
+    return max(docs // NEAR_SHARE, 64)
 
 
 def _function(scores: HostScores, fn: str) -> Dot:

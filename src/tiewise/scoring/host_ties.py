@@ -11,14 +11,11 @@ import numpy as np
 from tiewise.columns import Codes, Floats
 from tiewise.scoring.approximate import Approximation, Thresholds
 from tiewise.scoring.blocks import Blocks
-from tiewise.scoring.host import HostScores, Rows
+from tiewise.scoring.host import HostScores, Rows, most_near
 from tiewise.scoring.judgments import Judged
 from tiewise.scoring.tie_counts import TieCounts
 
 __all__ = ["HostCounts"]
-
-#: A row of a block with a larger share of near documents is scored by a product in float64.
-MANY_NEAR = 8
 
 
 class HostCounts(TieCounts):
@@ -55,7 +52,7 @@ class _Part:
 
     def __init__(self, counts: HostCounts, block: slice):
         self.counts, self.scores, self.block = counts, counts.scores, block
-        self.queries = self.scores.query_rows(counts.judged.rows_of(block), count=True)
+        self.queries = self.scores.query_rows(counts.judged.rows_of(block))
         self.slots = counts.judged.slots(block, counts.score)
         value = counts.score[self.slots.judged]
         self.group, first = self.slots.groups(value)  # of each slot, and a slot of each group
@@ -76,18 +73,18 @@ class _Part:
             table[self.row, self.column] = end
             scaled = self.scores.function.to_filter(self.queries, table)
             bound[self.row, self.column] = scaled[self.row, self.column]
+        unknown = np.zeros(len(bounds[0]), bool)
+        unknown[self.row] |= ~np.isfinite(bounds[:, self.row, self.column]).all(0)
+        # Squares that overflow decide nothing: every document of the row is near.
+        bounds[:, unknown] = np.array([-np.inf, np.inf, -np.inf, np.inf])[:, None, None]
         return Thresholds(bounds, sizes)
 
     def add(self, docs: Rows, offset: int) -> None:
         """Count in a block of documents."""
         approximate = self.scores.approximate(self.queries, docs)
-        above, equal, (row, column, doc) = approximate.count(self.thresholds)
-        many = np.bincount(row, minlength=self.queries.n) > max(docs.n // MANY_NEAR, 64)
+        above, equal, many, row, column, doc = approximate.count(self.thresholds, most_near(docs.n))
         if many.any():
-            above[many], equal[many] = 0, 0
             self._add_exactly(np.flatnonzero(many), docs, offset)
-            rest = ~many[row]
-            row, column, doc = row[rest], column[rest], doc[rest]
         if self.counts.orders:
             self._add_ties(approximate, equal, offset)
         self.above += above
@@ -122,10 +119,9 @@ class _Part:
         """Find the documents that were surely equal to a threshold, which coarse scores have."""
         _, low, high, _ = self.thresholds.bounds
         for row in np.flatnonzero(equal.any(1)).tolist():
-            mine = approximate.take(np.array([row]))
-            found, error = mine.matrix[0].astype(np.float64), mine.error(np.array(0), np.arange(mine.doc.shape[1]))
+            least, most = approximate.take(np.array([row])).intervals(0)
             for column in np.flatnonzero(equal[row]).tolist():
-                inside = np.flatnonzero((found - error >= low[row, column]) & (found + error <= high[row, column]))
+                inside = np.flatnonzero((least >= low[row, column]) & (most <= high[row, column]))
                 self.ties.append((np.full(len(inside), self.number[row, column]), inside + offset))
 
     def _add_floor(self, approximate: Approximation, docs: Rows) -> None:
@@ -135,14 +131,13 @@ class _Part:
         lowest = np.fmin(lowest, self.floor)
         last = scores.rounding.interval(np.where(np.isfinite(lowest), lowest, 0.0))[3]
         limit = scores.function.to_filter(self.queries, last[:, None])[:, 0]
-        row, doc, _ = approximate.select(np.where(np.isfinite(lowest), limit, np.inf), below=True)
-        many = np.bincount(row, minlength=self.queries.n) > max(docs.n // MANY_NEAR, 64)
+        limit = np.where(np.isfinite(lowest), limit, np.inf)
+        many, row, doc, _ = approximate.select(limit, most_near(docs.n), below=True)
         low, size = np.full(len(rows), np.inf), np.zeros(len(rows), np.int64)
         if many.any():
             found = scores.matrix(self.queries.take(np.flatnonzero(many)), docs)
             low[many] = found.min(1)
             size[many] = np.count_nonzero(found == low[many][:, None], axis=1)
-            row, doc = row[~many[row]], doc[~many[row]]
         exact = scores.exact(self.queries, docs, row, doc)
         np.minimum.at(low, row, exact)
         size += np.bincount(row, weights=exact == low[row], minlength=len(rows)).astype(np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tiewise.errors import InputError
 from tiewise.scoring.arrays import Array, Library, is_integer, library_of, such_rows
+from tiewise.scoring.environment import unaffected_by_settings
 
 __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
 
@@ -60,6 +61,7 @@ class Quantized:
             return lib.cast(halves, lib.dtype("int8")) - 8
         return lib.cast(unpack_bits(lib, codes, self.dims), lib.dtype("int8")) * 2 - 1
 
+    @unaffected_by_settings
     def decode(self, rows: Any = slice(None)) -> Array:
         """The vectors that the codes of some rows stand for, in float32.
 
@@ -85,6 +87,7 @@ class Quantized:
         )
 
 
+@unaffected_by_settings
 def quantize(vectors: Any, to: Literal["int8", "int4", "binary"] = "int8", *, calibration: Any = None) -> Quantized:
     """Vectors as codes of 8, 4 or 1 bit a dimension.
 
@@ -101,7 +104,7 @@ def quantize(vectors: Any, to: Literal["int8", "int4", "binary"] = "int8", *, ca
     >>> quantize([[0.3, -0.2, 0.9]], to="binary").codes
     array([[160]], dtype=uint8)
     """
-    if to not in KINDS:
+    if not isinstance(to, str) or to not in KINDS:
         raise InputError(f"Vectors cannot be quantised to {to!r}. Use one of: {', '.join(KINDS)}.")
     lib = library_of(vectors.codes if isinstance(vectors, Quantized) else vectors)
     array = _matrix(lib, vectors, "vectors")

@@ -20,14 +20,16 @@ __all__ = ["Rounding", "no_rounding", "to_float32", "to_low"]
 class Rounding:
     """A monotone rounding of float64 values to a coarser type, whose values are held as float64."""
 
-    def __init__(self, name: str, cast: Callable[[Floats], Floats], eps: float, least_normal: float):
+    def __init__(self, name: str, cast: Callable[[Floats], Floats], eps: float, least_normal: float, largest: float):
         """`eps` is the distance from 1 to the next value, `least_normal` the smallest normal number."""
         self.name, self._cast = name, cast
-        self.eps, self._least_normal = eps, least_normal
+        self.eps, self.least_normal, self.largest = eps, least_normal, largest
+        self._beyond = largest + self._gap(np.array(largest)) / 2  # some types have no infinity, and would saturate
 
     def __call__(self, x: Floats) -> Floats:
-        """Values rounded; what is too large becomes infinite or, in types without infinity, NaN."""
-        return self._cast(x)
+        """Values rounded; what is too large is not finite."""
+        found = self._cast(x)
+        return np.where(np.abs(x) > self._beyond, np.nan, found) if self.eps else found
 
     def interval(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """For rounded values: scores outside [first, last] do not round to t, those within [second, third] do.
@@ -44,17 +46,19 @@ class Rounding:
         # A low type is reached by way of float32, which may round a value onto the border between two.
         relative, least = (0.0, 0.0) if self.name == "float32" else (2.0**-24, 2.0**-149)
         low_slack, high_slack = np.abs(low) * relative + least, np.abs(high) * relative + least
-        return low - low_slack, low + low_slack, high - high_slack, high + high_slack
+        # A value on the border goes to the even neighbour, so the border itself is never sure.
+        second, third = np.nextafter(low + low_slack, np.inf), np.nextafter(high - high_slack, -np.inf)
+        return low - low_slack, second, third, high + high_slack
 
     def _gap(self, size: Floats) -> Floats:
         """The distance from a value to the next larger one."""
-        exponent = np.frexp(np.maximum(size, self._least_normal))[1] - 1
+        exponent = np.frexp(np.maximum(size, self.least_normal))[1] - 1
         return np.ldexp(self.eps, exponent)
 
 
 def no_rounding() -> Rounding:
     """Scores stay float64, or are whole numbers already."""
-    return Rounding("float64", lambda x: x, 0.0, 0.0)
+    return Rounding("float64", lambda x: x, 0.0, 0.0, float(np.finfo(np.float64).max))
 
 
 def to_float32() -> Rounding:
@@ -65,9 +69,10 @@ def to_float32() -> Rounding:
         lambda x: x.astype(np.float32).astype(np.float64),
         float(info.eps),
         float(info.smallest_normal),
+        float(info.max),
     )
 
 
 def to_low(name: str, cast: Callable[[Any], Any], info: Any) -> Rounding:
     """Scores are rounded to float32 and then to a low type, whose `info` has eps and the smallest normal number."""
-    return Rounding(name, cast, float(info.eps), float(info.smallest_normal))
+    return Rounding(name, cast, float(info.eps), float(info.smallest_normal), float(info.max))

@@ -22,15 +22,12 @@ from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device import DeviceScores
 from tiewise.scoring.device_search import best_on_device
 from tiewise.scoring.environment import unaffected_by_settings
-from tiewise.scoring.host import HostScores, Rows
+from tiewise.scoring.host import HostScores, Rows, most_near
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairwise import pair_scores, warn_of_zero_vectors
 from tiewise.telling import Progress
 
 __all__ = ["search"]
-
-#: A row of a block with a larger share of open documents is scored by a product in float64.
-MANY_OPEN = 8
 
 
 @unaffected_by_settings
@@ -70,6 +67,8 @@ def search(
     scores = pair_scores(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     names = Ids(query_ids, scores.queries.n, "query"), Ids(doc_ids, scores.docs.n, "document")
     blocks = Blocks(scores, scores.queries.n, block, query_block, progress)
+    many = min(many, max(scores.docs.n, 1))
+    most = None if most is None else min(most, max(scores.docs.n, 1))
     if isinstance(scores, DeviceScores):
         best = [best_on_device(scores, blocks, rows, many) for rows in blocks.queries]
     else:
@@ -90,7 +89,7 @@ def search(
 
 def _best_on_host(scores: HostScores, blocks: Blocks, k: int) -> list[tuple[Codes, Codes, Floats]]:
     """For each block of queries: the rows, documents and scores of what was found."""
-    candidates = [_Candidates(scores, scores.query_rows(rows, count=True), rows.start, k) for rows in blocks.queries]
+    candidates = [_Candidates(scores, scores.query_rows(rows), rows.start, k) for rows in blocks.queries]
     for span in blocks.docs if candidates else ():
         docs = scores.doc_rows(span)
         for one in candidates:
@@ -118,15 +117,12 @@ class _Candidates:
         """Take in a block of documents."""
         near = self.scores.approximate(self.queries, docs)
         self._begin(near)
-        row, doc, value = near.select(self._filter_limit(), below=False)
-        open_rows = np.bincount(row, minlength=self.queries.n) > max(docs.n // MANY_OPEN, 2 * self.k // MANY_OPEN, 64)
-        if open_rows.any():
-            self._add_exactly(np.flatnonzero(open_rows), docs, offset)
-            decided = ~open_rows[row]
-            row, doc, value = row[decided], doc[decided], value[decided]
+        many, row, doc, value = near.select(self._filter_limit(), most_near(docs.n))
+        if many.any():
+            self._add_exactly(np.flatnonzero(many), docs, offset)
         error = near.error(row, doc)
         lower, upper = (self._score(row, value + side * error) for side in (-1, 1))
-        odd = ~(np.isfinite(lower) & np.isfinite(upper))
+        odd = ~(np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper))
         lower[odd], upper[odd] = -np.inf, np.inf
         self._keep(row, doc + offset, lower, upper)
 
@@ -135,15 +131,8 @@ class _Candidates:
         part = max(4 * self.k, 4096)
         if self._kept or near.values.shape[1] < 2 * self.k:
             return
-        first = Approximation(
-            near.values[:, :part],
-            near.row,
-            np.ascontiguousarray(near.doc[:, :part]),
-            None if near.scale is None else near.scale[:part],
-            None if near.offset is None else near.offset[:part],
-        )
-        values = first.matrix.astype(np.float64) - first.largest_error[:, None]
-        values = np.where(np.isfinite(values), values, -np.inf)
+        first = near.first(part)
+        values = np.stack([first.intervals(row)[0] for row in range(self.queries.n)])
         width = values.shape[1]
         best = np.partition(values, width - self.k, axis=1)[:, width - self.k :]
         row = np.repeat(np.arange(len(best)), self.k)
@@ -197,7 +186,7 @@ class _Candidates:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
         self._shrink()
         row, doc, score, upper = self._kept[0]
-        unknown = np.flatnonzero(score != upper)
+        unknown = np.flatnonzero((score != upper) | (np.signbit(score) != np.signbit(upper)))
         score = score.copy()
         score[unknown] = self.scores.pairs(row[unknown] + self.first, doc[unknown])
         self._lower = np.full((self.queries.n, self.k), -np.inf)
