@@ -917,7 +917,7 @@ def test_gates_say_what_closed_them_and_what_they_need():
         Gate.parse("range(RR) > 0", facts=FACTS).closed_by(found)
     with pytest.raises(InputError, match="Did you mean 'tied_share'"):
         Gate.parse("tide_share > 0", facts=FACTS)
-    with pytest.raises(InputError, match="is no condition"):
+    with pytest.raises(tw.MeasureError, match="Unknown measure 'tied_share'"):
         Gate.parse("tied_share > 0")  # a report has no such fact
 
 

@@ -473,6 +473,7 @@ NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile"}
 
 def returned(function, owner=None):
     """The classes of Tiewise in what a function or a method says it returns."""
+    function = inspect.unwrap(function)
     said = getattr(function, "__annotations__", {}).get("return", "")
     names = {name: getattr(tw, name) for name in tw.__all__} | function.__globals__ | {"Self": owner}
     todo = [eval(said, names)] if isinstance(said, str) and said else [said]

@@ -33,7 +33,7 @@ from tiewise.io.layout import blocks
 from tiewise.io.lines import WIDEST, parse_lines
 from tiewise.io.recognise import MSMARCO_RUN, TREC_RUN
 from tiewise.mapped import MappedRun
-from tiewise.native import _reader
+from tiewise.native import native
 
 TREC = "q1 Q0 d1 1 0.5 bm25\nq1 Q0 d2 2 0.25 bm25\nq2 Q0 d1 1 -3 bm25\n"
 TABLE = {"q1": {"d1": 0.5, "d2": 0.25}, "q2": {"d1": -3.0}}
@@ -96,7 +96,7 @@ def test_a_rank_column_that_is_none_is_dropped(tmp_path: Path, rank: str) -> Non
     assert read_run(saved(tmp_path, TREC.replace("2 0.25", f"{rank} 0.25"))).rank is None
 
 
-@pytest.mark.parametrize("reader", ["python", "compiled"] if _reader else ["python"])
+@pytest.mark.parametrize("reader", ["python", "compiled"] if native() else ["python"])
 @pytest.mark.parametrize("tail", [" more", " more  words\tand more ", " 0.5 7", f" {'x ' * 3000}", "  # a remark"])
 def test_words_after_the_tag_are_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, tail: str

@@ -13,9 +13,9 @@ from tiewise.io import compiled
 from tiewise.io.layout import Problems
 from tiewise.io.onepass import Pass
 from tiewise.io.recognise import TREC_RUN
-from tiewise.native import _reader
+from tiewise.native import native
 
-pytestmark = pytest.mark.skipif(_reader is None, reason="the compiled reader is not installed")
+pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
 CORPUS = sorted((Path(__file__).parents[1] / "fuzz" / "corpus").iterdir())
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.columns import Codes, Floats
-from tiewise.errors import InputError
+from tiewise.errors import InputError, counted
 from tiewise.native import native
 from tiewise.scoring.approximate import Approximation
 from tiewise.scoring.arrays import Torch, finfo, such_rows
@@ -317,9 +317,9 @@ class HostScores:
         """Vectors over their norms, both rounded to the low type, as a model's own normalisation does it."""
         norms = self.rounding(np.sqrt(squares))
         if not np.isfinite(norms).all():
-            many, name = np.count_nonzero(~np.isfinite(norms)), self.rounding.name
+            many = counted(int(np.count_nonzero(~np.isfinite(norms))), "vector has", "vectors have")
             raise InputError(
-                f"The norms of {many:,} vectors are too large for {name}. Use precision='float32' or scale the vectors."
+                f"{many} a norm too large for {self.rounding.name}. Use precision='float32' or scale the vectors."
             )
         found = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
         return np.ascontiguousarray(self.rounding(found), dtype=np.float32)

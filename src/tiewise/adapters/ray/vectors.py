@@ -23,7 +23,8 @@ from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels
 from tiewise.errors import InputError, counted, listed
 from tiewise.merging import small
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.pairwise import pair_scores
+from tiewise.scoring.pairwise import check_pairwise, pair_scores
+from tiewise.scoring.precisions import check_precision
 
 __all__ = ["VectorCounter", "Vectors", "query_vectors"]
 
@@ -125,6 +126,8 @@ def query_vectors(given: Any, fn: str = "dot", precision: str = "float32") -> Ve
 
     They are a Parquet file, an Arrow table, or a pair of ids and a matrix.
     """
+    check_pairwise(fn)
+    check_precision(precision)
     queries = _queries(given)
     with _blamed(queries):
         pair_scores(queries.matrix, queries.matrix, fn=fn, precision=precision)
