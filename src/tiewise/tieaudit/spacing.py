@@ -10,6 +10,7 @@ share λ / (e^λ − 1) of the steps that hold any hold one, and 1 − e^−λ o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,8 @@ from tiewise.tieaudit.grouping import Grouping
 __all__ = ["Spacing", "spacing_of"]
 
 ENOUGH = 10  # so many near neighbours must be expected for their absence, or presence, to say anything
-HALF = 0.5  # this share of them must be there for ties to be no work of rounding
-AROUND = 4  # a gap is compared with so many on either side, where a function is as good as linear or exponential
-LEAST = 4  # of them, so many there must be
+MOST = 0.6  # this share of them must be there for ties to be no work of rounding
+AROUND = 4  # a gap is compared with so many on either side
 NEAR = 0.6  # of a step: in one power of two and the next, steps differ by a factor of 2
 GEOMETRIC = 0.62  # the mean of a geometric mean of eight exponential numbers of mean 1
 TIED = 8  # how frequent ties are is counted up to so many tied groups on either side
@@ -53,12 +53,12 @@ class Spacing(NamedTuple):
     @property
     def kept_apart(self) -> bool:
         """Whether scores lie less near to each other than chance would have it."""
-        return self.known and self.near < HALF * self.expected
+        return self.known and self.near < MOST * self.expected
 
     @property
     def by_chance(self) -> bool:
         """Whether scores lie as near to each other as chance would have it, so that rounding made few ties."""
-        return self.known and self.near >= HALF * self.expected
+        return self.known and self.near >= MOST * self.expected
 
 
 def spacing_of(groups: Grouping) -> Spacing:
@@ -74,49 +74,62 @@ def spacing_of(groups: Grouping) -> Spacing:
     True
     False
     """
-    gaps = _gaps(groups)
-    if not len(gaps.relative):
-        return Spacing(0, 0.0)
-    found = [_near(gaps.relative[order], gaps.tied[order]) for order in (gaps.by_list, gaps.by_score)]
+    query, score, tied = _distinct(groups)
+    found = [
+        _near(relative[order], tied_above[order])
+        for here, value in _scales(score)
+        for relative, tied_above, orders in [_gaps(query[here], value[here], tied[here])]
+        for order in orders
+    ]
     return min(found, key=lambda one: one.near / max(one.expected, 1.0))
 
 
-class _Gaps(NamedTuple):
-    """The gaps between neighbouring scores of a list, each relative to those around it, with two orders of them."""
-
-    relative: Floats  # (n_gaps,)
-    tied: NDArray[np.bool_]  # (n_gaps,): whether the score above is that of several documents
-    by_list: Codes
-    by_score: Codes
-
-
-def _gaps(groups: Grouping) -> _Gaps:
+def _distinct(groups: Grouping) -> tuple[Codes, Floats, NDArray[np.bool_]]:
+    """Distinct scores, best first, with their lists and whether several documents have each; those equal up to the
+    error of a score function are one."""
     query, score, size = groups.sample()
     head = np.ones(len(score), dtype=bool)
     head[1:] = (query[1:] != query[:-1]) | (score[:-1] - score[1:] > EQUAL * FLOAT32.step(score[1:]))
     first = np.flatnonzero(head)
-    query, score = query[first], score[first]
-    tied = (np.add.reduceat(size, first) if len(first) else size) > 1
+    return query[first], score[first], (np.add.reduceat(size, first) if len(first) else size) > 1
+
+
+def _scales(score: Floats) -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+    """The scores as they are and, if all have one sign, their logarithms, with which of them have one.
+
+    Those of a softmax lie apart as exponential numbers do, which are even on that scale only.
+    """
+    yield np.ones(len(score), dtype=bool), score
+    low, high = score.min(initial=0.0), score.max(initial=0.0)
+    if low == 0 or high == 0:
+        with np.errstate(divide="ignore"):
+            yield score != 0, np.log(score) if low == 0 else -np.log(-score)
+
+
+def _gaps(
+    query: Codes, score: Floats, tied: NDArray[np.bool_]
+) -> tuple[Floats, NDArray[np.bool_], tuple[Codes, Codes]]:
+    """The gaps between neighbouring scores of a list relative to those around them, whether the score above each is
+    tied, and two orders of gaps: by list, and by score."""
     above = np.flatnonzero(query[1:] == query[:-1])
     gap = score[above] - score[above + 1]
-    around = _within(query[above])
-    mine = np.flatnonzero(around >= LEAST)
-    around = around[mine]
+    mine = np.flatnonzero(_beside(query[above]) >= AROUND)
     sums = np.concatenate([[0.0], np.cumsum(np.log(gap))])
-    beside = (sums[mine + around + 1] - sums[mine - around] - np.log(gap[mine])) / (2 * around)
-    relative, upper, lower = gap[mine] / np.exp(beside), score[above[mine]], score[above[mine] + 1]
+    around = (sums[mine + AROUND + 1] - sums[mine - AROUND] - np.log(gap[mine])) / (2 * AROUND)
+    upper, lower = score[above[mine]], score[above[mine] + 1]
     by_score = np.lexsort((lower, upper))
     new = np.ones(len(by_score), dtype=bool)  # a gap that several lists have is one observation
     new[1:] = (np.diff(upper[by_score]) != 0) | (np.diff(lower[by_score]) != 0)
-    return _Gaps(relative, tied[above[mine]], np.sort(by_score[new]), by_score[new])
+    once = by_score[new]
+    return gap[mine] / np.exp(around), tied[above[mine]], (np.sort(once), once)
 
 
-def _within(query: Codes) -> Codes:
-    """How many gaps of the same list stand on either side of each, up to those that are looked at."""
+def _beside(query: Codes) -> Codes:
+    """How many gaps of the same list stand on either side of each, whichever are fewer."""
     first = np.flatnonzero(np.diff(query, prepend=-1))
     length = np.diff(np.append(first, len(query)))
     place = np.arange(len(query)) - np.repeat(first, length)
-    return np.minimum(AROUND, np.minimum(place, np.repeat(length, length) - 1 - place))
+    return np.minimum(place, np.repeat(length, length) - 1 - place)
 
 
 def _near(relative: Floats, tied: NDArray[np.bool_]) -> Spacing:
