@@ -153,15 +153,15 @@ def test_blocks_change_nothing(seed, queries, docs, spread):
 
 def test_the_way_of_another_device(collection, on_device, small_tiles):
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", vectors[0], vectors[1][:500])
-    ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
+    queries, docs = converted("torch", vectors[0], vectors[1][:150])
+    ids = {**ids, "doc_ids": ids["doc_ids"][:150]}
     for precision in ("float32", "native"):
         scores = scoring.score(queries, docs, fn="dot", precision=precision).double().numpy()
         truth = from_run(qrels, full_run(scores, ids), ORDERS)
         for block in (None, 1, 1000):
             found = scoring.tie_groups(queries, docs, qrels, precision=precision, orders=ORDERS, block=block, **ids)
             assert_equal(found, truth)
-        for k in (1, 30, 600):
+        for k in (1, 30, 200):
             run = scoring.search(queries, docs, k, precision=precision, **ids)
             for place, docs_of in enumerate(run.to_dict().values()):
                 assert docs_of == best(scores[place], ids["doc_ids"], k)
@@ -221,9 +221,9 @@ def defined(queries, docs, fn: str):
 def test_a_device_whose_products_depend_on_the_place(collection, small_tiles, on_device, monkeypatch):
     """Then the scores of the blocks hold: a document ties with itself whatever the library does."""
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", vectors[0], vectors[1][:500])
+    queries, docs = converted("torch", vectors[0], vectors[1][:150])
     queries, docs, torch = queries.float(), docs.float(), pytest.importorskip("torch")
-    ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
+    ids = {**ids, "doc_ids": ids["doc_ids"][:150]}
     monkeypatch.setattr(
         arrays.Torch, "product", lambda self, a, b: (a @ b.T) * (1 + torch.arange(len(b), dtype=torch.float32) / 64)
     )
