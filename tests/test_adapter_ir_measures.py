@@ -554,3 +554,20 @@ def test_pyterrier_s_call(provider):
     qrels = pd.DataFrame({"query_id": ["1"], "doc_id": ["a"], "relevance": [1]})
     provider(value="expected").install()
     assert table(calc([RR, RR @ 10], qrels, run)) == {("1", RR): 0.75, ("1", RR @ 10): 0.75}
+
+
+@pytest.mark.parametrize("name", ["nDCG@0", "P@0", "AP@0", "RR@0", "Success@0", "Accuracy@0"])
+def test_a_cutoff_of_nothing_is_refused_before_another_tool_stops_the_process(name):
+    with pytest.raises(tw.MeasureError, match="from 1 on"):
+        ours.calc_aggregate([name], {"q": {"a": 1}}, {"q": {"a": 1.0}})
+
+
+def test_what_is_no_list_of_measures():
+    for measures, match in (("nDCG", r"such as \['nDCG'\]"), ([["nDCG@10"]], "is no measure")):
+        with pytest.raises(tw.MeasureError, match=match):
+            ours.calc_aggregate(measures, {"q": {"a": 1}}, {"q": {"a": 1.0}})
+
+
+def test_infinite_scores_are_left_to_ir_measures_as_they_are():
+    run = tw.Run.from_dict({"q": {"a": float("inf"), "b": 1.0}})
+    assert ours.calc_aggregate(["Compat(p=0.95)"], {"q": {"a": 1}}, run)["Compat(p=0.95)"] == 1.0

@@ -837,3 +837,12 @@ def test_one_query_has_no_interval():
         pair = compared(judged, {"q": TIED["q1"]}, {"q": SECOND["q1"]}, "RR", test=test, complete=True).pair("A", "B")
         assert (pair.ci, pair.ci_order, pair.effect, pair.p_value) == (None, None, None, 1)
         assert "One query says nothing about others." in pair.verdict
+
+
+def test_systems_may_be_called_by_numbers():
+    runs = {1: {"q": {"a": 2.0, "b": 1.0}}, 2: {"q": {"a": 1.0, "b": 2.0}}}
+    found = tw.compare({"q": {"a": 1}}, runs, "RR", baseline=1)
+    assert found.systems == ("1", "2") and found.pair(2, 1) == found.pair("2", "1")
+    assert found.estimate(1).expected == 1.0
+    with pytest.raises(tw.InputError, match="There is no system '3'"):
+        found.pair(1, 3)

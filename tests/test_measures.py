@@ -183,3 +183,10 @@ def test_three_relevant_among_forty(name, cutoff, start):
     }[name]
     assert found.expected == pytest.approx(float(drawn.mean()), rel=1e-13)
     assert found.std == pytest.approx(float(drawn.std()), rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize("name", ["name", "gain", "cutoff"])
+def test_a_parameter_is_not_called_like_what_every_measure_has(name):
+    body = {"__annotations__": {name: int}, name: tw.param(2), "payoff": lambda self, rank: rank}
+    with pytest.raises(tw.MeasureError, match=f"'{name}' is an attribute of every measure"):
+        tw.measure(type("Shadow", (tw.Measure,), body))

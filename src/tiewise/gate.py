@@ -8,7 +8,8 @@
     not certain(new>main, nDCG@10) or difference(new>main, AP) < -0.01
 
 A statistic of a measure, in any spelling that `parse` accepts, a fact of an audit, or what is known of one system
-against another is compared with a number; a measure alone is its expected value. What is true or false may stand alone.
+against another is compared with a number. A measure alone, in a spelling without blanks, dots or minus signs, is its
+expected value. What is true or false may stand alone.
 `abs`, `and`, `or`, `not` and round brackets do what they say. Nothing is ever evaluated as Python.
 """
 

@@ -277,6 +277,11 @@ def measure(cls: type[M]) -> M:
     known = _registry.get(cls.__name__.lstrip("_"))
     if known is not None and type(known).__module__.startswith("tiewise."):
         raise MeasureError(f"'{known}' is a measure of Tiewise. Call yours something else.")
+    for name in cls.params:
+        if hasattr(Measure, name):
+            raise MeasureError(
+                f"{cls.__name__}: '{name}' is an attribute of every measure. Call the parameter otherwise."
+            )
     plain: Any = cls.payoff
     asked = inspect.signature(plain).parameters
     cls.uses_seen = "seen" in asked and plain is not Measure.payoff

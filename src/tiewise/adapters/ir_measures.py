@@ -26,7 +26,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -126,6 +126,12 @@ class Evaluator:
     """
 
     def __init__(self, measures: Iterable[Any], qrels: Any, *, value: str = "oblivious"):
+        if isinstance(measures, str):
+            raise MeasureError(f"Give a list of measures, such as [{measures!r}], not one name.")
+        measures = list(measures)
+        for one in measures:
+            if not isinstance(one, Hashable):
+                raise MeasureError(f"{one!r} is no measure. Give names, or measures of ir_measures.")
         self.value, self.measures = check_value(value), list(dict.fromkeys(measures))
         self._wanted: dict[Any, Wanted] = {}
         left: dict[Any, Any] = {}
@@ -224,6 +230,9 @@ def _metric(query: str, given: Any, number: float, wanted: Wanted) -> Any:
 def _left_to_others(given: Any, value: str, error: MeasureError) -> Any:
     """The measure of ir_measures for one that is an error here; that error, with what to do, if it cannot help."""
     measure = _their_measure(given)
+    cutoff = None if measure is None else measure.params.get("cutoff")
+    if cutoff is not None and (not isinstance(cutoff, int) or cutoff < 1):  # other tools stop the process
+        raise MeasureError(f"{given}: a cutoff is a whole number of ranks from 1 on, not {cutoff!r}.")
     if measure is None or (measure.NAME in _NAMES and not _theirs.DefaultPipeline.supports(measure)):
         raise error
     try:
@@ -297,7 +306,7 @@ def _for_others(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
 
 
 def _whole(value: float) -> float:
-    return int(value) if value == int(value) else value
+    return int(value) if value.is_integer() else value
 
 
 def _kept(given: Any) -> Any:

@@ -113,6 +113,7 @@ def compare(
     """
     chosen = parse_all(measures)
     named = by_name(runs, "system") if isinstance(runs, Mapping) else {}
+    baseline = None if baseline is None else identifier(baseline, "system")
     _check(named, runs, baseline)
     check_options(orders, test, confidence, samples, seed)
     check_progress(progress)
@@ -232,6 +233,7 @@ class Compared:
         """System a against system b in a measure, which may be left out where there is only one."""
         wanted = self._known(measure)
         self._named(a, b)
+        a, b = identifier(a, "system"), identifier(b, "system")
         if a == b:
             raise InputError(f"'{a}' is to be compared with itself. Name two systems.")
         key = (a, b, wanted)
@@ -342,6 +344,7 @@ class Compared:
         """
         wanted = self._known(measure)
         self._named(system)
+        system = identifier(system, "system")
         return self._outcome((system,), wanted).difference
 
     def estimates(self, system: str, measure: str | Measure | None = None) -> Estimates:
@@ -560,8 +563,9 @@ class Compared:
             raise MeasureError(f"{wanted} was not compared. There is {', '.join(map(str, self.measures))}.")
         return wanted
 
-    def _named(self, *names: str) -> tuple[int, ...]:
+    def _named(self, *given: str) -> tuple[int, ...]:
         """The places of systems among the columns."""
+        names = [identifier(name, "system") for name in given]
         for name in names:
             if name not in self._place:
                 raise InputError(f"There is no system '{name}'. The systems are {listed(self.systems, 5)}.")
