@@ -43,7 +43,9 @@ class Blocks:
             size = _multiple(block or usual, scores.doc_tile)
         else:
             wide = query_block or max(QUERIES // scores.queries.tokens, 1)
-            size = block or max(DOCUMENTS // scores.docs.tokens, 1)
+            # Few queries have few scores: their blocks may hold more documents.
+            few = max(QUERIES // 4 // max(min(wide, queries), 1), 1)
+            size = block or max(DOCUMENTS * few // scores.docs.tokens, 1)
         n = scores.docs.n
         self.queries = [slice(at, min(at + wide, queries)) for at in range(0, queries, wide)]
         self.docs = [slice(at, min(at + size, n)) for at in range(0, n, size)]

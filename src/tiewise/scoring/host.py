@@ -26,10 +26,11 @@ from tiewise.errors import InputError, counted
 from tiewise.native import native
 from tiewise.scoring.approximate import Approximation
 from tiewise.scoring.arrays import Torch, finfo, such_rows
-from tiewise.scoring.definition import dot_sums, squared_distances, squared_norms
+from tiewise.scoring.definition import block_sums, dot_sums, squared_distances, squared_norms
 from tiewise.scoring.operands import Operand
 from tiewise.scoring.precisions import Types
 from tiewise.scoring.rounding import Rounding, no_rounding, to_float32, to_low
+from tiewise.scoring.threads import threads_for
 
 __all__ = ["HostScores", "Rows", "most_near", "relative_error"]
 
@@ -105,7 +106,8 @@ class Dot:
 
     def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
         """The definition of the score of some pairs of rows, before the last rounding."""
-        return np.ldexp(dot_sums(q.scaled, d.scaled, i, j), q.exponents[i] + d.exponents[j])
+        sums = dot_sums(q.scaled, d.scaled, i, j)
+        return sums if q.scaled.dtype == np.float32 else np.ldexp(sums, q.exponents[i] + d.exponents[j])
 
     def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
         """All pairs by a product in a type, float32 or float64, with their error bounds (Eq. 29)."""
@@ -333,8 +335,10 @@ class HostScores:
     def approximate(self, q: Rows, d: Rows) -> Approximation:
         """Approximate scores of all pairs; a few queries are scored by the definition at once, where it is as fast."""
         if q.n <= FEW_QUERIES and type(self.function) is Dot and native("kernels") is not None:
-            i, j = np.repeat(np.arange(q.n), d.n), np.tile(np.arange(d.n), q.n)
-            found = self.function._in_range(self.function.exact(q, d, i, j).reshape(q.n, d.n))
+            sums = block_sums(q.scaled, d.scaled)
+            if self.types.wide:
+                sums = np.ldexp(sums, q.exponents[:, None] + d.exponents)
+            found = self.function._in_range(sums)
             return Approximation(found, np.zeros((2, q.n)), np.zeros((2, d.n)))
         return self.function.approximate(q, d, self.vector_type)
 
@@ -444,7 +448,12 @@ def _product(a: NDArray[Any], b: NDArray[Any], dtype: Any) -> NDArray[Any]:
 
 def _norm_bounds(x: NDArray[Any]) -> Floats:
     """Upper bounds of the norms of float32 rows: from float32 sums, from float64 ones where these are out of range."""
-    squares = np.einsum("ij,ij->i", x, x).astype(np.float64)
+    kernels = native("kernels")
+    if kernels is None:
+        squares = np.einsum("ij,ij->i", x, x).astype(np.float64)
+    else:
+        squares = np.empty(len(x))
+        kernels.squares(x, squares, threads_for(x.size))
     odd = np.flatnonzero(~((squares > 1e-25) & (squares < 1e35)))
     wide = x[odd].astype(np.float64)
     squares[odd] = np.einsum("ij,ij->i", wide, wide)
