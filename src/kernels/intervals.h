@@ -16,21 +16,12 @@
 #include <limits>
 #include <vector>
 
-// Functions that are compiled for AVX2 as well; the loader picks one.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(TIEWISE_ANY_MACHINE)
-#define TIEWISE_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define TIEWISE_CLONES
-#endif
-#if defined(__GNUC__)
-#define TIEWISE_INLINE inline __attribute__((always_inline))
-#else
-#define TIEWISE_INLINE inline
-#endif
+#include "machine.h"
 
 namespace tiewise {
 
 constexpr size_t CHUNK = 256;    // documents that share an error bound while they are counted
+constexpr size_t STEP = 16;      // scores that are looked at side by side
 constexpr size_t MANY = 48;      // from so many thresholds a row on, each document looks up its place among them
 
 // A matrix of approximate scores and how they become scores; scale and offset may be null.
@@ -84,17 +75,24 @@ TIEWISE_INLINE void read_chunk(const Scores<T>& scores, size_t row, size_t chunk
     }
     out.v = out.held;
   }
-  int odd = 0;
-  T least = std::numeric_limits<T>::infinity(), most = -least;
-  for (size_t i = 0; i < size; ++i) {
-    const T v = out.v[i];
-    odd |= !(std::abs(v) <= std::numeric_limits<T>::max());
-    least = v < least ? v : least;
-    most = v > most ? v : most;
+  // Lanes side by side: a compiler may not turn a single minimum of floats into vector instructions.
+  T least[STEP], most[STEP], nothing[STEP];
+  for (size_t u = 0; u < STEP; ++u) {
+    least[u] = std::numeric_limits<T>::infinity(), most[u] = -least[u], nothing[u] = 0;
   }
-  out.finite = !odd;
-  out.least = least;
-  out.most = most;
+  size_t i = 0;
+  const auto take = [&](size_t u, T v) {
+    least[u] = v < least[u] ? v : least[u];
+    most[u] = v > most[u] ? v : most[u];
+    nothing[u] += v - v;  // 0, or NaN if v is not finite
+  };
+  for (; i + STEP <= size; i += STEP) {
+    for (size_t u = 0; u < STEP; ++u) take(u, out.v[i + u]);
+  }
+  for (; i < size; ++i) take(0, out.v[i]);
+  out.least = *std::min_element(least, least + STEP);
+  out.most = *std::max_element(most, most + STEP);
+  out.finite = std::all_of(nothing, nothing + STEP, [](T zero) { return zero == 0; });
 }
 
 // A double as the nearest T that is not below it, or not above it.

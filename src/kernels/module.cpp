@@ -73,26 +73,24 @@ void sums(Matrix<const T> x, Matrix<const T> y, Vector<const int64_t> i, Vector<
   });
 }
 
-// S of every row of x and every row of y, (rows of x, rows of y).
-template <class T>
-void block_sums(Matrix<const T> x, Matrix<const T> y, Matrix<double> out, size_t threads) {
-  const size_t dims = x.shape(1), rows = y.shape(0);
-  if (y.shape(1) != dims || out.shape(0) != x.shape(0) || out.shape(1) != rows) throw std::length_error("shapes");
-  const std::vector<double> wide(x.data(), x.data() + x.size());
-  nb::gil_scoped_release unlocked;
-  in_parts(rows, threads, [&](size_t first, size_t last, size_t) {
-    for (size_t row = 0; row < x.shape(0); ++row) {
-      sum_rows(wide.data() + row * dims, y.data(), dims, first, last, out.data() + row * rows);
-    }
-    return true;
-  });
+// Approximate dot products of a few vectors with rows, and the squared norms of these, in one reading of the rows.
+TIEWISE_CLONES void quick_rows(const float* x, size_t few, const float* rows, size_t dims, size_t first, size_t last,
+                               size_t all, float* dots, double* squares) {
+  for (size_t p = first; p < last; ++p) {
+    const float* row = rows + p * dims;
+    squares[p] = quick_dot(row, row, dims);
+    for (size_t q = 0; q < few; ++q) dots[q * all + p] = quick_dot(x + q * dims, row, dims);
+  }
 }
 
-void squares(Matrix<const float> x, Vector<double> out, size_t threads) {
-  if (out.size() != x.shape(0)) throw std::length_error("shapes");
+void quick(Matrix<const float> x, Matrix<const float> rows, Matrix<float> dots, Vector<double> squares, size_t threads) {
+  const size_t all = rows.shape(0), few = x.shape(0), dims = rows.shape(1);
+  if (x.shape(1) != dims || dots.shape(0) != few || dots.shape(1) != all || squares.size() != all) {
+    throw std::length_error("shapes");
+  }
   nb::gil_scoped_release unlocked;
-  in_parts(x.shape(0), threads, [&](size_t first, size_t last, size_t) {
-    square_rows(x.data(), x.shape(1), first, last, out.data());
+  in_parts(all, threads, [&](size_t first, size_t last, size_t) {
+    quick_rows(x.data(), few, rows.data(), dims, first, last, all, dots.data(), squares.data());
     return true;
   });
 }
@@ -272,7 +270,6 @@ void lowest(Rows<T> values, std::optional<Vector<const T>> scale, std::optional<
 
 template <class T>
 void define(nb::module_& m) {
-  m.def("block_sums", &block_sums<T>, "x"_a.noconvert(), "y"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
   m.def("sums", &sums<T>, "x"_a.noconvert(), "y"_a.noconvert(), "i"_a.noconvert(), "j"_a.noconvert(),
         "out"_a.noconvert(), "squared"_a, "threads"_a);
   m.def("count", &count<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a,
@@ -290,5 +287,6 @@ NB_MODULE(_kernels, m) {
   m.doc() = "Inner loops of scoring on a CPU.";
   tiewise::define<float>(m);
   tiewise::define<double>(m);
-  m.def("squares", &tiewise::squares, "x"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+  m.def("quick", &tiewise::quick, "x"_a.noconvert(), "rows"_a.noconvert(), "dots"_a.noconvert(),
+        "squares"_a.noconvert(), "threads"_a);
 }

@@ -14,9 +14,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "machine.h"
+
 namespace tiewise {
 
-constexpr size_t LANES = 8;
+constexpr size_t LANES = 8, WIDE = 32;
 
 struct Product {
   static double term(double x, double y) { return x * y; }
@@ -47,32 +49,17 @@ inline void sum_lanes_of_one(const double* x, const T* const* y, size_t dims, do
   }
 }
 
-// out[p] is S of one vector, given in double, and row p of y, for rows first ≤ p < last.
-template <class T>
-void sum_rows(const double* x, const T* y, size_t dims, size_t first, size_t last, double* out) {
-  const T* rows[LANES];
-  for (size_t p = first; p < last; p += LANES) {
-    double sum[LANES] = {};
-    for (size_t u = 0; u < LANES; ++u) rows[u] = y + std::min(p + u, last - 1) * dims;
-    sum_lanes_of_one<Product>(x, rows, dims, sum);
-    for (size_t u = 0; u < LANES && p + u < last; ++u) out[p + u] = sum[u];
+// Σ x_k·y_k in float, added in no particular order: for approximate scores and bounds only.
+TIEWISE_INLINE float quick_dot(const float* x, const float* y, size_t dims) {
+  float sum[WIDE] = {};
+  size_t k = 0;
+  for (; k + WIDE <= dims; k += WIDE) {
+    for (size_t u = 0; u < WIDE; ++u) sum[u] += x[k + u] * y[k + u];
   }
-}
-
-// The squared norms of rows in float, added in no particular order: for bounds only.
-inline void square_rows(const float* x, size_t dims, size_t first, size_t last, double* out) {
-  for (size_t p = first; p < last; ++p) {
-    const float* row = x + p * dims;
-    float sum[16] = {};
-    size_t k = 0;
-    for (; k + 16 <= dims; k += 16) {
-      for (size_t u = 0; u < 16; ++u) sum[u] += row[k + u] * row[k + u];
-    }
-    float all = 0;
-    for (; k < dims; ++k) all += row[k] * row[k];
-    for (const float part : sum) all += part;
-    out[p] = all;
-  }
+  float all = 0;
+  for (; k < dims; ++k) all += x[k] * y[k];
+  for (const float part : sum) all += part;
+  return all;
 }
 
 // out[p] is the sum of the terms of row i[p] of x and row j[p] of y, for pairs first ≤ p < last.

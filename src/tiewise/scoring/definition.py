@@ -17,7 +17,7 @@ from tiewise.columns import Codes, Floats
 from tiewise.native import native
 from tiewise.scoring.threads import threads_for
 
-__all__ = ["block_sums", "dot_sums", "squared_distances", "squared_norms"]
+__all__ = ["dot_sums", "squared_distances", "squared_norms"]
 
 #: How many numbers are multiplied at a time where NumPy does it.
 CHUNK = 2**20
@@ -33,21 +33,6 @@ def dot_sums(x: Vectors, y: Vectors, i: Codes, j: Codes) -> Floats:
     array([ 5. , -1.5])
     """
     return _sums(x, y, i, j, squared=False)
-
-
-def block_sums(x: Vectors, y: Vectors) -> Floats:
-    """S of every row of x and every row of y, (rows of x, rows of y); both of one type.
-
-    >>> block_sums(np.float32([[1.0, 2.0]]), np.float32([[3.0, 4.0], [0.5, 0.0]]))
-    array([[11. ,  0.5]])
-    """
-    kernels = native("kernels")
-    if kernels is None or not len(x) or not len(y):
-        i, j = np.repeat(np.arange(len(x)), len(y)), np.tile(np.arange(len(y)), len(x))
-        return dot_sums(x, y, i, j).reshape(len(x), len(y))
-    out = np.empty((len(x), len(y)))
-    kernels.block_sums(np.ascontiguousarray(x), np.ascontiguousarray(y), out, threads_for(out.size * x.shape[1]))
-    return out
 
 
 def squared_distances(x: Vectors, y: Vectors, i: Codes, j: Codes) -> Floats:

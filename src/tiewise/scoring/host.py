@@ -26,7 +26,7 @@ from tiewise.errors import InputError, counted
 from tiewise.native import native
 from tiewise.scoring.approximate import Approximation
 from tiewise.scoring.arrays import Torch, finfo, such_rows
-from tiewise.scoring.definition import block_sums, dot_sums, squared_distances, squared_norms
+from tiewise.scoring.definition import dot_sums, squared_distances, squared_norms
 from tiewise.scoring.operands import Operand
 from tiewise.scoring.precisions import Types
 from tiewise.scoring.rounding import Rounding, no_rounding, to_float32, to_low
@@ -37,7 +37,7 @@ __all__ = ["HostScores", "Rows", "most_near", "relative_error"]
 #: Numbers of document vectors that are held at a time while scattered pairs are scored.
 HELD = 2**24
 
-#: So many queries are scored by the definition: finding the norms for an error bound would take longer.
+#: For so many queries, products and norms are found in one reading of the documents.
 FEW_QUERIES = 2
 
 #: One in so many documents of a block is scored by the definition at most.
@@ -63,13 +63,22 @@ class Rows:
     def norms(self) -> Floats:
         """(n_vectors,): upper bounds of the Euclidean norms."""
         if not len(self.squares) and self.scaled.dtype == np.float32:
-            found = _norm_bounds(self.scaled)
-        else:
-            squares = self.squares if len(self.squares) else np.einsum("ij,ij->i", self.scaled, self.scaled)
-            found = np.ldexp(np.sqrt(squares), self.exponents) * (1 + (self.scaled.shape[1] + 4) * 2.0**-52)
-        if not np.isfinite(found).all():
+            return self._checked(_norm_bounds(self.scaled, _quick(self.scaled[:0], self.scaled)[1]))
+        squares = self.squares if len(self.squares) else np.einsum("ij,ij->i", self.scaled, self.scaled)
+        found = np.ldexp(np.sqrt(squares), self.exponents) * (1 + (self.scaled.shape[1] + 4) * 2.0**-52)
+        return self._checked(found)
+
+    def products_with(self, few: Rows) -> NDArray[Any]:
+        """Approximate products with a few vectors, in float32; the norms are found on the way."""
+        products, squares = _quick(few.vectors, self.vectors)
+        if "norms" not in vars(self):
+            vars(self)["norms"] = self._checked(_norm_bounds(self.vectors, squares))
+        return products
+
+    def _checked(self, norms: Floats) -> Floats:
+        if not np.isfinite(norms).all():
             self.check_finite()
-        return found
+        return norms
 
     def check_finite(self) -> None:
         """Raise if a vector holds NaN or infinity."""
@@ -111,8 +120,12 @@ class Dot:
 
     def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
         """All pairs by a product in a type, float32 or float64, with their error bounds (Eq. 29)."""
+        if q.n <= FEW_QUERIES and q.vectors.dtype == dtype == np.float32:
+            values = d.products_with(q)
+        else:
+            values = _product(q.vectors, d.vectors, dtype)
         row, doc = self._errors(q.norms, d.norms, dtype)
-        return Approximation(self._in_range(_product(q.vectors, d.vectors, dtype)), row, doc)
+        return Approximation(self._in_range(values), row, doc)
 
     def _in_range(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values, NaN where they lie beyond what the result can hold, so that the definition looks at them."""
@@ -283,6 +296,7 @@ class HostScores:
         self.function = _function(self, fn)
         self.vector_type: Any = np.dtype(np.float64 if self.types.wide else np.float32)
         self.what = "scores"  # what they are called in messages
+        self._doc_norms: Floats | None = None  # of all documents, where they are one matrix in main memory
         self._zeros: dict[str, set[int]] = {"queries": set(), "documents": set()}
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -293,7 +307,17 @@ class HostScores:
 
     def doc_rows(self, rows: Any) -> Rows:
         """Some documents, prepared."""
-        return self._rows(self.docs, rows, "documents")
+        found = self._rows(self.docs, rows, "documents")
+        if self._doc_norms is not None and isinstance(rows, slice):
+            vars(found)["norms"] = self._doc_norms[rows]
+        return found
+
+    def find_doc_norms(self) -> None:
+        """Find the norms of all documents at once, if they lie in memory: beside products that would take longer."""
+        matrix = self.docs.matrix
+        plain = type(matrix) is np.ndarray and matrix.dtype == np.float32 and matrix.flags.c_contiguous
+        if plain and type(self.function) is Dot and not self.types.low and self.queries.n > FEW_QUERIES:
+            self._doc_norms = self._rows(self.docs, slice(0, self.docs.n), "documents").norms
 
     def _rows(self, operand: Operand, rows: Any, side: str) -> Rows:
         given = np.asarray(operand.take(rows))
@@ -333,13 +357,7 @@ class HostScores:
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def approximate(self, q: Rows, d: Rows) -> Approximation:
-        """Approximate scores of all pairs; a few queries are scored by the definition at once, where it is as fast."""
-        if q.n <= FEW_QUERIES and type(self.function) is Dot and native("kernels") is not None:
-            sums = block_sums(q.scaled, d.scaled)
-            if self.types.wide:
-                sums = np.ldexp(sums, q.exponents[:, None] + d.exponents)
-            found = self.function._in_range(sums)
-            return Approximation(found, np.zeros((2, q.n)), np.zeros((2, d.n)))
+        """Approximate scores of all pairs."""
         return self.function.approximate(q, d, self.vector_type)
 
     def exact(self, q: Rows, d: Rows, i: Codes, j: Codes) -> Floats:
@@ -446,14 +464,18 @@ def _product(a: NDArray[Any], b: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return a.astype(dtype, copy=False) @ b.astype(dtype, copy=False).T
 
 
-def _norm_bounds(x: NDArray[Any]) -> Floats:
-    """Upper bounds of the norms of float32 rows: from float32 sums, from float64 ones where these are out of range."""
+def _quick(few: NDArray[Any], rows: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+    """Products in float32 of a few vectors with rows, and the squared norms of these, with rounding errors."""
     kernels = native("kernels")
     if kernels is None:
-        squares = np.einsum("ij,ij->i", x, x).astype(np.float64)
-    else:
-        squares = np.empty(len(x))
-        kernels.squares(x, squares, threads_for(x.size))
+        return _product(few, rows, np.float32), np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+    products, squares = np.empty((len(few), len(rows)), np.float32), np.empty(len(rows))
+    kernels.quick(few, rows, products, squares, threads_for(rows.size * (len(few) + 1)))
+    return products, squares
+
+
+def _norm_bounds(x: NDArray[Any], squares: Floats) -> Floats:
+    """Upper bounds of the norms of float32 rows, from float32 squares or, out of their range, from float64 ones."""
     odd = np.flatnonzero(~((squares > 1e-25) & (squares < 1e35)))
     wide = x[odd].astype(np.float64)
     squares[odd] = np.einsum("ij,ij->i", wide, wide)

@@ -34,6 +34,7 @@ class HostCounts(TieCounts):
             self.score[known] = own
         else:
             self._check_given(known, own)
+        self.scores.find_doc_norms()
         parts = [_Part(self, block) for block in blocks.queries]
         for span in blocks.docs if parts else ():
             docs = self.scores.doc_rows(span)
