@@ -80,16 +80,18 @@ TIEWISE_INLINE void read_chunk(const Scores<T>& scores, size_t row, size_t chunk
   for (size_t u = 0; u < STEP; ++u) {
     least[u] = std::numeric_limits<T>::infinity(), most[u] = -least[u], nothing[u] = 0;
   }
+  const T* v = out.v;
   size_t i = 0;
-  const auto take = [&](size_t u, T v) {
-    least[u] = v < least[u] ? v : least[u];
-    most[u] = v > most[u] ? v : most[u];
-    nothing[u] += v - v;  // 0, or NaN if v is not finite
-  };
   for (; i + STEP <= size; i += STEP) {
-    for (size_t u = 0; u < STEP; ++u) take(u, out.v[i + u]);
+    for (size_t u = 0; u < STEP; ++u) least[u] = v[i + u] < least[u] ? v[i + u] : least[u];
+    for (size_t u = 0; u < STEP; ++u) most[u] = v[i + u] > most[u] ? v[i + u] : most[u];
+    for (size_t u = 0; u < STEP; ++u) nothing[u] += v[i + u] - v[i + u];  // 0, or NaN if it is not finite
   }
-  for (; i < size; ++i) take(0, out.v[i]);
+  for (; i < size; ++i) {
+    least[0] = v[i] < least[0] ? v[i] : least[0];
+    most[0] = v[i] > most[0] ? v[i] : most[0];
+    nothing[0] += v[i] - v[i];
+  }
   out.least = *std::min_element(least, least + STEP);
   out.most = *std::max_element(most, most + STEP);
   out.finite = std::all_of(nothing, nothing + STEP, [](T zero) { return zero == 0; });
@@ -224,7 +226,11 @@ TIEWISE_INLINE bool select_row(const Scores<T>& scores, size_t row, double limit
     read_chunk(scores, row, c, chunk);
     const double most_error = scores.most_error(row, c);
     if (chunk.finite && (below ? chunk.least - most_error > limit : chunk.most + most_error < limit)) continue;
+    const T surely = below ? upward<T>(limit + most_error) : downward<T>(limit - most_error);
     for (size_t i = 0; i < chunk.size; ++i) {
+      if (below ? chunk.v[i] > surely : chunk.v[i] < surely) {
+        if (chunk.finite) continue;
+      }
       const size_t doc = scores.begin(c) + i;
       const double v = chunk.v[i], error = scores.error(row, doc);
       if (std::isfinite(v) && (below ? v - error > limit : v + error < limit)) continue;
