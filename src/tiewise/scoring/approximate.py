@@ -9,7 +9,8 @@ The loops are compiled (`src/kernels`); without a compiler NumPy does the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,16 +66,12 @@ class Approximation:
     doc: Floats  # (2, n_docs)
     scale: NDArray[Any] | None = None  # (n_docs,), of the type of the values
     offset: NDArray[Any] | None = None
-    _matrix: list[NDArray[Any]] = field(default_factory=list, repr=False)
 
-    @property
+    @cached_property
     def matrix(self) -> NDArray[Any]:
         """The approximate scores as one matrix."""
-        if not self._matrix:
-            values = self.values
-            values = values if self.scale is None else values * self.scale
-            self._matrix.append(values if self.offset is None else values + self.offset)
-        return self._matrix[0]
+        values = self.values if self.scale is None else self.values * self.scale
+        return values if self.offset is None else values + self.offset
 
     def error(self, row: Codes, doc: Codes) -> Floats:
         """A bound on the error of the scores of some pairs; infinite where there is none."""

@@ -52,7 +52,7 @@ class DeviceCounts(TieCounts):
         if len(blocks.docs) == 1 and blocks.queries:
             self._add_whole(blocks)
             return
-        self._begin_tables()
+        self.begin_tables()
         for block in blocks.queries if blocks.docs else ():
             self._add_block(block, blocks)
 
@@ -65,7 +65,7 @@ class DeviceCounts(TieCounts):
         at_once = 2
         rooms = cycle(range(1, at_once + 1))
         asked = [self._ask(block, blocks.docs[0], next(rooms)) for block in blocks.queries[:at_once]]
-        self._begin_tables()
+        self.begin_tables()
         begun = [self._begin(*one) for one in asked]
         for block in blocks.queries[at_once:]:
             self._finish(begun.pop(0), blocks)
@@ -100,17 +100,17 @@ class DeviceCounts(TieCounts):
         if self.given is None:
             self.score[mine] = found
         else:
-            self._check_given(slots.judged[slots.known], found[slots.known])
+            self.check_given(slots.judged[slots.known], found[slots.known])
         self.start[mine], self.size[mine] = above, equal
-        self._set_floor(asked[0], reading.low[asked[1]], reading.low_size[asked[1]])
+        self.set_floor(asked[0], reading.low[asked[1]], reading.low_size[asked[1]])
         ahead = reading.ahead(places)
         for order in self.before.keys() & ahead.keys():
             self.before[order][mine] = ahead[order]
         if self.orders and not ahead:
-            some = slots.where(np.flatnonzero(self._open(slots, equal)))
+            some = slots.where(np.flatnonzero(self.may_be_behind(slots, equal)))
             group, first = some.groups(self.score[some.judged])
             question, doc = reading.tied(some.row[first], some.column[first])
-            self._break(some, group, question, doc + span.start)
+            self.break_ties(some, group, question, doc + span.start)
         blocks.done(scores.shape[0] * scores.shape[1])
 
     def _add_block(self, block: slice, blocks: Blocks) -> None:
@@ -121,7 +121,7 @@ class DeviceCounts(TieCounts):
         seen = self._add_parts(block, blocks, left)
         if not np.array_equal(seen, self.score[mine]):  # a library whose products depend on more than the two vectors
             if self.given is not None:
-                self._check_given(mine, seen)
+                self.check_given(mine, seen)
             self.score[mine] = seen
             self._add_parts(block, blocks, left)
 
@@ -154,13 +154,13 @@ class DeviceCounts(TieCounts):
         above, equal = above[slots.row, slots.column], equal[slots.row, slots.column]
         self.start[slots.judged], self.size[slots.judged] = above, equal
         query, place = judged.asked(block)
-        self._set_floor(query, floor[place], floor_size[place])
+        self.set_floor(query, floor[place], floor_size[place])
         if self.orders:
             tied, docs = (np.concatenate(parts) for parts in zip(*ties, strict=True))
-            open_ = self._open(slots, equal)
+            open_ = self.may_be_behind(slots, equal)
             wanted = np.zeros(len(first), dtype=bool)
             wanted[group[open_]] = True
-            self._break(slots.where(open_), group[open_], tied[wanted[tied]], docs[wanted[tied]])
+            self.break_ties(slots.where(open_), group[open_], tied[wanted[tied]], docs[wanted[tied]])
         return seen
 
     def _ties(self, slots: Slots, first: Codes, reading: Reading, span: slice) -> list[tuple[Codes, Codes]]:

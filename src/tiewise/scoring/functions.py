@@ -186,25 +186,24 @@ def head(hidden: Any, weight: Any, bias: Any = None, *, precision: str = "float3
     if add is not None and tuple(add.shape) not in ((), (1,), tuple(rows.shape[:-1])):
         raise InputError(f"A bias of shape {tuple(add.shape)} does not go with {rows.shape[:-1]} classes.")
     matrix = rows if rows.ndim == 2 else rows[None]
-    if not lib.on_device:
-        for given, what in ((states, "hidden states"), (matrix, "weights"), (add, "biases")):
-            if given is not None:
-                _check_finite(lib, given, what)
-    last_layer = _last_layer_on_device if lib.on_device else _last_layer_on_host
-    found = last_layer(lib, states, matrix, add, precision)
-    if not lib.finite(found):  # what is no number makes none; only then is it looked for
-        for given, what in ((states, "hidden states"), (matrix, "weights"), (add, "biases")):
-            if given is not None:
-                _check_finite(lib, given, what)
-        _raise_too_large(lib.name(found.dtype))
+    layer = lib, states, matrix, add, precision
+    if lib.on_device:
+        found = _last_layer_on_device(*layer)
+        if not lib.finite(found):  # what is no number makes none; only then is it looked for
+            _check_layer(*layer[:-1])
+            name = lib.name(found.dtype)
+            remedy = "Scale the weights." if name == "float64" else "Use precision='float64'."
+            raise InputError(f"The logits are too large for {name}. {remedy}")
+    else:
+        _check_layer(*layer[:-1])
+        found = _last_layer_on_host(*layer)
     return found if rows.ndim == 2 else found[:, 0]
 
 
-def _raise_too_large(name: str) -> None:
-    raise InputError(
-        f"The logits are too large for {name}. "
-        + ("Scale the weights." if name == "float64" else "Use precision='float64'.")
-    )
+def _check_layer(lib: Library, states: Array, weight: Array, bias: Array | None) -> None:
+    for given, what in ((states, "hidden states"), (weight, "weights"), (bias, "biases")):
+        if given is not None:
+            _check_finite(lib, given, what)
 
 
 def _last_layer_on_host(lib: Library, states: Array, weight: Array, bias: Array | None, precision: str) -> Array:

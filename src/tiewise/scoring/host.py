@@ -296,7 +296,6 @@ class HostScores:
         self.function = _function(self, fn)
         self.vector_type: Any = np.dtype(np.float64 if self.types.wide else np.float32)
         self.what = "scores"  # what they are called in messages
-        self._doc_norms: Floats | None = None  # of all documents, where they are one matrix in main memory
         self._zeros: dict[str, set[int]] = {"queries": set(), "documents": set()}
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -307,17 +306,7 @@ class HostScores:
 
     def doc_rows(self, rows: Any) -> Rows:
         """Some documents, prepared."""
-        found = self._rows(self.docs, rows, "documents")
-        if self._doc_norms is not None and isinstance(rows, slice):
-            vars(found)["norms"] = self._doc_norms[rows]
-        return found
-
-    def find_doc_norms(self) -> None:
-        """Find the norms of all documents at once, if they lie in memory: beside products that would take longer."""
-        matrix = self.docs.matrix
-        plain = type(matrix) is np.ndarray and matrix.dtype == np.float32 and matrix.flags.c_contiguous
-        if plain and type(self.function) is Dot and not self.types.low and self.queries.n > FEW_QUERIES:
-            self._doc_norms = self._rows(self.docs, slice(0, self.docs.n), "documents").norms
+        return self._rows(self.docs, rows, "documents")
 
     def _rows(self, operand: Operand, rows: Any, side: str) -> Rows:
         given = np.asarray(operand.take(rows))

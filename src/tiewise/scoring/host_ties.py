@@ -27,14 +27,13 @@ class HostCounts(TieCounts):
 
     def add(self, blocks: Blocks) -> None:
         """Count for all blocks."""
-        self._begin_tables()
+        self.begin_tables()
         known = np.flatnonzero(self.judged.known)
         own = self.scores.pairs(self.judged.rows[self.judged.query[known]], self.judged.doc[known])
         if self.given is None:
             self.score[known] = own
         else:
-            self._check_given(known, own)
-        self.scores.find_doc_norms()
+            self.check_given(known, own)
         parts = [_Part(self, block) for block in blocks.queries]
         for span in blocks.docs if parts else ():
             docs = self.scores.doc_rows(span)
@@ -152,11 +151,11 @@ class _Part:
         size = self.equal[row, column]
         counts.start[slots.judged], counts.size[slots.judged] = self.above[row, column], size
         query, place = counts.judged.asked(self.block)
-        counts._set_floor(query, self.floor[place], self.floor_size[place])
+        counts.set_floor(query, self.floor[place], self.floor_size[place])
         if counts.orders and self.ties:
             tied, docs = (np.concatenate(parts) for parts in zip(*self.ties, strict=True))
-            broken = counts._open(slots, size)
+            broken = counts.may_be_behind(slots, size)
             wanted = np.zeros(len(self.row), dtype=bool)
             wanted[self.group[broken]] = True
             kept = wanted[tied]
-            counts._break(slots.where(broken), self.group[broken], tied[kept], docs[kept])
+            counts.break_ties(slots.where(broken), self.group[broken], tied[kept], docs[kept])

@@ -89,7 +89,6 @@ def search(
 
 def _best_on_host(scores: HostScores, blocks: Blocks, k: int) -> list[tuple[Codes, Codes, Floats]]:
     """For each block of queries: the rows, documents and scores of what was found."""
-    scores.find_doc_norms()
     candidates = [_Candidates(scores, scores.query_rows(rows), rows.start, k) for rows in blocks.queries]
     for span in blocks.docs if candidates else ():
         docs = scores.doc_rows(span)

@@ -27,7 +27,7 @@ class TieCounts(ABC):
     def add(self, blocks: Blocks) -> None:
         """Count for all blocks of queries and documents."""
 
-    def _begin_tables(self) -> None:
+    def begin_tables(self) -> None:
         """Make room for what is counted, and check that there is something to count for."""
         judged, given = self.judged, self.given
         judged.check_queries()
@@ -42,7 +42,7 @@ class TieCounts(ABC):
         if given is None:  # a shard may hold no judged document
             judged.check_docs()
 
-    def _check_given(self, mine: Codes, score: Floats) -> None:
+    def check_given(self, mine: Codes, score: Floats) -> None:
         """Raise if judged documents have other scores here than those that all shards count for."""
         wrong = mine[self.score[mine] != score]
         if len(wrong):
@@ -53,18 +53,18 @@ class TieCounts(ABC):
                 "on the same kind of device."
             )
 
-    def _set_floor(self, queries: Codes | slice, floor: Floats, floor_size: Codes) -> None:
+    def set_floor(self, queries: Codes | slice, floor: Floats, floor_size: Codes) -> None:
         """The lowest score of some queries of the qrels, and how many documents have it."""
         self.floor[queries], self.floor_size[queries] = floor, floor_size
 
-    def _open(self, slots: Slots, size: Codes) -> NDArray[np.bool_]:
+    def may_be_behind(self, slots: Slots, size: Codes) -> NDArray[np.bool_]:
         """Which judged documents may have tied ones before them.
 
         One that ties with itself alone has none; one of another shard may tie with a single one here.
         """
         return size > 1 if self.given is None else (size > 1) | ((size > 0) & ~slots.known)
 
-    def _break(self, slots: Slots, group: Codes, tied: Codes, doc: Codes) -> None:
+    def break_ties(self, slots: Slots, group: Codes, tied: Codes, doc: Codes) -> None:
         """Count the tied documents before each judged one: those of a greater id, and those of an earlier row.
 
         `group` has the group of each slot, `tied` the groups of the documents `doc`.
