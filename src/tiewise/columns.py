@@ -22,6 +22,7 @@ from tiewise.errors import InputError, MissingExtraError
 __all__ = [
     "Codes",
     "Floats",
+    "by_name",
     "data_frame",
     "descending",
     "encode",
@@ -54,6 +55,17 @@ def identifier(value: object, what: str) -> str:
         except UnicodeDecodeError:
             raise InputError(f"The {what} id {value!r} is not UTF-8.") from None
     raise InputError(f"The {what} id {value!r} is a {type(value).__name__}. Ids are text or integers.")
+
+
+def by_name(runs: Mapping[Any, Any], what: str) -> dict[str, Any]:
+    """The runs by their names as text, of which no two may be the same."""
+    named: dict[str, Any] = {}
+    for given, run in runs.items():
+        name = identifier(given, what)
+        if name in named:
+            raise InputError(f"Two of the {what}s are called '{name}', once as text and once not. Rename one of them.")
+        named[name] = run
+    return named
 
 
 def identifiers(values: Iterable[object], what: str) -> list[str]:

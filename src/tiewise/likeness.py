@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats, data_frame, identifier, positions
+from tiewise.columns import Codes, Floats, by_name, data_frame, identifier, positions
 from tiewise.data import Run
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.estimate import Bounds, Estimate
@@ -236,10 +236,7 @@ def similarity(
         raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
         raise InputError(f"Similarity is between two runs or more; {len(runs)} was given.")
-    systems = tuple(identifier(name, "system") for name in runs)
-    for name in systems:
-        if systems.count(name) > 1:
-            raise InputError(f"Two of the systems are called '{name}', once as text and once not. Rename one of them.")
+    systems = tuple(by_name(runs, "system"))
     check_progress(progress)
     lists = _Lists([as_run(run) for run in runs.values()], chosen.reach, edge)
     pairs = _pairs(len(runs), chosen.symmetric)

@@ -20,7 +20,7 @@ from typing import Any, get_args
 import numpy as np
 
 from tiewise import significance
-from tiewise.columns import Floats, identifier
+from tiewise.columns import Floats, by_name, identifier
 from tiewise.comparison.aligned import Columns, aligned
 from tiewise.comparison.board import Ranks, apart, leaderboard, together
 from tiewise.comparison.duel import Duel
@@ -45,7 +45,6 @@ __all__ = [
     "DEFAULT_MEASURES",
     "Compared",
     "Orders",
-    "by_name",
     "check_options",
     "check_pairs",
     "compare",
@@ -136,17 +135,6 @@ def compare(
     if found.cut_note:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
-
-
-def by_name(runs: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """The runs by their names as text, of which no two may be the same."""
-    named: dict[str, Any] = {}
-    for given, run in runs.items():
-        name = identifier(given, what)
-        if name in named:
-            raise InputError(f"Two of the {what}s are called '{name}', once as text and once not. Rename one of them.")
-        named[name] = run
-    return named
 
 
 def read_run(name: str, run: Any) -> Run | MappedRun:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.comparison import Compared, Duel, Orders, by_name, check_options, compare, of_run, read_run
+from tiewise.columns import by_name
+from tiewise.comparison import Compared, Duel, Orders, check_options, compare, of_run, read_run
 from tiewise.data import Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.estimate import Estimates
