@@ -5,7 +5,7 @@
 // above, inside or below that interval is decided. The others are *near*: they are returned, and Python scores them by
 // the definition.
 //
-// v = a·scale + offset for an entry a of the matrix, and e = row.a·doc.a + doc.b + row.b. A bound that is not a number
+// v = a·scale + offset for an entry a of the matrix, and e = row.a·doc.a + row.b + doc.b. A bound that is not a number
 // (infinity times zero) is taken as infinite. A row with too many near documents is given up: Python scores all of them.
 #pragma once
 
@@ -13,7 +13,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "machine.h"
@@ -21,10 +23,9 @@
 namespace tiewise {
 
 constexpr size_t CHUNK = 256;    // documents that share an error bound while they are counted
-constexpr size_t STEP = 16;      // scores that are looked at side by side
 constexpr size_t MANY = 48;      // from so many thresholds a row on, each document looks up its place among them
 
-// A matrix of approximate scores and how they become scores; scale and offset may be null.
+// A matrix of approximate scores and how they become scores; scale, offset and doc_b may be null.
 template <class T>
 struct Scores {
   const T* data;
@@ -42,17 +43,39 @@ struct Scores {
     for (size_t chunk = 0; chunk < chunks(); ++chunk) {
       const size_t first = begin(chunk), last = first + size(chunk);
       most_a.push_back(*std::max_element(doc_a + first, doc_a + last));
-      most_b.push_back(*std::max_element(doc_b + first, doc_b + last));
+      most_b.push_back(doc_b ? *std::max_element(doc_b + first, doc_b + last) : 0);
     }
   }
-  double error(size_t row, size_t doc) const { return bound(row_a[row] * doc_a[doc] + doc_b[doc] + row_b[row]); }
+  double error(size_t row, size_t doc) const { return bound(row_a[row] * doc_a[doc] + row_b[row] + (doc_b ? doc_b[doc] : 0)); }
   double most_error(size_t row, size_t chunk) const {
-    return bound(row_a[row] * most_a[chunk] + most_b[chunk] + row_b[row]);
+    return bound(row_a[row] * most_a[chunk] + row_b[row] + most_b[chunk]);
   }
   static double bound(double error) { return std::isnan(error) ? std::numeric_limits<double>::infinity() : error; }
 };
 
-// The scores of one chunk of one row.
+// Floating-point numbers as integers in the same order, NaN at both ends: a compiler turns the minimum of integers, but
+// not that of floating-point numbers, into vector instructions.
+template <class T>
+struct Codes {
+  using type = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+  static type of(T x) {
+    type bits;
+    std::memcpy(&bits, &x, sizeof(T));
+    return flipped(bits);
+  }
+  static T number(type code) {
+    const type bits = flipped(code);
+    T x;
+    std::memcpy(&x, &bits, sizeof(T));
+    return x;
+  }
+
+ private:
+  static type flipped(type bits) { return bits ^ ((bits >> (8 * sizeof(T) - 1)) & std::numeric_limits<type>::max()); }
+};
+
+// The scores of one chunk of one row. `least` and `most` are meant for chunks whose scores are all finite.
 template <class T>
 struct Chunk {
   T held[CHUNK];
@@ -75,26 +98,17 @@ TIEWISE_INLINE void read_chunk(const Scores<T>& scores, size_t row, size_t chunk
     }
     out.v = out.held;
   }
-  // Lanes side by side: a compiler may not turn a single minimum of floats into vector instructions.
-  T least[STEP], most[STEP], nothing[STEP];
-  for (size_t u = 0; u < STEP; ++u) {
-    least[u] = std::numeric_limits<T>::infinity(), most[u] = -least[u], nothing[u] = 0;
+  using Code = typename Codes<T>::type;
+  Code least = std::numeric_limits<Code>::max(), most = std::numeric_limits<Code>::min();
+  for (size_t i = 0; i < size; ++i) {
+    const Code code = Codes<T>::of(out.v[i]);
+    least = std::min(least, code);
+    most = std::max(most, code);
   }
-  const T* v = out.v;
-  size_t i = 0;
-  for (; i + STEP <= size; i += STEP) {
-    for (size_t u = 0; u < STEP; ++u) least[u] = v[i + u] < least[u] ? v[i + u] : least[u];
-    for (size_t u = 0; u < STEP; ++u) most[u] = v[i + u] > most[u] ? v[i + u] : most[u];
-    for (size_t u = 0; u < STEP; ++u) nothing[u] += v[i + u] - v[i + u];  // 0, or NaN if it is not finite
-  }
-  for (; i < size; ++i) {
-    least[0] = v[i] < least[0] ? v[i] : least[0];
-    most[0] = v[i] > most[0] ? v[i] : most[0];
-    nothing[0] += v[i] - v[i];
-  }
-  out.least = *std::min_element(least, least + STEP);
-  out.most = *std::max_element(most, most + STEP);
-  out.finite = std::all_of(nothing, nothing + STEP, [](T zero) { return zero == 0; });
+  const T largest = std::numeric_limits<T>::max();
+  out.finite = least >= Codes<T>::of(-largest) && most <= Codes<T>::of(largest);
+  out.least = Codes<T>::number(least);
+  out.most = Codes<T>::number(most);
 }
 
 // A double as the nearest T that is not below it, or not above it.

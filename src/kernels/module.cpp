@@ -78,8 +78,12 @@ TIEWISE_CLONES void quick_rows(const float* x, size_t few, const float* rows, si
                                size_t all, float* dots, double* squares) {
   for (size_t p = first; p < last; ++p) {
     const float* row = rows + p * dims;
-    squares[p] = quick_dot(row, row, dims);
-    for (size_t q = 0; q < few; ++q) dots[q * all + p] = quick_dot(x + q * dims, row, dims);
+    if (!few) squares[p] = quick_sums(row, row, dims).square;
+    for (size_t q = 0; q < few; ++q) {
+      const Quick sums = quick_sums(x + q * dims, row, dims);
+      dots[q * all + p] = sums.dot;
+      squares[p] = sums.square;
+    }
   }
 }
 
@@ -100,7 +104,7 @@ Scores<T> scores_of(const Rows<T>& values, std::optional<Vector<const T>>& scale
                     Matrix<const double>& row, Matrix<const double>& doc) {
   const size_t rows = values.shape(0), documents = values.shape(1);
   const auto fits = [&](const auto& part) { return !part || part->size() == documents; };
-  if (row.shape(0) != 2 || row.shape(1) != rows || doc.shape(0) != 2 || doc.shape(1) != documents || !fits(scale) ||
+  if (row.shape(0) != 2 || row.shape(1) != rows || doc.shape(0) < 1 || doc.shape(1) != documents || !fits(scale) ||
       !fits(offset) || (documents > 1 && values.stride(1) != 1)) {
     throw std::length_error("shapes");
   }
@@ -113,7 +117,7 @@ Scores<T> scores_of(const Rows<T>& values, std::optional<Vector<const T>>& scale
                   row.data(),
                   row.data() + rows,
                   doc.data(),
-                  doc.data() + documents,
+                  doc.shape(0) > 1 ? doc.data() + documents : nullptr,
                   {},
                   {}};
   found.find_maxima();

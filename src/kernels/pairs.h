@@ -18,7 +18,7 @@
 
 namespace tiewise {
 
-constexpr size_t LANES = 8, WIDE = 32;
+constexpr size_t LANES = 8;
 
 struct Product {
   static double term(double x, double y) { return x * y; }
@@ -49,17 +49,18 @@ inline void sum_lanes_of_one(const double* x, const T* const* y, size_t dims, do
   }
 }
 
-// Σ x_k·y_k in float, added in no particular order: for approximate scores and bounds only.
-TIEWISE_INLINE float quick_dot(const float* x, const float* y, size_t dims) {
-  float sum[WIDE] = {};
-  size_t k = 0;
-  for (; k + WIDE <= dims; k += WIDE) {
-    for (size_t u = 0; u < WIDE; ++u) sum[u] += x[k + u] * y[k + u];
+// Σ x_k·y_k and Σ y_k·y_k in float, added in no particular order: for approximate scores and bounds only.
+struct Quick {
+  float dot, square;
+};
+TIEWISE_INLINE Quick quick_sums(const float* x, const float* y, size_t dims) {
+  float dot = 0, square = 0;
+#pragma omp simd reduction(+ : dot, square)
+  for (size_t k = 0; k < dims; ++k) {
+    dot += x[k] * y[k];
+    square += y[k] * y[k];
   }
-  float all = 0;
-  for (; k < dims; ++k) all += x[k] * y[k];
-  for (const float part : sum) all += part;
-  return all;
+  return {dot, square};
 }
 
 // out[p] is the sum of the terms of row i[p] of x and row j[p] of y, for pairs first ≤ p < last.

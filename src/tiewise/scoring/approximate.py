@@ -23,6 +23,10 @@ from tiewise.scoring.threads import threads_for
 __all__ = ["Approximation", "Counted", "Selected", "Thresholds"]
 
 
+#: So many scores are compared with one value in the time of one step of other work.
+SCANNED = 16
+
+
 class Thresholds(NamedTuple):
     """Exact scores to count at, for each row in ascending order; unused columns are infinite."""
 
@@ -58,12 +62,12 @@ class Selected(NamedTuple):
 class Approximation:
     """A block of approximate scores, (rows, documents).
 
-    A score is values·scale + offset; its error is at most row[0]·doc[0] + doc[1] + row[1].
+    A score is values·scale + offset; its error is at most row[0]·doc[0] + row[1], plus doc[1] if there is one.
     """
 
     values: NDArray[Any]  # (n_rows, n_docs), float32 or float64
     row: Floats  # (2, n_rows)
-    doc: Floats  # (2, n_docs)
+    doc: Floats  # (1 or 2, n_docs)
     scale: NDArray[Any] | None = None  # (n_docs,), of the type of the values
     offset: NDArray[Any] | None = None
 
@@ -75,8 +79,15 @@ class Approximation:
 
     def error(self, row: Codes, doc: Codes) -> Floats:
         """A bound on the error of the scores of some pairs; infinite where there is none."""
-        found = self.row[0, row] * self.doc[0, doc] + self.doc[1, doc] + self.row[1, row]
+        found = self.row[0, row] * self.doc[0, doc] + self.row[1, row]
+        if len(self.doc) > 1:
+            found = found + self.doc[1, doc]
         return np.where(np.isnan(found), np.inf, found)
+
+    def most_error(self) -> Floats:
+        """(n_rows,): a bound on the error of all scores of a row."""
+        most = self.row[0] * self.doc[0].max(initial=0.0) + self.row[1] + self.doc[1:].max(initial=0.0)
+        return np.where(np.isnan(most), np.inf, most)
 
     def take(self, rows: Codes) -> Approximation:
         """Some of the rows."""
@@ -129,7 +140,7 @@ class Approximation:
         many = np.zeros(len(limit), bool)
         kernels = native("kernels")
         if kernels is not None:
-            found = kernels.select(*self._parts, limit, below, most, many, threads_for(self.values.size))
+            found = kernels.select(*self._parts, limit, below, most, many, threads_for(self.values.size // SCANNED))
             return Selected(many, *found)
         parts: list[tuple[Any, ...]] = []
         for row in range(len(limit)):
@@ -145,7 +156,7 @@ class Approximation:
         out = np.full(self.values.shape[0], np.inf)
         kernels = native("kernels")
         if kernels is not None:
-            kernels.lowest(*self._parts, out, threads_for(self.values.size))
+            kernels.lowest(*self._parts, out, threads_for(self.values.size // SCANNED))
             return out
         return np.array([self.intervals(row)[1].min(initial=np.inf) for row in range(len(out))])
 

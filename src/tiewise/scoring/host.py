@@ -141,15 +141,15 @@ class Dot:
         """Values of the filter as scores; `row` has the query of each."""
         return value
 
-    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0) -> tuple[Floats, Floats]:
-        """Eq. 29: the error of a product in any order of additions, with or without fused multiply-adds.
+    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0, sums: int = 1) -> tuple[Floats, Floats]:
+        """Eq. 29: the error of products in any order of additions, with or without fused multiply-adds.
 
-        The last terms hold for a CPU that flushes subnormal operands or results to zero.
+        So many sums make a score. The flushed terms hold for a CPU that flushes subnormal operands or results to zero.
         """
-        tiny = float(np.finfo(dtype).smallest_normal)
+        tiny = sums * float(np.finfo(dtype).smallest_normal)
         flushed = tiny * self.dims**0.5
-        row = np.stack([(relative_error(self.dims + 2, dtype) + extra) * q, tiny * (self.dims + 1) + flushed * q])
-        return row, np.stack([d, flushed * d])
+        relative = relative_error(self.dims + 2, dtype) + extra
+        return np.stack([relative * q + flushed, tiny * (self.dims + 1) + flushed * q]), d[None]
 
 
 class Cosine(Dot):
@@ -169,8 +169,7 @@ class Cosine(Dot):
         # The query is of length 1 but for rounding, hence the factor.
         bound = 1.01 * relative_error(self.dims + 2, dtype) + 8 * u + (self.dims + 2) * u * 2.0**-20
         row = np.stack([np.full(q.n, bound), np.zeros(q.n)])
-        doc = np.stack([np.ones(d.n), np.zeros(d.n)])
-        return Approximation(_product(unit, vectors, dtype), row, doc, scale=inverse)
+        return Approximation(_product(unit, vectors, dtype), row, np.ones((1, d.n)), scale=inverse)
 
 
 class Euclidean(Dot):
@@ -192,9 +191,9 @@ class Euclidean(Dot):
     def approximate(self, q: Rows, d: Rows, dtype: Any) -> Approximation:
         """q·d − ‖d‖²/2 (Eq. 31)."""
         u = float(np.finfo(dtype).eps) / 2
-        row, doc = self._errors(q.norms, d.norms, dtype, extra=2 * u)
+        row, _ = self._errors(q.norms, d.norms, dtype, extra=2 * u)
+        doc = np.stack([d.norms, 2 * u * d.norms**2])
         half = np.ldexp(d.squares, 2 * d.exponents) / 2
-        doc[1] += 2 * u * d.norms**2
         largest = q.norms + d.norms.max(initial=0.0)
         row[1] += (self.dims + 8) * 2.0**-52 * largest**2  # of the definition, and of to_filter
         return Approximation(_product(q.vectors, d.vectors, dtype), row, doc, offset=(-half).astype(dtype))
@@ -250,18 +249,17 @@ class MaxSim(Dot):
         there = np.ones((d.n, right), bool) if d.mask is None else d.mask
         longest = np.where(there, d.norms.reshape(d.n, right), 0.0).max(1, initial=0.0)
         extra = relative_error(left + 2, dtype) + (2.0 * self.rounding.eps if self.native else 0.0)
-        row, doc = self._errors(norms, longest, dtype, extra)
-        row[1] *= left
+        row, doc = self._errors(norms, longest, dtype, extra, sums=left)
         if self.native:  # below the normal numbers of a type its rounding is not relative
             row[1] += left * self.rounding.least_normal * self.rounding.eps
-        return Approximation(best.sum(1), row, doc * np.array([[1.0], [left]]))
+        return Approximation(best.sum(1), row, doc)
 
 
 class WholeNumbers(Dot):
     """The dot product of small whole numbers, which every product gives exactly."""
 
-    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0) -> tuple[Floats, Floats]:
-        return np.zeros((2, len(q))), np.zeros((2, len(d)))
+    def _errors(self, q: Floats, d: Floats, dtype: Any, extra: float = 0.0, sums: int = 1) -> tuple[Floats, Floats]:
+        return np.zeros((2, len(q))), np.zeros((1, len(d)))
 
 
 class Hamming(WholeNumbers):
@@ -459,16 +457,24 @@ def _quick(few: NDArray[Any], rows: NDArray[Any]) -> tuple[NDArray[Any], Floats]
     if kernels is None:
         return _product(few, rows, np.float32), np.einsum("ij,ij->i", rows, rows).astype(np.float64)
     products, squares = np.empty((len(few), len(rows)), np.float32), np.empty(len(rows))
-    kernels.quick(few, rows, products, squares, threads_for(rows.size * (len(few) + 1)))
+    threads = threads_for(rows.size * (len(few) + 1))
+    # Norms alone are found beside a product by BLAS, whose threads go on using their cores for a while.
+    kernels.quick(few, rows, products, squares, threads if len(few) else -(-threads // 2))
     return products, squares
 
 
 def _norm_bounds(x: NDArray[Any], squares: Floats) -> Floats:
-    """Upper bounds of the norms of float32 rows, from float32 squares or, out of their range, from float64 ones."""
-    odd = np.flatnonzero(~((squares > 1e-25) & (squares < 1e35)))
-    wide = x[odd].astype(np.float64)
-    squares[odd] = np.einsum("ij,ij->i", wide, wide)
-    return np.sqrt(squares) * (1 + (x.shape[1] + 4) * 2.0**-24)
+    """Upper bounds of the norms of float32 rows, in place of their squares in float32.
+
+    Squares that a float32 cannot hold with its usual precision are computed in float64.
+    """
+    if len(squares) and not (squares.min() > 1e-25 and squares.max() < 1e35):
+        odd = np.flatnonzero(~((squares > 1e-25) & (squares < 1e35)))
+        wide = x[odd].astype(np.float64)
+        squares[odd] = np.einsum("ij,ij->i", wide, wide)
+    np.sqrt(squares, out=squares)
+    squares *= 1 + (x.shape[1] + 4) * 2.0**-24
+    return squares
 
 
 def _scaled(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], Codes]:

@@ -132,12 +132,12 @@ class _Candidates:
         if self._kept or near.values.shape[1] < 2 * self.k:
             return
         first = near.first(part)
-        values = np.stack([first.intervals(row)[0] for row in range(self.queries.n)])
+        values = np.where(np.isfinite(first.matrix), first.matrix, -np.inf)
         width = values.shape[1]
-        best = np.partition(values, width - self.k, axis=1)[:, width - self.k :]
-        row = np.repeat(np.arange(len(best)), self.k)
+        kth = np.partition(values, width - self.k, axis=1)[:, width - self.k].astype(np.float64)
+        rows = np.arange(self.queries.n)
         # A limit only: these documents are found again, and their lower ends must not count twice.
-        self._first_limit = self._score(row, best.ravel()).reshape(best.shape).min(1)
+        self._first_limit = self._score(rows, kth - first.most_error())
 
     def _filter_limit(self) -> Floats:
         """The lowest score that may still round to the limit, on the scale of the filter."""
