@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pages import Page
-from tiewise import registry
+from tiewise.metrics import definition as registry
 
 _parse = doctest.DocTestParser.parse
 

@@ -51,9 +51,9 @@ def dicts(qrels: Path, run: Path) -> tuple[dict[str, dict[str, int]], dict[str, 
 
 def _tiewise(threads: int = 1, reader: str = "compiled") -> Any:
     os.environ["TIEWISE_READER"] = reader
-    if (importlib.import_module("tiewise.native").native() is None) != (reader == "python"):
+    if (importlib.import_module("tiewise.data.native").native() is None) != (reader == "python"):
         raise SystemExit("the compiled reader is not installed")
-    importlib.import_module("tiewise.io.onepass").THREADS = threads
+    importlib.import_module("tiewise.io.streaming").THREADS = threads
     return importlib.import_module("tiewise")
 
 

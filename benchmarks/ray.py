@@ -26,8 +26,8 @@ import tiewise as tw
 from tiewise.adapters import ray as sharded
 from tiewise.adapters.ray.gathering import Sums
 from tiewise.adapters.ray.working import Reading, RunCounter, added, answered, packed
-from tiewise.data import Qrels
-from tiewise.merging import Counts
+from tiewise.data.runs import Qrels
+from tiewise.ties.shards import Counts
 
 MEASURES = ["nDCG@10", "AP", "RR@10"]
 ORDERS = {"float64": ("docid-desc",)}

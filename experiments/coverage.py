@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tiewise.significance import intervals, p_values
+from tiewise.analysis.significance import intervals, p_values
 
 POPULATION, SAMPLES = 200_000, 1000
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import tiewise as tw
 from tiewise import figures
-from tiewise.rankbiased import weights
+from tiewise.rankings.rank_biased import weights
 
 Floats = NDArray[np.float64]
 Ranks = NDArray[np.int64]

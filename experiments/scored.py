@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import tiewise as tw
-from tiewise.tieaudit.fidelity import fidelity
+from tiewise.analysis.auditing.fidelity import fidelity
 
 Judged = dict[str, dict[str, float]]
 

@@ -29,10 +29,12 @@ import make_figures
 from benchmarks import ray_page, speed_page
 
 import tiewise as tw
-from tiewise import catalogue, likeness, profiles
 from tiewise.cli import app
-from tiewise.reporting.compared import COMPARE_COLUMNS
-from tiewise.reporting.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
+from tiewise.metrics import catalogue
+from tiewise.metrics import tools as profiles
+from tiewise.output.compared import COMPARE_COLUMNS
+from tiewise.output.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
+from tiewise.rankings import run_similarity as likeness
 
 ROOT = Path(__file__).parent.parent
 MADE = "<!-- This page is made by scripts/make_docs.py: do not edit it by hand. -->"

@@ -13,8 +13,12 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
-from tiewise.io import compiled, countable, filed, onepass, read_qrels, read_run, streams
-from tiewise.ties import ORDERS, tie_groups_as
+from tiewise.io import compression as streams
+from tiewise.io import countable, read_qrels, read_run
+from tiewise.io import file_run as filed
+from tiewise.io import streaming as onepass
+from tiewise.io import text_native as compiled
+from tiewise.ties.groups import ORDERS, tie_groups_as
 
 COMPRESSED = tuple(streams.MAGIC)  # how a compressed file begins
 FORMATS = {read_run: (None, "trec", "msmarco"), read_qrels: (None, "trec", "msmarco", "beir")}

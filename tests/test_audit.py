@@ -11,13 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
+from tiewise.analysis.auditing import LIBRARIES, scaled
+from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
+from tiewise.analysis.auditing.scores import score_grid
+from tiewise.cli.gates import FACTS, Gate
 from tiewise.errors import InputError
-from tiewise.gate import FACTS, Gate
-from tiewise.reporting import View
-from tiewise.reporting.audited import AUDIT_COLUMNS, Audited, draw
-from tiewise.tieaudit import LIBRARIES, scaled
-from tiewise.tieaudit.grids import GRIDS, DecimalGrid
-from tiewise.tieaudit.scores import score_grid
+from tiewise.output import View
+from tiewise.output.audited import AUDIT_COLUMNS, Audited, draw
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 

@@ -16,7 +16,7 @@ from benchmarks.turns import best, process
 from benchmarks.worker import WARM
 
 import tiewise as tw
-from tiewise.native import native
+from tiewise.data.native import native
 
 ROOT = Path(__file__).parent.parent
 

@@ -17,12 +17,12 @@ import pytest
 import typer
 
 import tiewise as tw
-from tiewise import registry
 from tiewise.cli import app
 from tiewise.cli.commands import PLACES
 from tiewise.cli.inputs import name_of_shards
-from tiewise.native import native
-from tiewise.reporting.rows import COLUMNS, TOOL_COLUMNS
+from tiewise.data.native import native
+from tiewise.metrics import definition as registry
+from tiewise.output.rows import COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"
 
@@ -584,7 +584,10 @@ def test_a_small_command_loads_nothing_heavy(folder):
     assert {place for place in PLACES.values() if f"tiewise.cli.{place.split('.')[0]}" in loaded} == {
         "evaluate.evaluate"
     }
-    assert not {"tiewise.gate", "tiewise.likeness", "tiewise.tieaudit", "tiewise.reporting.grid"} & loaded
+    assert (
+        not {"tiewise.cli.gates", "tiewise.rankings.run_similarity", "tiewise.analysis.auditing", "tiewise.output.grid"}
+        & loaded
+    )
 
 
 # -- on a terminal --------------------------------------------------------------------------------------------

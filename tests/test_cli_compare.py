@@ -12,9 +12,9 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.page.findings import find
-from tiewise.reporting import View
-from tiewise.reporting.compared import COMPARE_COLUMNS, Side, draw
+from tiewise.output import View
+from tiewise.output.compared import COMPARE_COLUMNS, Side, draw
+from tiewise.output.page.findings import find
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\nq2 0 b 0\nq3 0 a 1\n"
 # One score for all: trec_eval puts the relevant document last, ascending ids put it first.

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.reporting.rows import STAGES_COLUMNS
+from tiewise.output.rows import STAGES_COLUMNS
 
 SECOND = "".join(f"q1 Q0 {doc} {rank} {9 - rank} t\n" for rank, doc in enumerate("abcdef", start=1))
 SECOND += "q2 Q0 a 1 3 t\nq2 Q0 b 2 2 t\nq2 Q0 c 3 2 t\nq3 Q0 d 1 1 t\n"

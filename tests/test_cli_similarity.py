@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.reporting import progress
-from tiewise.reporting.rows import SIMILARITY_COLUMNS
+from tiewise.output import progress
+from tiewise.output.rows import SIMILARITY_COLUMNS
 
 A = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 0.5 t\nq2 Q0 d 1 0.9 t\nq2 Q0 e 2 0.8 t\nq3 Q0 f 1 1 t\n"
 B = "q1 Q0 a 1 0.9 t\nq1 Q0 c 2 0.8 t\nq1 Q0 x 3 0.1 t\nq2 Q0 e 1 0.9 t\nq2 Q0 d 2 0.8 t\n"

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise import engine
-from tiewise.comparison import comparing, lots, shared, system
-from tiewise.reporting import View
-from tiewise.reporting import compared as compared_sheet
-from tiewise.reporting.compared import Side, draw
+from tiewise.analysis.comparison import comparing, system
+from tiewise.analysis.comparison import distribution as lots
+from tiewise.analysis.comparison import shared_order as shared
+from tiewise.metrics import engine
+from tiewise.output import View
+from tiewise.output import compared as compared_sheet
+from tiewise.output.compared import Side, draw
 
 DOCS = "abcde"
 MEASURES = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.example import file
-from tiewise.io import read_costs
+from tiewise.rankings.costs import read_costs
 
 COSTS = {"bm25": 1.2, "dense": {10: 3.0, 100: 4.5}, "rerank": 0.4}
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.columns import encode
-from tiewise.data import Qrels, Run
+from tiewise.data.columns import encode
+from tiewise.data.dict_run import MappedRun
+from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
-from tiewise.mapped import MappedRun
 
 TABLE = {"q2": {"b": 1.0, "a": 2.0}, "q1": {"a": 0.5}}
 ROWS = [("q2", "b", 1.0), ("q2", "a", 2.0), ("q1", "a", 0.5)]

@@ -118,12 +118,12 @@ def test_every_command_and_option_is_mentioned():
     assert not missing, f"the documentation does not mention {', '.join(missing)}"
 
 
-def test_the_map_shows_every_room():
+def test_the_map_shows_every_folder():
     modules = {path.stem for path in Path(tw.__file__).parent.iterdir() if path.suffix == ".py" or path.is_dir()}
     rooms = {name for name in modules if not name.startswith("__")} - {"_version"}
     rows = re.findall(
         r"^\| (`[^|]+`) \|",
-        Page(ROOT / "docs/architecture.md").prose.partition("## The rooms")[2].partition("\n## ")[0],
+        Page(ROOT / "docs/architecture.md").prose.partition("## The layers")[2].partition("\n## ")[0],
         re.M,
     )
     shown = {name for row in rows for name in re.findall(r"`(\w+)`", row)}

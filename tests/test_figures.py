@@ -13,12 +13,13 @@ from typing import get_args
 import pytest
 
 import tiewise as tw
-from tiewise import notebook, significance
-from tiewise.comparison import Duel
+from tiewise.analysis import significance
+from tiewise.analysis.comparison import Duel
+from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
-from tiewise.incomplete import Unjudged
-from tiewise.records import Rows
+from tiewise.tables import html as notebook
+from tiewise.tables.records import Rows
 
 SCRIPT = "<script>alert(1)</script>"
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "html": b"<!DOCTYPE html>", "json": b"{"}

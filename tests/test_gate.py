@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tiewise as tw
-from tiewise.gate import FACTS, STATISTICS, Gate
+from tiewise.cli.gates import FACTS, STATISTICS, Gate
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
 TIED = {"q1": {"a": 0.5, "b": 0.5, "x": 0.1}, "q2": {"c": 0.9, "y": 0.8}}

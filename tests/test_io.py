@@ -25,15 +25,15 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiewise.data import Qrels, Run
+from tiewise.analysis.evaluating import evaluate
+from tiewise.data.dict_run import MappedRun
+from tiewise.data.native import native
+from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
-from tiewise.evaluation import evaluate
 from tiewise.io import as_qrels, as_run, read_qrels, read_run, write_qrels, write_run
-from tiewise.io.layout import blocks
-from tiewise.io.lines import WIDEST, parse_lines
-from tiewise.io.recognise import MSMARCO_RUN, TREC_RUN
-from tiewise.mapped import MappedRun
-from tiewise.native import native
+from tiewise.io.formats import MSMARCO_RUN, TREC_RUN
+from tiewise.io.layouts import blocks
+from tiewise.io.text_python import WIDEST, parse_lines
 
 TREC = "q1 Q0 d1 1 0.5 bm25\nq1 Q0 d2 2 0.25 bm25\nq2 Q0 d1 1 -3 bm25\n"
 TABLE = {"q1": {"d1": 0.5, "d2": 0.25}, "q2": {"d1": -3.0}}

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import hypergeom
 
 import tiewise as tw
-from tiewise.chances import hypergeometric
 from tiewise.errors import InputError
+from tiewise.metrics.hypergeometric import hypergeometric
 
 
 def systems(number: int, queries: int = 3, seed: int = 0) -> dict[str, dict[str, dict[str, float]]]:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import oracle
 import tiewise as tw
 from cases import MEASURES, Case, cases
-from tiewise import engine
-from tiewise.ties import notation
+from tiewise.metrics import engine
+from tiewise.ties.groups import notation
 
 NAMES = [str(measure) for measure, _ in MEASURES]
 

@@ -17,103 +17,89 @@ import tiewise as tw
 
 SOURCE = Path(tw.__file__).parent
 
-#: From the bottom up: a module may import only modules that stand on lines above its own.
-LAYERS = [
-    {"errors", "_version", "_reader"},
-    {"columns", "plugin", "example", "notebook", "native", "telling"},
-    {"records", "significance", "merging", "chances"},
-    {"data"},
-    {"mapped"},
-    {"io", "ties", "streamed", "estimate", "ranking", "discount"},
-    {"pairs"},
-    {"overlap", "alignment"},
-    {"engine", "registry"},  # a measure and the arithmetic on it know each other's types
-    {"catalogue"},
-    {"profiles"},
-    {"scoring"},
-    {"observed", "shares"},
-    {"rankbiased"},
-    {"correlation", "likeness", "firststage"},
-    {"readings"},
-    {"measuring"},
-    {"report"},
-    {"evaluation"},
-    {"comparison", "incomplete"},
-    {"tieaudit"},
-    {"figures"},
-    {"reporting", "gate", "adapters"},
-    {"page"},
-    {"cli"},
-    {"__main__"},
-]
+#: The folders from the top down: a module imports from its own folder and from folders above it.
+LAYERS = (
+    "tables",
+    "data",
+    "ties",
+    "io",
+    "metrics",
+    "rankings",
+    "analysis",
+    "scoring",
+    "figures",
+    "output",
+    "adapters",
+    "cli",
+)
+ROOT = {"__init__", "__main__", "_version", "errors"}
+EXAMPLE = "example"  # data files
 
-#: Rooms that may import from others on their own line.
-RELATED = {"io", "ties", "streamed", "engine", "registry"}
-
-
-#: Rooms that ask for one above their own, by its name and only when it is needed.
+#: Folders that load a module further down by its name, when it is needed.
 DEFERRED = {
-    ("report", "figures"),  # `plot` of a result
-    ("comparison", "figures"),
-    ("firststage", "figures"),
-    ("tieaudit", "figures"),
-    ("registry", "catalogue"),  # a measure is asked for before its module was loaded
-    ("registry", "likeness"),
+    ("analysis", "figures"),  # `plot` of a result
+    ("rankings", "figures"),
+    ("metrics", "rankings"),  # a measure is named before its module was loaded
 }
 
 
 def imported(path: Path) -> set[str]:
-    """The rooms of tiewise that a module imports, types and doctests apart."""
-    rooms = set()
+    """The folders of tiewise that a module imports from."""
+    folders = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tiewise":
             parts = node.module.split(".")[1:]
-            rooms |= {parts[0]} if parts else {alias.name for alias in node.names}
+            folders |= {parts[0]} if parts else {alias.name for alias in node.names}
         if isinstance(node, ast.Import):
-            rooms |= {n.name.split(".")[1] for n in node.names if n.name.startswith("tiewise.")}
-    return rooms
+            folders |= {n.name.split(".")[1] for n in node.names if n.name.startswith("tiewise.")}
+    return folders
 
 
 def named(path: Path) -> set[str]:
-    """The rooms whose modules are named in text, whole or as the beginning of an f-string, as for `import_module`."""
-    rooms = set()
+    """The folders whose modules are named in text, whole or as the beginning of an f-string, as for `import_module`."""
+    folders = set()
     for node in ast.walk(ast.parse(path.read_text())):
         text = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else node
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             found = re.fullmatch(r"tiewise\.(\w+)(\.\w+)*\.?", text.value)
-            rooms |= {found[1]} if found else set()
-    return rooms
+            folders |= {found[1]} if found else set()
+    return folders
 
 
-def test_imports_run_downward_only():
-    level = {room: place for place, layer in enumerate(LAYERS) for room in layer}
-    for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if room == "__init__":
-            continue
-        assert room in level, f"{room} has no place among the layers"
-        for other in imported(path) - {room, "__version__"}:
-            assert level[other] <= level[room], f"{path.name} imports {other}, which stands above it"
-            kin = room in RELATED and level[other] == level[room]
-            assert kin or level[other] < level[room], f"{room} and {other} are neighbours"
+def modules() -> list[tuple[str, Path]]:
+    """All modules that stand in a folder, each with the name of the folder."""
+    paths = ((path.relative_to(SOURCE).parts, path) for path in SOURCE.rglob("*.py"))
+    return [(parts[0], path) for parts, path in paths if len(parts) > 1]
 
 
-def test_modules_that_are_loaded_by_name_stand_below_too():
-    level = {room: place for place, layer in enumerate(LAYERS) for room in layer}
+def test_all_modules_stand_in_a_layer():
+    assert {path.stem for path in SOURCE.glob("*.py")} == ROOT
+    assert {folder for folder, _ in modules()} == {*LAYERS, EXAMPLE}
+
+
+def test_imports_run_one_way():
+    for folder, path in modules():
+        for other in imported(path) & set(LAYERS) - {folder}:
+            above = LAYERS.index(other) < LAYERS.index(folder)
+            assert above or (folder, other) in {("ties", "io"), ("data", "ties")}, (
+                f"{path} imports from {other}, which lies below it"
+            )
+
+
+def test_modules_that_are_loaded_by_name_stand_above_too():
     upward = set()
-    for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if room != "__init__":
-            upward |= {(room, other) for other in named(path) & set(level) - {room} if level[other] >= level[room]}
+    for folder, path in modules():
+        others = named(path) & set(LAYERS) - {folder}
+        upward |= {(folder, other) for other in others if LAYERS.index(other) > LAYERS.index(folder)}
     assert upward == DEFERRED
 
 
 def test_an_import_by_name_is_seen(tmp_path):
     (tmp_path / "module.py").write_text(
-        'a = import_module("tiewise.page.words")\nb = import_module(f"tiewise.cli.{a}")\nc = "see tiewise.ties"\n'
-        'd = {"x": "tiewise.likeness"}\n'
+        'a = import_module("tiewise.output.words")\nb = import_module(f"tiewise.cli.{a}")\nc = "see tiewise.ties"\n'
+        'd = {"x": "tiewise.rankings"}\n'
     )
-    assert named(tmp_path / "module.py") == {"page", "cli", "likeness"}
+    assert named(tmp_path / "module.py") == {"output", "cli", "rankings"}
 
 
 def test_import_loads_numpy_and_nothing_heavier():
@@ -128,7 +114,7 @@ def test_import_loads_numpy_and_nothing_heavier():
 def test_measures_of_two_rankings_are_loaded_when_one_is_named():
     code = (
         "import sys, tiewise as tw\n"
-        "print(tw.parse('ndcg_cut_10'), 'tiewise.likeness' in sys.modules, tw.parse('rbo_at_5'))\n"
+        "print(tw.parse('ndcg_cut_10'), 'tiewise.rankings.run_similarity' in sys.modules, tw.parse('rbo_at_5'))\n"
         "print(tw.parse_all('RBR, AP'), list(tw.measures())[-1])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -151,7 +137,7 @@ def test_a_wheel_that_lacks_a_template_or_data_is_found_out(tmp_path):
     """`make wheel` asks this of the wheel that was built; here of archives made for it."""
     lacking = runpy.run_path(str(SOURCE.parent.parent / "scripts/check_wheel.py"))["lacking"]
     held = [path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    left_out = {"tiewise/page/template/page.html.j2", "tiewise/example/qrels.txt", "tiewise/py.typed"}
+    left_out = {"tiewise/output/page/template/page.html.j2", "tiewise/example/qrels.txt", "tiewise/py.typed"}
     for name, without in (("whole", set()), ("bare", left_out)):
         with zipfile.ZipFile(tmp_path / f"{name}.whl", "w") as wheel:
             for path in held:
@@ -162,7 +148,7 @@ def test_a_wheel_that_lacks_a_template_or_data_is_found_out(tmp_path):
 
 def test_what_the_package_reads_is_beside_its_modules():
     for folder, names in (
-        ("tiewise.page", ("template/page.html.j2", "template/page.css", "template/page.js")),
+        ("tiewise.output.page", ("template/page.html.j2", "template/page.css", "template/page.js")),
         ("tiewise.example", ("qrels.txt", "costs.json", "minilm-bf16.trec.gz", "bm25.trec.bz2")),
     ):
         for name in names:

@@ -23,11 +23,11 @@ pytest.importorskip("jinja2")
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from tiewise.page.charts import LANES
-from tiewise.page.findings import find
-from tiewise.page.orders import STOPS, played
-from tiewise.page.precisions import families
-from tiewise.page.rendering import _json
+from tiewise.output.page.charts import LANES
+from tiewise.output.page.findings import find
+from tiewise.output.page.orders import STOPS, played
+from tiewise.output.page.precisions import families
+from tiewise.output.page.rendering import _json
 
 HOSTILE = "<script>window.hacked=1</script>"
 BREAKOUT = "</script><img src=x onerror='window.hacked=2'>"
@@ -330,7 +330,9 @@ def test_a_page_of_ten_systems_and_a_thousand_queries_is_small(folder, monkeypat
     column = np.repeat(queries, len(docs)), np.tile(docs, len(queries))
     qrels = tw.Qrels.from_columns(*column, rng.integers(0, 3, len(column[0])).astype(float))
     runs = {f"system-{n}": tw.Run.from_columns(*column, rng.integers(0, 9, len(column[0])) / 8.0) for n in range(10)}
-    monkeypatch.setattr("tiewise.comparison.system.DRAWS", 20)  # chances by few random orders: the size is the same
+    monkeypatch.setattr(
+        "tiewise.analysis.comparison.system.DRAWS", 20
+    )  # chances by few random orders: the size is the same
     tw.write_report(qrels, runs, folder / "large.html", "nDCG@10", complete=True)
     assert (folder / "large.html").stat().st_size < LIMIT
     assert len(data_of(folder / "large.html")["perQuery"]["queries"]) == 1000

@@ -11,7 +11,7 @@ import pytest
 
 import oracle
 import tiewise as tw
-from tiewise import engine
+from tiewise.metrics import engine
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 

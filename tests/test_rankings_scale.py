@@ -11,13 +11,13 @@ import pytest
 
 import oracle_rankings as oracle
 import tiewise as tw
-from tiewise.alignment import rba_of, scattered
-from tiewise.correlation import inversions, smaller_before
-from tiewise.discount import mean_weight, tail, weights
 from tiewise.errors import InputError
-from tiewise.overlap import rbo_of
-from tiewise.pairs import Pair
-from tiewise.rankbiased import rbr_of, reversed_rba
+from tiewise.rankings.alignment import rba_of, scattered
+from tiewise.rankings.correlation import inversions, smaller_before
+from tiewise.rankings.overlap import rbo_of
+from tiewise.rankings.pairs import Pair
+from tiewise.rankings.rank_biased import rbr_of, reversed_rba
+from tiewise.rankings.weights import mean_weight, tail, weights
 
 PHIS = [0.1, 0.5, 0.9, 0.99, 0.999, 0.999999]
 

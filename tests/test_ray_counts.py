@@ -14,10 +14,10 @@ from tiewise.adapters.ray.cluster import said
 from tiewise.adapters.ray.evaluating import _passes
 from tiewise.adapters.ray.gathering import Sums
 from tiewise.adapters.ray.working import Reading, RunCounter, added, answered, bits, flags
-from tiewise.data import Qrels, Run
+from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
-from tiewise.merging import Counts, Total, small
-from tiewise.ties import TieGroups, judged_scores, tie_groups
+from tiewise.ties.groups import TieGroups, judged_scores, tie_groups
+from tiewise.ties.shards import Counts, Total, small
 
 ORDERS = ("docid-desc", "docid-asc", "given")
 

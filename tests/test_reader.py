@@ -15,9 +15,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.io import compiled, countable, filed, onepass, read_run
-from tiewise.native import native
-from tiewise.ties import ORDERS, tie_groups_as
+from tiewise.data.native import native
+from tiewise.io import countable, read_run
+from tiewise.io import file_run as filed
+from tiewise.io import streaming as onepass
+from tiewise.io import text_native as compiled
+from tiewise.ties.groups import ORDERS, tie_groups_as
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
@@ -179,8 +182,8 @@ def test_blocks_threads_and_shares_do_not_matter(
     monkeypatch.setattr(filed, "SMALL", 0 if threads > 1 else 1 << 40)
     monkeypatch.setattr(onepass, "THREADS", threads)
     monkeypatch.setattr(filed, "SHARE", 1 << 17)
-    monkeypatch.setattr("tiewise.io.streams.CHUNK", 5000)
-    monkeypatch.setattr("tiewise.io.compiled.BLOCK", 5000)
+    monkeypatch.setattr("tiewise.io.compression.CHUNK", 5000)
+    monkeypatch.setattr("tiewise.io.text_native.BLOCK", 5000)
     monkeypatch.setattr(filed, "PIECE", 7000)
     run = countable(path)
     have = tie_groups_as(qrels, run, WANTED)
@@ -275,7 +278,7 @@ def test_parquet_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Monk
         }
     )
     parquet.write_table(table, path, row_group_size=50)
-    monkeypatch.setattr("tiewise.io.arrow.ROWS", 25)
+    monkeypatch.setattr("tiewise.io.arrow_run.ROWS", 25)
     qrels = {str(q): {"d3": 1, "d4": 2} for q in range(40)}
     streamed, whole = tw.evaluate(qrels, path, complete=True), tw.evaluate(qrels, read_run(path), complete=True)
     assert streamed.to_dict(per_query=True) == whole.to_dict(per_query=True)
@@ -373,7 +376,7 @@ def test_the_reader_can_be_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(tw.TiewiseError, match="Use 'compiled' or 'python'"):
         tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")
     monkeypatch.setenv("TIEWISE_READER", "compiled")
-    monkeypatch.setattr("tiewise.native._module", lambda name: None)
+    monkeypatch.setattr("tiewise.data.native._module", lambda name: None)
     with pytest.raises(tw.TiewiseError, match="was not built"):
         tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")
 
@@ -442,7 +445,7 @@ def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_text("".join(f"q{q} Q0 d{d} 1 {1 / (1 + d)} t\n" for q in range(400) for d in range(20)))
     monkeypatch.setattr(filed, "SMALL", 0)
     monkeypatch.setattr(onepass, "THREADS", 2)
-    monkeypatch.setattr("tiewise.io.compiled.BLOCK", 1000)
+    monkeypatch.setattr("tiewise.io.text_native.BLOCK", 1000)
     numbers, stopped = itertools.count(1), threading.Event()
     piece, stop = onepass.Pass._piece, onepass._Shared.stop
 

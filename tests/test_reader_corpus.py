@@ -9,11 +9,11 @@ import pytest
 
 import tiewise as tw
 from readers import differences, reading
-from tiewise.io import compiled
-from tiewise.io.layout import Problems
-from tiewise.io.onepass import Pass
-from tiewise.io.recognise import TREC_RUN
-from tiewise.native import native
+from tiewise.data.native import native
+from tiewise.io import text_native as compiled
+from tiewise.io.formats import TREC_RUN
+from tiewise.io.layouts import Problems
+from tiewise.io.streaming import Pass
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas
 import pytest
 
-from tiewise.records import Rows
+from tiewise.tables.records import Rows
 
 COLUMNS = {"system": ["A", "B", "C"], "depth": [10, None, 5], "score": [0.5, 1.0, None], "kept": [True, False, True]}
 

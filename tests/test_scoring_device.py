@@ -10,7 +10,7 @@ import pytest
 
 import tiewise as tw
 from tiewise import scoring
-from tiewise.ties import TieGroups
+from tiewise.ties.groups import TieGroups
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import tiewise as tw
-from tiewise import significance
-from tiewise.significance import blocks, bootstrap, effect_size, holm, intervals, p_values, permutation
+from tiewise.analysis import significance
+from tiewise.analysis.significance import blocks, bootstrap, effect_size, holm, intervals, p_values, permutation
 
 
 @pytest.fixture

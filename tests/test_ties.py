@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.columns import project
-from tiewise.data import Qrels, Run
+from tiewise.data.columns import project
+from tiewise.data.dict_run import MappedRun
+from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
-from tiewise.mapped import MappedRun
-from tiewise.ties import TieGroups, count_above, judged_scores, notation, tie_groups
+from tiewise.ties.groups import TieGroups, count_above, judged_scores, notation, tie_groups
 
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
 

@@ -14,7 +14,15 @@ from tiewise._version import __version__
 if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise import figures as figures
     from tiewise import scoring as scoring
-    from tiewise.catalogue import (
+    from tiewise.analysis.auditing import Audit, audit
+    from tiewise.analysis.comparison import Compared, compare
+    from tiewise.analysis.evaluating import evaluate
+    from tiewise.analysis.reports import Provenance, Report
+    from tiewise.analysis.unjudged_bounds import unjudged
+    from tiewise.data.runs import Qrels, Run
+    from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
+    from tiewise.io import read_qrels, read_run, write_qrels, write_run
+    from tiewise.metrics.catalogue import (
         AP,
         AUC,
         DCG,
@@ -38,18 +46,12 @@ if TYPE_CHECKING:  # the same names for those who read without running
         nDCG,
         nERR,
     )
-    from tiewise.comparison import Compared, compare
-    from tiewise.correlation import tau, tau_ap
-    from tiewise.data import Qrels, Run
-    from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
-    from tiewise.estimate import Bounds, Estimate, Estimates
-    from tiewise.evaluation import evaluate
-    from tiewise.firststage import Stages, stages
-    from tiewise.incomplete import unjudged
-    from tiewise.io import read_qrels, read_run, write_qrels, write_run
-    from tiewise.likeness import RBA, RBO, RBR, Similarity, similarity
-    from tiewise.page import write_report
-    from tiewise.rankbiased import (
+    from tiewise.metrics.definition import Measure, measure, measures, param, parse, parse_all
+    from tiewise.metrics.estimate import Bounds, Estimate, Estimates
+    from tiewise.output.page import write_report
+    from tiewise.rankings.correlation import tau, tau_ap
+    from tiewise.rankings.first_stages import Stages, stages
+    from tiewise.rankings.rank_biased import (
         phi_for_discount,
         phi_for_reverse_rba,
         rba,
@@ -58,34 +60,32 @@ if TYPE_CHECKING:  # the same names for those who read without running
         rbr,
         top_weight,
     )
-    from tiewise.ranking import Ranking
-    from tiewise.registry import Measure, measure, measures, param, parse, parse_all
-    from tiewise.report import Provenance, Report
-    from tiewise.shares import precision, precision_at, recall, recall_at
-    from tiewise.tieaudit import Audit, audit
-    from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
+    from tiewise.rankings.ranking import Ranking
+    from tiewise.rankings.run_similarity import RBA, RBO, RBR, Similarity, similarity
+    from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
+    from tiewise.ties.groups import TieGroups, judged_scores, notation, tie_groups
 
 _HOMES = {
-    "tiewise.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP SetR "
-    "Success nDCG nERR",
-    "tiewise.comparison": "Compared compare",
-    "tiewise.correlation": "tau tau_ap",
-    "tiewise.data": "Qrels Run",
+    "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP "
+    "SetR Success nDCG nERR",
+    "tiewise.analysis.comparison": "Compared compare",
+    "tiewise.rankings.correlation": "tau tau_ap",
+    "tiewise.data.runs": "Qrels Run",
     "tiewise.errors": "CutWarning InputError MeasureError MissingExtraError TiewiseError TiewiseWarning",
-    "tiewise.estimate": "Bounds Estimate Estimates",
-    "tiewise.evaluation": "evaluate",
-    "tiewise.firststage": "Stages stages",
-    "tiewise.incomplete": "unjudged",
+    "tiewise.metrics.estimate": "Bounds Estimate Estimates",
+    "tiewise.analysis.evaluating": "evaluate",
+    "tiewise.rankings.first_stages": "Stages stages",
+    "tiewise.analysis.unjudged_bounds": "unjudged",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
-    "tiewise.likeness": "RBA RBO RBR Similarity similarity",
-    "tiewise.page": "write_report",
-    "tiewise.rankbiased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
-    "tiewise.ranking": "Ranking",
-    "tiewise.registry": "Measure measure measures param parse parse_all",
-    "tiewise.report": "Provenance Report",
-    "tiewise.shares": "precision precision_at recall recall_at",
-    "tiewise.tieaudit": "Audit audit",
-    "tiewise.ties": "TieGroups judged_scores notation tie_groups",
+    "tiewise.rankings.run_similarity": "RBA RBO RBR Similarity similarity",
+    "tiewise.output.page": "write_report",
+    "tiewise.rankings.rank_biased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
+    "tiewise.rankings.ranking": "Ranking",
+    "tiewise.metrics.definition": "Measure measure measures param parse parse_all",
+    "tiewise.analysis.reports": "Provenance Report",
+    "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
+    "tiewise.analysis.auditing": "Audit audit",
+    "tiewise.ties.groups": "TieGroups judged_scores notation tie_groups",
 }
 _ROOMS = ("figures", "scoring")  # modules that are called by their own name
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

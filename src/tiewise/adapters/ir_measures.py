@@ -33,16 +33,16 @@ from typing import Any
 
 import numpy as np
 
-from tiewise import catalogue as c
-from tiewise import registry
 from tiewise._version import __version__
-from tiewise.adapters import trec_measures as t
 from tiewise.adapters.one_number import Counted, Wanted, check_value
-from tiewise.columns import Floats, positions
-from tiewise.data import Qrels, Run
+from tiewise.data.columns import Floats, positions
+from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
-from tiewise.profiles import Rule, rule_for
+from tiewise.metrics import catalogue as c
+from tiewise.metrics import definition as registry
+from tiewise.metrics import trec_names as t
+from tiewise.metrics.tools import Rule, rule_for
 
 __all__ = [
     "CalcResults",

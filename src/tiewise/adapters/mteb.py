@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from tiewise import catalogue as c
+from tiewise.analysis.evaluating import evaluate
 from tiewise.errors import InputError, MissingExtraError
-from tiewise.evaluation import evaluate
-from tiewise.registry import Measure, parse
+from tiewise.metrics import catalogue as c
+from tiewise.metrics.definition import Measure, parse
 
 __all__ = ["tie_aware"]
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise import engine
-from tiewise.columns import Floats, positions
-from tiewise.data import Qrels, Run
+from tiewise.data.columns import Floats, positions
+from tiewise.data.dict_run import MappedRun
+from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError
-from tiewise.mapped import MappedRun
-from tiewise.profiles import Rule
-from tiewise.registry import Measure
-from tiewise.ties import TieGroups, tie_groups
+from tiewise.metrics import engine
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.tools import Rule
+from tiewise.ties.groups import TieGroups, tie_groups
 
 __all__ = ["VALUES", "Counted", "Wanted", "check_value"]
 

@@ -26,18 +26,18 @@ from typing import Any
 
 import numpy as np
 
-from tiewise import catalogue as c
 from tiewise._version import __version__
-from tiewise.adapters import trec_measures as t
 from tiewise.adapters.one_number import Counted, Wanted, check_value
-from tiewise.columns import Floats, positions
-from tiewise.data import Qrels, Run, Table
+from tiewise.data.columns import Floats, positions
+from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
 from tiewise.io import as_qrels, as_run
-from tiewise.io.layout import Layout
-from tiewise.io.lines import parse_lines
-from tiewise.profiles import TOOLS
-from tiewise.registry import Measure
+from tiewise.io.layouts import Layout
+from tiewise.io.text_python import parse_lines
+from tiewise.metrics import catalogue as c
+from tiewise.metrics import trec_names as t
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.tools import TOOLS
 
 __all__ = [
     "RelevanceEvaluator",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiewise.errors import InputError, listed
-from tiewise.io.streams import opened
+from tiewise.io.compression import opened
 from tiewise.io.tensors import read_tensors
 
 if TYPE_CHECKING:

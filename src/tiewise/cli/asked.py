@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tiewise import evaluation
+from tiewise.analysis import evaluating as evaluation
 from tiewise.cli.options import SHORT_TYPES
-from tiewise.registry import Measure, parse, parse_all, split_names
+from tiewise.metrics.definition import Measure, parse, parse_all, split_names
 
 if TYPE_CHECKING:
-    from tiewise.gate import Gate
+    from tiewise.cli.gates import Gate
 
 __all__ = ["asked", "evaluation_options", "load", "measure_of"]
 
@@ -30,7 +30,7 @@ def evaluation_options(
 
 def load(plugins: Iterable[str]) -> None:
     """Import the files and modules with measures of the user's own."""
-    from tiewise import plugin
+    from tiewise.cli import plugins as plugin
 
     for name in plugins:
         plugin.load(name)
@@ -51,7 +51,7 @@ def asked(
 
 
 def _gates(conditions: Sequence[str], level: float | None, facts: Sequence[str]) -> list[Gate]:
-    from tiewise.gate import Gate
+    from tiewise.cli.gates import Gate
 
     return [Gate.parse(text, lambda name: measure_of(name, level), facts) for text in conditions]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tiewise import tieaudit
+from tiewise.analysis import auditing as tieaudit
 from tiewise.cli.asked import asked
+from tiewise.cli.gates import FACTS
 from tiewise.cli.inputs import heeded, names, read_once
 from tiewise.cli.options import (
     AuditFailIf,
@@ -26,9 +27,8 @@ from tiewise.cli.options import (
 )
 from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
 from tiewise.errors import InputError
-from tiewise.gate import FACTS
 from tiewise.io import read_qrels, read_run
-from tiewise.reporting import View
+from tiewise.output import View
 
 __all__ = ["EXAMPLES", "audit"]
 
@@ -66,7 +66,7 @@ def audit(
     With judgments it shows how far the order of ties can move each measure, and what each tool prints; with a
     reference run, such as the same scores in float32, how far the order differs from that one.
     """
-    from tiewise.reporting.audited import Audited, draw
+    from tiewise.output.audited import Audited, draw
 
     kind, output = target(format, output)
     if measure and qrels is None:

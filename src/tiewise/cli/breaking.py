@@ -5,9 +5,9 @@ from __future__ import annotations
 from tiewise.cli.options import InputFormat, Output, Quiet, RunFile, Seed
 from tiewise.cli.output import note
 from tiewise.io import read_run, write_run
-from tiewise.reporting.numerals import share
-from tiewise.reporting.places import check_place
-from tiewise.ties import randomly_broken
+from tiewise.output.numerals import share
+from tiewise.output.places import check_place
+from tiewise.ties.groups import randomly_broken
 
 __all__ = ["EXAMPLES", "break_ties"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tiewise.cli.asked import asked, evaluation_options, measure_of
+from tiewise.cli.gates import Gate
 from tiewise.cli.inputs import heeded, named, read_once
 from tiewise.cli.options import (
     Baseline,
@@ -38,14 +39,13 @@ from tiewise.cli.options import (
     Unjudged,
 )
 from tiewise.cli.output import leave_if, note_beside, screen, target, write
-from tiewise.data import Qrels
-from tiewise.gate import Gate
+from tiewise.data.runs import Qrels
 from tiewise.io import read_qrels, read_run
-from tiewise.registry import Measure
-from tiewise.reporting import View
+from tiewise.metrics.definition import Measure
+from tiewise.output import View
 
 if TYPE_CHECKING:
-    from tiewise.comparison import Compared, Duel
+    from tiewise.analysis.comparison import Compared, Duel
 
 __all__ = ["EXAMPLES", "compare"]
 
@@ -91,9 +91,9 @@ def compare(
 
     Two runs are a line for each measure; more are a leaderboard, with the ranks that ties and queries allow.
     """
-    from tiewise import comparison
-    from tiewise.reporting.compared import Side, draw
-    from tiewise.reporting.progress import progress
+    from tiewise.analysis import comparison
+    from tiewise.output.compared import Side, draw
+    from tiewise.output.progress import progress
 
     kind, output = target(format, output)
     files = named(runs, name)
@@ -178,7 +178,7 @@ def _unjudged(
     tell: Callable[[int, int], None] | None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What unjudged documents leave open in each run, and why it is not known for some measures."""
-    from tiewise.incomplete import reason_against, unjudged
+    from tiewise.analysis.unjudged_bounds import reason_against, unjudged
 
     reasons: dict[str | None, list[Measure]] = {}
     for measure in measures:

@@ -9,6 +9,6 @@ __all__ = ["demo"]
 
 def demo() -> None:
     """One screen on why ties matter: a scorer that knows nothing, and a real model in bfloat16."""
-    from tiewise.reporting.demo import demo as drawn
+    from tiewise.output.demo import demo as drawn
 
     write(drawn(**screen(None)), None)

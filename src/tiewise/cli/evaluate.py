@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tiewise import evaluation
+from tiewise.analysis import evaluating as evaluation
 from tiewise.cli.asked import asked, evaluation_options
 from tiewise.cli.inputs import heeded, name_of_shards, named, read_once
 from tiewise.cli.options import (
@@ -45,11 +45,11 @@ from tiewise.cli.options import (
 from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
 from tiewise.errors import InputError
 from tiewise.io import countable, read_qrels
-from tiewise.registry import Measure
-from tiewise.reporting import Named, View, render
-from tiewise.reporting.progress import progress
-from tiewise.reporting.view import EXTRAS
-from tiewise.reporting.words import notes
+from tiewise.metrics.definition import Measure
+from tiewise.output import Named, View, render
+from tiewise.output.progress import progress
+from tiewise.output.view import EXTRAS
+from tiewise.output.wording import notes
 
 __all__ = ["EXAMPLES", "evaluate"]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
-from tiewise.io.streams import is_pattern
+from tiewise.io.compression import is_pattern
 
 __all__ = ["heeded", "name_of_shards", "named", "names", "read_once"]
 

@@ -9,8 +9,8 @@ import typer
 from tiewise.cli.asked import load
 from tiewise.cli.options import Plugins, complete_measure
 from tiewise.cli.output import screen, write
-from tiewise.registry import parse
-from tiewise.reporting import ListFormat
+from tiewise.metrics.definition import parse
+from tiewise.output import ListFormat
 
 __all__ = ["list_measures"]
 
@@ -29,7 +29,7 @@ def list_measures(
     """List the measures, with their parameters, their defaults and their other names; or show one."""
     import json
 
-    from tiewise.reporting import listing
+    from tiewise.output import listing
 
     load(plugin or ())
     shown = screen(None)

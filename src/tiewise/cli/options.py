@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tiewise.io.recognise import FORMATS
-from tiewise.profiles import TOOLS
-from tiewise.registry import measures
-from tiewise.reporting import Format, SheetFormat, Value
-from tiewise.reporting.view import EXTRAS
-from tiewise.ties import ORDERS
+from tiewise.io.formats import FORMATS
+from tiewise.metrics.definition import measures
+from tiewise.metrics.tools import TOOLS
+from tiewise.output import Format, SheetFormat, Value
+from tiewise.output.view import EXTRAS
+from tiewise.ties.groups import ORDERS
 
 __all__ = [
     "MEASURES",

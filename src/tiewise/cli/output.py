@@ -12,14 +12,14 @@ import typer
 
 from tiewise.cli.program import GATE_CLOSED, complain, say
 from tiewise.errors import InputError
-from tiewise.io.streams import COMPRESSED, save
-from tiewise.reporting import Format, SheetFormat, View
-from tiewise.reporting.places import check_place
-from tiewise.reporting.view import SUFFIXES
-from tiewise.reporting.words import safe
+from tiewise.io.compression import COMPRESSED, save
+from tiewise.output import Format, SheetFormat, View
+from tiewise.output.places import check_place
+from tiewise.output.view import SUFFIXES
+from tiewise.output.wording import safe
 
 if TYPE_CHECKING:
-    from tiewise.gate import Found, Gate
+    from tiewise.cli.gates import Found, Gate
 
 __all__ = ["closed", "leave_if", "note", "note_beside", "screen", "target", "write"]
 

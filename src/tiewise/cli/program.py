@@ -17,7 +17,7 @@ import typer
 from tiewise._version import __version__
 from tiewise.cli.commands import Program
 from tiewise.errors import TiewiseError
-from tiewise.reporting.words import safe
+from tiewise.output.wording import safe
 
 __all__ = ["GATE_CLOSED", "app", "complain", "main", "say", "status_of"]
 
@@ -99,7 +99,7 @@ def say(line: str) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from tiewise.native import native
+        from tiewise.data.native import native
 
         print(f"tiewise {__version__} ({'compiled' if native() else 'Python'} reader)")
         raise typer.Exit

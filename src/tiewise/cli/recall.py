@@ -24,10 +24,11 @@ from tiewise.cli.options import (
 )
 from tiewise.cli.output import note_beside, screen, target, write
 from tiewise.errors import InputError, listed
-from tiewise.firststage import RERANK, stages
-from tiewise.io import read_costs, read_run
-from tiewise.reporting import View
-from tiewise.reporting.places import check_place
+from tiewise.io import read_run
+from tiewise.output import View
+from tiewise.output.places import check_place
+from tiewise.rankings.costs import read_costs
+from tiewise.rankings.first_stages import RERANK, stages
 
 __all__ = ["EXAMPLES", "recall"]
 
@@ -111,9 +112,9 @@ def recall(
 
     The first documents of a run are a set; what counts is where the reranker's own ranking has them.
     """
-    from tiewise.reporting.progress import progress
-    from tiewise.reporting.sheet import draw
-    from tiewise.reporting.staged import Staged
+    from tiewise.output.progress import progress
+    from tiewise.output.sheet import draw
+    from tiewise.output.staged import Staged
 
     kind, output = target(format, output)
     if figure is not None:

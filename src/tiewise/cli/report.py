@@ -77,9 +77,9 @@ def report(
 
     It is one file that needs no network: open it, mail it, print it. The first measure is what it is about.
     """
-    from tiewise.page import write_report
-    from tiewise.page.rendering import check_path, shell
-    from tiewise.reporting.progress import progress
+    from tiewise.output.page import write_report
+    from tiewise.output.page.rendering import check_path, shell
+    from tiewise.output.progress import progress
 
     if output is None and sys.stdout.isatty():
         raise InputError("A page is for a browser, not for a terminal. Write it to a file: -o report.html.")

@@ -12,11 +12,11 @@ from tiewise.cli.arrays import ROLES, Arrays, Ids
 from tiewise.cli.inputs import heeded
 from tiewise.cli.options import MEASURES, QUERIES, Output, Quiet
 from tiewise.cli.output import note
-from tiewise.data import Run
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import write_run
-from tiewise.reporting.numerals import share
-from tiewise.reporting.places import check_place
+from tiewise.output.numerals import share
+from tiewise.output.places import check_place
 
 __all__ = ["EXAMPLES", "score"]
 
@@ -130,7 +130,7 @@ def score(
 
     Where files hold vectors and logits, --fn, --level or --array says which of them to score.
     """
-    from tiewise.reporting.progress import progress
+    from tiewise.output.progress import progress
 
     check_place("-" if output is None else output)
     found = Arrays(files, array or ())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tiewise import likeness
 from tiewise.cli.inputs import heeded, named, read_once
 from tiewise.cli.options import (
     Comparison,
@@ -24,8 +23,9 @@ from tiewise.cli.options import (
 from tiewise.cli.output import note_beside, screen, target, write
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import read_run
-from tiewise.registry import parse
-from tiewise.reporting import View
+from tiewise.metrics.definition import parse
+from tiewise.output import View
+from tiewise.rankings import run_similarity as likeness
 
 __all__ = ["EXAMPLES", "similarity"]
 
@@ -55,9 +55,9 @@ def similarity(
 
     Two runs are a line with bounds; more are a matrix, with one number for each pair.
     """
-    from tiewise.reporting.progress import progress
-    from tiewise.reporting.sheet import draw
-    from tiewise.reporting.similar import Similar, is_matrix
+    from tiewise.output.progress import progress
+    from tiewise.output.sheet import draw
+    from tiewise.output.similar import Similar, is_matrix
 
     kind, output = target(format, output)
     files = named(runs, name)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tiewise.comparison import Compared
+from tiewise.analysis.comparison import Compared
+from tiewise.analysis.significance import check_confidence
+from tiewise.analysis.significance import intervals as bootstrapped
 from tiewise.errors import InputError, listed
 from tiewise.figures.reports import differences, forest
-from tiewise.registry import Measure
-from tiewise.significance import check_confidence
-from tiewise.significance import intervals as bootstrapped
+from tiewise.metrics.definition import Measure
 
 if TYPE_CHECKING:
     import altair as alt

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tiewise.columns import Floats
+from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
 

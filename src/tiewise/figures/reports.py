@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from tiewise.analysis.auditing import Audit
+from tiewise.analysis.auditing.grouping import Bin, Grouping
+from tiewise.analysis.measuring import asked
+from tiewise.analysis.reports import Report
+from tiewise.analysis.significance import DUST, check_confidence
+from tiewise.analysis.significance import intervals as bootstrapped
 from tiewise.errors import InputError, counted, listed
-from tiewise.estimate import Estimate
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
 from tiewise.io import as_run
-from tiewise.measuring import asked
-from tiewise.profiles import TOOLS
-from tiewise.records import Rows
-from tiewise.registry import Measure
-from tiewise.report import Report
-from tiewise.significance import DUST, check_confidence
-from tiewise.significance import intervals as bootstrapped
-from tiewise.tieaudit import Audit
-from tiewise.tieaudit.grouping import Bin, Grouping
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.tools import TOOLS
+from tiewise.tables.records import Rows
 
 if TYPE_CHECKING:
     import altair as alt

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.errors import InputError
 from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, WIDTH, altair, dressed, rows
-from tiewise.firststage import SPREAD, Stages
+from tiewise.rankings.first_stages import SPREAD, Stages
 
 if TYPE_CHECKING:
     import altair as alt

@@ -14,10 +14,10 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tiewise.columns import need
 from tiewise.errors import InputError
-from tiewise.io.streams import PathLike
-from tiewise.io.streams import save as save_bytes
+from tiewise.io.compression import PathLike
+from tiewise.io.compression import save as save_bytes
+from tiewise.tables.optional import need
 
 if TYPE_CHECKING:
     import altair as alt

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tiewise.columns import need
 from tiewise.errors import InputError
+from tiewise.tables.optional import need
 
 __all__ = ["ParquetFrame", "brief", "parquet_bytes"]
 

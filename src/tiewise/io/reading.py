@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tiewise.data import Qrels, Run, Source, Table
+from tiewise.data.dict_run import MappedRun
+from tiewise.data.runs import Qrels, Run, Source, Table
+from tiewise.data.streamed import StreamedRun
 from tiewise.errors import InputError, listed
-from tiewise.io import compiled
-from tiewise.io.arrow import ArrowRun
-from tiewise.io.documents import read_document
-from tiewise.io.filed import FileRun
-from tiewise.io.layout import blocks
-from tiewise.io.lines import parse_lines
+from tiewise.io import text_native as compiled
+from tiewise.io.arrow_run import ArrowRun
+from tiewise.io.compression import PathLike, Stream, opened
+from tiewise.io.file_run import FileRun
+from tiewise.io.formats import FORMATS, check_format, family, layout_of, swapped
+from tiewise.io.json_documents import read_document
+from tiewise.io.layouts import blocks
 from tiewise.io.parquet import ParquetFrame
-from tiewise.io.recognise import FORMATS, check_format, family, layout_of, swapped
-from tiewise.io.streams import PathLike, Stream, opened
-from tiewise.mapped import MappedRun
-from tiewise.streamed import StreamedRun
+from tiewise.io.text_python import parse_lines
 
 __all__ = ["as_qrels", "as_run", "countable", "read_qrels", "read_run"]
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import need
 from tiewise.errors import InputError, TiewiseError
-from tiewise.io.streams import PathLike
+from tiewise.io.compression import PathLike
+from tiewise.tables.optional import need
 
 __all__ = ["read_tensors"]
 

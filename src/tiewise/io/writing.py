@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Codes
-from tiewise.data import Qrels, Run, Table
+from tiewise.data.columns import Codes
+from tiewise.data.dict_run import MappedRun
+from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, listed
+from tiewise.io.compression import PathLike, save
 from tiewise.io.parquet import parquet_bytes
 from tiewise.io.reading import as_qrels, as_run
-from tiewise.io.streams import PathLike, save
-from tiewise.mapped import MappedRun
 
 __all__ = ["write_qrels", "write_run"]
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Codes, Floats
-from tiewise.native import native
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.native import native
 from tiewise.scoring.threads import threads_for
 
 __all__ = ["Approximation", "Counted", "Selected", "Thresholds"]

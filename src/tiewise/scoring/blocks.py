@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import InputError
 from tiewise.scoring.arrays import whole
 from tiewise.scoring.device import DeviceScores
 from tiewise.scoring.pairwise import Scores
-from tiewise.telling import Progress, check_progress
 
 __all__ = ["Blocks"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Codes, Floats
-from tiewise.native import native
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.native import native
 from tiewise.scoring.threads import threads_for
 
 __all__ = ["dot_sums", "squared_distances", "squared_norms"]

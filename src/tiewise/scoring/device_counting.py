@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.scoring.arrays import Array, Torch
 from tiewise.scoring.judgments import Slots
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.scoring.arrays import Array, Torch
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device import DeviceScores

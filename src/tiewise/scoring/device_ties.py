@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.scoring.arrays import Array
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device import DeviceScores

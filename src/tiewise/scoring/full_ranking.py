@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Floats
+from tiewise.data.columns import Floats
+from tiewise.data.progress import Progress
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.scoring.blocks import Blocks
@@ -22,8 +23,7 @@ from tiewise.scoring.host_ties import HostCounts
 from tiewise.scoring.judgments import Judged
 from tiewise.scoring.pairwise import pair_scores, warn_of_zero_vectors
 from tiewise.scoring.tie_counts import TieCounts
-from tiewise.telling import Progress
-from tiewise.ties import TieGroups
+from tiewise.ties.groups import TieGroups
 
 __all__ = ["judged_scores", "tie_groups"]
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.native import native
 from tiewise.errors import InputError, counted
-from tiewise.native import native
 from tiewise.scoring.approximate import Approximation
 from tiewise.scoring.arrays import Torch, finfo, such_rows
 from tiewise.scoring.definition import dot_sums, squared_distances, squared_norms

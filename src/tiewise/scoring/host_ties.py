@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.scoring.approximate import Approximation, Thresholds
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.host import HostScores, Rows, most_near

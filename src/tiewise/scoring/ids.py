@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Codes, identifiers, positions
-from tiewise.data import Table
+from tiewise.data.columns import Codes, identifiers, positions
+from tiewise.data.runs import Table
 from tiewise.errors import InputError, counted, listed
 
 __all__ = ["Ids"]

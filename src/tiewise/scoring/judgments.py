@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Codes, Floats
-from tiewise.data import Qrels
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, listed
 from tiewise.scoring.ids import Ids
 

@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats
-from tiewise.data import Run
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.progress import Progress, check_progress
+from tiewise.data.runs import Run
 from tiewise.errors import InputError, counted, listed
 from tiewise.io import as_run
 from tiewise.scoring.arrays import whole
@@ -23,7 +24,6 @@ from tiewise.scoring.device import LEAST_TILE, DeviceScores
 from tiewise.scoring.environment import unaffected_by_settings
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairwise import Scores, pair_scores, warn_of_zero_vectors
-from tiewise.telling import Progress, check_progress
 
 __all__ = ["rescore"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Floats
+from tiewise.data.columns import Floats
 
 __all__ = ["Rounding", "no_rounding", "to_float32", "to_low"]
 

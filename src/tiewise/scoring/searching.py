@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.columns import Codes, Floats
-from tiewise.data import Run
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.progress import Progress
+from tiewise.data.runs import Run
 from tiewise.errors import InputError, TiewiseWarning, counted
 from tiewise.scoring.approximate import Approximation
 from tiewise.scoring.arrays import whole
@@ -25,7 +26,6 @@ from tiewise.scoring.environment import unaffected_by_settings
 from tiewise.scoring.host import HostScores, Rows, most_near
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairwise import pair_scores, warn_of_zero_vectors
-from tiewise.telling import Progress
 
 __all__ = ["search"]
 

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError, counted
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.judgments import Judged, Slots
-from tiewise.ties import TieGroups
+from tiewise.ties.groups import TieGroups
 
 __all__ = ["TieCounts"]
 

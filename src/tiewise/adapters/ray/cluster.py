@@ -19,8 +19,9 @@ from math import isqrt
 from typing import Any, Protocol
 
 from tiewise.adapters.ray.working import Answer, Counter, added, answered, unpacked
-from tiewise.columns import Floats, need
+from tiewise.data.columns import Floats
 from tiewise.errors import InputError, TiewiseError
+from tiewise.tables.optional import need
 
 __all__ = ["Blocks", "Division", "Progress", "Tasks", "joined", "said"]
 

@@ -7,20 +7,20 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tiewise import evaluation
 from tiewise.adapters.ray.cluster import Blocks, Division, Progress, Tasks, joined, said
 from tiewise.adapters.ray.gathering import Gathered, Sums
 from tiewise.adapters.ray.listing import described, paths
 from tiewise.adapters.ray.vectors import VectorCounter, query_vectors
 from tiewise.adapters.ray.working import Counter, Reading, RunCounter
+from tiewise.analysis import evaluating as evaluation
+from tiewise.analysis.evaluating import DEFAULT_MEASURES, check_options
+from tiewise.analysis.measuring import asked
+from tiewise.analysis.readings import CountedRun, Facts
+from tiewise.analysis.reports import Report
 from tiewise.errors import InputError, counted
-from tiewise.evaluation import DEFAULT_MEASURES, check_options
 from tiewise.io import as_qrels
-from tiewise.measuring import asked
-from tiewise.profiles import TOOLS, Rule, rule_for
-from tiewise.readings import CountedRun, Facts
-from tiewise.registry import Measure
-from tiewise.report import Report
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.tools import TOOLS, Rule, rule_for
 
 __all__ = ["ShardedRun", "count", "evaluate", "evaluate_vectors"]
 

@@ -11,12 +11,12 @@ from hashlib import sha256
 import numpy as np
 
 from tiewise.adapters.ray.working import Found, Reading, flags, unpacked
-from tiewise.columns import Floats, project
-from tiewise.data import Qrels, Source
+from tiewise.analysis.readings import Facts
+from tiewise.data.columns import Floats, project
+from tiewise.data.runs import Qrels, Source
 from tiewise.errors import InputError, counted, listed
-from tiewise.merging import Total
-from tiewise.readings import Facts
-from tiewise.ties import TieGroups
+from tiewise.ties.groups import TieGroups
+from tiewise.ties.shards import Total
 
 __all__ = ["Gathered", "Sums"]
 

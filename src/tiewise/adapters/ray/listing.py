@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tiewise.errors import InputError
-from tiewise.io.streams import is_pattern
+from tiewise.io.compression import is_pattern
 
 __all__ = ["described", "paths"]
 

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from tiewise import scoring
 from tiewise.adapters.ray.working import Counted, Found, Reading, bits
-from tiewise.columns import Floats, need, positions
-from tiewise.data import DOC_NAMES, QUERY_NAMES, Qrels
+from tiewise.data.columns import Floats, positions
+from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, Qrels
 from tiewise.errors import InputError, counted, listed
-from tiewise.merging import small
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.pairwise import check_pairwise, pair_scores
 from tiewise.scoring.precisions import check_precision
+from tiewise.tables.optional import need
+from tiewise.ties.shards import small
 
 __all__ = ["VectorCounter", "Vectors", "query_vectors"]
 

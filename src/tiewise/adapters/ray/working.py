@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.columns import Codes, Floats
-from tiewise.data import Qrels
+from tiewise.analysis.readings import Countable
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, TiewiseError
 from tiewise.io import as_run, countable
-from tiewise.merging import Counts, Total, small
-from tiewise.readings import Countable
-from tiewise.ties import TieGroups, some_docs, tie_groups_as
+from tiewise.ties.groups import TieGroups, some_docs, tie_groups_as
+from tiewise.ties.shards import Counts, Total, small
 
 __all__ = [
     "Answer",

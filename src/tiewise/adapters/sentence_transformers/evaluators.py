@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tiewise.estimate import Estimate
+from tiewise.metrics.estimate import Estimate
 
 __all__ = ["TieAware"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tiewise import catalogue as c
 from tiewise.adapters.sentence_transformers.evaluators import TieAware
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView
+from tiewise.analysis.evaluating import evaluate
 from tiewise.errors import InputError
-from tiewise.estimate import Estimate
-from tiewise.evaluation import evaluate
+from tiewise.metrics import catalogue as c
+from tiewise.metrics.estimate import Estimate
 
 __all__ = ["Reranking"]
 

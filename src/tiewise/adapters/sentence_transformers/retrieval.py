@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tiewise import catalogue as c
 from tiewise.adapters.sentence_transformers.evaluators import TieAware
-from tiewise.data import Run
+from tiewise.analysis.evaluating import evaluate
+from tiewise.data.runs import Run
 from tiewise.errors import InputError, TiewiseWarning, counted, listed
-from tiewise.estimate import Estimate
-from tiewise.evaluation import evaluate
-from tiewise.registry import Measure
+from tiewise.metrics import catalogue as c
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimate
 
 __all__ = ["Retrieval"]
 

@@ -1,0 +1,1 @@
+"""What is said of runs: evaluation, comparison, audit, unjudged documents and significance."""

@@ -1,0 +1,390 @@
+"""`Report`: the estimates of an evaluation, what they were made from, what to know about them, and the ways out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tiewise._version import __version__
+from tiewise.analysis.measuring import asked, estimates
+from tiewise.analysis.readings import Readings
+from tiewise.data.runs import Source
+from tiewise.errors import InputError, MeasureError, counted
+from tiewise.metrics import engine
+from tiewise.metrics.definition import Measure, parse
+from tiewise.metrics.estimate import Estimate, Estimates
+from tiewise.metrics.tools import TOOLS, Tool, rule_for
+from tiewise.tables.optional import data_frame, need
+
+__all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "said_once"]
+
+#: From here on, an order is so far from random that it cannot be blind to the labels.
+KNOWING = 4.0
+#: So many runs are named of which a note is true; more are counted.
+NAMED = 5
+
+_FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """From what a report was made, and how much of it was there."""
+
+    version: str
+    qrels: dict[str, str] | None  #: path, sha256 and format of the file
+    run: dict[str, str] | None
+    options: dict[str, Any]
+    judged_queries: int
+    retrieved_queries: int  #: judged queries that the run has
+    missing_queries: int  #: judged queries that it does not have
+    unjudged_queries: int  #: queries of the run that were not judged
+    queries_without_relevant: int  #: for one of the measures, at the most
+    rows: int | None
+    tied_rows: int | None  #: rows that share their score with another row of their query
+    tied_share: float | None
+    new_ties: int | None  #: tied rows that `score_dtype` made
+    cut_lists: int  #: lists that end with two or more tied documents, so may have been cut there
+
+    def _repr_html_(self) -> str:
+        from tiewise.tables import html as notebook
+
+        return notebook.block("Provenance", notebook.facts(asdict(self)))
+
+
+class Report:
+    """The estimates of all measures: ``report["nDCG@10"]`` is the mean, `per_query` has each query."""
+
+    def __init__(self, estimates: Mapping[Measure, Estimates], readings: Readings, options: dict[str, Any]):
+        self._estimates, self._readings, self._options = dict(estimates), readings, options
+        self._means = {measure: found.mean() for measure, found in self._estimates.items()}
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures, in the order in which they were asked for."""
+        return tuple(self._estimates)
+
+    def __getitem__(self, measure: str | Measure) -> Estimate:
+        return self._means[self._known(measure)]
+
+    def __iter__(self) -> Iterator[Measure]:
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        return len(self._estimates)
+
+    def __contains__(self, measure: object) -> bool:
+        try:
+            return isinstance(measure, (str, Measure)) and parse(measure) in self._estimates
+        except MeasureError:
+            return False
+
+    def per_query(self, measure: str | Measure) -> Estimates:
+        """``{query id: Estimate}`` of a measure; its columns are at hand as arrays."""
+        return self._estimates[self._known(measure)]
+
+    def _known(self, measure: str | Measure) -> Measure:
+        wanted = parse(measure)
+        if wanted not in self._estimates:
+            raise InputError(f"{wanted} was not measured. The report has {', '.join(map(str, self.measures))}.")
+        return wanted
+
+    def at(self, measures: str | Measure | Iterable[str | Measure]) -> Report:
+        """The same evaluation by other measures; nothing is read or counted again.
+
+        >>> from tiewise import evaluate
+        >>> report = evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.1}}, "RR")
+        >>> report.at(["P@1", "P@2"])
+        P@1 0.5000 [0.0000, 1.0000]
+        P@2 0.5000
+        """
+        return Report(estimates(asked(measures), self._readings, self._options), self._readings, self._options)
+
+    @property
+    def plot(self) -> Any:
+        """Figures of this report: `curve()`, `forest()`, `differences()` and `group_sizes()`."""
+        return import_module("tiewise.figures.reports").Plots(self, self._readings.run)
+
+    def __repr__(self) -> str:
+        return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
+
+    def _repr_html_(self) -> str:
+        from tiewise.tables import html as notebook
+
+        from_ = self.provenance
+        tied = "" if from_.tied_share is None else f", {notebook.share(from_.tied_share)} of {from_.rows:,} rows tied"
+        order = self._options["oblivious"]
+        cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
+        shown = notebook.estimates("measure", [(measure.name, self[measure]) for measure in self], total=len(self))
+        title = f"{counted(from_.judged_queries, 'query', 'queries')}{tied}"
+        explained = cross if any(self[measure].tied for measure in self) else None
+        return notebook.block(title, shown, notes=[*filter(None, [explained]), *self.notes])
+
+    # -- what stands behind it --------------------------------------------------------------------------------
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Files, options, and how many queries and rows were there, missing, or tied."""
+        return replace(self._tally, qrels=_plain(self._readings.qrels.source), run=_plain(self._readings.source))
+
+    @cached_property
+    def _tally(self) -> Provenance:
+        """The same without the files, which are hashed when their provenance is asked for."""
+        inputs, ties = self._readings, self._readings.ties
+        present, run = int(np.count_nonzero(ties.present)), inputs.facts
+        return Provenance(
+            version=__version__,
+            qrels=None,
+            run=None,
+            options=self._options,
+            judged_queries=len(ties.present),
+            retrieved_queries=present,
+            missing_queries=len(ties.present) - present,
+            unjudged_queries=len(ties.unjudged),
+            queries_without_relevant=max(self._without_relevant.values(), default=0),
+            rows=run.rows,
+            tied_rows=run.tied_rows,
+            tied_share=None if run.rows is None or run.tied_rows is None else run.tied_rows / max(run.rows, 1),
+            new_ties=run.new_ties,
+            cut_lists=0 if self._options["complete"] else int(np.count_nonzero(ties.open_ended & ties.present)),
+        )
+
+    @cached_property
+    def cut_lists(self) -> int:
+        """How many lists may have been cut inside a tie group into which one of the measures looks."""
+        if self._options["complete"]:
+            return 0
+        looked = [self._readings.looked_into(measure) for measure in self.measures]
+        return int(np.count_nonzero(np.logical_or.reduce(looked))) if looked else 0
+
+    @property
+    def cut_note(self) -> str:
+        """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
+        cuts = {m: [f"{bound:.4f}" for bound in e.cut] for m, e in self._means.items() if e.cut}
+        bounds = "; ".join(f"E of {m} within [{low}, {high}]" for m, (low, high) in cuts.items() if low != high)
+        ends = "lists ends" if self.cut_lists == 1 else "lists end"
+        retrieved = int(np.count_nonzero(self._readings.ties.present))
+        lists = f"{self.cut_lists:,} of {retrieved:,} {ends} with tied documents"
+        return (
+            f"{lists} and may have been cut inside a tie group{': ' + bounds if bounds else ''}. "
+            "Say complete=True (--complete) if nothing was cut."
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: lists that may be cut, queries left out, an order not blind to the labels."""
+        from_, notes = self._tally, []
+        if self.cut_lists:
+            notes.append(self.cut_note)
+        if from_.missing_queries:
+            how = "left out" if self._options["missing"] == "skip" else "counted as 0"
+            notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")
+        if from_.unjudged_queries:
+            notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
+        for number in sorted(set(self._without_relevant.values()) - {0}):
+            some = [str(m) for m, n in self._without_relevant.items() if n == number]
+            whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
+            how = "left out" if self._options["no_relevant"] == "skip" else "counted with the rest"
+            notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
+        if self._unfound > max(1, from_.retrieved_queries / 2):
+            notes.append(
+                f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved. "
+                "Do the ids of run and qrels match?"
+            )
+        if from_.new_ties:
+            more = counted(from_.new_ties, "more row is", "more rows are")
+            notes.append(f"Read as {self._options['score_dtype']}, {more} tied.")
+        far_off = {m: self._z(m) for m in self.measures}
+        knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > KNOWING}
+        for first, found in (
+            ("relevant", {m: z for m, z in knowing.items() if z > 0}),
+            ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
+        ):
+            if found:
+                far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
+                notes.append(
+                    f"The order of '{self._options['oblivious']}' lies many standard deviations from a random one "
+                    f"({far}). It is not blind to the labels: {first} documents stand first among equals, because "
+                    "candidates were listed so, or because ids go with their sources."
+                )
+        inexact = [str(m) for m, e in self._means.items() if e.std is None and e.expected is not None]
+        if inexact:
+            notes.append(
+                f"The standard deviation of {', '.join(inexact)} is left out: tie groups are too large for it."
+            )
+        return tuple(notes)
+
+    @cached_property
+    def _without_relevant(self) -> dict[Measure, int]:
+        """For how many queries a measure has no relevant document."""
+        return {m: int(np.count_nonzero(~self._readings.has_relevant(m))) for m in self.measures}
+
+    @property
+    def _unfound(self) -> int:
+        """In how many lists there is no judged document."""
+        ties = self._readings.ties
+        found = np.bincount(ties.qrels.query, weights=ties.size > 0, minlength=len(ties.present))
+        return int(np.count_nonzero(ties.present & (found == 0)))
+
+    def _z(self, measure: Measure) -> float | None:
+        """How far an order lies from a random one, of the scores as that order's tool reads them."""
+        order, mean = self._options["oblivious"], self._means[measure]
+        if order is None or mean.oblivious is None:
+            return None
+        dtype = rule_for(order, measure).dtype
+        if dtype == "float64":
+            return mean.z
+        read = engine.estimates(measure, self._readings.urns(dtype)).mean()
+        return None if not read.std or read.expected is None else (mean.oblivious - read.expected) / read.std
+
+    def oblivious_by_tool(self) -> ToolTable:
+        """What each known tool would have printed for this run, and its bias against the expectation."""
+        rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
+        if not all(self._readings.knows(rule) for rule in rules if rule.order):
+            raise InputError(
+                "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, "
+                "say tools=True."
+            )
+        self._readings.count(rules)
+        values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
+        return ToolTable(tuple(value for value in values if value is not None))
+
+    def _printed(self, tool: Tool, measure: Measure) -> ToolValue | None:
+        rule = tool.rule(measure)
+        if rule is None:
+            return None
+        mean, inputs, absent = self._means[measure].expected, self._readings, self._tally.missing_queries
+        if rule.missing == "error" and absent:
+            why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
+            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
+        own = rule.measure or measure
+        per_query = inputs.in_order(own, rule)
+        kept = np.ones(len(inputs.qrels.queries), dtype=bool)
+        if rule.missing == "skip":
+            kept &= inputs.ties.present
+        if rule.skips_no_relevant:
+            kept &= inputs.urns("float64").relevant(own) > 0
+        if per_query is None or mean is None or not kept.any():
+            return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
+        printed = float(per_query[kept].sum() if measure.total else per_query[kept].mean())
+        note = "; ".join(filter(None, [f"computes {own}" if own != measure else "", rule.why]))
+        return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
+
+    # -- doors out --------------------------------------------------------------------------------------------
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
+        out: dict[str, Any] = {
+            "provenance": asdict(self.provenance),
+            "notes": list(self.notes),
+            "measures": {measure.name: mean.to_dict() for measure, mean in self._means.items()},
+        }
+        if per_query:
+            out["queries"] = {
+                measure.name: {query: estimate.to_dict() for query, estimate in found.items()}
+                for measure, found in self._estimates.items()
+            }
+        return out
+
+    def to_json(self, *, per_query: bool = False, indent: int | None = 2) -> str:
+        """`to_dict` as JSON; what does not apply is null."""
+        return json.dumps(self.to_dict(per_query=per_query), indent=indent, ensure_ascii=False)
+
+    def rows(self, *, per_query: bool = False) -> Iterator[tuple[str, str, Estimate]]:
+        """``(measure, query, estimate)``; the query of a mean is ``"all"``."""
+        for measure, found in self._estimates.items():
+            if per_query:
+                yield from ((measure.name, query, estimate) for query, estimate in found.items())
+            yield measure.name, "all", self._means[measure]
+
+    def to_columns(self, *, per_query: bool = False) -> dict[str, list[Any]]:
+        """The rows as columns: measure, query, and one for each statistic."""
+        rows = list(self.rows(per_query=per_query))
+        columns: dict[str, list[Any]] = {"measure": [row[0] for row in rows], "query": [row[1] for row in rows]}
+        for name in _FIELDS:
+            columns[name] = [getattr(estimate, name) for _, _, estimate in rows]
+        for place, name in enumerate(("cut_lower", "cut_upper")):
+            columns[name] = [estimate.cut and estimate.cut[place] for _, _, estimate in rows]
+        return columns
+
+    def to_frame(self, *, per_query: bool = False) -> Any:
+        """The rows as a pandas data frame (polars where pandas is missing)."""
+        columns = self.to_columns(per_query=per_query)
+        texts = {"measure", "query"}  # what does not apply is NaN there, as it is in data frames
+        return data_frame({n: c if n in texts else np.array(c, dtype=np.float64) for n, c in columns.items()})
+
+    def to_arrow(self, *, per_query: bool = False) -> Any:
+        """The rows as an Arrow table."""
+        arrow = need("pyarrow", "An Arrow table", "arrow")
+        columns = self.to_columns(per_query=per_query)
+        kinds = {n: arrow.string() if n in ("measure", "query") else arrow.float64() for n in columns}
+        return arrow.table({n: arrow.array(c, kinds[n]) for n, c in columns.items()})
+
+
+@dataclass(frozen=True)
+class ToolValue:
+    """What one tool would print for one measure; None, with the reason in `note`, if that cannot be known."""
+
+    tool: str
+    version: str
+    measure: str
+    value: float | None
+    bias: float | None
+    note: str
+
+
+class ToolTable(tuple[ToolValue, ...]):
+    """What the known tools would print, one row for each tool and measure."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        lines = [f"{'measure':<12} {'tool':<32} {'prints':>8} {'bias':>8}"]
+        for row in self:
+            value = "-" if row.value is None else f"{row.value:.4f}"
+            bias = "-" if row.bias is None else f"{row.bias:+.4f}"
+            lines.append(f"{row.measure:<12} {row.tool:<32} {value:>8} {bias:>8}  {row.note}".rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from tiewise.tables import html as notebook
+
+        names = ("measure", "tool", "version", "value", "bias", "note")
+        rows = ([row.measure, row.tool, row.version, row.value, notebook.signed(row.bias), row.note] for row in self)
+        return notebook.block("What each tool prints", notebook.table(names, rows, total=len(self)))
+
+
+def _queries(number: int, kind: str = "") -> str:
+    """So many queries are …"""
+    so_many = counted(number, f"{kind} query".strip(), f"{kind} queries".strip())
+    return f"{so_many} {'is' if number == 1 else 'are'}"
+
+
+def said_once(notes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+    """The notes of several runs, each sentence once, under the names of all of which it is true.
+
+    >>> said_once([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
+    ['A, B: 2 queries are missing.', 'B: It is tied.']
+    """
+    runs, of = 0, dict[str, list[str]]()
+    for name, said in notes:
+        runs += 1
+        for note in said:
+            of.setdefault(note, []).append(name)
+    return [f"{_named(names, runs)}: {note}" for note, names in of.items()]
+
+
+def _named(names: list[str], runs: int) -> str:
+    """Some of the runs by their names; of many, all or how many more."""
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    return f"all {runs:,} runs" if len(names) == runs else f"{', '.join(names[:NAMED])} and {len(names) - NAMED:,} more"
+
+
+def _plain(source: Source | None) -> dict[str, str] | None:
+    return None if source is None else asdict(source)

@@ -1,0 +1,1 @@
+"""Runs and judgments as frozen columns, ids as codes, and the data frames of other libraries."""

@@ -1,0 +1,170 @@
+"""`ArrowRun`: a run that stays in Arrow columns, in memory or in a Parquet file that is read batch by batch.
+
+Ids are looked up where Arrow keeps them: none is copied or becomes a Python object.
+Whatever is out of the ordinary (missing values, queries whose rows lie apart, a document that stands twice) is left to
+`Run`, which can hold it or say what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiewise.data.columns import Floats
+from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Qrels, Run, Source, picked
+from tiewise.errors import InputError
+from tiewise.io import streaming as onepass
+from tiewise.io import text_native as compiled
+from tiewise.io.compression import Reread
+from tiewise.io.parquet import brief
+from tiewise.tables.optional import installed, need
+
+__all__ = ["ArrowRun"]
+
+ROWS = 1 << 16  # rows that are read at a time
+SMALL = 1 << 18  # so many rows are read before a second thread could help
+
+
+class ArrowRun(onepass.PassedRun):
+    """A run in Arrow columns; `batches(names)` gives these columns anew for every question."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        rows: int,
+        batches: Callable[[list[str]], Iterable[Any]],
+        to_run: Callable[[], Run],
+        file: Reread | None = None,
+    ):
+        super().__init__(to_run)
+        self._names = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
+        self._threads = 1 if rows <= SMALL else onepass.THREADS
+        self._batches, self._file = batches, file
+
+    @classmethod
+    def of_table(cls, frame: Any) -> ArrowRun | None:
+        """A run in an Arrow table, or in anything that gives one; None if `Run` must read it without Arrow."""
+        arrow = installed("pyarrow")
+        if arrow is None:
+            return None
+        names = list(frame.column_names if isinstance(frame, arrow.Table) else getattr(frame, "columns", []))
+        if not names or not all(isinstance(name, str) for name in names):
+            return None
+        chosen = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
+        try:
+            table = (frame if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])).select(chosen)  # no index
+        except (arrow.ArrowException, OverflowError):  # ids of several types, or beyond 64 bits
+            return None
+        return cls(names, len(table), lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
+
+    @classmethod
+    def of_parquet(cls, path: str, to_run: Callable[[], Run]) -> ArrowRun:
+        """A run in a Parquet file."""
+        parquet, file = need("pyarrow.parquet", "Parquet", "arrow"), Reread(path)
+
+        def batches(names: list[str]) -> Iterator[Any]:
+            file.check()
+            with parquet.ParquetFile(file.absolute) as opened:
+                yield from opened.iter_batches(ROWS, columns=names)
+            file.check()
+
+        try:
+            meta = parquet.read_metadata(path)
+        except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
+            raise InputError(f"is not readable as Parquet ({brief(error)}).") from None
+        names = meta.schema.to_arrow_schema().names
+        return cls(names, meta.num_rows, batches, to_run, file)
+
+    @property
+    def source(self) -> Source | None:
+        """The file, if it is one."""
+        return Source(self._file.path, self._file.sha256, "parquet") if self._file else None
+
+    @property
+    def path(self) -> str | None:
+        """The path of the file, if it is one."""
+        return self._file.path if self._file else None
+
+    def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> onepass.Pass | None:
+        if any("rank" in orders for orders in wanted.values()):
+            return None
+        done = onepass.Pass(qrels, wanted, scores, self._dtypes, _load, self._threads)
+        try:
+            return done if done.count(self._parts()) else None
+        except (_UnusualError, OSError, IndexError, need("pyarrow", "An Arrow table", "arrow").ArrowException):
+            return None  # or something is damaged
+
+    def _parts(self) -> Iterator[list[_Rows]]:
+        """The rows as parts of whole lists: a cut falls only between two rows of different queries."""
+        held: list[_Rows] = []
+        many = 0
+        for batch in self._batches(self._names):
+            if not len(batch):
+                continue
+            last = _rows(batch)
+            held.append(last)
+            many += len(batch)
+            cut = last.query.last_list(0, last.last) if many >= ROWS else 0
+            if cut:  # else the last list may have begun before
+                yield [*held[:-1], last._replace(last=cut)]
+                held, many = [last._replace(first=cut)], last.last - cut
+        if held:
+            yield held
+
+
+class _Rows(NamedTuple):
+    """Some rows of columns."""
+
+    query: Any
+    doc: Any
+    score: Floats
+    first: int
+    last: int
+
+
+class _UnusualError(Exception):
+    """What is left to `Run`."""
+
+
+def _rows(batch: Any) -> _Rows:
+    """The rows of a batch, its columns where Arrow keeps them."""
+    query, doc, score = batch.columns
+    arrow = need("pyarrow", "An Arrow table", "arrow")
+    if score.null_count or not (arrow.types.is_floating(score.type) or arrow.types.is_integer(score.type)):
+        raise _UnusualError
+    try:
+        scores = score.cast(arrow.float64()).to_numpy()
+    except arrow.ArrowException:  # an integer that float64 cannot hold
+        raise _UnusualError from None
+    return _Rows(_column(arrow, query), _column(arrow, doc), scores, 0, len(batch))
+
+
+def _column(arrow: Any, ids: Any) -> Any:
+    """A column of ids for the compiled reader."""
+    types, codes = arrow.types, None
+    if types.is_dictionary(ids.type):
+        codes, ids = ids.indices, ids.dictionary
+    kind = ids.type
+    if ids.null_count or (codes is not None and codes.null_count):
+        raise _UnusualError  # a null may stand among the values of codes, too
+    if types.is_integer(kind):
+        ids = ids.cast(arrow.large_string())
+    elif not (types.is_string(kind) or types.is_large_string(kind)):
+        raise _UnusualError
+    _, ends, data = ids.buffers()
+    width = np.int64 if types.is_large_string(ids.type) else np.int32
+    offsets = np.frombuffer(ends, width, ids.offset + len(ids) + 1)[ids.offset :]
+    text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    numbers = None if codes is None else codes.to_numpy().astype(np.int32, copy=False)
+    return compiled.reader().Column(text, offsets, numbers)
+
+
+def _load(block: Any, rows: list[_Rows]) -> None:
+    try:
+        block.columns(rows)
+    except IndexError:
+        raise InputError("A column of ids is damaged.") from None
+    if len(block.odd):
+        raise InputError("A score is NaN.")

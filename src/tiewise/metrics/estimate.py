@@ -1,0 +1,213 @@
+"""`Estimate`: a measure's value over all orders of the tied documents; `Estimates`: one for each query.
+
+Four uncertainties have four names and are never merged: range and std (the order of ties), cut (a list that ends
+inside a tie group), residual (what was not judged or not seen), and ci (which queries were sampled).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.data.columns import Floats, frozen
+from tiewise.errors import counted
+
+__all__ = ["Bounds", "Estimate", "Estimates"]
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """What a measure is worth when tied documents may stand in any order. A field that does not apply is None.
+
+    >>> Estimate(expected=0.81, minimum=0.67, maximum=0.95, oblivious=0.95, measure="nDCG@10")
+    nDCG@10 0.8100 [0.6700, 0.9500]
+    """
+
+    expected: float | None = None  #: the mean over all orders: the value under a random order, not "the true one"
+    minimum: float | None = None  #: the lowest value that an order can give
+    maximum: float | None = None  #: the highest
+    std: float | None = None  #: the standard deviation over all orders
+    oblivious: float | None = None  #: the value that one fixed order gives, as a tie-oblivious tool prints it
+    residual: float | None = None  #: what the unjudged and the unseen could still add
+    cut: tuple[float, float] | None = None  #: bounds on `expected` if lists were cut inside a tie group
+    measure: str | None = None
+
+    @property
+    def range(self) -> float | None:
+        """maximum − minimum: how far the order of ties alone can move the value."""
+        return None if self.maximum is None or self.minimum is None else self.maximum - self.minimum
+
+    @property
+    def bias(self) -> float | None:
+        """oblivious − expected: the effect of that one order (Yang et al., Eq. 5)."""
+        return None if self.oblivious is None or self.expected is None else self.oblivious - self.expected
+
+    @property
+    def z(self) -> float | None:
+        """bias / std: beyond ±4, the order is not blind to the labels."""
+        return self.bias / self.std if self.bias is not None and self.std else None
+
+    @property
+    def tied(self) -> bool:
+        """Whether the order of ties can change the value at all."""
+        return bool(self.range)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, with `range`, `bias` and `z`; None where one does not apply."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "measure"}
+        plain["cut"] = None if self.cut is None else list(self.cut)
+        return plain | {"range": self.range, "bias": self.bias, "z": self.z}
+
+    def __format__(self, spec: str) -> str:
+        """The expectation, and the range behind it where there is one: ``f"{estimate:.3f}"``."""
+        if self.expected is None:
+            return "-"
+        low, high = (format(x, spec or ".4f") for x in (self.minimum or 0.0, self.maximum or 0.0))
+        return format(self.expected, spec or ".4f") + (f" [{low}, {high}]" if self.tied else "")
+
+    def __repr__(self) -> str:
+        return f"{self.measure or 'Estimate'} {self:.4f}"
+
+    def _repr_html_(self) -> str:
+        from tiewise.tables import html as notebook
+
+        return notebook.block("", notebook.estimates("measure", [(self.measure or "", self)]))
+
+
+@dataclass(frozen=True, repr=False)
+class Bounds:
+    """What a measure of unbounded rankings is worth at least and at most, when only their heads are seen.
+
+    `lower` resolves what is unseen or unjudged against the score, `upper` in its favour; each is an Estimate over the
+    orders of ties. `upper` is None where there is no such bound; `extrapolated` assumes that what follows is as what
+    was seen (RBO).
+    """
+
+    lower: Estimate
+    upper: Estimate | None
+    extrapolated: Estimate | None = None
+    measure: str | None = None
+
+    @property
+    def residual(self) -> float | None:
+        """upper.expected − lower.expected: what the unseen and the unjudged leave open."""
+        if self.upper is None or self.upper.expected is None or self.lower.expected is None:
+            return None
+        return self.upper.expected - self.lower.expected
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values."""
+        parts = {"lower": self.lower, "upper": self.upper, "extrapolated": self.extrapolated}
+        return {name: part and part.to_dict() for name, part in parts.items()} | {"residual": self.residual}
+
+    def __repr__(self) -> str:
+        low, high = ("?" if e is None or e.expected is None else f"{e.expected:.4f}" for e in (self.lower, self.upper))
+        return f"{self.measure or 'Bounds'} [{low}, {high}]"
+
+    def _repr_html_(self) -> str:
+        from tiewise.tables import html as notebook
+
+        parts = {"lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
+        open_ = () if self.residual is None else (f"What is not seen leaves {self.residual:.4f} open.",)
+        shown = notebook.estimates("bound", [(name, part) for name, part in parts.items() if part is not None])
+        return notebook.block(self.measure or "Bounds", shown, notes=open_)
+
+
+class Estimates(Mapping[str, Estimate]):
+    """The estimates of one measure, by query id; columns are at hand as arrays over `queries`."""
+
+    def __init__(
+        self,
+        measure: str,
+        queries: tuple[str, ...],
+        *,
+        expected: Floats,
+        minimum: Floats,
+        maximum: Floats,
+        variance: Floats,
+        oblivious: Floats | None = None,
+        residual: Floats | None = None,
+        cut: tuple[Floats, Floats] | None = None,
+        total: bool = False,
+    ):
+        self.measure, self.queries = measure, queries
+        self.expected, self.minimum, self.maximum = frozen(expected), frozen(minimum), frozen(maximum)
+        self.variance, self.oblivious, self.residual, self.cut = frozen(variance), oblivious, residual, cut
+        self.total = total  # counts are added up over queries, not averaged
+        self._index: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __getitem__(self, query: str) -> Estimate:
+        if self._index is None:
+            self._index = {name: place for place, name in enumerate(self.queries)}
+        at = self._index[query]
+        return self._estimate(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
+
+    def __repr__(self) -> str:
+        return f"<Estimates of {self.measure} for {counted(len(self), 'query', 'queries')}>"
+
+    def _repr_html_(self) -> str:
+        from tiewise.tables import html as notebook
+
+        title = f"{self.measure} for {counted(len(self), 'query', 'queries')}: {self.mean():.4f}"
+        return notebook.block(title, notebook.estimates("query", self.items(), total=len(self)))
+
+    def mean(self) -> Estimate:
+        """The estimate of the mean over queries (of the sum, for counts).
+
+        Queries are independent, so the extremes of the mean are the means of the extremes, and the variances
+        add up: std = √ΣVar / n.
+        """
+        if not len(self):
+            return Estimate(measure=self.measure)
+        scale = 1.0 if self.total else 1.0 / len(self)
+        spread = float(np.sqrt(self.variance.sum()) * scale)
+        return self._estimate(lambda column: float(column.sum() if self.total else column.mean()), spread)
+
+    def where(self, kept: NDArray[Any]) -> Estimates:
+        """The estimates of some of the queries, given as a mask."""
+        if kept.all():
+            return self
+
+        def some(column: Floats | None) -> Any:
+            return None if column is None else column[kept]
+
+        names = tuple(name for name, keep in zip(self.queries, kept.tolist(), strict=True) if keep)
+        return Estimates(
+            self.measure,
+            names,
+            expected=some(self.expected),
+            minimum=some(self.minimum),
+            maximum=some(self.maximum),
+            variance=some(self.variance),
+            oblivious=some(self.oblivious),
+            residual=some(self.residual),
+            cut=None if self.cut is None else (some(self.cut[0]), some(self.cut[1])),
+            total=self.total,
+        )
+
+    def _estimate(self, pick: Any, spread: float) -> Estimate:
+        def value(column: Floats | None) -> float | None:
+            number = None if column is None else pick(column)
+            return None if number is None or np.isnan(number) else number
+
+        cut = None if self.cut is None else (pick(self.cut[0]), pick(self.cut[1]))
+        return Estimate(
+            expected=value(self.expected),
+            minimum=value(self.minimum),
+            maximum=value(self.maximum),
+            std=None if np.isnan(spread) else spread,
+            oblivious=value(self.oblivious),
+            residual=value(self.residual),
+            cut=cut if cut is None or np.isfinite(cut).all() else None,
+            measure=self.measure,
+        )

@@ -1,0 +1,198 @@
+"""How named tools break ties, by tool and measure: what their number would be for a run with ties.
+
+A rule names the order in which a tool lists tied documents and the type in which it reads scores (a float32 reader
+makes ties of its own); where its definition differs from ours, the measure that it really computes; and what it does
+with judged queries that the run does not have. A tool whose order cannot be reproduced says so instead of guessing.
+The rules were found by reading the tools and running them, in the versions named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tiewise.errors import InputError
+from tiewise.metrics import catalogue as c
+from tiewise.metrics.definition import Measure
+from tiewise.ties.groups import ORDERS
+
+__all__ = ["TOOLS", "Rule", "Tool", "rule_for"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a tool orders ties for a measure; `order` is None if that cannot be known, and `why` says why."""
+
+    order: str | None
+    dtype: str = "float64"
+    missing: str = "skip"  # judged queries that the run does not have: "zero", "skip" or "error" (it prints nothing)
+    measure: Measure | None = None  # what the tool computes under this name, if not the same
+    retrieved_only: bool = False  # relevant documents that were not retrieved are unknown to the tool
+    skips_no_relevant: bool = False  # queries without a relevant document are left out
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool: its version, its usual rule, and its rule for a measure (None if it does not have the measure)."""
+
+    name: str
+    version: str
+    usual: Rule
+    rule: Callable[[Measure], Rule | None]
+
+
+def rule_for(oblivious: str, measure: Measure) -> Rule:
+    """The rule of an order or of a tool for a measure; a tool that does not have the measure lends its usual rule.
+
+    >>> rule_for("ir_measures", c.RR @ 10).order, rule_for("ir_measures", c.nDCG @ 10).order
+    ('docid-asc', 'docid-desc')
+    """
+    if oblivious in ORDERS:
+        return Rule(oblivious)
+    if oblivious not in TOOLS:
+        raise InputError(
+            f"Unknown order or tool {oblivious!r} for oblivious. Orders: {', '.join(ORDERS)}; "
+            f"tools: {', '.join(TOOLS)}."
+        )
+    tool = TOOLS[oblivious]
+    rule = tool.rule(measure) or tool.usual
+    if rule.order is None:
+        raise InputError(f"What {tool.name} {tool.version} prints for {measure} cannot be reproduced: {rule.why}.")
+    return rule
+
+
+def _is(measure: Measure, *names: Measure) -> bool:
+    return any(type(measure) is type(name) for name in names)
+
+
+def _binary(measure: Measure) -> Measure:
+    """nDCG as tools compute it that know only sets of relevant documents."""
+    return measure(gains="binary") if _is(measure, c.nDCG) else measure
+
+
+_TREC = Rule("docid-desc")
+_TREC_10 = Rule("docid-desc", missing="error")
+_TREC_9 = Rule("docid-desc", "float32")
+
+
+def _in_trec_eval(measure: Measure) -> bool:
+    """Whether trec_eval has the measure: ERR, F, AUC and the like it has not, RR and Hits only for the whole list."""
+    if _is(measure, c.nDCG):
+        return measure.uncut == c.nDCG
+    if _is(measure, c.AP):
+        return getattr(measure, "norm", "all") == "all"
+    if _is(measure, c.RR, c.Hits):
+        return measure.cutoff is None
+    if _is(measure, c.P, c.R, c.Success):
+        return measure.cutoff is not None
+    return _is(measure, c.Rprec, c.Bpref, c.SetP, c.SetR, c.NumRet, c.NumRel, c.NumRelRet)
+
+
+def _trec_eval(measure: Measure) -> Rule | None:
+    # RR with a cutoff: trec_eval -M 10
+    return _TREC_10 if _is(measure, c.RR) or _in_trec_eval(measure) else None
+
+
+def _trec_eval_9(measure: Measure) -> Rule | None:
+    return _trec_eval(measure) and _TREC_9
+
+
+def _pytrec_eval(measure: Measure) -> Rule | None:
+    return _TREC_9 if _in_trec_eval(measure) else None
+
+
+def _ir_measures(measure: Measure) -> Rule | None:
+    cut = measure.cutoff is not None
+    if _is(measure, c.Judged):
+        return Rule("docid-asc", missing="zero", measure=measure(norm="cap"))
+    if _is(measure, c.RR) and cut:
+        return Rule("docid-asc", missing="zero")
+    if cut and measure.uncut in (c.ERR(max=4), c.nDCG(gains="exp")):
+        return Rule("docid-desc", missing="zero", why="rounds to 5 decimals")
+    if not _in_trec_eval(measure):
+        return None
+    return replace(_TREC_9, missing="skip" if measure.total else "zero")
+
+
+def _beir(measure: Measure) -> Rule | None:
+    if measure.cutoff is None:
+        return None
+    if _is(measure, c.RR, c.Success):
+        return Rule("given", missing="zero")
+    return _TREC_9 if _is(measure, c.nDCG, c.AP, c.P, c.R) and _in_trec_eval(measure) else None
+
+
+def _mteb(measure: Measure) -> Rule | None:
+    if measure.cutoff is not None and _is(measure, c.RR):
+        return _TREC
+    return _TREC_9 if measure.cutoff is not None and _in_trec_eval(measure) else None
+
+
+def _mteb_before(measure: Measure) -> Rule | None:
+    if measure.cutoff is not None and _is(measure, c.RR):
+        return Rule("given")
+    return _mteb(measure)
+
+
+def _sentence_transformers(measure: Measure) -> Rule | None:
+    if measure.cutoff is None or not _is(measure, c.nDCG, c.RR, c.AP, c.P, c.R, c.Success):
+        return None
+    own = measure(norm="cap") if _is(measure, c.AP) else _binary(measure)
+    return Rule("docid-asc", missing="zero", measure=own, skips_no_relevant=True)
+
+
+def _trm(measure: Measure) -> Rule | None:
+    if measure.cutoff is None or not _is(measure, c.nDCG, c.RR, c.AP, c.P, c.R, c.F1, c.Hits):
+        return None
+    if _is(measure, c.P, c.F1):
+        return Rule(None, why="beyond a list's end it divides by the list's length, but not the expectation")
+    return Rule(
+        "given",
+        measure=_binary(measure),
+        retrieved_only=True,
+        why="relevant documents that were not retrieved are unknown to it",
+    )
+
+
+def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule | None]]:
+    rule = Rule(None, why=why)
+    return rule, lambda measure: rule if _is(measure, *names) else None
+
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool("trec_eval", "10", _TREC_10, _trec_eval),
+        Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9),
+        Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval),
+        Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures),
+        Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures),
+        Tool("beir", "2.2", _TREC_9, _beir),
+        Tool("mteb", "from 2.18.19", _TREC_9, _mteb),
+        Tool("mteb-2.18", "up to 2.18.18", _TREC_9, _mteb_before),
+        Tool("sentence-transformers", "from 6.0", Rule("docid-asc", missing="zero"), _sentence_transformers),
+        Tool(
+            "sentence-transformers-rerank",
+            "6.2",
+            *_unknown("MRR follows an unstable sort, MAP groups ties, nDCG averages over them", c.RR, c.AP, c.nDCG),
+        ),
+        Tool("trm", "0.1", Rule("given"), _trm),
+        Tool(
+            "ranx",
+            "0.3",
+            *_unknown(
+                "it follows an unstable sort from 16 documents on, and the kind of input",
+                *(c.nDCG, c.DCG, c.AP, c.RR, c.P, c.R, c.F1, c.Hits, c.Success, c.Rprec, c.Bpref),
+            ),
+        ),
+        Tool(
+            "torchmetrics",
+            "1.9",
+            *_unknown(
+                "torch does not say how topk orders ties; nDCG averages over them",
+                *(c.nDCG, c.AP, c.RR, c.P, c.R, c.Success, c.Rprec, c.AUC),
+            ),
+        ),
+    )
+}

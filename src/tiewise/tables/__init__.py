@@ -1,0 +1,1 @@
+"""Tables of results as text and HTML, and plain records of them."""
