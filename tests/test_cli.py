@@ -22,7 +22,7 @@ from tiewise.cli.commands import PLACES
 from tiewise.cli.inputs import name_of_shards
 from tiewise.data.native import native
 from tiewise.metrics import definition as registry
-from tiewise.output.rows import COLUMNS, TOOL_COLUMNS
+from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"
 
@@ -78,7 +78,7 @@ def test_runs_in_shards_have_names(tmp_path, monkeypatch):
 
 def test_piped_it_prints_tsv_with_stable_columns(tiewise):
     done = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR")
-    assert done.out.split("\n")[0].split("\t") == list(COLUMNS)
+    assert done.out.split("\n")[0].split("\t") == list(REPORT_COLUMNS)
     (row,) = done.rows
     assert {name: value for name, value in row.items() if name != "std"} == {
         "run": "tied",
@@ -100,7 +100,7 @@ def test_piped_it_prints_tsv_with_stable_columns(tiewise):
 
 def test_the_columns_are_written_down():
     assert (
-        " ".join(COLUMNS)
+        " ".join(REPORT_COLUMNS)
         == "run measure query expected minimum maximum std oblivious bias range z residual cut_lower cut_upper"
     )
     assert " ".join(TOOL_COLUMNS) == "run measure tool version value bias note"
@@ -263,7 +263,7 @@ def test_trec_lines(tiewise):
     assert queries.out.splitlines()[:2] == ["recip_rank            \tq1\t0.5000", "map                   \tq1\t0.5000"]
     assert queries.out.splitlines()[-2] == "recip_rank            \tall\t0.7500"
     refused = tiewise("evaluate", "qrels.txt", "tied.trec", "strict.trec", "--format=trec", code=2)
-    assert "one at a time" in refused.err and not refused.out
+    assert "one run at a time" in refused.err and not refused.out
 
 
 def test_latex_and_markdown_mark_the_best(tiewise, folder):
@@ -585,7 +585,7 @@ def test_a_small_command_loads_nothing_heavy(folder):
         "evaluate.evaluate"
     }
     assert (
-        not {"tiewise.cli.gates", "tiewise.rankings.run_similarity", "tiewise.analysis.auditing", "tiewise.output.grid"}
+        not {"tiewise.cli.gates", "tiewise.rankings.run_similarity", "tiewise.analysis.auditing", "tiewise.tables.text"}
         & loaded
     )
 

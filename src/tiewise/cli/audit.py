@@ -28,7 +28,7 @@ from tiewise.cli.options import (
 from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
 from tiewise.errors import InputError
 from tiewise.io import read_qrels, read_run
-from tiewise.output import View
+from tiewise.output import OutputOptions
 
 __all__ = ["EXAMPLES", "audit"]
 
@@ -66,7 +66,8 @@ def audit(
     With judgments it shows how far the order of ties can move each measure, and what each tool prints; with a
     reference run, such as the same scores in float32, how far the order differs from that one.
     """
-    from tiewise.output.audited import Audited, draw
+    from tiewise.output import render
+    from tiewise.output.audit_tables import AuditTables
 
     kind, output = target(format, output)
     if measure and qrels is None:
@@ -84,8 +85,8 @@ def audit(
             complete=complete,
             library=library,
         )
-    view = View(format=kind, digits=digits, notes=tuple(warned), **screen(output))
+    view = OutputOptions(format=kind, digits=digits, notes=tuple(warned), **screen(output))
     complaints = closed(gates, [(title, found)])
-    write(draw(Audited(title, found), view), output)
+    write(render(AuditTables(title, found), view), output)
     note_beside(view, view.notes, quiet)
     leave_if(complaints)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tiewise.cli.options import InputFormat, Output, Quiet, RunFile, Seed
 from tiewise.cli.output import note
 from tiewise.io import read_run, write_run
-from tiewise.output.numerals import share
-from tiewise.output.places import check_place
+from tiewise.output.paths import check_writable
+from tiewise.tables.wording import format_percent
 from tiewise.ties.groups import randomly_broken
 
 __all__ = ["EXAMPLES", "break_ties"]
@@ -23,8 +23,8 @@ def break_ties(
 
     One seed gives one order out of many: a tool then measures that order, not the run.
     """
-    check_place("-" if output is None else output)
+    check_writable("-" if output is None else output)
     given = read_run(run, format=input_format)
     write_run(randomly_broken(given, seed), "-" if output is None else output)
     if not quiet:
-        note(f"{share(given.tied_share)} of {len(given):,} rows were tied; seed {seed}.")
+        note(f"{format_percent(given.tied_share)} of {len(given):,} rows were tied; seed {seed}.")

@@ -42,7 +42,7 @@ from tiewise.cli.output import leave_if, note_beside, screen, target, write
 from tiewise.data.runs import Qrels
 from tiewise.io import read_qrels, read_run
 from tiewise.metrics.definition import Measure
-from tiewise.output import View
+from tiewise.output import OutputOptions
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison import Compared, Duel
@@ -92,7 +92,8 @@ def compare(
     Two runs are a line for each measure; more are a leaderboard, with the ranks that ties and queries allow.
     """
     from tiewise.analysis import comparison
-    from tiewise.output.compared import Side, draw
+    from tiewise.output import render
+    from tiewise.output.comparison_tables import ComparisonTables
     from tiewise.output.progress import progress
 
     kind, output = target(format, output)
@@ -135,10 +136,10 @@ def compare(
         with progress("unjudged documents", quiet=quiet) as tell:
             bounds, remarks = _unjudged(judged, whole, chosen, options, tell) if unjudged else ({}, ())
         with progress("pairs", quiet=quiet) as tell:
-            side = Side(found, bounds, remarks, tell)
-            view = View(format=kind, digits=digits, notes=side.notes, **screen(output))
+            side = ComparisonTables(found, bounds, remarks, tell)
+            view = OutputOptions(format=kind, digits=digits, notes=side.notes, **screen(output))
             complaints = _closed(gates, _Asked(found, every))
-            drawn = draw(side, view)
+            drawn = render(side, view)
     write(drawn, output)
     note_beside(view, [*warned, *view.notes], quiet)
     leave_if(complaints)

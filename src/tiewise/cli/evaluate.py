@@ -46,10 +46,10 @@ from tiewise.cli.output import closed, leave_if, note_beside, screen, target, wr
 from tiewise.errors import InputError
 from tiewise.io import countable, read_qrels
 from tiewise.metrics.definition import Measure
-from tiewise.output import Named, View, render
+from tiewise.output import OutputOptions, render
+from tiewise.output.options import STATISTICS
 from tiewise.output.progress import progress
-from tiewise.output.view import EXTRAS
-from tiewise.output.wording import notes
+from tiewise.output.report_tables import NamedReport, ReportTables
 
 __all__ = ["EXAMPLES", "evaluate"]
 
@@ -110,7 +110,7 @@ def evaluate(
     if address is not None and engine != "ray":
         raise InputError("--address is that of a Ray cluster. Give --engine ray too.")
     chosen, gates = asked(measure, fail_if or (), level, plugin or ())
-    view = View(
+    view = OutputOptions(
         format=format,
         per_query=per_query,
         summary=not no_summary,
@@ -138,8 +138,9 @@ def evaluate(
         reports, warned = _evaluated(qrels, named(runs, name), chosen, options, formats)
     view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
     complaints = closed(gates, reports)
-    write(render(reports, view), output)
-    note_beside(view, notes(reports, view), quiet)
+    shown = ReportTables(reports)
+    write(render(shown, view), output)
+    note_beside(view, shown.notes(view), quiet)
     leave_if(complaints)
 
 
@@ -149,14 +150,14 @@ def _evaluated(
     chosen: Sequence[Measure],
     options: dict[str, Any],
     formats: tuple[str | None, str | None],
-) -> tuple[list[Named], tuple[str, ...]]:
+) -> tuple[list[NamedReport], tuple[str, ...]]:
     """The report of each run under its name, and warnings in words."""
     read_once([qrels, *runs.values()])
     qrels_format, run_format = formats
     with heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)
         reports = [
-            Named(name, evaluation.evaluate(judged, countable(path, format=run_format), chosen, **options))
+            NamedReport(name, evaluation.evaluate(judged, countable(path, format=run_format), chosen, **options))
             for name, path in runs.items()
         ]
     return reports, tuple(warned)
@@ -169,22 +170,22 @@ def _evaluated_on_ray(
     chosen: Sequence[Measure],
     options: dict[str, Any],
     formats: tuple[str | None, str | None],
-) -> tuple[list[Named], tuple[str, ...]]:
+) -> tuple[list[NamedReport], tuple[str, ...]]:
     """The report of a run in shards under its name, and warnings in words."""
     from tiewise.adapters import ray
 
     with heeded() as warned:
         judged = read_qrels(qrels, format=formats[0])
         report = ray.evaluate(judged, shards, chosen, format=formats[1], **options)
-    return [Named(name, report)], tuple(warned)
+    return [NamedReport(name, report)], tuple(warned)
 
 
-def _extras(texts: Sequence[str], wide: bool, reports: Sequence[Named]) -> tuple[Any, ...]:
+def _extras(texts: Sequence[str], wide: bool, reports: Sequence[NamedReport]) -> tuple[Any, ...]:
     """The columns that were asked for by name, then those of --wide that apply to some measure."""
     wanted = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
     for name in wanted:
-        if name not in EXTRAS:
-            raise InputError(f"Unknown column '{name}'. Use {', '.join(EXTRAS)}.")
+        if name not in STATISTICS:
+            raise InputError(f"Unknown column '{name}'. Use {', '.join(STATISTICS)}.")
     means = [report[measure] for _, report in reports for measure in report]
     for name in ("std", "oblivious", "bias", "z", "residual", "cut") if wide else ():
         if any(getattr(mean, name) is not None for mean in means):

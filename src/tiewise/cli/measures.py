@@ -27,16 +27,15 @@ def list_measures(
     plugin: Plugins = None,
 ) -> None:
     """List the measures, with their parameters, their defaults and their other names; or show one."""
-    import json
-
-    from tiewise.output import listing
+    from tiewise.output import measure_tables
+    from tiewise.tables.json_rows import render_json
 
     load(plugin or ())
     shown = screen(None)
     chosen = format or ("table" if shown["width"] else "tsv")
     if name is None:
-        write(listing.listing(chosen, **shown), None)
+        write(measure_tables.list_measures(chosen, **shown), None)
     elif format == "json":
-        write(json.dumps(listing.entry(parse(name)), indent=2, ensure_ascii=False) + "\n", None)
+        write(render_json(measure_tables.describe_measure(parse(name))), None)
     else:
-        write(listing.page(parse(name)), None)
+        write(measure_tables.document_measure(parse(name)), None)

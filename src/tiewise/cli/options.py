@@ -13,8 +13,8 @@ import typer
 from tiewise.io.formats import FORMATS
 from tiewise.metrics.definition import measures
 from tiewise.metrics.tools import TOOLS
-from tiewise.output import Format, SheetFormat, Value
-from tiewise.output.view import EXTRAS
+from tiewise.output import Format, TableFormat, Value
+from tiewise.output.options import STATISTICS
 from tiewise.ties.groups import ORDERS
 
 __all__ = [
@@ -103,7 +103,7 @@ def _complete_input_format() -> list[str]:
 
 
 def _complete_columns() -> list[str]:
-    return list(EXTRAS)
+    return list(STATISTICS)
 
 
 MEASURES, QUERIES, TIES, OUTPUT = "What is measured", "Queries and documents", "Ties", "Output"
@@ -302,11 +302,11 @@ OutputFormat = Annotated[
     _format_option("table, tsv, csv, json (one object with the list 'runs'), jsonl, latex, markdown, parquet or trec."),
 ]
 PairsOutputFormat = Annotated[
-    SheetFormat | None,
+    TableFormat | None,
     _format_option("table, tsv, csv, json (one object with the list 'pairs'), jsonl, latex, markdown or parquet."),
 ]
 PointsOutputFormat = Annotated[
-    SheetFormat | None,
+    TableFormat | None,
     _format_option("table, tsv, csv, json (one object with the list 'points'), jsonl, latex, markdown or parquet."),
 ]
 Columns = Annotated[
@@ -437,7 +437,7 @@ AuditFailIf = Annotated[
     ),
 ]
 AuditFormat = Annotated[
-    SheetFormat | None, _format_option("table, tsv, csv, json (one object), jsonl, latex, markdown or parquet.")
+    TableFormat | None, _format_option("table, tsv, csv, json (one object), jsonl, latex, markdown or parquet.")
 ]
 ComparedMeasures = Annotated[
     list[str] | None,

@@ -13,10 +13,10 @@ import typer
 from tiewise.cli.program import GATE_CLOSED, complain, say
 from tiewise.errors import InputError
 from tiewise.io.compression import COMPRESSED, save
-from tiewise.output import Format, SheetFormat, View
-from tiewise.output.places import check_place
-from tiewise.output.view import SUFFIXES
-from tiewise.output.wording import safe
+from tiewise.output import Format, OutputOptions, TableFormat
+from tiewise.output.options import SUFFIXES
+from tiewise.output.paths import check_writable
+from tiewise.tables.wording import escape_controls
 
 if TYPE_CHECKING:
     from tiewise.cli.gates import Found, Gate
@@ -28,14 +28,14 @@ def target(format: Format | None, output: Path | None) -> tuple[Format, Path | N
     """The format, and the file to write; None is standard output."""
     output = None if output == Path("-") else output
     if output is not None:
-        check_place(output)
+        check_writable(output)
     chosen = format or _usual_format(output)
     if chosen == "parquet" and output is None and sys.stdout.isatty():
         raise InputError("Parquet is not for a terminal. Write it to a file: -o FILE.parquet.")
     return chosen, output
 
 
-def _usual_format(output: Path | None) -> SheetFormat:
+def _usual_format(output: Path | None) -> TableFormat:
     """The format when none is asked for: by the suffix of the file, else a table for people and TSV for programs."""
     if output is None:
         return "table" if sys.stdout.isatty() else "tsv"
@@ -60,7 +60,7 @@ def write(content: str | bytes, output: Path | None) -> None:
     save("-" if output is None else output, [content])
 
 
-def note_beside(view: View, said: Iterable[str], quiet: bool) -> None:
+def note_beside(view: OutputOptions, said: Iterable[str], quiet: bool) -> None:
     """Write notes to standard error, unless the output itself shows them to people."""
     if not quiet and view.format not in ("table", "markdown"):
         note(*said)
@@ -69,7 +69,7 @@ def note_beside(view: View, said: Iterable[str], quiet: bool) -> None:
 def note(*notes: str) -> None:
     """Write notes to standard error."""
     for one in notes:
-        say(f"note: {safe(one)}")
+        say(f"note: {escape_controls(one)}")
 
 
 def closed(gates: Sequence[Gate], reports: Iterable[tuple[str, Found]]) -> list[str]:

@@ -17,7 +17,7 @@ import typer
 from tiewise._version import __version__
 from tiewise.cli.commands import Program
 from tiewise.errors import TiewiseError
-from tiewise.output.wording import safe
+from tiewise.tables.wording import escape_controls
 
 __all__ = ["GATE_CLOSED", "app", "complain", "main", "say", "status_of"]
 
@@ -88,7 +88,7 @@ def _refuse(error: Any) -> int:
 def complain(message: str) -> None:
     """Write what is wrong to standard error, each line under our name."""
     for line in message.split("\n"):
-        say(f"tiewise: {safe(line)}")
+        say(f"tiewise: {escape_controls(line)}")
 
 
 def say(line: str) -> None:

@@ -25,8 +25,8 @@ from tiewise.cli.options import (
 from tiewise.cli.output import note_beside, screen, target, write
 from tiewise.errors import InputError, listed
 from tiewise.io import read_run
-from tiewise.output import View
-from tiewise.output.places import check_place
+from tiewise.output import OutputOptions
+from tiewise.output.paths import check_writable
 from tiewise.rankings.costs import read_costs
 from tiewise.rankings.first_stages import RERANK, stages
 
@@ -113,8 +113,8 @@ def recall(
     The first documents of a run are a set; what counts is where the reranker's own ranking has them.
     """
     from tiewise.output.progress import progress
-    from tiewise.output.sheet import draw
-    from tiewise.output.staged import Staged
+    from tiewise.output.rendering import render
+    from tiewise.output.stage_tables import StageTables
 
     kind, output = target(format, output)
     if figure is not None:
@@ -125,7 +125,7 @@ def recall(
     files = named(runs, name)
     phis = _numbers(phi, "--phi", float)
     depths = _numbers(depth, "--depth", lambda word: None if word == "all" else int(word))
-    view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
+    view = OutputOptions(format=kind, per_query=per_query, digits=digits, **screen(output))
     read_once([reference, *runs, *([cost] if cost else [])])
     with heeded() as warned:
         costs, unused = (None, []) if cost is None else _of_runs(read_costs(cost), files)
@@ -133,9 +133,9 @@ def recall(
         read = {name: read_run(path, format=input_format) for name, path in files.items()}
         with progress("sets", quiet=quiet) as tell:
             found = stages(second, read, depths, phis, costs, k=k, progress=tell)
-    sheet = Staged(found, (names([reference])[0], second), read)
+    sheet = StageTables(found, (names([reference])[0], second), read)
     view = replace(view, notes=(*warned, *sheet.notes, *unused))
-    drawn = draw(sheet, view)  # before the figure is written, for this may fail too
+    drawn = render(sheet, view)  # before the figure is written, for this may fail too
     if figure is not None:
         from tiewise.figures import save
 
@@ -155,7 +155,7 @@ def _both(figure: Path, output: Path | None) -> None:
     """Refuse two files of which one could be written and not the other."""
     if output is not None and output.absolute() == figure.absolute():
         raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o files of their own.")
-    check_place(figure)
+    check_writable(figure)
 
 
 def _numbers(text: str, option: str, kind: Callable[[str], Number]) -> list[Number]:

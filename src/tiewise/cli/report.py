@@ -78,7 +78,7 @@ def report(
     It is one file that needs no network: open it, mail it, print it. The first measure is what it is about.
     """
     from tiewise.output.page import write_report
-    from tiewise.output.page.rendering import check_path, shell
+    from tiewise.output.page.rendering import check_path, format_command
     from tiewise.output.progress import progress
 
     if output is None and sys.stdout.isatty():
@@ -105,7 +105,7 @@ def report(
             chosen,
             reference=reference,
             title=title,
-            command=shell(sys.argv[1:]),
+            command=format_command(sys.argv[1:]),
             orders=orders,
             test=test,
             confidence=confidence,

@@ -15,8 +15,8 @@ from tiewise.cli.output import note
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import write_run
-from tiewise.output.numerals import share
-from tiewise.output.places import check_place
+from tiewise.output.paths import check_writable
+from tiewise.tables.wording import format_percent
 
 __all__ = ["EXAMPLES", "score"]
 
@@ -132,7 +132,7 @@ def score(
     """
     from tiewise.output.progress import progress
 
-    check_place("-" if output is None else output)
+    check_writable("-" if output is None else output)
     found = Arrays(files, array or ())
     ids = Ids(found, {"--query-ids": query_ids, "--doc-ids": doc_ids})
     with heeded() as warned, progress("pairs", quiet=quiet) as tell:
@@ -148,7 +148,7 @@ def score(
         raise InputError(f"There is nothing to rank: {found.empty()} has no rows.")
     write_run(run, "-" if output is None else output)
     if not quiet:
-        note(*warned, *ids.notes(), f"{share(run.tied_share)} of {len(run):,} rows are tied.")
+        note(*warned, *ids.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
 
 
 def _are_vectors(found: Arrays, fn: str | None, level: str | None) -> bool:

@@ -24,7 +24,7 @@ from tiewise.cli.output import note_beside, screen, target, write
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import read_run
 from tiewise.metrics.definition import parse
-from tiewise.output import View
+from tiewise.output import OutputOptions
 from tiewise.rankings import run_similarity as likeness
 
 __all__ = ["EXAMPLES", "similarity"]
@@ -56,22 +56,22 @@ def similarity(
     Two runs are a line with bounds; more are a matrix, with one number for each pair.
     """
     from tiewise.output.progress import progress
-    from tiewise.output.sheet import draw
-    from tiewise.output.similar import Similar, is_matrix
+    from tiewise.output.rendering import render
+    from tiewise.output.similarity_tables import SimilarityTables, is_matrix
 
     kind, output = target(format, output)
     files = named(runs, name)
     chosen = _comparison(measure, phi, depth)
-    view = View(format=kind, per_query=per_query, digits=digits, **screen(output))
+    view = OutputOptions(format=kind, per_query=per_query, digits=digits, **screen(output))
     lower_only = chosen.stem == "RBA" and is_matrix(len(files), view)  # then it is one product for all pairs
     read_once(runs)
     with heeded() as warned:
         read = {name: read_run(path, format=input_format) for name, path in files.items()}
         with progress("queries", quiet=quiet) as tell:
             found = likeness.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=tell)
-    sheet = Similar(found, read, edge)
+    sheet = SimilarityTables(found, read, edge)
     view = replace(view, notes=(*warned, *sheet.notes))
-    write(draw(sheet, view), output)
+    write(render(sheet, view), output)
     note_beside(view, view.notes, quiet)
 
 

@@ -26,7 +26,9 @@ from tiewise.io.compression import PathLike
 from tiewise.rankings.costs import read_costs
 from tiewise.rankings.rank_biased_recall import Observed
 from tiewise.rankings.ranking import Ranking, check_depth
+from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
+from tiewise.tables.results import Result
 from tiewise.ties.groups import grouped, tie_groups
 
 __all__ = ["Stages", "stages"]
@@ -102,7 +104,7 @@ def stages(
     return Stages(second.queries, tuple(runs), asked, phis, k, found, observed, costs, left_out)
 
 
-class Stages:
+class Stages(Result):
     """What first stages hand to a second stage: rank-biased recall with its bounds, recall, cost, and what is worth it.
 
     `plot.pareto()` and `plot.spread()` draw it (with the extra ``tiewise[report]``).
@@ -210,12 +212,9 @@ class Stages:
     def __repr__(self) -> str:
         return f"RBR over {counted(len(self.queries), 'query', 'queries')}\n{self.table()!r}"
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
-        found = self.table()
-        shown = notebook.table(found.columns, (row.values() for row in found), total=len(found))
-        return notebook.block(f"RBR over {counted(len(self.queries), 'query', 'queries')}", shown, notes=self.notes)
+    def _section(self) -> Section:
+        title = f"RBR over {counted(len(self.queries), 'query', 'queries')}"
+        return Section(self.table()._section().parts, title, self.notes)
 
     # -- points ------------------------------------------------------------------------------------------------
 

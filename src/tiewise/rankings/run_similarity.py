@@ -21,7 +21,10 @@ from tiewise.metrics.definition import Measure, measure, param, parse
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.rankings.rank_biased import Pair, mean_weight, rba_of, rbo_of, rbr_of
 from tiewise.rankings.ranking import Edge, Groups, ranked
+from tiewise.tables.model import Cell, Column, Section, Table
 from tiewise.tables.optional import data_frame
+from tiewise.tables.results import Result
+from tiewise.tables.wording import PLAIN
 
 __all__ = ["RBA", "RBO", "RBR", "Comparison", "Similarity", "similarity"]
 
@@ -113,7 +116,7 @@ class _RBR(Comparison):
 RBR = measure(_RBR)
 
 
-class Similarity:
+class Similarity(Result):
     """The similarity of systems: for each query and each pair, and on average over queries.
 
     `score` is the one number for a table: the extrapolated value where the measure has one (RBO), else the lower bound.
@@ -179,16 +182,13 @@ class Similarity:
         lines = [f"{name:<{wide}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
         return "\n".join([f"{self.measure} of {len(self.systems)} systems over {over}", *lines])
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
-        title, names = repr(self).partition("\n")[0], self.systems[: notebook.MOST]
-        cells = ([notebook.shaded(value, value) for value in row[: len(names)]] for row in self.matrix().tolist())
-        rows = ([name, *row] for name, row in zip(self.systems, cells, strict=True))
+    def _section(self) -> Section:
+        rows = [(name, *values) for name, values in zip(self.systems, self.matrix().tolist(), strict=True)]
+        columns = (Column("system", ""), *(Column(name, align="right", format=_shaded) for name in self.systems))
         notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
         if self.left_out:
             notes.append(f"Left out: {counted(self.left_out, 'query', 'queries')} that not all systems have.")
-        return notebook.block(title, notebook.table(("", *names), rows, total=len(self.systems)), notes=notes)
+        return Section([Table(columns, rows)], repr(self).partition("\n")[0], notes)
 
     def _place(self, *names: object) -> int:
         systems = [identifier(name, "system") for name in names]
@@ -207,6 +207,10 @@ class Similarity:
             parts.append(Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name) if known else None)
         assert parts[0] is not None
         return Bounds(parts[0], parts[1], parts[2], measure=self.measure.name)
+
+
+def _shaded(value: float) -> Cell:
+    return Cell(PLAIN.number(value), shade=value)
 
 
 def similarity(

@@ -17,6 +17,9 @@ from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, listed
 from tiewise.rankings.run_similarity import mean_rbo
+from tiewise.tables.model import Section, Table
+from tiewise.tables.results import Result
+from tiewise.tables.wording import PLAIN, format_percent
 
 __all__ = ["Fidelity", "fidelity"]
 
@@ -27,7 +30,7 @@ SHARES = ("inverted", "tied")
 
 
 @dataclass(frozen=True)
-class Fidelity:
+class Fidelity(Result):
     """A run beside its reference, over the queries that both have."""
 
     queries: int
@@ -42,12 +45,10 @@ class Fidelity:
         """As plain values."""
         return dict(vars(self))
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
-        shares = {name: None if (part := getattr(self, name)) is None else notebook.share(part) for name in SHARES}
-        gaps = {name: notebook.signed(gap) for name, gap in self.gap.items()}
-        return notebook.block("Beside its reference", notebook.facts(self.to_dict() | shares | {"gap": gaps}))
+    def _section(self) -> Section:
+        shares = {name: format_percent(getattr(self, name)) for name in SHARES}
+        gaps = {name: PLAIN.signed(gap) for name, gap in self.gap.items()}
+        return Section([Table.of_facts(self.to_dict() | shares | {"gap": gaps})], "Beside its reference")
 
 
 def fidelity(run: Run | MappedRun, reference: Run | MappedRun, judged: tuple[Report, Report] | None) -> Fidelity:

@@ -16,7 +16,7 @@ from tiewise._version import __version__
 from tiewise.analysis.auditing.fidelity import Fidelity, fidelity
 from tiewise.analysis.auditing.grouping import Bin, Example, Grouping, Pile
 from tiewise.analysis.auditing.identity import kinds_of
-from tiewise.analysis.auditing.remedies import check_library
+from tiewise.analysis.auditing.remedies import LIBRARIES, check_library
 from tiewise.analysis.auditing.scores import score_grid
 from tiewise.analysis.auditing.verdict import Evidence, Verdict, doubt_of, judge, percent
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
@@ -29,6 +29,9 @@ from tiewise.io import as_qrels, as_run
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tools import Rule
+from tiewise.tables.estimates import estimate_table
+from tiewise.tables.model import Code, Part, Section, Table
+from tiewise.tables.results import Result
 
 __all__ = ["CUTOFFS", "Audit", "audit"]
 
@@ -140,7 +143,7 @@ def _z_by_order(qrels: Any, run: Run | MappedRun, judged: Report) -> dict[str, d
 
 
 @dataclass(frozen=True, repr=False)
-class Audit:
+class Audit(Result):
     """What an audit found: the grid of the scores, the ties, their effect, the verdict and the remedy."""
 
     evidence: Evidence
@@ -409,9 +412,7 @@ class Audit:
         """Figures of this audit: `group_sizes()`, and with judgments those of its report."""
         return import_module("tiewise.figures.reports").Plots(self.report, self)
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
+    def _section(self) -> Section:
         facts = {
             "grid of the scores": self.grid,
             "distinct scores": self.distinct,
@@ -421,11 +422,14 @@ class Audit:
             **{f"lists with a tie across rank {rank}": lists for rank, lists in self.across.items()},
         }
         measures = () if self.report is None else self.report.measures
-        measured = notebook.estimates("measure", [(m.name, self[m]) for m in measures]) if measures else None
-        remedy = self.remedy and notebook.Markup(f"<pre>{notebook.text(self.remedy)}</pre>")
-        title = f"Audit{f' of {self.name}' if self.name else ''}: {self.level}"
-        known = (self.verdict, self.tied_words, self.grid_evidence)
-        return notebook.block(title, *known, notebook.facts(facts), measured, remedy)
+        parts: list[Part] = [self.verdict, self.tied_words, self.grid_evidence, Table.of_facts(facts)]
+        parts += [estimate_table("measure", [(m.name, self[m]) for m in measures])] if measures else []
+        if (remedy := self.judgment.remedy) is not None:
+            parts += [remedy.words, Code({LIBRARIES[library]: line for library, line in remedy.code.items()})]
+        return Section(parts, f"Audit{f' of {self.name}' if self.name else ''}: {self.level}")
+
+    def _records(self) -> Table:
+        return Table.of_nested(self.to_dict())
 
     def __repr__(self) -> str:
         return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *([self.remedy] if self.remedy else [])])

@@ -211,9 +211,10 @@ class Compared:
         return "\n\n".join(boards)
 
     def _repr_html_(self) -> str:
-        from tiewise.analysis.comparison import shown
+        from tiewise.analysis.comparison.sections import comparison_section
+        from tiewise.tables.html import render_html
 
-        return shown.of_two(self) if len(self.systems) == 2 else shown.of_board(self)
+        return render_html(comparison_section(self))
 
     # -- what is asked for --------------------------------------------------------------------------------------
 
