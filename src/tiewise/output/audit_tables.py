@@ -13,7 +13,7 @@ from tiewise.errors import counted
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions
 from tiewise.tables.json_rows import round_floats
-from tiewise.tables.model import Cell, Code, Column, Paragraph, Part, Section, Style, Table, columns_of
+from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
 from tiewise.tables.wording import LINE_WIDTH, NumberFormat, format_percent, format_ranks
 
 __all__ = ["AUDIT_COLUMNS", "AuditTables"]
@@ -46,8 +46,10 @@ class AuditTables:
     def records(self, options: OutputOptions) -> Table:
         """A row for each fact that is one value."""
         facts = Table.of_nested(round_floats(self.audit.to_dict(), options.digits))
-        rows = [(self.name, name, None if value is None else str(value)) for name, value in facts.rows]
-        return Table(tuple(map(Column, AUDIT_COLUMNS)), rows)
+        texts = ((name, None if value is None else str(value)) for name, value in facts.rows)
+        return Table.of_records(
+            AUDIT_COLUMNS, ({"run": self.name, "name": name, "value": text} for name, text in texts)
+        )
 
     def section(self, options: OutputOptions) -> Section:
         """What people read: a page for the terminal, else a table of facts, the verdict and the remedy."""

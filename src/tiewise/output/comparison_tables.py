@@ -24,7 +24,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
 from tiewise.tables.json_rows import round_floats
-from tiewise.tables.model import Cell, Column, Section, Table, columns_of
+from tiewise.tables.model import Cell, Section, Table, columns_of
 from tiewise.tables.records import Rows
 from tiewise.tables.wording import MISSING, NumberFormat, format_percent, format_ranks
 
@@ -103,7 +103,9 @@ class ComparisonTables:
 
     def records(self, options: OutputOptions) -> Table:
         """Every pair in every measure."""
-        rows = []
+        return Table.of_records(COMPARISON_COLUMNS, self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
         for pair in self.compared.pairs(self.progress):
             plain = pair.to_dict()
             for side, system in (("a", pair.a), ("b", pair.b)):
@@ -112,8 +114,7 @@ class ComparisonTables:
             plain |= plain.pop("difference") | {"difference": pair.difference.expected}
             for name in ("ci", "ci_order"):
                 plain[f"{name}_low"], plain[f"{name}_high"] = plain[name] or (None, None)
-            rows.append(tuple(plain[name] for name in COMPARISON_COLUMNS))
-        return Table(tuple(map(Column, COMPARISON_COLUMNS)), rows)
+            yield plain
 
     def _unjudged_bounds(self, side: str, system: str, measure: str) -> dict[str, float | None]:
         """The bounds of one run over unjudged documents, as columns."""

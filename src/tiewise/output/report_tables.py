@@ -19,7 +19,7 @@ from tiewise.metrics.tools import TOOLS
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
 from tiewise.tables.json_rows import round_floats
-from tiewise.tables.model import BEST, OPEN, Cell, Column, Part, Section, Table, columns_of
+from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
 from tiewise.tables.wording import MISSING, format_percent
 from tiewise.ties.groups import ORDERS
 
@@ -94,9 +94,10 @@ class ReportTables:
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each run, measure and query, or with tools one for each run, measure and tool."""
-        columns = TOOL_COLUMNS if options.tools else REPORT_COLUMNS
-        rows = self._tool_rows() if options.tools else self._rows(options)
-        return Table(tuple(map(Column, columns)), [tuple(row[name] for name in columns) for row in rows])
+        if options.tools:
+            rows = ({"run": name} | row for name, report in self.reports for row in _tool_records(report))
+            return Table.of_records(TOOL_COLUMNS, rows)
+        return Table.of_records(REPORT_COLUMNS, self._rows(options))
 
     def _rows(self, options: OutputOptions) -> Iterator[dict[str, Any]]:
         for name, report in self.reports:
@@ -107,9 +108,6 @@ class ReportTables:
                         yield keys | {"query": query} | _statistics(estimate)
                 if options.summary:
                     yield keys | {"query": "all"} | _statistics(report[measure])
-
-    def _tool_rows(self) -> Iterator[dict[str, Any]]:
-        return ({"run": name} | row for name, report in self.reports for row in _tool_records(report))
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """``{"runs": [{"name": …, "provenance": …, "notes": …, "measures": …, "queries": …, "tools": …}, …]}``."""

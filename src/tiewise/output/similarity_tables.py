@@ -16,7 +16,7 @@ from tiewise.output.cells import estimate_cell
 from tiewise.output.options import OutputOptions
 from tiewise.rankings.run_similarity import Similarity
 from tiewise.tables.json_rows import round_floats
-from tiewise.tables.model import Column, Section, Table, columns_of
+from tiewise.tables.model import Section, Table, columns_of
 from tiewise.tables.wording import MISSING
 
 __all__ = ["SIMILARITY_COLUMNS", "SimilarityTables", "is_matrix"]
@@ -77,8 +77,8 @@ class SimilarityTables:
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each pair, query by query if these are asked for, and the mean as ``all``."""
-        rows = [(pair.observed, pair.reference, pair.query, *_statistics(pair.bounds)) for pair in self._pairs(options)]
-        return Table(tuple(map(Column, SIMILARITY_COLUMNS)), rows)
+        rows = (pair._asdict() | _statistics(pair.bounds) for pair in self._pairs(options))
+        return Table.of_records(SIMILARITY_COLUMNS, rows)
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """What was compared, and the rows."""
@@ -160,9 +160,9 @@ def _defined(estimate: Estimate | None) -> Estimate | None:
     return None if estimate is None or estimate.expected is None or isnan(estimate.expected) else estimate
 
 
-def _statistics(bounds: Bounds) -> list[float | None]:
+def _statistics(bounds: Bounds) -> dict[str, float | None]:
     plain: dict[str, float | None] = {"residual": bounds.residual}
     for part in Similarity.PARTS:
         estimate = _defined(getattr(bounds, part)) or Estimate()
         plain |= {part: estimate.expected, f"{part}_minimum": estimate.minimum, f"{part}_maximum": estimate.maximum}
-    return [plain[name] for name in SIMILARITY_COLUMNS if name in plain]
+    return plain

@@ -12,7 +12,7 @@ from tiewise.errors import counted
 from tiewise.output.options import OutputOptions
 from tiewise.rankings.first_stages import Stages
 from tiewise.tables.json_rows import round_floats
-from tiewise.tables.model import Column, Section, Table, columns_of
+from tiewise.tables.model import Section, Table, columns_of
 from tiewise.tables.wording import MISSING, NumberFormat
 
 __all__ = ["STAGE_COLUMNS", "StageTables"]
@@ -59,9 +59,7 @@ class StageTables:
     def records(self, options: OutputOptions) -> Table:
         """Each query, if these are asked for, and then the means as ``all``."""
         rows = [*(self.stages.per_query() if options.per_query else ()), *self.stages.table()]
-        return Table(
-            tuple(map(Column, STAGE_COLUMNS)), [tuple(row.get(name, "all") for name in STAGE_COLUMNS) for row in rows]
-        )
+        return Table.of_records(STAGE_COLUMNS, ({"query": "all"} | row for row in rows))
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """What was measured, and the rows."""

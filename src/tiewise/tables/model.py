@@ -116,6 +116,12 @@ class Table:
         return cls(made, list(zip(*columns.values(), strict=True)), **fields)
 
     @classmethod
+    def of_records(cls, names: Iterable[str], records: Iterable[Mapping[str, Any]]) -> Table:
+        """A table for programs: these columns of some records."""
+        columns = tuple(map(Column, names))
+        return cls(columns, [tuple(record[column.name] for column in columns) for record in records])
+
+    @classmethod
     def of_facts(cls, facts: Mapping[str, object], **fields: Any) -> Table:
         """A table with a row for each name and value; the values of a nested mapping follow its name.
 

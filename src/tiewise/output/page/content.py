@@ -205,6 +205,11 @@ class PageContent:
     def _decided(self) -> dict[frozenset[str], bool]:
         return {frozenset((pair.a, pair.b)): pair.certain or not pair.difference.tied for pair in self.pairs}
 
+    def gap(self, name: str, reference: str) -> float | None:
+        """The difference of two runs in their expected values."""
+        own, other = (self.reports[one][self.measure].expected for one in (name, reference))
+        return None if own is None or other is None else own - other
+
     # -- charts -------------------------------------------------------------------------------------------------
 
     def forest(self) -> dict[str, Any]:

@@ -102,9 +102,9 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
             script=_markup(script),
             programs=_markup(programs),
             data=_markup(_json(_data(content))),
-            health=_tie_health(content),
-            precisions=_precisions(content),
-            provenance=_provenance(content),
+            sources=[("judgments", content.all_qrels), *content.runs.items()],
+            libraries=LIBRARIES,
+            describe_precision=describe_precision,
             command=command or _python_call(content),
             version=__version__,
             random=RANDOM_ORDERS,
@@ -155,75 +155,6 @@ def _plain(part: Any) -> Any:
     if isinstance(part, float):
         return int(part) if part.is_integer() and abs(part) < 1e15 else float(f"{part:.6g}")
     return escape_controls(part) if isinstance(part, str) else part
-
-
-# -- what the template reads ------------------------------------------------------------------------------------------
-
-
-def _tie_health(content: PageContent) -> list[dict[str, Any]]:
-    """The card of each run on its ties."""
-    cards = []
-    for name, audit in content.audits.items():
-        remedy = audit.judgment.remedy
-        cards.append(
-            {
-                "run": name,
-                "level": audit.level,
-                "verdict": audit.verdict,
-                "tied": audit.tied_words,
-                "grid": audit.grid_evidence,
-                "mean": content.reports[name][content.measure],
-                "largest": audit.largest_group,
-                "share": audit.tied_share,
-                "cut": audit.cut_lists,
-                "remedy": None if remedy is None else remedy.words,
-                "code": [] if remedy is None else [(LIBRARIES[library], line) for library, line in remedy.code.items()],
-            }
-        )
-    return cards
-
-
-def _precisions(content: PageContent) -> list[dict[str, Any]]:
-    """Each system with several precisions: its runs, and how faithful they are to the finest."""
-    return [
-        {
-            "name": family.name,
-            "reference": family.reference,
-            "members": [
-                {
-                    "run": name,
-                    "grid": content.audits[name].grid,
-                    "share": content.audits[name].tied_share,
-                    "mean": content.reports[name][content.measure],
-                    "fidelity": content.audits[name].fidelity,
-                    "gap": _gap(content, name, family.reference),
-                    "words": describe_precision(content.audits[name], family.reference),
-                }
-                for name in family.members
-            ],
-        }
-        for family in content.families
-    ]
-
-
-def _gap(content: PageContent, name: str, reference: str) -> float | None:
-    own, other = (content.reports[one][content.measure].expected for one in (name, reference))
-    return None if own is None or other is None else own - other
-
-
-def _provenance(content: PageContent) -> list[dict[str, Any]]:
-    """The files, with their checksums and sizes."""
-    sources = [("judgments", content.all_qrels), *content.runs.items()]
-    return [
-        {
-            "what": what,
-            "path": data.source and data.source.path,
-            "sha256": data.source and data.source.sha256,
-            "rows": len(data),
-            "lists": len(data.queries),
-        }
-        for what, data in sources
-    ]
 
 
 def _python_call(content: PageContent) -> str:

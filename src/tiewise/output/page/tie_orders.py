@@ -86,9 +86,8 @@ class _Ranking:
         if place is None:
             return None
         rows = np.arange(run.offsets[place], run.offsets[place + 1])
-        judgments = Qrels.from_dict({query: labels})
         scores = Run.from_columns([query] * len(rows), run.ids(rows), run.value[rows])
-        scores = scores.judged_only(judgments) if options["judged_only"] else scores
+        scores = scores.judged_only(Qrels.from_dict({query: labels})) if options["judged_only"] else scores
         scores = scores.projected(options["score_dtype"]) if options["score_dtype"] else scores
         if not len(scores):
             return None
@@ -96,12 +95,10 @@ class _Ranking:
         docs = scores.ids(down)
         judged = np.array([doc in labels for doc in docs])
         label = np.array([labels.get(doc, 0.0) for doc in docs])
-        if judged.any():
-            ties = tie_groups(judgments, scores, ())
-        else:  # counting needs a judged document, so a second query has one
-            other = f"{query}'"
-            both = Run.from_columns([query] * len(docs) + [other], [*docs, next(iter(labels))], np.zeros(len(docs) + 1))
-            ties = tie_groups(Qrels.from_dict({query: labels, other: labels}), both, ())
+        # Counting needs a retrieved document that is judged, so a second query has one.
+        other, first = f"{query}'", next(iter(labels))
+        both = Run.from_columns([query] * len(docs) + [other], [*docs, first], np.append(scores.value[down], 0.0))
+        ties = tie_groups(Qrels.from_dict({query: labels, other: labels}), both, ())
         urns = engine.Urns(ties.to_depth(options["depth"]))
         key = np.where(judged, measure.key(label), 0.0)
         return cls(query, docs, scores.value[down], start, label, judged, key, int(measure.depth(urns)[0]), labels)
@@ -115,30 +112,21 @@ class _Ranking:
 
     def values(self, orders: Codes, measures: Sequence[Measure], depth: int | None) -> Floats:
         """The value of each order by each measure, (n_orders, n_measures); every order is evaluated as a query."""
-        if not self.judged.any():  # all orders have the same value
-            return np.tile(self._unjudged_values(orders[0], measures, depth), (len(orders), 1))
         n_orders, n = orders.shape
-        names = [str(order) for order in range(n_orders)]
+        first = next(iter(self.labels))  # evaluating needs a retrieved document that is judged: one more query has it
+        docs = list(dict.fromkeys([*self.docs, first]))
+        names = [str(order) for order in range(n_orders + 1)]
         run = Run.from_codes(
-            np.repeat(np.arange(n_orders), n),
+            np.append(np.repeat(np.arange(n_orders), n), n_orders),
             names,
-            orders.ravel(),
-            self.docs,
-            np.tile(-np.arange(n, dtype=np.float64), n_orders),
+            np.append(orders.ravel(), docs.index(first)),
+            docs,
+            np.append(np.tile(-np.arange(n, dtype=np.float64), n_orders), 0.0),
             unique=True,
         )
         qrels = Qrels.from_dict(dict.fromkeys(names, self.labels))
         report = evaluate(qrels, run, measures, oblivious=None, complete=True, depth=depth)
-        return np.stack([report.per_query(measure).expected for measure in measures], axis=1)
-
-    def _unjudged_values(self, order: Codes, measures: Sequence[Measure], depth: int | None) -> Floats:
-        """The values of a list without a judged document, (n_measures,)."""
-        scores = {self.docs[doc]: -float(rank) for rank, doc in enumerate(order.tolist())}
-        qrels = {"none": self.labels, "some": self.labels}  # evaluating needs one list with a judged document
-        run = {"none": scores, "some": {next(iter(self.labels)): 0.0}}
-        report = evaluate(qrels, run, measures, oblivious=None, complete=True, depth=depth)
-        estimates = (report.per_query(measure) for measure in measures)
-        return np.array([each.expected[list(each.queries).index("none")] for each in estimates])
+        return np.stack([report.per_query(measure).expected[:n_orders] for measure in measures], axis=1)
 
     def groups(self, shown: int) -> list[dict[str, Any]]:
         """The tie groups within the ranks shown, with counts of labels; groups without a judged document are joined."""
