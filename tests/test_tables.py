@@ -165,7 +165,10 @@ def results():
     }
     compared = tw.compare(qrels, runs, "RR", complete=True)
     audit = tw.audit(runs["tied"], qrels=qrels, reference=runs["late"])
+    several = tw.compare(qrels, runs | {"again": runs["late"]}, ["RR", "P@1"], complete=True)
     return [
+        several,
+        compared,
         compared.pair("tied", "late"),
         compared.leaderboard(),
         audit,
@@ -184,3 +187,12 @@ def test_every_result_converts(result):
     assert result.to_markdown().count("| ") > 4
     assert result.to_latex().count(r"\begin{tabular}") == result.to_latex().count(r"\end{tabular}") >= 1
     assert result._repr_html_().startswith("<div")
+
+
+def test_a_comparison_is_its_leaderboards_to_programs():
+    frame = results()[0].to_frame()
+    assert (
+        list(frame.columns[:3]) == ["measure", "rank", "system"] and list(frame["measure"]) == ["RR"] * 3 + ["P@1"] * 3
+    )
+    pair = results()[2].to_frame()
+    assert len(pair) == 1 and pair["difference.expected"].iloc[0] == 0.125

@@ -143,6 +143,12 @@ class Table:
         """
         return cls((Column("name"), Column("value")), list(_flatten(plain)))
 
+    @classmethod
+    def of_record(cls, plain: Mapping[str, Any]) -> Table:
+        """One row with a column for each single value of nested dictionaries."""
+        flat = dict(_flatten(plain))
+        return cls.of_records(flat, [flat])
+
     def cells(self) -> list[list[Cell]]:
         """Every row as people read it."""
         return [[column.cell(value) for column, value in zip(self.columns, row, strict=True)] for row in self.rows]

@@ -24,6 +24,7 @@ from tiewise.analysis.comparison.aligned import Columns, aligned
 from tiewise.analysis.comparison.leaderboard import Ranks, apart, leaderboard, together
 from tiewise.analysis.comparison.orders import Meeting, Orders, Outcome
 from tiewise.analysis.comparison.pair import Duel
+from tiewise.analysis.comparison.sections import comparison_records, comparison_section
 from tiewise.analysis.comparison.system import Shelf, System
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import said_once
@@ -38,7 +39,9 @@ from tiewise.metrics.definition import Measure, parse, parse_all
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
+from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
+from tiewise.tables.results import Result
 from tiewise.ties.groups import TieGroups
 
 __all__ = [
@@ -181,7 +184,7 @@ def _check(named: Mapping[str, Any], runs: object, baseline: str | None) -> None
         raise InputError(f"The baseline '{baseline}' is none of the systems: {listed(named, 5)}.")
 
 
-class Compared:
+class Compared(Result):
     """Systems compared: `pair` has two of them in one measure, `leaderboard` all of them, `pairs` every pair."""
 
     def __init__(
@@ -210,11 +213,11 @@ class Compared:
         boards = (f"{measure}\n{self.leaderboard(measure)!r}" for measure in self.measures)
         return "\n\n".join(boards)
 
-    def _repr_html_(self) -> str:
-        from tiewise.analysis.comparison.sections import comparison_section
-        from tiewise.tables.html import render_html
+    def _section(self) -> Section:
+        return comparison_section(self)
 
-        return render_html(comparison_section(self))
+    def _records(self) -> Table:
+        return comparison_records(self)
 
     # -- what is asked for --------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 from tiewise.analysis.comparison.distribution import Chances
 from tiewise.analysis.significance import DUST
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.model import Section
+from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN, format_percent, join_names
@@ -173,6 +173,9 @@ class Duel(Result):
         from tiewise.analysis.comparison.sections import pair_section
 
         return pair_section(self)
+
+    def _records(self) -> Table:
+        return Table.of_record(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

@@ -18,7 +18,7 @@ from tiewise.tables.wording import PLAIN, format_ranks
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.comparing import Compared
 
-__all__ = ["comparison_section", "pair_section"]
+__all__ = ["comparison_records", "comparison_section", "pair_section"]
 
 DIFFERENCES_LEGEND = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
 VALUES_LEGEND = "Bar: lowest to highest over the orders of ties; line: expected{}."
@@ -52,6 +52,12 @@ def comparison_section(compared: Compared) -> Section:
         f"{len(compared.systems):,} systems, {queries}",
         [*([VALUES_LEGEND.format(cross)] if is_tied else []), RANKS_LEGEND, *compared.notes],
     )
+
+
+def comparison_records(compared: Compared) -> Table:
+    """The leaderboards of all measures in one table, for programs."""
+    rows = [{"measure": measure.name} | row for measure in compared.measures for row in compared.leaderboard(measure)]
+    return Table.of_records(rows[0], rows)
 
 
 def _differences(pairs: Sequence[Duel], means: dict[str, list[Any]] | None = None) -> Table:
