@@ -33,7 +33,7 @@ from tiewise import scoring
 from tiewise.errors import InputError
 from tiewise.scoring import rounding
 from tiewise.scoring.environment import unaffected
-from tiewise.ties.groups import tie_groups as from_run
+from tiewise.ties import tie_groups as from_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 X86 = platform.machine() in ("x86_64", "AMD64")

@@ -8,7 +8,7 @@ import pytest
 import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import InputError
-from tiewise.ties.groups import tie_groups as from_run
+from tiewise.ties import tie_groups as from_run
 
 KINDS = ("int8", "int4", "binary")
 CHANCE = np.random.default_rng(5)

@@ -14,8 +14,8 @@ from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring import arrays, blocks, device, host
 from tiewise.scoring.ids import Ids
+from tiewise.ties import tie_groups as from_run
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.groups import tie_groups as from_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 ORDERS = ("docid-desc", "docid-asc", "given")

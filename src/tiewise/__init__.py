@@ -63,7 +63,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.rankings.ranking import Ranking
     from tiewise.rankings.run_similarity import RBA, RBO, RBR, Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
-    from tiewise.ties.groups import TieGroups, judged_scores, notation, tie_groups
+    from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _HOMES = {
     "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP "
@@ -85,7 +85,7 @@ _HOMES = {
     "tiewise.analysis.reports": "Provenance Report",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.analysis.auditing": "Audit audit",
-    "tiewise.ties.groups": "TieGroups judged_scores notation tie_groups",
+    "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
 _ROOMS = ("figures", "scoring")  # modules that are called by their own name
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -38,7 +38,7 @@ from tiewise.adapters.one_number import Counted, Wanted, check_value
 from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
-from tiewise.io import as_qrels, as_run, read_qrels, read_run
+from tiewise.io import as_lists, as_qrels, as_run, read_qrels, read_run
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition as registry
 from tiewise.metrics import trec_names as t
@@ -203,7 +203,7 @@ class _Columns:
     """The numbers of all measures for the judged queries that the run has, in the run's order."""
 
     def __init__(self, qrels: Qrels, run: Any, wanted: Mapping[Any, Wanted], value: str):
-        run = as_run(run)
+        run = as_lists(run)
         self._wanted, self._counted = wanted, Counted(qrels, run, wanted.values(), value)
         places = positions(qrels.query_index, run.queries)
         judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1

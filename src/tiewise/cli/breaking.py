@@ -7,7 +7,7 @@ from tiewise.cli.output import note
 from tiewise.io import read_run, write_run
 from tiewise.output.numerals import share
 from tiewise.output.places import check_place
-from tiewise.ties.groups import randomly_broken
+from tiewise.ties.orders import break_ties_randomly
 
 __all__ = ["EXAMPLES", "break_ties"]
 
@@ -25,6 +25,6 @@ def break_ties(
     """
     check_place("-" if output is None else output)
     given = read_run(run, format=input_format)
-    write_run(randomly_broken(given, seed), "-" if output is None else output)
+    write_run(break_ties_randomly(given, seed), "-" if output is None else output)
     if not quiet:
         note(f"{share(given.tied_share)} of {len(given):,} rows were tied; seed {seed}.")

@@ -44,7 +44,7 @@ from tiewise.cli.options import (
 )
 from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
 from tiewise.errors import InputError
-from tiewise.io import countable, read_qrels
+from tiewise.io import as_source, read_qrels
 from tiewise.metrics.definition import Measure
 from tiewise.output import Named, View, render
 from tiewise.output.progress import progress
@@ -156,7 +156,7 @@ def _evaluated(
     with heeded() as warned:
         judged = read_qrels(qrels, format=qrels_format)
         reports = [
-            Named(name, evaluation.evaluate(judged, countable(path, format=run_format), chosen, **options))
+            Named(name, evaluation.evaluate(judged, as_source(path, format=run_format), chosen, **options))
             for name, path in runs.items()
         ]
     return reports, tuple(warned)

@@ -15,7 +15,7 @@ from tiewise.metrics.definition import measures
 from tiewise.metrics.tools import TOOLS
 from tiewise.output import Format, SheetFormat, Value
 from tiewise.output.view import EXTRAS
-from tiewise.ties.groups import ORDERS
+from tiewise.ties.orders import ORDERS
 
 __all__ = [
     "MEASURES",

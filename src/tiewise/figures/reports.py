@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.auditing import Audit
 from tiewise.analysis.auditing.grouping import Bin, Grouping
-from tiewise.analysis.measuring import asked
+from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import DUST, check_confidence
 from tiewise.analysis.significance import intervals as bootstrapped
@@ -118,7 +118,7 @@ def curve(
     named = {"": reports} if isinstance(reports, Report) else dict(reports)
     if not named:
         raise InputError("There is no report to draw. Give one, or several by their names.")
-    families = list(dict.fromkeys(one.uncut for one in asked(measure)))
+    families = list(dict.fromkeys(one.uncut for one in resolve_measures(measure)))
     ranks = _ranks(cutoffs)
     points = [point for name, report in named.items() for point in _points(name, report, families, ranks)]
     panels = [

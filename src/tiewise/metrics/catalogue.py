@@ -623,6 +623,7 @@ class _Bpref(Binary):
     """
 
     takes_cutoff = False
+    distinguishes_unjudged = True
 
     def divisor(self, q: Urns) -> NDArray[Any]:
         return q.relevant(self)

@@ -18,6 +18,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -102,6 +103,8 @@ class Measure:
     #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
     value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
+    #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0.
+    distinguishes_unjudged: ClassVar[bool] = False
 
     # -- the definition: what a subclass writes ---------------------------------------------------------------
 
@@ -153,6 +156,15 @@ class Measure:
     def companion(self) -> Measure | None:
         """A measure of the judged documents' weight, if 1 − its expectation is a residual of this one."""
         return None
+
+    @cached_property
+    def needs_all_judged(self) -> bool:
+        """Whether documents of label 0 matter; if not, they may be treated like unjudged ones."""
+        zero = np.zeros(1)
+        if self.distinguishes_unjudged or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
+            return True
+        companion = self.companion()
+        return companion is not None and companion.needs_all_judged
 
     # -- the value --------------------------------------------------------------------------------------------
 
@@ -241,7 +253,7 @@ class Measure:
         nDCG 0.8100 [0.6697, 0.9502]
         """
         from tiewise.metrics import engine
-        from tiewise.ties.groups import notation
+        from tiewise.ties.ranking_notation import notation
 
         measure = self if k is None else self @ k
         return engine.estimates(measure, engine.Urns(notation(ranking)), oblivious="given").mean()

@@ -106,6 +106,9 @@ class Urns:
         self.group_query, self.group_start = self.query[self.first], self.start[self.first]
         self.group_size = self.size[self.first]
 
+    def __reduce__(self) -> tuple[type[Urns], tuple[TieGroups]]:
+        return Urns, (self.ties,)
+
     def ranks(self, cutoff: int | None) -> NDArray[Any]:
         """The cutoff for every query, or the lists' lengths without one."""
         return self.length if cutoff is None else np.full(self.n_queries, cutoff)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tiewise.analysis.reports import Report, said_once
 from tiewise.output.numerals import decimal, share, signed, visible
 from tiewise.output.view import Named, View
-from tiewise.ties.groups import ORDERS
+from tiewise.ties.orders import ORDERS
 
 __all__ = ["notes", "reading", "safe", "tools_title"]
 

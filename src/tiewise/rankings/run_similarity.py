@@ -332,7 +332,7 @@ class _Lists:
     """The runs of all systems, their documents coded by one vocabulary, for the queries that all of them have."""
 
     def __init__(self, runs: Sequence[Any], depth: int | None, edge: str):
-        self._runs: list[Run] = [run if isinstance(run, Run) else run.to_run() for run in runs]
+        self._runs: list[Run] = list(runs)
         self._depth, self._edge = depth, edge
         shared = set.intersection(*(set(run.queries) for run in self._runs))
         everything = set().union(*(run.queries for run in self._runs))

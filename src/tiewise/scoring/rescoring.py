@@ -79,7 +79,6 @@ def rescore(
     if only not in (None, "tied"):
         raise InputError(f"only is 'tied' or None, not {only!r}.")
     table = as_run(run)
-    table = table if isinstance(table, Run) else table.to_run()
     pairs = _pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
     query_row, doc_row = _rows(table, pairs, query_ids, doc_ids)
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, Floats, positions
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, listed
 from tiewise.rankings.run_similarity import mean_rbo
@@ -50,9 +49,9 @@ class Fidelity:
         return notebook.block("Beside its reference", notebook.facts(self.to_dict() | shares | {"gap": gaps}))
 
 
-def fidelity(run: Run | MappedRun, reference: Run | MappedRun, judged: tuple[Report, Report] | None) -> Fidelity:
+def fidelity(run: Run, reference: Run, judged: tuple[Report, Report] | None) -> Fidelity:
     """How faithful a run is to a reference; `judged` are the reports of both, where there are judgments."""
-    ours, theirs = (one if isinstance(one, Run) else one.to_run() for one in (run, reference))
+    ours, theirs = run, reference
     shared = set(ours.queries) & set(theirs.queries)
     if not shared:
         raise InputError(

@@ -15,7 +15,6 @@ import numpy as np
 
 from tiewise.analysis.auditing.grids import Grid, glance
 from tiewise.data.columns import Codes, Floats, project, sorted_lists
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Run
 
 __all__ = ["Bin", "Example", "Grouping", "Pile"]
@@ -63,7 +62,7 @@ class Pile(NamedTuple):
 class Grouping:
     """Every tie group of a run, in the order of its lists and from the best down; untied rows are groups of one."""
 
-    run: Run | MappedRun
+    run: Run
     values: Floats  # (n_rows,): each list in descending order
     query: Codes  # (n_groups,): the list's position in the run
     start: Codes  # (n_groups,): documents of the list that score higher
@@ -71,7 +70,7 @@ class Grouping:
     score: Floats  # (n_groups,)
 
     @classmethod
-    def of(cls, run: Run | MappedRun) -> Grouping:
+    def of(cls, run: Run) -> Grouping:
         """The tie groups of a run."""
         values = run.value if run.descending else sorted_lists(run.value, run.offsets)
         heads = _heads(values, run.offsets)

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from tiewise.data.columns import Codes, identifier
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, counted, listed
 
 __all__ = ["kinds_of"]
 
 
-def kinds_of(vectors: Any, run: Run | MappedRun | None = None) -> Callable[[Sequence[str]], Codes]:
+def kinds_of(vectors: Any, run: Run | None = None) -> Callable[[Sequence[str]], Codes]:
     """A function that numbers documents so that those of equal vectors have one number.
 
     `vectors` is ``{document: vector}`` or ``(ids, matrix)``. A document without a vector is one of its own kind;
@@ -45,7 +44,7 @@ def kinds_of(vectors: Any, run: Run | MappedRun | None = None) -> Callable[[Sequ
     return numbered
 
 
-def _check_common(names: Sequence[str], run: Run | MappedRun) -> None:
+def _check_common(names: Sequence[str], run: Run) -> None:
     known = set(names)
     docs = run.ids(np.arange(len(run)))
     if known.isdisjoint(docs):

@@ -20,9 +20,9 @@ from tiewise.analysis.auditing.remedies import check_library
 from tiewise.analysis.auditing.scores import score_grid
 from tiewise.analysis.auditing.verdict import Evidence, Verdict, doubt_of, judge, percent
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
-from tiewise.analysis.readings import Readings
+from tiewise.analysis.measuring import Evaluation, count_run
+from tiewise.analysis.options import Options
 from tiewise.analysis.reports import KNOWING, Report
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
@@ -92,7 +92,7 @@ def audit(
     return Audit(evidence, judge(evidence, library or _library_of(given)), complete, knowing)
 
 
-def _library_of(run: Run | MappedRun) -> str | None:
+def _library_of(run: Run) -> str | None:
     """The library whose file this is, if its format says so."""
     written = "" if run.source is None else run.source.format
     return "sentence-transformers" if written in ("mteb", "sentence-transformers") else None
@@ -109,30 +109,27 @@ def _checked(cutoffs: Any) -> tuple[int, ...]:
     return tuple(sorted(set(ranks)))
 
 
-def _judged(qrels: Any, run: Run | MappedRun, measures: Any, **options: Any) -> Report:
+def _judged(qrels: Any, run: Run, measures: Any, **options: Any) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the audit counts cut lists itself
         return evaluate(qrels, run, measures, **options)
 
 
-def _faithful(
-    run: Run | MappedRun, reference: Run | MappedRun, qrels: Any, judged: Report | None, measures: Any
-) -> Fidelity:
+def _faithful(run: Run, reference: Run, qrels: Any, judged: Report | None, measures: Any) -> Fidelity:
     both = None if judged is None else (judged, _judged(qrels, reference, measures, oblivious=None))
     return fidelity(run, reference, both)
 
 
-def _z_by_order(qrels: Any, run: Run | MappedRun, judged: Report) -> dict[str, dict[str, float]]:
+def _z_by_order(qrels: Any, run: Run, judged: Report) -> dict[str, dict[str, float]]:
     """For each order of ties and each measure, how many standard deviations it lies from a random order."""
     spread = {measure: mean for measure in judged if (mean := judged[measure]).std}
     if not spread:
         return {}
-    readings = Readings(qrels, run, score_dtype=None, judged_only=False, depth=None)
-    readings.count({Rule(order) for order in ORDERS})
+    evaluation = Evaluation(count_run(qrels, run, Options()), Options())
     found: dict[str, dict[str, float]] = {order: {} for order in ORDERS}
     for order, zs in found.items():
         for measure, mean in spread.items():
-            values = readings.in_order(measure, Rule(order))
+            values = evaluation.in_order(measure, Rule(order))
             assert values is not None and mean.expected is not None and mean.std
             value = float(values.sum() if measure.total else values.mean())
             zs[measure.name] = (value - mean.expected) / mean.std
@@ -346,7 +343,7 @@ class Audit:
         return None if self.judgment.remedy is None else str(self.judgment.remedy)
 
     @property
-    def _run(self) -> Run | MappedRun:
+    def _run(self) -> Run:
         return self.evidence.groups.run
 
     # -- doors out ------------------------------------------------------------------------------------------------
@@ -356,7 +353,7 @@ class Audit:
         source, todo, steps = self._run.source, self.judgment.remedy, self.evidence.steps
         return {
             "version": __version__,
-            "run": None if source is None else asdict(source),
+            "run": None if source is None else source.to_dict(),
             "queries": self.queries,
             "rows": self.rows,
             "grid": self.grid,

@@ -151,7 +151,7 @@ class Meeting:
         What can be enumerated is exact. Queries with too many orders keep the range of independent orders, and queries
         that share documents in too many orders the sum of their own ranges: bounds that some order may not reach.
         """
-        sides = [system.members(self.measure, self.columns.kept) for system in self.systems]
+        sides = [system.members(self.measure) for system in self.systems]
         parts = components(sides, across_queries=False)
         whole = components(sides, across_queries=True) if across_queries else parts
         if parts is None or whole is None:

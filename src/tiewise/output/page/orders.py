@@ -19,7 +19,8 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels, Run
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
-from tiewise.ties.groups import grouped, tie_groups
+from tiewise.ties.counting import count_ties
+from tiewise.ties.orders import group_rows
 
 __all__ = ["RANDOM", "SHOWN", "STOPS", "played"]
 
@@ -90,16 +91,16 @@ class _List:
         read = read.projected(options["score_dtype"]) if options["score_dtype"] else read
         if not len(read):
             return None
-        down, start, _ = grouped(read)
+        down, start, _ = group_rows(read)
         docs = read.ids(down)
         judged = np.array([doc in labels for doc in docs])
         label = np.array([labels.get(doc, 0.0) for doc in docs])
         if judged.any():
-            ties = tie_groups(alone, read, ())
+            ties = count_ties(alone, read, ())["float64"]
         else:  # a list with a judged document beside it, for there must be one
             other = f"{query}'"
             both = Run.from_columns([query] * len(docs) + [other], [*docs, next(iter(labels))], np.zeros(len(docs) + 1))
-            ties = tie_groups(Qrels.from_dict({query: labels, other: labels}), both, ())
+            ties = count_ties(Qrels.from_dict({query: labels, other: labels}), both, ())["float64"]
         urns = engine.Urns(ties.to_depth(options["depth"]))
         key = np.where(judged, measure.key(label), 0.0)
         return cls(query, docs, read.value[down], start, label, judged, key, int(measure.depth(urns)[0]), labels)
