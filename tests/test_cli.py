@@ -21,7 +21,7 @@ from tiewise.cli import app
 from tiewise.cli.commands import PLACES
 from tiewise.cli.inputs import name_of_shards
 from tiewise.data.native import native
-from tiewise.metrics import definition as registry
+from tiewise.metrics import names as registry
 from tiewise.output.rows import COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"

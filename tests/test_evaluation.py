@@ -24,7 +24,7 @@ import tiewise as tw
 from cases import MEASURES, cases
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_run
-from tiewise.metrics import definition as registry
+from tiewise.metrics import names as registry
 
 ALL = [measure for measure, _ in MEASURES]
 

@@ -46,8 +46,9 @@ if TYPE_CHECKING:  # the same names for those who read without running
         nDCG,
         nERR,
     )
-    from tiewise.metrics.definition import Measure, measure, measures, param, parse, parse_all
+    from tiewise.metrics.definition import Measure, param
     from tiewise.metrics.estimate import Bounds, Estimate, Estimates
+    from tiewise.metrics.names import measure, measures, parse, parse_all
     from tiewise.output.page import write_report
     from tiewise.rankings.correlation import tau, tau_ap
     from tiewise.rankings.first_stages import Stages, stages
@@ -81,7 +82,8 @@ _HOMES = {
     "tiewise.output.page": "write_report",
     "tiewise.rankings.rank_biased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
     "tiewise.rankings.ranking": "Ranking",
-    "tiewise.metrics.definition": "Measure measure measures param parse parse_all",
+    "tiewise.metrics.definition": "Measure param",
+    "tiewise.metrics.names": "measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.analysis.auditing": "Audit audit",

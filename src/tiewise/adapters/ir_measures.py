@@ -40,7 +40,7 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
 from tiewise.io import as_lists, as_qrels, as_run, read_qrels, read_run
 from tiewise.metrics import catalogue as c
-from tiewise.metrics import definition as registry
+from tiewise.metrics import names as registry
 from tiewise.metrics import trec_names as t
 from tiewise.metrics.tools import Rule, rule_for
 

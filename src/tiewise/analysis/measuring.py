@@ -19,8 +19,9 @@ from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError, listed
 from tiewise.io import as_qrels, as_source
 from tiewise.metrics import engine
-from tiewise.metrics.definition import Measure, parse_all
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.names import parse_all
 from tiewise.metrics.tools import Rule, rule_for
 from tiewise.ties.counted import Counted
 from tiewise.ties.groups import TieGroups
@@ -117,7 +118,7 @@ class Evaluation:
         found = {}
         for measure in measures:
             each = self._estimate(measure, cuts)
-            found[measure] = each.where(self.kept(measure))
+            found[measure] = each.take(self.kept(measure))
         return found
 
     def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:
@@ -205,7 +206,7 @@ class _Cuts:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""
         everything = measure.needs_all_judged
         if everything not in self._ties:
-            self._ties[everything] = engine.alone(self._evaluation.urns(measure).ties, self._places)
+            self._ties[everything] = engine.select_queries(self._evaluation.urns(measure).ties, self._places)
         ties = self._ties[everything]
         query = ties.qrels.query
         gain = measure.gain(ties.qrels.label) * (1 if how == "best" else -1)

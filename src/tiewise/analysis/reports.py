@@ -17,8 +17,9 @@ from tiewise.analysis.options import Options
 from tiewise.data.runs import Source
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.metrics import engine
-from tiewise.metrics.definition import Measure, parse
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
+from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS, Tool, rule_for
 from tiewise.tables.optional import data_frame, need
 

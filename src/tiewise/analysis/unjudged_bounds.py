@@ -21,8 +21,9 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_run
 from tiewise.metrics import catalogue as c
-from tiewise.metrics.definition import Measure, parse, parse_all
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.names import parse, parse_all
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["Unjudged", "reason_against", "unjudged"]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis import evaluating as evaluation
 from tiewise.cli.options import SHORT_TYPES
-from tiewise.metrics.definition import Measure, parse, parse_all, split_names
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import parse, parse_all, split_names
 
 if TYPE_CHECKING:
     from tiewise.cli.gates import Gate

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tiewise.errors import InputError, TiewiseError
-from tiewise.metrics.definition import Measure, parse
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.names import parse
 
 __all__ = ["DUELS", "FACTS", "STATISTICS", "Duel", "Fact", "Found", "Gate", "Term"]
 

@@ -9,7 +9,7 @@ import typer
 from tiewise.cli.asked import load
 from tiewise.cli.options import Plugins, complete_measure
 from tiewise.cli.output import screen, write
-from tiewise.metrics.definition import parse
+from tiewise.metrics.names import parse
 from tiewise.output import ListFormat
 
 __all__ = ["list_measures"]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tiewise.io.formats import FORMATS
-from tiewise.metrics.definition import measures
+from tiewise.metrics.names import measures
 from tiewise.metrics.tools import TOOLS
 from tiewise.output import Format, SheetFormat, Value
 from tiewise.output.view import EXTRAS

@@ -23,7 +23,7 @@ from tiewise.cli.options import (
 from tiewise.cli.output import note_beside, screen, target, write
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import read_run
-from tiewise.metrics.definition import parse
+from tiewise.metrics.names import parse
 from tiewise.output import View
 from tiewise.rankings import run_similarity as likeness
 

@@ -361,7 +361,7 @@ class Table(Lists):
         }
         return data_frame(columns)
 
-    def where(self, rows: NDArray[Any]) -> Self:
+    def take(self, rows: NDArray[Any]) -> Self:
         """The table that holds only the given rows (ascending); queries may be left with none."""
         kept = np.zeros(len(self) + 1, dtype=np.int64)
         kept[np.asarray(rows) + 1] = 1
@@ -465,7 +465,7 @@ class Run(Table, RankedLists):
         """The run without its unjudged documents (a condensed list), nor those of a negative label, as trec_eval -J."""
         places = positions(self.query_index, qrels.queries)
         _, rows = self.find(qrels, places)
-        return self.where(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
+        return self.take(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
 
     def _with_rows(self, rows: NDArray[Any], offsets: Codes) -> Run:
         rank = None if self.rank is None else self.rank[rows]

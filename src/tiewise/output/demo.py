@@ -8,7 +8,7 @@ from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.data.runs import Qrels, Run
 from tiewise.io import read_qrels, read_run
-from tiewise.metrics.definition import parse
+from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS
 from tiewise.output.grid import Cell, Grid, Line, grid_of, tool_grid
 from tiewise.output.numerals import decimal, share

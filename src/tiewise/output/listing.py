@@ -6,7 +6,8 @@ import inspect
 import json
 from typing import Any
 
-from tiewise.metrics.definition import Measure, measures
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import measures
 from tiewise.output.delimited import delimited
 from tiewise.output.view import ListFormat
 

@@ -17,8 +17,9 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.io import as_run
-from tiewise.metrics.definition import Measure, measure, param, parse
+from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.names import measure, parse
 from tiewise.rankings.rank_biased import Pair, mean_weight, rba_of, rbo_of, rbr_of
 from tiewise.rankings.ranking import Edge, Groups, ranked
 from tiewise.tables.optional import data_frame

@@ -80,17 +80,17 @@ class TieGroups:
 
     def with_nonzero_labels(self) -> TieGroups:
         """The same rankings without the judgments of label 0, which most measures treat like unjudged documents."""
-        return self.where(np.flatnonzero(self.qrels.label != 0))
+        return self.take(np.flatnonzero(self.qrels.label != 0))
 
     def retrieved_only(self) -> TieGroups:
         """The same rankings with the judgments of retrieved documents alone."""
-        return self.where(np.flatnonzero(self.size > 0))
+        return self.take(np.flatnonzero(self.size > 0))
 
-    def where(self, rows: Codes) -> TieGroups:
+    def take(self, rows: Codes) -> TieGroups:
         """The same rankings with some of the judgments, given as ascending rows of the qrels."""
         return replace(
             self,
-            qrels=self.qrels.where(rows),
+            qrels=self.qrels.take(rows),
             score=self.score[rows],
             start=self.start[rows],
             size=self.size[rows],

@@ -34,8 +34,9 @@ from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
 from tiewise.io import as_qrels, as_source
-from tiewise.metrics.definition import Measure, parse, parse_all
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
+from tiewise.metrics.names import parse, parse_all
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
 from tiewise.tables.records import Rows

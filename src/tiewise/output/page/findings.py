@@ -26,8 +26,9 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.io import as_qrels, as_run
-from tiewise.metrics.definition import Measure, parse
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.names import parse
 from tiewise.output.page import charts, orders, words
 from tiewise.output.page.precisions import Family, families
 
