@@ -101,12 +101,12 @@ SPELLINGS = {
 
 
 #: Where our own measures are defined: those that plugins bring are no part of the page.
-ROOMS = (catalogue.__name__, likeness.__name__)
+MODULES = (catalogue.__name__, likeness.__name__)
 
 
 def measures_page() -> str:
     """The page of all measures, from their own documentation."""
-    known = {name: one for name, one in tw.measures().items() if type(one).__module__ in ROOMS}
+    known = {name: one for name, one in tw.measures().items() if type(one).__module__.startswith(MODULES)}
     index = [(f"[{name}](#{name.lower()}){'@k' * one.takes_cutoff}", one.summary) for name, one in known.items()]
     spelled = [
         (tool, f"`{word}`", code(tw.parse_all(word))) for tool, words in SPELLINGS.items() for word in words.split()
