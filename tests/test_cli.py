@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-import typer
 
 import tiewise as tw
-from tiewise.cli import app
-from tiewise.cli.commands import PLACES
 from tiewise.cli.inputs import name_of_shards
+from tiewise.cli.program import COMMANDS, app
 from tiewise.data.native import native
 from tiewise.metrics import definition as registry
 from tiewise.output.rows import COLUMNS, TOOL_COLUMNS
@@ -138,7 +136,7 @@ def test_level_is_for_measures_that_name_none(tiewise):
 
 
 def test_a_level_below_0_is_refused(tiewise):
-    assert "-1.0 is below 0" in tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "-1", code=2).err
+    assert "-1.0 is not in the range x>=0" in tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "-1", code=2).err
     assert tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "0", "-m", "P@2").rows[0]["expected"] == "0.75"
 
 
@@ -354,18 +352,18 @@ def test_parquet_holds_the_rows(tiewise, folder):
         ("evaluate qrels.txt tied.trec --oblivious treceval", "Unknown order or tool 'treceval'"),
         ("evaluate qrels.txt tied.trec --columns nonsense", "Unknown column 'nonsense'. Use minimum"),
         ("evaluate qrels.txt tied.trec --format xml", "'xml' is not one of .*table.* Try 'tiewise evaluate --help'"),
-        ("evaluate qrels.txt tied.trec --fromat tsv", "No such option:? '?--fromat"),
-        ("evaluate qrels.txt tied.trec -M 0", "Invalid value for '--depth'"),
-        ("evaluate qrels.txt tied.trec -n", "Give -q too"),
-        ("evaluate qrels.txt tied.trec -q --tools", "In tsv, --tools has no rows for queries"),
-        ("evaluate qrels.txt tied.trec -o out.xlsx", r"out.xlsx: '.xlsx' says no format. End the name in .tsv, .csv"),
+        ("evaluate qrels.txt tied.trec --fromat tsv", "No such option:? '?--fromat.*--format"),
+        ("evaluate qrels.txt tied.trec -M 0", "Invalid value for '-M' / '--depth': 0 is not in the range"),
+        ("evaluate qrels.txt tied.trec -n", "Add -q"),
+        ("evaluate qrels.txt tied.trec -q --tools", "--tools has no rows per query in tsv"),
+        ("evaluate qrels.txt tied.trec -o out.xlsx", r"out.xlsx: no format is known for '.xlsx'. Use one of .tsv"),
         ("evaluate qrels.txt tied.trec --name a --name b", "Give it once for each"),
         ("break qrels.txt", "looks like qrels .4 columns., not a run"),
         ("evaluate qrels.txt", "Missing argument 'RUN"),
         ("evaluate qrels.txt tied.trec --plugin nowhere.py", "The plugin nowhere.py: there is no such file"),
-        ("evaluate qrels.txt tied.trec --fail-if nDCG@10", "is no condition"),
+        ("evaluate qrels.txt tied.trec --fail-if nDCG@10", "this is not a condition"),
         ("measures NDGC", "Did you mean 'nDCG'"),
-        ("brake tied.trec", "No such command 'brake'"),
+        ("brake tied.trec", r"No such command 'brake'. Did you mean 'break'\?"),
     ],
 )
 def test_an_error_is_one_paragraph(tiewise, folder, command, message):
@@ -390,8 +388,7 @@ WRITERS = {
 
 
 def test_a_place_that_cannot_be_written_to_is_said_before_anything_is_read(tiewise, folder):
-    program = typer.main.get_command(app)
-    commands = {name: program.get_command(typer.Context(program), name) for name in program.list_commands(None)}
+    commands = {name: app.get_command(None, name) for name in COMMANDS}
     assert {name for name, one in commands.items() if any("-o" in p.opts for p in one.params)} == set(WRITERS)
     (folder / "taken.html").mkdir()
     for command, files in WRITERS.items():
@@ -446,9 +443,12 @@ def test_a_gate_closes(process):
     done = process(
         "evaluate", "qrels.txt", "strict.trec", "tied.trec", "-m", "AP", "--fail-if", "range(mrr)>.2", code=3
     )
-    assert "the gate 'range(mrr)>.2' is closed by tied: range(RR) = 0.25" in done.err
-    assert "closed by strict" not in done.err
-    assert [row["measure"] for row in done.rows] == ["AP", "RR"] * 2  # printed all the same, with what the gate needs
+    assert "check failed for run 'tied': 'range(mrr)>.2' is true (range(RR) = 0.25)." in done.err
+    assert "for run 'strict'" not in done.err
+    assert [row["measure"] for row in done.rows] == [
+        "AP",
+        "RR",
+    ] * 2  # printed, with the measures of the condition
     process("evaluate", "qrels.txt", "strict.trec", "--fail-if", "range(RR) > 0", "--fail-if", "std(AP) > 0")
 
 
@@ -547,8 +547,7 @@ def test_help_has_examples(process):
     wide = {"COLUMNS": "120"}
     text = process("evaluate", "--help", env=wide).out
     assert "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10" in text
-    assert "Usage: tiewise evaluate [OPTIONS] QRELS RUN [RUN]...\n" in re.sub(" +\n", "\n", text)
-    assert not re.search(r"<\w", text.replace("<zero|skip", ""))  # no <bool>, no <list[Path]>
+    assert text.startswith("Usage: tiewise evaluate [OPTIONS] QRELS RUN...\n")
     assert "--fail-if" in text and "--install-completion" in process("-h", env=wide).out
 
 
@@ -567,8 +566,8 @@ def test_version(process):
     ],
 )
 def test_shell_completion(process, words, completed):
-    env = {"_TIEWISE_COMPLETE": "complete_bash", "COMP_WORDS": f"tiewise evaluate {words}", "COMP_CWORD": "3"}
-    assert process(env=env).out.split() == completed
+    env = {"_TIEWISE_COMPLETE": "bash_complete", "COMP_WORDS": f"tiewise evaluate {words}", "COMP_CWORD": "3"}
+    assert process(env=env).out.split() == [f"plain,{one}" for one in completed]
 
 
 def test_a_small_command_loads_nothing_heavy(folder):
@@ -581,13 +580,9 @@ def test_a_small_command_loads_nothing_heavy(folder):
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert not {"rich", "pydantic", "scipy", "pandas", "pyarrow"} & loaded
-    assert {place for place in PLACES.values() if f"tiewise.cli.{place.split('.')[0]}" in loaded} == {
-        "evaluate.evaluate"
-    }
-    assert (
-        not {"tiewise.cli.gates", "tiewise.rankings.run_similarity", "tiewise.analysis.auditing", "tiewise.output.grid"}
-        & loaded
-    )
+    assert {name for name in COMMANDS if f"tiewise.cli.{name}" in loaded} == {"evaluate"}
+    heavy = {"tiewise.cli.conditions", "tiewise.rankings.run_similarity", "tiewise.analysis.auditing"}
+    assert not {*heavy, "tiewise.output.grid"} & loaded
 
 
 # -- on a terminal --------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_a_gate_closes_with_3(tiewise):
     assert [row["measure"] for row in open_.rows] == ["RR@10"]  # what only a gate asks for is not shown
     closed = tiewise(*command, "--fail-if", "not certain(tied>second, RR@10)", "--format", "json", code=3)
     assert closed.json["pairs"]
-    assert "closed: certain(tied>second, RR@10) = no." in closed.err
+    assert "is true (certain(tied>second, RR@10) = no)." in closed.err
     stopped = tiewise(*command, "--fail-if", "not certain(tied>first, RR@10)", code=2)
     assert (
         "Write (A>B, nDCG@10) with two of 'second', 'tied'" in stopped.err or "two of 'tied', 'second'" in stopped.err
@@ -222,11 +222,11 @@ def test_progress_is_told_of_every_pair(folder):
         ("tied.trec nowhere.trec", "nowhere.trec: there is no such file"),
         ("tied.trec second.trec --baseline third", "The baseline 'third' is none of the systems: 'tied', 'second'"),
         ("tied.trec second.trec -m RBO", "compares two rankings"),
-        ("tied.trec second.trec --orders both", "'both' is not one of independent, per-query, shared"),
-        ("tied.trec second.trec --test u", "'u' is not one of permutation, t, wilcoxon"),
+        ("tied.trec second.trec --orders both", "'both' is not one of 'independent', 'per-query', 'shared'"),
+        ("tied.trec second.trec --test u", "'u' is not one of 'permutation', 't', 'wilcoxon'"),
         ("tied.trec second.trec --confidence 95", "confidence lies between 0 and 1"),
         ("tied.trec second.trec --samples 10", "samples is a whole number from 100"),
-        ("tied.trec second.trec --fail-if p>1", "is no condition. Compare what is known of one system"),
+        ("tied.trec second.trec --fail-if p>1", "this is not a condition. Compare a statistic of two systems"),
         ("- -", "can be read once"),
     ],
 )

@@ -98,10 +98,10 @@ def test_vectors_become_the_run_of_search(tiewise, folder):
     assert done.err == "note: 0% of 12 rows are tied.\n"
     short = tiewise("score", "vectors.npz", "-k", "4")
     assert short.err.startswith(
-        "note: The queries are counted 0, 1, 2 ... Name them with --query-ids, or in an array query_ids.\n"
+        "note: The queries are numbered 0, 1, 2 ... Name them with --query-ids, or in an array query_ids.\n"
     )
     apart = tiewise("score", "queries.npy", "docs.npy", "-k", "4")
-    assert "The queries and documents are counted" in apart.err and "--query-ids and --doc-ids" in apart.err
+    assert "The queries and documents are numbered" in apart.err and "--query-ids and --doc-ids" in apart.err
     apart = tiewise("score", "queries.npy", "docs.npy", "-k", "4", "--quiet")
     assert run_of(apart, folder) == scoring.search(QUERIES, DOCS, 4).to_dict() and not apart.err
 
@@ -163,7 +163,7 @@ def test_pairs_are_named_by_lines_too(tiewise, folder):
     }
     assert done.err == "note: 0% of 4 rows are tied.\n"
     counted = tiewise("score", "both.npz", "--fn", "softmax")
-    assert "The documents are counted 0, 1, 2 ... Name them with --doc-ids, or in an array doc." in counted.err
+    assert "The documents are numbered 0, 1, 2 ... Name them with --doc-ids, or in an array doc." in counted.err
 
 
 def test_which_logit_is_positive(tiewise, folder):
@@ -198,34 +198,34 @@ def test_types_are_kept(folder):
         ("text.npz", "is no whole .npz file"),
         ("cut.safetensors", "is no whole .safetensors file"),
         ("queries.npy", "There is no array 'docs' (vectors of documents)"),
-        ("vectors.npz docs.npy", "an array 'docs' was in another file already"),
-        ("vectors.npz --level head", "Vectors have no level 'head'"),
-        ("model.safetensors --level logit", "Say which it is: --array logits=NAME"),
+        ("vectors.npz docs.npy", "another file has an array 'docs' too"),
+        ("vectors.npz --level head", "--level head is for logits and hidden states, not for vectors"),
+        ("model.safetensors --level logit", "Give its name with --array logits=NAME"),
         ("model.safetensors --array weights=raw", "with one of the roles queries, docs"),
         ("model.safetensors --array logits=rwa", "There is no array 'rwa'"),
         ("model.safetensors --array logits=raw --level score --fn sigmoid", "use --fn softmax"),
         ("vectors.npz --fn sine", "'sine' is not one of"),
         ("vectors.npz --query-ids missing.txt", "there is no such file"),
-        ("vectors.npz -k 0", "0 is below 1"),
+        ("vectors.npz -k 0", "0 is not in the range x>=1"),
         ("nan.npz", "nan.npz: 'logits' holds NaN or infinity in row 1, counted from 0 (1 of 2 rows). Such a row has"),
         ("nan16.npz", "nan16.npz: 'docs' holds NaN or infinity in row"),
         (".", ".: is a folder. Give a file that ends in .npy"),
         ("inner", "inner: is a folder"),
         ("plain", "plain: its name has no ending that says what it holds"),
-        ("one.npz --fn cosine", "There is no array 'queries' (vectors of queries), which --fn cosine compares. There"),
+        ("one.npz --fn cosine", "There is no array 'queries' (vectors of queries), which --fn cosine needs. The"),
         ("vectors.npz --fn softmax", "There is no array 'logits' (logits, a row for each pair of query and document)"),
         ("other.npz", "There is nothing to score: neither 'queries' and 'docs', nor 'logits'"),
-        ("both.npz", "There are vectors ('queries', 'docs') and logits ('logits'). Say which to score: --fn dot"),
-        ("both.npz --level score", "Say which to score"),
-        ("vectors.npz --positive 1", "--positive 1 chooses among logits. Vectors have none"),
-        ("one.npz --positive 1", "--positive 1 chooses among several logits, and there is one a row"),
+        ("both.npz", "There are vectors ('queries', 'docs') and logits ('logits'). Choose: --fn dot"),
+        ("both.npz --level score", "Choose: --fn dot"),
+        ("vectors.npz --positive 1", "--positive 1 chooses a logit, but vectors have none"),
+        ("one.npz --positive 1", "--positive 1 chooses among several logits, but there is one a row"),
         ("model.safetensors --positive 2", "--positive 2: the logits have 2 classes, counted from 0"),
-        ("one.npz --depth 5", "--depth 5 is for vectors, which are searched"),
+        ("one.npz --depth 5", "--top-k 5 is for vectors"),
         ("one.npz --query-ids names.txt", "names.txt: holds 3 lines for 4 pairs. Give one for each."),
         ("one.npz --doc-ids names.txt", "names.txt: holds 3 lines for 4 pairs"),
         ("vectors.npz --doc-ids names.txt", "names.txt: holds 3 lines for 20 documents"),
         ("vectors.npz --array query_ids=docs", "vectors.npz: 'docs' holds 160 ids for 3 queries"),
-        ("one.npz --fn softmax", "Logits of shape (4,) are of one class: use --fn sigmoid"),
+        ("one.npz --fn softmax", "Logits of shape (4,) have one class: use --fn sigmoid"),
         ("no-docs.npz", "There is nothing to rank: no-docs.npz: 'docs' has no rows."),
         ("no-pairs.npz", "There is nothing to rank: no-pairs.npz: 'logits' has no rows."),
         ("flat.npz", "flat.npz: 'query_mask' is a mask of tokens, for --fn maxsim; --fn dot has one vector a row"),
