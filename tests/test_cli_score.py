@@ -89,7 +89,7 @@ def run_of(done, folder: Path) -> dict[str, dict[str, float]]:
     return tw.read_run(folder / "made.trec").to_dict()
 
 
-def test_vectors_become_the_run_of_search(tiewise, folder):
+def test_vectors_are_searched(tiewise, folder):
     done = tiewise("score", "vectors.npz", "--fn", "cosine", "-k", "4", "--query-ids", "names.txt")
     wanted = scoring.search(
         QUERIES, DOCS, 4, fn="cosine", query_ids=["one", "two", "three"], doc_ids=[f"d{i:02d}" for i in range(20)]
@@ -127,11 +127,11 @@ def test_every_level(tiewise, folder, level, precision):
     }
 
 
-def test_hidden_states_are_scored_by_their_head_unless_told(tiewise, folder):
+def test_head_is_the_default_for_hidden_states(tiewise, folder):
     assert tiewise("score", "model.safetensors").out == tiewise("score", "model.safetensors", "--level", "head").out
 
 
-def test_of_vectors_and_logits_one_is_chosen(tiewise, folder):
+def test_choice_of_vectors_or_logits(tiewise, folder):
     vectors = scoring.search(QUERIES, DOCS, 100, fn="dot").to_dict()
     for words in (("--fn", "dot"), ("--array", "queries=queries")):
         assert run_of(tiewise("score", "both.npz", *words), folder) == vectors
@@ -144,7 +144,7 @@ def test_of_vectors_and_logits_one_is_chosen(tiewise, folder):
         )
 
 
-def test_masks_say_which_tokens_count(tiewise, folder):
+def test_token_masks(tiewise, folder):
     arrays = read_tensors(folder / "tokens.npz")
     masks = {role: arrays[role] for role in ("query_mask", "doc_mask")}
     wanted = scoring.search(arrays["queries"], arrays["docs"], 3, fn="maxsim", **masks).to_dict()
@@ -152,7 +152,7 @@ def test_masks_say_which_tokens_count(tiewise, folder):
     assert run_of(tiewise("score", "tokens.npz", "--fn", "maxsim", "-k", "3"), folder) == wanted
 
 
-def test_pairs_are_named_by_lines_too(tiewise, folder):
+def test_ids_of_pairs_from_files(tiewise, folder):
     (folder / "pairs.txt").write_text("a\nb\nc\nd\n")
     done = tiewise("score", "one.npz", "--query-ids", "pairs.txt")
     assert {query: list(docs) for query, docs in run_of(done, folder).items()} == {
@@ -166,7 +166,7 @@ def test_pairs_are_named_by_lines_too(tiewise, folder):
     assert "The documents are numbered 0, 1, 2 ... Name them with --doc-ids, or in an array doc." in counted.err
 
 
-def test_which_logit_is_positive(tiewise, folder):
+def test_positive(tiewise, folder):
     options = ("model.safetensors", "--array", "logits=raw", "--level", "logit")
     first, second, usual = (run_of(tiewise("score", *options, *more), folder) for more in (P0, P1, ()))
     assert second == usual
@@ -176,13 +176,13 @@ def test_which_logit_is_positive(tiewise, folder):
 P0, P1 = ("--positive", "0"), ("--positive", "1")
 
 
-def test_a_run_can_be_audited_at_once(tiewise, folder):
+def test_audit_of_a_new_run(tiewise, folder):
     made = tiewise("score", "vectors.npz", "-k", "5")
     (folder / "run.trec").write_text(made.out)
     assert tiewise("audit", "run.trec", "--format", "json").json["tied_share"] == 0
 
 
-def test_types_are_kept(folder):
+def test_array_types_are_kept(folder):
     arrays = read_tensors(folder / "model.safetensors")
     assert arrays["hidden"].dtype == ml_dtypes.bfloat16 and (arrays["hidden"] == HIDDEN).all()
     assert read_tensors(folder / "small.safetensors")["x"].dtype == ml_dtypes.float8_e4m3fn
@@ -231,10 +231,10 @@ def test_types_are_kept(folder):
         ("flat.npz", "flat.npz: 'query_mask' is a mask of tokens, for --fn maxsim; --fn dot has one vector a row"),
     ],
 )
-def test_a_refusal_says_why_and_leaves_nothing_behind(tiewise, folder, words, said):
-    done = tiewise("score", *words.split(), "-o", "refused.trec", code=2)
+def test_errors_write_no_file(tiewise, folder, words, said):
+    done = tiewise("score", *words.split(), "-o", "failed.trec", code=2)
     assert said in done.err and not done.out
-    assert not (folder / "refused.trec").exists()
+    assert not (folder / "failed.trec").exists()
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_refusal_says_why_and_leaves_nothing_behind(tiewise, folder, words, sa
         ("short.safetensors", r"it ends 8 bytes too early"),
     ],
 )
-def test_a_file_that_holds_something_else_is_named(folder, monkeypatch, name, said):
+def test_unreadable_arrays_are_named(folder, monkeypatch, name, said):
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=said):
         read_tensors(name)

@@ -1,4 +1,4 @@
-"""The language of --fail-if."""
+"""The conditions of --fail-if."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def report() -> tw.Report:
 
 
 @pytest.mark.parametrize(
-    ("text", "closed"),
+    ("text", "is_true"),
     [
         ("range(RR) > 0.2", True),  # RR is .875 [.75, 1], and .75 in the order of trec_eval
         ("range(RR)>.3", False),
@@ -53,11 +53,11 @@ def report() -> tw.Report:
         ("RR < minimum(RR) or RBP(p=0.8) > 2", False),
     ],
 )
-def test_conditions(report, text, closed):
-    assert bool(Condition.parse(text).explain(report)) is closed
+def test_conditions(report, text, is_true):
+    assert bool(Condition.parse(text).explain(report)) is is_true
 
 
-def test_it_says_what_closed_it(report):
+def test_explanation_has_the_values(report):
     condition = Condition.parse("range(RR) > 0.2 and expected(mrr) < 1")
     assert condition.explain(report) == "range(RR) = 0.25, expected(RR) = 0.875"
     assert condition.measures == (tw.RR,)
@@ -105,12 +105,12 @@ def test_every_statistic_is_known(statistic):
         ("(" * 500 + "range(RR) > 1", "this is not a condition"),
     ],
 )
-def test_what_is_no_condition_says_so(text, message):
+def test_errors(text, message):
     with pytest.raises(tw.TiewiseError, match=message.replace("(", r"\(")):
         Condition.parse(text)
 
 
-def test_a_gate_never_guesses(report):
+def test_a_missing_statistic_is_an_error(report):
     with pytest.raises(tw.InputError, match="RR has no residual here"):
         Condition.parse("residual(RR) > 0.1").explain(report)
     without_order = tw.evaluate(QRELS, TIED, ["RR"], oblivious=None)
@@ -118,7 +118,7 @@ def test_a_gate_never_guesses(report):
         Condition.parse("bias(RR) > 0.1").explain(without_order)
 
 
-def test_z_without_ties_is_none_at_all_or_beyond_all_bounds():
+def test_z_without_ties_is_zero_or_infinite():
     untied = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}, ["RR"])
     assert Condition.parse("z(RR) == 0").explain(untied)
     # Read as float32 these two are one: an order is then chosen where there was no choice.
@@ -137,7 +137,7 @@ def comparison() -> tw.Compared:
 
 
 @pytest.mark.parametrize(
-    ("text", "closed"),
+    ("text", "is_true"),
     [
         ("certain(new>main, RR)", True),  # 1 or .5 and 1, against .5 and .5
         ("not certain(new > main, RR)", False),
@@ -157,16 +157,16 @@ def comparison() -> tw.Compared:
         ("difference(new>new, v2 (old), AP(norm='cap')@5) > 1", False),
     ],
 )
-def test_conditions_on_a_comparison(comparison, text, closed):
-    assert bool(Condition.parse(text, systems=comparison.systems).explain(comparison)) is closed
+def test_conditions_on_a_comparison(comparison, text, is_true):
+    assert bool(Condition.parse(text, systems=comparison.systems).explain(comparison)) is is_true
 
 
-def test_a_condition_on_a_comparison_may_hold_commas_and_brackets(comparison):
+def test_names_of_systems_with_commas_and_brackets(comparison):
     condition = Condition.parse("difference(new>new, v2 (old), AP(norm='cap')@5) > 0", systems=comparison.systems)
     assert str(condition.terms[0]) == 'difference(new>new, v2 (old), AP(norm="cap")@5)'
 
 
-def test_what_closed_a_comparison(comparison):
+def test_explanation_of_a_comparison(comparison):
     condition = Condition.parse("not certain(main>new, RR) and p(new>main, AP) > 0.05", systems=comparison.systems)
     assert condition.explain(comparison) == "certain(main>new, RR) = no, p(new>main, AP) = 0.5"
     assert condition.measures == (tw.RR, tw.AP)
@@ -189,13 +189,13 @@ def test_what_closed_a_comparison(comparison):
         ("cretain(new>main, RR)", "this is not a condition"),
     ],
 )
-def test_what_is_no_condition_on_a_comparison_says_so(comparison, text, message):
+def test_errors_of_a_comparison(comparison, text, message):
     with pytest.raises(tw.TiewiseError) as raised:
         Condition.parse(text, systems=comparison.systems)
     assert message in str(raised.value)
 
 
-def test_a_gate_says_what_is_not_known():
+def test_an_unknown_statistic_of_a_pair_is_an_error():
     one = tw.compare({"q": {"a": 1}}, {"A": {"q": {"a": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}, "RR", samples=100)
     with pytest.raises(tw.InputError, match=r"The condition needs ci_low\(A>B, RR\), but it is not known here"):
         Condition.parse("ci_low(A>B, RR) < 0", systems=one.systems).explain(one)

@@ -11,7 +11,7 @@ import click
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 MEASURES, INPUT, TIES = "Measures", "Queries and documents", "Ties"
-SIGNIFICANCE, EXECUTION, OUTPUT = "Significance", "Execution", "Output"
+SCORES, SIGNIFICANCE, EXECUTION, OUTPUT = "Scores", "Significance", "Execution", "Output"
 
 #: A command with at most this many options shows them under one heading, without their groups.
 FEW_OPTIONS = 6
@@ -72,7 +72,7 @@ class Command(click.Command):
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
-                    formatter.write_dl(rows)
+                    formatter.write_dl(rows, col_max=min(30, formatter.width * 2 // 5))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, never broken, so that they can be copied."""

@@ -23,7 +23,7 @@ EXAMPLES = (
     "tiewise compare qrels.txt bm25.trec dense.trec",
     "tiewise compare qrels.txt runs/*.trec --baseline bm25 -m nDCG@10,AP",
     "tiewise compare qrels.txt a.trec b.trec --orders shared --format json",
-    "tiewise compare qrels.txt a.trec b.trec --fail-if 'difference(b>a, AP) < -0.01'",
+    "tiewise compare qrels.txt a.trec b.trec --fail-if 'not certain(b>a, AP)'",
 )
 
 

@@ -170,19 +170,21 @@ def evaluation(command: Callable[..., Any]) -> Callable[..., Any]:
 significance = apply_all(
     [
         option(
-            "--test permutation|t|wilcoxon",
+            "--test NAME",
             SIGNIFICANCE,
-            "The paired test over queries: sign flips, Student's t, or Wilcoxon's signed ranks.",
+            "The paired test over queries: permutation (sign flips), t (Student's) or wilcoxon (signed ranks).",
+            type=click.Choice(["permutation", "t", "wilcoxon"]),
             default="permutation",
         ),
         option("--confidence NUMBER", SIGNIFICANCE, "The confidence of intervals.", type=float, default=0.95),
         option("--samples N", SIGNIFICANCE, "The number of resamples and sign flips.", type=int, default=10_000),
         option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
         option(
-            "--orders independent|per-query|shared",
+            "--orders NAME",
             TIES,
-            "Ties are ordered independently in each run; in one order for all runs of a query; or in one order of all "
-            "documents for all runs and queries, as in a tool that sorts by id.",
+            "independent: each run orders its ties by itself. per-query: one order for all runs of a query. shared: "
+            "one order of all documents for all runs and queries, as in a tool that sorts by id.",
+            type=click.Choice(["independent", "per-query", "shared"]),
             default="independent",
         ),
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -40,6 +41,7 @@ COMMANDS = {
 }
 MODULES = {"break": "break_ties"}  # where it differs from the command's name: `break` is a keyword
 
+MAX_WIDTH = 100  # of the help text
 COMPLETION = "_TIEWISE_COMPLETE"  # the variable by which a shell asks for completions
 
 
@@ -47,7 +49,7 @@ EAGER: dict[str, Any] = {"is_eager": True, "expose_value": False}  # of options 
 
 
 class Program(click.Group):
-    """All commands, each imported when it is needed."""
+    """All commands, each imported when it is called, and not for help or completion of their names."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands."""
@@ -70,8 +72,15 @@ class Program(click.Group):
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """The commands and options that begin so."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each command does, without importing any."""
+        """Write what each command does."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -97,7 +106,7 @@ def _set_up_completion(ctx: click.Context, param: click.Parameter, value: str | 
     cls=Program,
     invoke_without_command=True,
     subcommand_metavar="COMMAND [ARGS]...",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if condition is true.",
 )
 @option("--version", "", "Show the version.", **EAGER, callback=_show_version)
@@ -154,7 +163,8 @@ def _replace_closed_streams() -> None:
 def status_of(args: Sequence[str]) -> int:
     """The exit status of a command line; an error is one message on standard error."""
     try:
-        with app.make_context("tiewise", list(args)) as context:
+        width = min(shutil.get_terminal_size().columns, MAX_WIDTH) - 2
+        with app.make_context("tiewise", list(args), terminal_width=width) as context:
             app.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as left:

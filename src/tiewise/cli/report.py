@@ -21,7 +21,7 @@ __all__ = ["report"]
 EXAMPLES = (
     "tiewise report qrels.txt bm25.trec dense.trec -o report.html",
     "tiewise report qrels.txt runs/*.trec -m AP,nDCG@10 --complete -o report.html",
-    "tiewise report qrels.txt fp32.trec bf16.trec --reference fp32.trec -o report.html",
+    "tiewise report qrels.txt fp32.trec bf16.trec --reference fp32.trec -o out.html",
 )
 
 

@@ -13,7 +13,7 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.cli import options
 from tiewise.cli.arrays import ROLES, Arrays, Ids
-from tiewise.cli.command import INPUT, MEASURES, argument, command, option
+from tiewise.cli.command import INPUT, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.program import print_note
 from tiewise.errors import InputError
@@ -25,7 +25,7 @@ __all__ = ["score"]
 EXAMPLES = (
     "tiewise score embeddings.safetensors --fn cosine -k 100 -o run.trec.gz",
     "tiewise score reranker.npz --level head -o run.trec",
-    "tiewise score reranker.npz --array logits=bf16 --precision native | tiewise audit -",
+    "tiewise score logits.npz --precision native | tiewise audit -",
     "tiewise score tokens.npz --fn maxsim --query-ids queries.txt -o run.trec",
 )
 
@@ -41,27 +41,27 @@ DEFAULT_K = 100
 @argument("FILE...", "Files with named arrays: .npz, .safetensors or .npy.", into="files", type=options.PATH)
 @option(
     "--fn NAME",
-    MEASURES,
+    SCORES,
     "The score function: sigmoid or softmax of logits; dot, cosine, euclidean, maxsim or hamming of vectors.",
     type=click.Choice([*ACTIVATIONS, "dot", "cosine", "euclidean", "maxsim", "hamming"]),
     default_note="dot for vectors, softmax for two or more logits, else sigmoid",
 )
 @option(
     "--level score|logit|head",
-    MEASURES,
+    SCORES,
     "Rank by the score function, by the logit, or by logits computed again from hidden states (head).",
     default_note="head if there are hidden states, else score",
 )
 @option(
     "--precision TYPE",
-    MEASURES,
+    SCORES,
     "Compute in float32, float64, or native: the type of the arrays.",
     type=click.Choice(["float32", "float64", "native"]),
     default="float32",
 )
 @option(
     "--positive N",
-    MEASURES,
+    SCORES,
     "The logit that means relevant, if there are several, counted from 0.",
     type=options.NOT_NEGATIVE,
     default_note="1, the second",

@@ -21,7 +21,7 @@ __all__ = ["similarity"]
 EXAMPLES = (
     "tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100",
     "tiewise similarity runs/*.trec -m RBA -o matrix.md",
-    "tiewise similarity bm25.trec dense.trec hybrid.trec -q --format csv -o pairs.csv",
+    "tiewise similarity bm25.trec dense.trec hybrid.trec -q -o pairs.csv",
 )
 
 
