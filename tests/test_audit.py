@@ -911,7 +911,7 @@ def test_gates_say_what_closed_them_and_what_they_need():
         Condition.parse("inverted > 0", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="--reference"):
         Condition.parse("unfaithful", facts=FACTS).explain(found)
-    with pytest.raises(InputError, match="is no condition"):
+    with pytest.raises(InputError, match="is not a condition"):
         Condition.parse("tied_share", facts=FACTS)
     with pytest.raises(InputError, match="--qrels"):
         Condition.parse("range(RR) > 0", facts=FACTS).explain(found)

@@ -15,7 +15,7 @@ from tiewise.cli.command import MEASURES, OUTPUT, TIES, command, option
 from tiewise.cli.conditions import FACTS
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
-from tiewise.cli.selection import DEFAULT_MEASURES, deduplicate, parse_conditions, resolve_measures
+from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
 from tiewise.errors import InputError
 
 __all__ = ["audit"]
@@ -92,14 +92,13 @@ def audit(
         raise InputError("-m needs judgments: give --qrels.")
     (name,) = name_runs([run], names)
     conditions = parse_conditions(fail_if, rel, facts=FACTS)
-    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel)
     check_stdin_once([run, qrels, reference])
     with collect_warnings() as warned:
         found = tw.audit(
             tw.read_run(run, format=input_format),
             qrels=None if qrels is None else tw.read_qrels(qrels, format=qrels_format),
             reference=None if reference is None else tw.read_run(reference),
-            measures=deduplicate([*chosen, *(one for condition in conditions for one in condition.measures)]),
+            measures=resolve_measures(measures or DEFAULT_MEASURES, rel, conditions),
             cutoffs=cutoffs or CUTOFFS,
             complete=complete,
             library=library,

@@ -12,7 +12,7 @@ from tiewise.cli import options
 from tiewise.cli.command import INPUT, MEASURES, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
-from tiewise.cli.selection import deduplicate, parse_conditions, resolve_measures
+from tiewise.cli.selection import parse_conditions, resolve_measures
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison import Compared, Duel
@@ -83,8 +83,9 @@ def compare(
     files = runs_by_name(runs, names)
     if output.format not in ("table", "markdown", "latex"):
         comparison.check_pairs(len(files), baseline)  # before anything is read
-    chosen = resolve_measures(measures or comparison.DEFAULT_MEASURES, rel)
     conditions = parse_conditions(fail_if, rel, systems=list(files))
+    chosen = resolve_measures(measures or comparison.DEFAULT_MEASURES, rel)
+    checked = resolve_measures(measures or comparison.DEFAULT_MEASURES, rel, conditions)
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned:
         judged = tw.read_qrels(qrels, format=qrels_format)
@@ -97,7 +98,7 @@ def compare(
             every = tw.compare(
                 judged,
                 whole,
-                deduplicate([*chosen, *(one for condition in conditions for one in condition.measures)]),
+                checked,
                 baseline=baseline,
                 progress=callback,
                 **significance,

@@ -15,7 +15,7 @@ from tiewise.cli import options
 from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
-from tiewise.cli.selection import DEFAULT_MEASURES, deduplicate, parse_conditions, resolve_measures
+from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
 from tiewise.errors import InputError
 from tiewise.io import countable
 from tiewise.output import Format, Named, Value, render
@@ -120,8 +120,7 @@ def evaluate(
     if address is not None and engine != "ray":
         raise InputError("--address is for a Ray cluster. Add --engine ray.")
     conditions = parse_conditions(fail_if, rel)
-    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel)
-    chosen = deduplicate([*chosen, *(one for condition in conditions for one in condition.measures)])
+    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)
     view = output.view(
         per_query=per_query, summary=not no_summary, value=value, tools=tools, level=1 if rel is None else rel
     )

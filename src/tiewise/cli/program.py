@@ -101,6 +101,14 @@ def _set_up_completion(ctx: click.Context, param: click.Parameter, value: str | 
         ctx.exit()
 
 
+SHELL: dict[str, Any] = EAGER | {
+    "is_flag": False,
+    "flag_value": "auto",
+    "default_note": "your shell",
+    "callback": _set_up_completion,
+}
+
+
 @click.group(
     "tiewise",
     cls=Program,
@@ -110,26 +118,8 @@ def _set_up_completion(ctx: click.Context, param: click.Parameter, value: str | 
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if condition is true.",
 )
 @option("--version", "", "Show the version.", **EAGER, callback=_show_version)
-@option(
-    "--install-completion [SHELL]",
-    "",
-    "Install completion for bash, zsh or fish.",
-    **EAGER,
-    is_flag=False,
-    flag_value="auto",
-    default_note="your shell",
-    callback=_set_up_completion,
-)
-@option(
-    "--show-completion [SHELL]",
-    "",
-    "Print the completion script of a shell.",
-    **EAGER,
-    is_flag=False,
-    flag_value="auto",
-    default_note="your shell",
-    callback=_set_up_completion,
-)
+@option("--install-completion [SHELL]", "", "Install completion for bash, zsh or fish.", **SHELL)
+@option("--show-completion [SHELL]", "", "Print the completion script of a shell.", **SHELL)
 @click.pass_context
 def app(ctx: click.Context) -> None:
     """How far can a retrieval score be trusted? Exact, tie-aware evaluation of ranked runs."""

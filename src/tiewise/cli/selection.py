@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
@@ -12,12 +12,16 @@ from tiewise.metrics.definition import Measure, parse, parse_all, split_names
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
 
-__all__ = ["DEFAULT_MEASURES", "deduplicate", "parse_conditions", "resolve_measures"]
+__all__ = ["DEFAULT_MEASURES", "parse_conditions", "resolve_measures"]
 
 
-def resolve_measures(names: Sequence[str], rel: float | None) -> list[Measure]:
-    """The measures of some names; `rel` sets the relevance threshold of those that have one and do not name it."""
-    return deduplicate(one for text in names for one in _parse_with_rel(text, rel))
+def resolve_measures(names: Sequence[str], rel: float | None, conditions: Sequence[Condition] = ()) -> list[Measure]:
+    """The measures of some names, then those of the conditions, each once.
+
+    `rel` sets the lowest relevant label of measures that have one and whose name does not set it.
+    """
+    named = [one for text in names for one in _parse_with_rel(text, rel)]
+    return list(dict.fromkeys([*named, *(one for condition in conditions for one in condition.measures)]))
 
 
 def parse_conditions(
@@ -33,11 +37,6 @@ def parse_conditions(
         return found[0] if len(found) == 1 else parse(name)  # an error: it names several measures
 
     return [Condition.parse(text, parse_one, facts, systems) for text in texts]
-
-
-def deduplicate(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures, each once, in their order."""
-    return list(dict.fromkeys(measures))
 
 
 def _parse_with_rel(text: str, rel: float | None) -> list[Measure]:
