@@ -195,7 +195,7 @@ def cli_page() -> str:
 
 def command_section(name: str, command: Any) -> str:
     """Usage, help, arguments, options and examples of one command."""
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, **app.context_settings)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"## {name}\n", "```text", usage, "```\n", plain(command.help) + "\n"]
     arguments = [(f"`{one.metavar}`", cell(one.description)) for one in command.params if isinstance(one, Argument)]

@@ -97,7 +97,8 @@ def _set_up_completion(ctx: click.Context, param: click.Parameter, value: str | 
     if value and not ctx.resilient_parsing:
         from tiewise.cli import completion
 
-        completion.install(value) if param.name == "install_completion" else completion.show(value)
+        act = completion.install if param.name == "install_completion" else completion.show
+        act(value)
         ctx.exit()
 
 
