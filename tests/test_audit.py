@@ -14,7 +14,7 @@ import tiewise as tw
 from tiewise.analysis.auditing import LIBRARIES, scaled
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
 from tiewise.analysis.auditing.scores import score_grid
-from tiewise.cli.gates import FACTS, Gate
+from tiewise.cli.conditions import FACTS, Condition
 from tiewise.errors import InputError
 from tiewise.output import View
 from tiewise.output.audited import AUDIT_COLUMNS, Audited, draw
@@ -898,27 +898,27 @@ def test_its_repr_is_a_summary():
 def test_gates_on_an_audit(text, closed):
     run = {"q": {"a": 2.0, "b": 1.0, "c": 1.0}}
     found = tw.audit(run, qrels={"q": {"b": 1}}, reference={"q": {"a": 1, "b": 2, "c": 3}}, measures="RR")
-    gate = Gate.parse(text, facts=FACTS)
-    assert bool(gate.closed_by(found)) is closed
+    gate = Condition.parse(text, facts=FACTS)
+    assert bool(gate.explain(found)) is closed
 
 
 def test_gates_say_what_closed_them_and_what_they_need():
     found = tw.audit({"q": {"a": 2.0, "b": 1.0, "c": 1.0}})
-    assert Gate.parse("largest_group > 1 or cut_lists > 5", facts=FACTS).closed_by(found) == (
+    assert Condition.parse("largest_group > 1 or cut_lists > 5", facts=FACTS).explain(found) == (
         "largest_group = 2, cut_lists = 1"
     )
     with pytest.raises(InputError, match="--reference"):
-        Gate.parse("inverted > 0", facts=FACTS).closed_by(found)
+        Condition.parse("inverted > 0", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="--reference"):
-        Gate.parse("unfaithful", facts=FACTS).closed_by(found)
-    with pytest.raises(InputError, match="is no condition"):
-        Gate.parse("tied_share", facts=FACTS)
+        Condition.parse("unfaithful", facts=FACTS).explain(found)
+    with pytest.raises(InputError, match="is not a condition"):
+        Condition.parse("tied_share", facts=FACTS)
     with pytest.raises(InputError, match="--qrels"):
-        Gate.parse("range(RR) > 0", facts=FACTS).closed_by(found)
+        Condition.parse("range(RR) > 0", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="Did you mean 'tied_share'"):
-        Gate.parse("tide_share > 0", facts=FACTS)
+        Condition.parse("tide_share > 0", facts=FACTS)
     with pytest.raises(tw.MeasureError, match="Unknown measure 'tied_share'"):
-        Gate.parse("tied_share > 0")  # a report has no such fact
+        Condition.parse("tied_share > 0")  # a report has no such fact
 
 
 def test_every_fact_is_one_of_an_audit():

@@ -1,11 +1,11 @@
-"""The language of --fail-if."""
+"""The conditions of --fail-if."""
 
 from __future__ import annotations
 
 import pytest
 
 import tiewise as tw
-from tiewise.cli.gates import FACTS, STATISTICS, Gate
+from tiewise.cli.conditions import FACTS, STATISTICS, Condition
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
 TIED = {"q1": {"a": 0.5, "b": 0.5, "x": 0.1}, "q2": {"c": 0.9, "y": 0.8}}
@@ -18,7 +18,7 @@ def report() -> tw.Report:
 
 
 @pytest.mark.parametrize(
-    ("text", "closed"),
+    ("text", "is_true"),
     [
         ("range(RR) > 0.2", True),  # RR is .875 [.75, 1], and .75 in the order of trec_eval
         ("range(RR)>.3", False),
@@ -53,29 +53,29 @@ def report() -> tw.Report:
         ("RR < minimum(RR) or RBP(p=0.8) > 2", False),
     ],
 )
-def test_conditions(report, text, closed):
-    assert bool(Gate.parse(text).closed_by(report)) is closed
+def test_conditions(report, text, is_true):
+    assert bool(Condition.parse(text).explain(report)) is is_true
 
 
-def test_it_says_what_closed_it(report):
-    gate = Gate.parse("range(RR) > 0.2 and expected(mrr) < 1")
-    assert gate.closed_by(report) == "range(RR) = 0.25, expected(RR) = 0.875"
-    assert gate.measures == (tw.RR,)
+def test_explanation_has_the_values(report):
+    condition = Condition.parse("range(RR) > 0.2 and expected(mrr) < 1")
+    assert condition.explain(report) == "range(RR) = 0.25, expected(RR) = 0.875"
+    assert condition.measures == (tw.RR,)
 
 
 def test_a_measure_alone_is_its_expected_value(report):
-    gate = Gate.parse("nDCG@10 < 0.95")
-    assert [str(term) for term in gate.terms] == ["expected(nDCG@10)"] and gate.measures == (tw.nDCG @ 10,)
-    assert gate.closed_by(report).startswith("expected(nDCG@10) = 0.9")
-    facts = Gate.parse("tau < 0.5 or AP < 0.2", facts=FACTS)  # a fact of an audit goes before a measure
+    condition = Condition.parse("nDCG@10 < 0.95")
+    assert [str(term) for term in condition.terms] == ["expected(nDCG@10)"] and condition.measures == (tw.nDCG @ 10,)
+    assert condition.explain(report).startswith("expected(nDCG@10) = 0.9")
+    facts = Condition.parse("tau < 0.5 or AP < 0.2", facts=FACTS)  # a fact of an audit goes before a measure
     assert [str(term) for term in facts.terms] == ["tau", "expected(AP)"]
     with pytest.raises(tw.InputError, match="Did you mean 'tied_share'"):
-        Gate.parse("tied_shar > 0.1", facts=FACTS)
+        Condition.parse("tied_shar > 0.1", facts=FACTS)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_every_statistic_is_known(statistic):
-    assert str(Gate.parse(f"{statistic}(nDCG@10) > 0").terms[0]) == f"{statistic}(nDCG@10)"
+    assert str(Condition.parse(f"{statistic}(nDCG@10) > 0").terms[0]) == f"{statistic}(nDCG@10)"
 
 
 @pytest.mark.parametrize(
@@ -85,45 +85,45 @@ def test_every_statistic_is_known(statistic):
         ("size(nDCG@10) > 0.1", "Use one of expected, minimum"),
         ("range(NDGC@10) > 0.1", "Did you mean 'nDCG@10'"),
         ("range(nDCG@10", "a bracket is not closed"),
-        ("range(nDCG@10) >", "is no condition"),
-        ("range(nDCG@10)", "is no condition"),
-        ("nDCG@10", "is no condition"),
+        ("range(nDCG@10) >", "this is not a condition"),
+        ("range(nDCG@10)", "this is not a condition"),
+        ("nDCG@10", "this is not a condition"),
         ("NDGC@10 > 0.1", "Did you mean 'nDCG@10'"),
         ("nDGC > 0.1", "Did you mean 'nDCG'"),
         ("P(level=2)@5 > 0.1", "no parameter 'level'"),
-        ("range > 0.1", "is no condition"),
-        ("range(nDCG@10) > True", "is no condition"),
-        ("range(nDCG@10) > '1'", "is no condition"),
-        ("range(nDCG@10) in 1", "is no condition"),
-        ("range(nDCG@10) + 1 > 1", "is no condition"),
-        ("abs(range(RR), 1) > 1", "is no condition"),
-        ("__import__('os').system('false') > 1", "is no condition"),
+        ("range > 0.1", "this is not a condition"),
+        ("range(nDCG@10) > True", "this is not a condition"),
+        ("range(nDCG@10) > '1'", "this is not a condition"),
+        ("range(nDCG@10) in 1", "this is not a condition"),
+        ("range(nDCG@10) + 1 > 1", "this is not a condition"),
+        ("abs(range(RR), 1) > 1", "this is not a condition"),
+        ("__import__('os').system('false') > 1", "this is not a condition"),
         ("__import__('os') > 1", "unknown statistic"),
-        ("_1 > 1", "is no condition"),
+        ("_1 > 1", "this is not a condition"),
         ("range() > 1", "empty measure name"),
-        ("", "is no condition"),
-        ("(" * 500 + "range(RR) > 1", "is no condition"),
+        ("", "this is not a condition"),
+        ("(" * 500 + "range(RR) > 1", "this is not a condition"),
     ],
 )
-def test_what_is_no_condition_says_so(text, message):
+def test_errors(text, message):
     with pytest.raises(tw.TiewiseError, match=message.replace("(", r"\(")):
-        Gate.parse(text)
+        Condition.parse(text)
 
 
-def test_a_gate_never_guesses(report):
+def test_a_missing_statistic_is_an_error(report):
     with pytest.raises(tw.InputError, match="RR has no residual here"):
-        Gate.parse("residual(RR) > 0.1").closed_by(report)
+        Condition.parse("residual(RR) > 0.1").explain(report)
     without_order = tw.evaluate(QRELS, TIED, ["RR"], oblivious=None)
     with pytest.raises(tw.InputError, match="RR has no bias here"):
-        Gate.parse("bias(RR) > 0.1").closed_by(without_order)
+        Condition.parse("bias(RR) > 0.1").explain(without_order)
 
 
-def test_z_without_ties_is_none_at_all_or_beyond_all_bounds():
+def test_z_without_ties_is_zero_or_infinite():
     untied = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}, ["RR"])
-    assert Gate.parse("z(RR) == 0").closed_by(untied)
+    assert Condition.parse("z(RR) == 0").explain(untied)
     # Read as float32 these two are one: an order is then chosen where there was no choice.
     rounded = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 0.123456789, "b": 0.123456788}}, ["RR"], oblivious="pytrec_eval")
-    assert Gate.parse("z(RR) < -4").closed_by(rounded)
+    assert Condition.parse("z(RR) < -4").explain(rounded)
 
 
 # -- comparisons ------------------------------------------------------------------------------------------------------
@@ -137,10 +137,11 @@ def comparison() -> tw.Compared:
 
 
 @pytest.mark.parametrize(
-    ("text", "closed"),
+    ("text", "is_true"),
     [
         ("certain(new>main, RR)", True),  # 1 or .5 and 1, against .5 and .5
         ("not certain(new > main, RR)", False),
+        ("certain(new>main, RR) > 0", True),  # as a number it is 1 or 0
         ("certain(main>new, RR)", False),  # it is certain, but the other way round
         ("certain(main<new, mrr)", True),
         ("flip(new>main, RR) or p(new>main, RR) > 0.05", True),
@@ -156,19 +157,19 @@ def comparison() -> tw.Compared:
         ("difference(new>new, v2 (old), AP(norm='cap')@5) > 1", False),
     ],
 )
-def test_conditions_on_a_comparison(comparison, text, closed):
-    assert bool(Gate.parse(text, systems=comparison.systems).closed_by(comparison)) is closed
+def test_conditions_on_a_comparison(comparison, text, is_true):
+    assert bool(Condition.parse(text, systems=comparison.systems).explain(comparison)) is is_true
 
 
-def test_a_condition_on_a_comparison_may_hold_commas_and_brackets(comparison):
-    gate = Gate.parse("difference(new>new, v2 (old), AP(norm='cap')@5) > 0", systems=comparison.systems)
-    assert str(gate.terms[0]) == 'difference(new>new, v2 (old), AP(norm="cap")@5)'
+def test_names_of_systems_with_commas_and_brackets(comparison):
+    condition = Condition.parse("difference(new>new, v2 (old), AP(norm='cap')@5) > 0", systems=comparison.systems)
+    assert str(condition.terms[0]) == 'difference(new>new, v2 (old), AP(norm="cap")@5)'
 
 
-def test_what_closed_a_comparison(comparison):
-    gate = Gate.parse("not certain(main>new, RR) and p(new>main, AP) > 0.05", systems=comparison.systems)
-    assert gate.closed_by(comparison) == "certain(main>new, RR) = no, p(new>main, AP) = 0.5"
-    assert gate.measures == (tw.RR, tw.AP)
+def test_explanation_of_a_comparison(comparison):
+    condition = Condition.parse("not certain(main>new, RR) and p(new>main, AP) > 0.05", systems=comparison.systems)
+    assert condition.explain(comparison) == "certain(main>new, RR) = no, p(new>main, AP) = 0.5"
+    assert condition.measures == (tw.RR, tw.AP)
 
 
 @pytest.mark.parametrize(
@@ -176,26 +177,25 @@ def test_what_closed_a_comparison(comparison):
     [
         (
             "certain(new>old, RR)",
-            "is not one system against another in a measure. Write (A>B, nDCG@10) with two of 'new'",
+            "is not a pair of systems and a measure. Write (A>B, nDCG@10) with two of 'new'",
         ),
-        ("certain(new, RR)", "is not one system against another"),
-        ("certain(new>main)", "is not one system against another"),
+        ("certain(new, RR)", "is not a pair of systems"),
+        ("certain(new>main)", "is not a pair of systems"),
         ("certain(new>main, RX)", "Unknown measure 'RX'"),
-        ("certain(new>main, RR) > 0", "is no condition. Compare what is known of one system against another"),
-        ("p(new>main, RR)", "is no condition"),
+        ("p(new>main, RR)", "this is not a condition"),
         ("range(RR) > 0", "unknown statistic 'range'"),
         ("expected(RR) > 0", "unknown statistic 'expected'"),
-        ("RR > 0", "is no condition. Compare what is known of one system against another"),
-        ("cretain(new>main, RR)", "is no condition"),
+        ("RR > 0", "this is not a condition. Compare a statistic of two systems"),
+        ("cretain(new>main, RR)", "this is not a condition"),
     ],
 )
-def test_what_is_no_condition_on_a_comparison_says_so(comparison, text, message):
+def test_errors_of_a_comparison(comparison, text, message):
     with pytest.raises(tw.TiewiseError) as raised:
-        Gate.parse(text, systems=comparison.systems)
+        Condition.parse(text, systems=comparison.systems)
     assert message in str(raised.value)
 
 
-def test_a_gate_says_what_is_not_known():
+def test_an_unknown_statistic_of_a_pair_is_an_error():
     one = tw.compare({"q": {"a": 1}}, {"A": {"q": {"a": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}, "RR", samples=100)
-    with pytest.raises(tw.InputError, match=r"The gate asks for ci_low\(A>B, RR\), which is not known here"):
-        Gate.parse("ci_low(A>B, RR) < 0", systems=one.systems).closed_by(one)
+    with pytest.raises(tw.InputError, match=r"The condition needs ci_low\(A>B, RR\), but it is not known here"):
+        Condition.parse("ci_low(A>B, RR) < 0", systems=one.systems).explain(one)
