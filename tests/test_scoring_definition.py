@@ -32,7 +32,8 @@ from scoring_reference import (
 from tiewise import scoring
 from tiewise.errors import InputError
 from tiewise.scoring import rounding
-from tiewise.scoring.environment import unaffected
+from tiewise.scoring.environment import ieee_arithmetic
+from tiewise.scoring.scorers import make_scorer
 from tiewise.ties.groups import tie_groups as from_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -69,7 +70,7 @@ def run_worker(library: str, **variables: str) -> dict:
 @pytest.mark.skipif(not X86, reason="OpenBLAS has these kernels on x86 only")
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("core", ["Haswell", "Nehalem", "Prescott", ""])
-def test_every_kernel_of_openblas_gives_the_bits_of_the_definition(core, threads):
+def test_every_openblas_kernel_gives_the_bits_of_the_definition(core, threads):
     pytest.importorskip("threadpoolctl")
     variables = {"OPENBLAS_CORETYPE": core} if core else {}
     found = run_worker("numpy", OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads, **variables)
@@ -91,7 +92,7 @@ def test_torch_gives_the_bits_of_the_definition(variables):
     assert run_worker("torch", **variables)["digests"] == definition()
 
 
-def test_the_kernels_in_python_give_the_bits_of_the_definition():
+def test_numpy_without_compiled_kernels_gives_the_bits_of_the_definition():
     assert run_worker("numpy", TIEWISE_KERNELS="python")["digests"] == definition()
 
 
@@ -149,13 +150,13 @@ def test_hard_vectors_have_the_scores_of_the_definition(kind, dims, fn, kernels)
 @pytest.mark.parametrize("fn", [*FUNCTIONS, "maxsim"])
 @pytest.mark.parametrize("dims", [3, 384, 1023])
 @pytest.mark.parametrize("kind", KINDS)
-def test_products_keep_within_their_bounds(kind, dims, fn):
+def test_products_stay_within_their_error_bounds(kind, dims, fn):
     """Eqs. 29 to 31, and their sum over tokens, for the BLAS of this machine, on the scale of the filter."""
     q, d = hard(kind, dims)
     if fn == "maxsim":
         q, d = q.reshape(4, 3, dims), d.reshape(100, 2, dims)
-    scores = scoring.pairwise.pair_scores(q, d, fn=fn)
-    left, right = scores.query_rows(slice(0, len(q))), scores.doc_rows(slice(0, len(d)))
+    scorer = make_scorer(q, d, fn)
+    left, right = scorer.query_vectors(slice(0, len(q))), scorer.doc_vectors(slice(0, len(d)))
     i, j = (part.ravel() for part in np.indices((len(q), len(d))))
     with np.errstate(all="ignore"):
         if fn == "maxsim":
@@ -165,7 +166,7 @@ def test_products_keep_within_their_bounds(kind, dims, fn):
         if fn == "euclidean":
             exact = (dot(q, q)[:, None] - exact**2) / 2
         for dtype in (np.float32, np.float64):
-            found = scores.function.approximate(left, right, dtype)
+            found = scorer.function.approximate(left, right, dtype)
             off = np.abs(found.matrix.astype("f8") - exact)[i, j]
             assert (off <= found.error(i, j))[np.isfinite(found.matrix)[i, j]].all()
 
@@ -187,7 +188,7 @@ def test_scores_beyond_float32_are_an_error_and_sums_beyond_it_are_not():
 
 @pytest.mark.parametrize("exponent", [-300, -160, 0, 160, 300])
 @pytest.mark.parametrize("fn", FUNCTIONS)
-def test_float64_vectors_of_any_length(fn, exponent):
+def test_float64_vectors_of_any_magnitude(fn, exponent):
     chance = np.random.default_rng(3)
     q, d = chance.normal(size=(4, 40)), chance.normal(size=(60, 40))
     d[50] = d[3]
@@ -216,7 +217,7 @@ def test_float64_vectors_of_any_length(fn, exponent):
     block=st.sampled_from([None, 7, 64]),
     compiled=st.booleans(),
 )
-def test_counts_and_lists_are_those_of_all_scores(seed, dims, docs, judged, fn, spread, block, compiled):
+def test_counts_and_lists_agree_with_all_scores(seed, dims, docs, judged, fn, spread, block, compiled):
     chance = np.random.default_rng(seed)
     q, d = chance.normal(size=(3, dims)).astype("f4"), chance.normal(size=(docs, dims)).astype("f4")
     d *= np.exp(spread * chance.normal(size=(docs, 1)) / 2).astype("f4")
@@ -280,7 +281,7 @@ def test_head_and_late_interaction():
     np.testing.assert_array_equal(ties.start, (truth[1] > truth[1, ::7][:, None]).sum(1))
 
 
-def test_memory_layout_and_neighbours_change_nothing():
+def test_memory_layout_and_other_rows_change_nothing():
     q, d = vectors(257)
     truth = scoring.score(q, d, fn="cosine")
     for other in (np.asfortranarray(d), np.repeat(d, 2, axis=0)[::2], np.pad(d, [(3, 0), (0, 5)])[3:, :-5]):
@@ -289,11 +290,11 @@ def test_memory_layout_and_neighbours_change_nothing():
         np.testing.assert_array_equal(scoring.score(q[5:6], d[j : j + 1], fn="cosine"), truth[5:6, j : j + 1])
 
 
-# -- what a strict reader found -----------------------------------------------------------------------------------
+# -- border cases ------------------------------------------------------------------------------------------------
 
 
 def test_scores_halfway_between_two_float32_numbers(kernels):
-    """They round to the even one, however many queries are scored together."""
+    """They round to the even one, for any number of queries in a block."""
     q, d = np.repeat(np.float32([[1, 2**-24]]), 3, 0), np.float32([[1 + 2**-23, 1], [1 + 2**-23, 0]])
     assert defined(q[:1], d, "dot")[0, 0] > defined(q[:1], d, "dot")[0, 1]
     for size in (1, 2, 3):
@@ -320,13 +321,13 @@ def test_squares_that_overflow_decide_nothing(scales, kernels):
     assert sorted(found.values()) == sorted(scores[0])[-4:]
 
 
-def test_an_error_bound_that_is_no_number(kernels):
+def test_an_error_bound_that_is_nan(kernels):
     ties = scoring.tie_groups(np.full((3, 4), 1.5e308), np.zeros((5, 4)), {"0": {"2": 1}})
     assert (ties.start.tolist(), ties.size.tolist()) == ([0], [5])
     assert len(scoring.search(np.full((3, 4), 1.5e308), np.zeros((5, 4)), 1)) == 15
 
 
-def test_a_maximum_over_tokens_hides_no_overflow(kernels):
+def test_a_maximum_over_tokens_does_not_hide_overflow(kernels):
     q = np.full((3, 1, 4), 1e19, "f4")
     a, b = np.float32([[-2e19, -2e19, 2.1e19, 2.1e19], [0] * 4]), np.float32([[1e16, 0, 0, 0], [0] * 4])
     d = np.stack([a, b, b * 2])
@@ -369,12 +370,12 @@ def test_scores_that_overflow_are_an_error_in_every_block(size, kernels):
             scoring.search(q.astype(d.dtype), d, 1, query_block=size)
 
 
-def test_lists_may_be_asked_for_that_are_longer_than_the_collection():
+def test_k_may_exceed_the_collection():
     q, d = np.ones((2, 3), "f4"), np.eye(3, dtype="f4")
     assert len(scoring.search(q, d, 2**70)) == len(scoring.search(q, d, 10**9, cap=2**80)) == 6
 
 
-def test_little_memory_is_held_where_everything_is_near():
+def test_memory_is_bounded_if_all_documents_are_near():
     chance = np.random.default_rng(0)
     d = (1e4 + 1e-3 * chance.normal(size=(4096, 16))).astype("f4")
     q = d[:8]
@@ -388,18 +389,18 @@ def test_little_memory_is_held_where_everything_is_near():
     assert peak < 64 * 2**20  # 8 queries × 4,096 documents × 40 thresholds would be more than a million near pairs
 
 
-def test_zero_vectors_are_counted_in_rescoring_too():
+def test_rescoring_warns_about_zero_vectors():
     with pytest.warns(tw.TiewiseWarning, match="1 of the documents"):
         scoring.rescore({"0": {"0": 1.0, "1": 2.0}}, [[1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], fn="cosine")
 
 
-def test_bad_options_are_named():
+def test_errors_name_the_option():
     q = np.ones((2, 3))
     for call, match in [
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=["a"]), "scores are numbers"),
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=[[1.0], [1.0, 2.0]]), "scores are numbers"),
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders=None), "orders is a list"),
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders="given"), "orders is a list .* not 'given'"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=["a"]), "scores must be numbers"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=[[1.0], [1.0, 2.0]]), "scores must be numbers"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders=None), "orders must be a list"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders="given"), "orders must be a list .* not 'given'"),
         (lambda: scoring.quantize(q, to=["int8"]), "cannot be quantised to"),
         (
             lambda: scoring.score(np.float16([[3e4] * 9]), np.float16([[3e4] * 9]), fn="cosine", precision="native"),
@@ -416,25 +417,25 @@ def test_bad_options_are_named():
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
 def test_intervals_of_rounding(name):
-    """What rounds to a value lies in its interval, and the inner part rounds to nothing else."""
+    """Scores that round to a value are in its outer interval; those in its inner interval round to it."""
     dtype = np.dtype(name)
     info = ml_dtypes.finfo(dtype)
     ours = (
         rounding.to_float32()
         if name == "float32"
-        else rounding.to_low(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
+        else rounding.to_low_precision(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
     )
     chance = np.random.default_rng(0)
     some = chance.normal(size=2000) * 10.0 ** chance.uniform(-8 if name != "float8_e4m3fn" else -3, 1, 2000)
     some = np.concatenate([some, [0.0, 1.0, -1.0, 2.0, -4.0, 0.5], -some])
     value = ours(some)
-    first, second, third, last = ours.interval(value)
-    assert ((first <= some) & (some <= last)).all()
-    for end, inside in ((second, third), (third, second)):
+    low_out, low_in, high_in, high_out = ours.interval(value)
+    assert ((low_out <= some) & (some <= high_out)).all()
+    for end, inside in ((low_in, high_in), (high_in, low_in)):
         middle = end + (inside - end) * 1e-6
-        kept = second < third
+        kept = low_in < high_in
         assert (ours(middle)[kept] == value[kept]).all()
-    beyond = last + np.abs(last) * 1e-6 + (1e-300 if name == "float32" else 3e-45)
+    beyond = high_out + np.abs(high_out) * 1e-6 + (1e-300 if name == "float32" else 3e-45)
     assert (ours(beyond) > value)[np.isfinite(ours(beyond))].all()
 
 
@@ -528,14 +529,14 @@ def test_settings_around_a_call_change_nothing(name):
         np.testing.assert_array_equal(found[what], truth[what], err_msg=what)
 
 
-def test_settings_are_put_aside_once_for_all_threads(monkeypatch):
-    """Two threads that begin and end in turns leave the settings as they were."""
+def test_settings_are_changed_once_for_all_threads(monkeypatch):
+    """Two threads that start and end in turns leave the settings unchanged."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     matmul = torch.backends.cuda.matmul
     matmul.fp32_precision = "tf32"
     try:
-        first, second = unaffected(), unaffected()
+        first, second = ieee_arithmetic(), ieee_arithmetic()
         with ThreadPoolExecutor(1) as a, ThreadPoolExecutor(1) as b:
             a.submit(first.__enter__).result()
             b.submit(second.__enter__).result()
@@ -547,7 +548,7 @@ def test_settings_are_put_aside_once_for_all_threads(monkeypatch):
         matmul.fp32_precision = "none"
 
 
-def test_tensors_without_plain_values_are_refused():
+def test_errors_of_tensors_without_dense_values():
     torch = pytest.importorskip("torch")
     plain = torch.ones(3, 2)
     for tensor, match in [
@@ -579,7 +580,7 @@ def test_log_odds_beyond_float32_are_an_error():
     assert scoring.logit([[3e38, -3e38]], precision="float64").tolist() == [-6e38]
 
 
-def test_equal_logits_have_equal_scores_wherever_they_stand():
+def test_equal_logits_have_equal_scores_at_any_position():
     chance = np.random.default_rng(0)
     z = chance.normal(size=50).astype("f4") * 8
     many = np.concatenate([z, z[::-1], np.repeat(z, 3)])
