@@ -210,9 +210,9 @@ def test_hamming_counts_equal_bits(dims):
 
 
 def test_products_of_bytes_are_exact():
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for dims in (10, 1024, 4096):
-        q, d = (chance.integers(-128, 128, (n, dims), dtype=np.int8) for n in (3, 40))
+        q, d = (rng.integers(-128, 128, (n, dims), dtype=np.int8) for n in (3, 40))
         q[0], d[0] = -128, -128
         truth = q.astype(np.int64) @ d.astype(np.int64).T
         for precision in ("float32", "native"):

@@ -11,8 +11,8 @@ from tiewise.errors import InputError
 from tiewise.ties.groups import tie_groups as from_run
 
 KINDS = ("int8", "int4", "binary")
-CHANCE = np.random.default_rng(5)
-DOCS, QUERIES = CHANCE.normal(size=(600, 37)).astype(np.float32), CHANCE.normal(size=(5, 37)).astype(np.float32)
+RNG = np.random.default_rng(5)
+DOCS, QUERIES = RNG.normal(size=(600, 37)).astype(np.float32), RNG.normal(size=(5, 37)).astype(np.float32)
 
 
 def as_kind(array, library: str):
@@ -123,11 +123,11 @@ def test_rescoring_orders_by_the_original_vectors():
 
 def test_rescoring_lists_of_any_length(monkeypatch):
     """They are scored in batches, and no list gets the scores of another."""
-    chance = np.random.default_rng(1)
-    lengths = [0, 600, 1, 0, *chance.integers(0, 40, 37)]
-    queries = chance.normal(size=(len(lengths), 37)).astype(np.float32)
+    rng = np.random.default_rng(1)
+    lengths = [0, 600, 1, 0, *rng.integers(0, 40, 37)]
+    queries = rng.normal(size=(len(lengths), 37)).astype(np.float32)
     run = {
-        str(i): {str(doc): float(chance.integers(4)) for doc in chance.choice(600, n, replace=False)}
+        str(i): {str(doc): float(rng.integers(4)) for doc in rng.choice(600, n, replace=False)}
         for i, n in enumerate(lengths)
     }
     seen: list[tuple[int, int]] = []

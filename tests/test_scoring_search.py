@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
+from scoring_reference import score_by_definition
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring import device_scorer, host_functions, host_scorer
@@ -26,14 +27,14 @@ QUERIES, DOCS, DIMS = 21, 20_000, 24
 @pytest.fixture(scope="module")
 def collection():
     """Vectors in bfloat16 with copies among them, ids in no order, and sparse judgments."""
-    chance = np.random.default_rng(7)
-    queries, docs = (chance.normal(size=(n, DIMS)).astype(ml_dtypes.bfloat16) for n in (QUERIES, DOCS))
+    rng = np.random.default_rng(7)
+    queries, docs = (rng.normal(size=(n, DIMS)).astype(ml_dtypes.bfloat16) for n in (QUERIES, DOCS))
     docs[15_000:15_300] = docs[:300]
     query_ids, doc_ids = [f"q{i}" for i in range(QUERIES)], [f"d{i * 7919 % DOCS}" for i in range(DOCS)]
     judged = {"nobody": {"d3": 1}}
     for query in query_ids[::2]:
-        some = chance.choice(400, chance.integers(1, 40), replace=False)
-        judged[query] = {doc_ids[j]: int(chance.integers(0, 3)) for j in some}
+        some = rng.choice(400, rng.integers(1, 40), replace=False)
+        judged[query] = {doc_ids[j]: int(rng.integers(0, 3)) for j in some}
     judged["q0"]["elsewhere"] = 1
     return queries, docs, {"query_ids": query_ids, "doc_ids": doc_ids}, tw.Qrels.from_dict(judged)
 
@@ -83,7 +84,7 @@ def best(scores, docs, k: int) -> dict[str, float]:
     return {docs[j]: float(scores[j]) for j in np.flatnonzero(scores >= bound)}
 
 
-def converted(kind: str, *vectors):
+def as_library(kind: str, *vectors):
     if kind == "numpy":
         return vectors
     torch = pytest.importorskip("torch")
@@ -95,7 +96,7 @@ def converted(kind: str, *vectors):
 @pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
 def test_search_and_tie_groups_agree_with_all_scores(collection, kind, fn, precision):
     *vectors, ids, qrels = collection
-    queries, docs = converted(kind, *vectors)
+    queries, docs = as_library(kind, *vectors)
     options = {"fn": fn, "precision": precision}
     scores = scoring.score(queries, docs, **options)
     scores = scores.astype(np.float64) if kind == "numpy" else scores.double().numpy()
@@ -116,7 +117,7 @@ def test_search_and_tie_groups_agree_with_all_scores(collection, kind, fn, preci
 def test_shards_add_up(collection, cuts, kind, precision):
     """Wherever the collection is cut, inside a tile or not, to the last bit."""
     *vectors, ids, qrels = collection
-    queries, docs = converted(kind, *vectors)
+    queries, docs = as_library(kind, *vectors)
     options = {"fn": "cosine", "precision": precision, "query_ids": ids["query_ids"]}
     edges = [0, *cuts, DOCS]
     parts = [(docs[low:high], ids["doc_ids"][low:high]) for low, high in pairwise(edges)]
@@ -136,14 +137,14 @@ seeds = st.integers(0, 2**32 - 1)
 @given(seed=seeds, queries=st.integers(1, 9), docs=st.integers(1, 60), spread=st.integers(1, 3))
 def test_blocks_change_nothing(seed, queries, docs, spread):
     """Vectors of small integers have many ties, and their products are exact."""
-    chance = np.random.default_rng(seed)
-    q, d = (chance.integers(-spread, spread + 1, (n, 3)).astype(np.float32) for n in (queries, docs))
-    names = [f"n{i}" for i in chance.permutation(docs)]
-    judged = {str(i): {f"n{j}": 1 for j in chance.integers(0, docs + 2, 5)} for i in range(queries)}
+    rng = np.random.default_rng(seed)
+    q, d = (rng.integers(-spread, spread + 1, (n, 3)).astype(np.float32) for n in (queries, docs))
+    names = [f"n{i}" for i in rng.permutation(docs)]
+    judged = {str(i): {f"n{j}": 1 for j in rng.integers(0, docs + 2, 5)} for i in range(queries)}
     judged["0"]["n0"] = 1
     qrels, ids = tw.Qrels.from_dict(judged), {"query_ids": [str(i) for i in range(queries)], "doc_ids": names}
     scores = q @ d.T
-    truth, k = from_run(qrels, full_run(scores, ids), ORDERS), int(chance.integers(1, docs + 2))
+    truth, k = from_run(qrels, full_run(scores, ids), ORDERS), int(rng.integers(1, docs + 2))
     with pytest.MonkeyPatch.context() as patch:
         shrink_tiles(patch)
         for block in (None, 8, 24, 1000):
@@ -154,7 +155,7 @@ def test_blocks_change_nothing(seed, queries, docs, spread):
 
 def test_device_code_on_cpu_tensors(collection, on_device, small_tiles):
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", vectors[0], vectors[1][:150])
+    queries, docs = as_library("torch", vectors[0], vectors[1][:150])
     ids = {**ids, "doc_ids": ids["doc_ids"][:150]}
     for precision in ("float32", "native"):
         scores = scoring.score(queries, docs, fn="dot", precision=precision).double().numpy()
@@ -179,16 +180,16 @@ def test_product_errors_within_their_bound_change_no_result(collection, small_ti
     queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:500]))
     docs[40:80] = docs[:40]
     ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
-    truth = defined(queries, docs, fn)
+    truth = score_by_definition(queries, docs, fn)
     assert (scoring.score(queries, docs, fn=fn) == truth).all()
-    run, product, chance = full_run(truth, ids), host_functions._product, np.random.default_rng(0)
+    run, product, rng = full_run(truth, ids), host_functions._product, np.random.default_rng(0)
 
     def wrong_product(a, b, dtype):
         bound = host_functions.relative_error(a.shape[1] + 2, np.float32) * np.outer(
             np.linalg.norm(a.astype(np.float64), axis=1), np.linalg.norm(b.astype(np.float64), axis=1)
         )
-        found = product(a, b, np.float64) + bound * chance.choice([-0.95, 0.0, 0.95], size=bound.shape)
-        found[chance.random(found.shape) < 0.01] = chance.choice([np.inf, -np.inf, np.nan])
+        found = product(a, b, np.float64) + bound * rng.choice([-0.95, 0.0, 0.95], size=bound.shape)
+        found[rng.random(found.shape) < 0.01] = rng.choice([np.inf, -np.inf, np.nan])
         return found.astype(dtype)
 
     monkeypatch.setattr(
@@ -203,26 +204,10 @@ def test_product_errors_within_their_bound_change_no_result(collection, small_ti
         assert list(found.values()) == [best(row, ids["doc_ids"], 7) for row in truth.astype(np.float64)]
 
 
-def defined(queries, docs, fn: str):
-    """The definition of a score, word for word."""
-    q, d = queries.astype(np.float64)[:, None], docs.astype(np.float64)[None]
-
-    def s(x, y):
-        return np.cumsum(x * y, axis=-1)[..., -1] + 0.0
-
-    if fn == "dot":
-        found = s(q, d)
-    elif fn == "cosine":
-        found = s(q, d) / np.sqrt(s(q, q) * s(d, d))
-    else:
-        found = 0.0 - np.sqrt(np.cumsum((q - d) ** 2, axis=-1)[..., -1])
-    return found.astype(np.float32)
-
-
 def test_a_device_whose_products_depend_on_the_position(collection, small_tiles, on_device, monkeypatch):
     """Then the scores of the blocks are used: a document ties with itself, whatever the library does."""
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", vectors[0], vectors[1][:150])
+    queries, docs = as_library("torch", vectors[0], vectors[1][:150])
     queries, docs, torch = queries.float(), docs.float(), pytest.importorskip("torch")
     ids = {**ids, "doc_ids": ids["doc_ids"][:150]}
     monkeypatch.setattr(
@@ -241,7 +226,9 @@ def test_a_device_whose_products_depend_on_the_position(collection, small_tiles,
 def test_a_device_whose_products_depend_on_the_shape(collection, small_tiles, on_device, monkeypatch):
     """Then documents are multiplied tile by tile, and not all at once."""
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", np.pad(vectors[0], [(0, 0), (0, 8)]), np.pad(vectors[1][:501], [(0, 0), (0, 8)]))
+    queries, docs = as_library(
+        "torch", np.pad(vectors[0], [(0, 0), (0, 8)]), np.pad(vectors[1][:501], [(0, 0), (0, 8)])
+    )
     queries, docs, torch = queries.float(), docs.float(), pytest.importorskip("torch")
     ids = {**ids, "doc_ids": ids["doc_ids"][:501]}
     truth = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids)
@@ -396,7 +383,7 @@ def test_on_a_gpu(collection):
     if not torch.cuda.is_available():
         pytest.skip("needs a GPU")
     *vectors, ids, qrels = collection
-    queries, docs = (x.cuda() for x in converted("torch", *vectors))
+    queries, docs = (x.cuda() for x in as_library("torch", *vectors))
     exact = scoring.score(*vectors, fn="dot", precision="float64")
     for fn, precision in (("dot", "float32"), ("dot", "native"), ("cosine", "float32"), ("euclidean", "float32")):
         options = {"fn": fn, "precision": precision}
@@ -424,10 +411,10 @@ def test_many_tiles_on_a_gpu(judged):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("needs a GPU")
-    chance = np.random.default_rng(3)
-    q, d = (chance.integers(-4, 5, (n, 16)).astype(np.float32) for n in (5, 300_001))
+    rng = np.random.default_rng(3)
+    q, d = (rng.integers(-4, 5, (n, 16)).astype(np.float32) for n in (5, 300_001))
     qrels = tw.Qrels.from_dict(
-        {str(i): {str(j): 1 for j in chance.integers(0, len(d) + 5, judged)} for i in range(len(q))}
+        {str(i): {str(j): 1 for j in rng.integers(0, len(d) + 5, judged)} for i in range(len(q))}
     )
     truth = scoring.tie_groups(q, d, qrels, orders=ORDERS)
     assert (truth.size > 100).any()
