@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.auditing import Audit
-from tiewise.analysis.auditing.grouping import Bin, Grouping
+from tiewise.analysis.auditing.tie_statistics import SizeBin, TieStatistics
 from tiewise.analysis.measuring import asked
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import DUST, check_confidence
@@ -566,18 +566,18 @@ def _is_list(one: Any) -> bool:
     return isinstance(one, Mapping) and not any(isinstance(value, Mapping) for value in one.values())
 
 
-def _bins(run: Any) -> tuple[Bin, ...]:
-    found = run.group_sizes if isinstance(run, Audit) else Grouping.of(as_run(run)).histogram()
+def _bins(run: Any) -> tuple[SizeBin, ...]:
+    found = run.group_sizes if isinstance(run, Audit) else TieStatistics.of(as_run(run)).histogram()
     if not found:
         raise InputError("The run has no rows: there are no tie groups to draw.")
     return found
 
 
-def _size(one: Bin) -> str:
+def _size(one: SizeBin) -> str:
     return f"{one.low:,}" if one.low == one.high else f"{one.low:,}–{one.high:,}"
 
 
-def _columns(sizes: Mapping[str, Sequence[Bin]]) -> dict[str, list[Any]]:
+def _columns(sizes: Mapping[str, Sequence[SizeBin]]) -> dict[str, list[Any]]:
     flat = [(name, one, sum(other.rows for other in bins)) for name, bins in sizes.items() for one in bins]
     return {
         "run": [name for name, _, _ in flat],
