@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from itertools import combinations
 
 import numpy as np
@@ -788,6 +789,14 @@ def test_object_and_json_share_names(tmp_path):
     assert plain["run"]["format"] == "trec" and plain["across"]["10"] == found.across[10]
     assert {row["tool"] for row in plain["tools"]} >= {"trec_eval", "pytrec_eval"}
     assert json.loads(draw(Audited("r", found), View(format="json")))["name"] == "r"
+
+
+def test_an_audit_can_be_pickled():
+    run = run_of(cast(random(22), "bfloat16"))
+    scaled = tw.audit(scaled_run(cast(random(46, 4000, 0.1) + 0.6, "bfloat16"), "0 to 1"), reference=run)
+    assert scaled.even_lists is not None and pickle.loads(pickle.dumps(scaled)) == scaled
+    judged = tw.audit(run, qrels=labels(run))
+    assert pickle.loads(pickle.dumps(judged)).to_dict() == judged.to_dict()
 
 
 def test_json_without_judgments_and_with_unscored_documents():

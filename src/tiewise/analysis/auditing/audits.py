@@ -6,13 +6,13 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from numbers import Integral
 from typing import Any
 
 from tiewise._version import __version__
-from tiewise.analysis.auditing.causes import Evidence
+from tiewise.analysis.auditing.causes import collect_evidence
 from tiewise.analysis.auditing.duplicates import count_identical_rows
 from tiewise.analysis.auditing.even_steps import EvenSteps
 from tiewise.analysis.auditing.fidelity import Fidelity, measure_fidelity
@@ -84,8 +84,8 @@ def audit(
     qrels = None if qrels is None else as_qrels(qrels)
     report = None if qrels is None else _evaluate(qrels, rows, measures)
     scores = infer_score_grid(ties.score, ties.size)
-    evidence = Evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
-    across = {rank: ties.count_across(rank) for rank in ranks if ties.count_longer_than(rank)}
+    evidence = collect_evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
+    across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
     fidelity = None
     if reference is not None:
         other = _load_rows(reference)
@@ -110,6 +110,7 @@ def audit(
         distinct=scores.distinct,
         tied_rows=ties.tied_rows,
         tied_share=ties.tied_share,
+        largest_group=int(ties.size.max()),
         group_sizes=ties.histogram(),
         groups=ties.examples(),
         across=across,
@@ -118,7 +119,7 @@ def audit(
         cut_lists=0 if complete else ties.ending_tied,
         float32_ties=ties.float32_ties(),
         rounded_share=rounding[0] if rounding and rounded else None,
-        near_share=evidence.gaps.share,
+        near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,
         piles=evidence.piles,
         report=report,
@@ -195,11 +196,11 @@ class Audit:
     even_lists: EvenSteps | None  #: even steps of another size, in the lists or in the whole run
     log10_chance: float | None  #: of all distinct scores lying on the grid by chance; None for float32 and float64
     distinct: int  #: distinct scores in the whole run
-    piles: tuple[Pile, ...]  #: scores at the limits 1 and 0
 
     # -- the ties
     tied_rows: int  #: rows that share their score with another row of their query
     tied_share: float  #: the share of rows that are tied, 0 to 1
+    largest_group: int  #: documents in the largest tie group; 1 if nothing is tied
     group_sizes: tuple[SizeBin, ...]  #: the number of tie groups, by size
     groups: tuple[TieExample, ...]  #: the largest tie groups, with some of their documents
     across: Mapping[int, int]  #: by rank, the lists with a tie across it; without ranks at which all lists have ended
@@ -210,6 +211,7 @@ class Audit:
     rounded_share: float | None  #: of tied pairs: those that printing or float32 explains; None if something else does
     near_share: float | None  #: small gaps between scores, as a share of those expected by chance: 0 after rounding
     identical_rows: int | None  #: rows that are tied with identical documents only; None without vectors
+    piles: tuple[Pile, ...]  #: scores at the limits 1 and 0
 
     # -- their effect
     report: Report | None  #: every measure over the orders of ties; None without judgments
@@ -226,11 +228,6 @@ class Audit:
         if self.report is None:
             raise InputError(f"{measure} needs judgments: give the audit qrels (--qrels).")
         return self.report[measure]
-
-    @property
-    def largest_group(self) -> int:
-        """How many documents the largest tie group holds; 1 if nothing is tied."""
-        return self.groups[0].size if self.groups else 1
 
     @property
     def tied_words(self) -> str:
@@ -282,47 +279,27 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values; what does not apply is None."""
-        report = self.report
+        report, advice = self.report, self.advice
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             "version": __version__,
             "run": None if self.source is None else asdict(self.source),
-            "queries": self.queries,
-            "rows": self.rows,
-            "grid": self.grid,
-            "grid_evidence": self.grid_evidence,
-            "grid_beneath": self.grid_beneath,
-            "grid_made_by": self.grid_made_by,
-            "even_steps": self.even_steps,
+            **{name: value for name, value in values.items() if name not in ("source", "name", "report", "advice")},
             "even_lists": None if self.even_lists is None else self.even_lists.to_dict(),
-            "log10_chance": self.log10_chance,
-            "distinct": self.distinct,
-            "tied_rows": self.tied_rows,
-            "tied_share": self.tied_share,
-            "largest_group": self.largest_group,
             "group_sizes": [one._asdict() for one in self.group_sizes],
             "groups": [
-                one._asdict() | {"score": _finite_or_text(one.score), "docs": list(one.docs)} for one in self.groups
+                one._asdict() | {"score": _to_json_number(one.score), "docs": list(one.docs)} for one in self.groups
             ],
             "across": {str(rank): lists for rank, lists in self.across.items()},
-            "constant_queries": self.constant_queries,
-            "nearly_constant_queries": self.nearly_constant_queries,
-            "cut_lists": self.cut_lists,
-            "float32_ties": self.float32_ties,
-            "rounded_share": self.rounded_share,
-            "near_share": self.near_share,
-            "identical_rows": self.identical_rows,
             "piles": [one._asdict() for one in self.piles],
             "measures": None if report is None else report.to_dict()["measures"],
             "tools": None if report is None else [asdict(row) for row in report.oblivious_by_tool()],
             "z_by_order": None if report is None else {order: dict(zs) for order, zs in self.z_by_order.items()},
-            "fidelity": None if self.fidelity is None else self.fidelity.to_dict(),
-            "level": self.level,
+            "fidelity": None if self.fidelity is None else asdict(self.fidelity),
             "unreliable": self.unreliable,
             "unfaithful": self.unfaithful,
-            "cause": self.cause,
-            "verdict": self.verdict,
             "remedy": self.remedy,
-            "remedy_code": {} if self.advice is None else dict(self.advice.code),
+            "remedy_code": {} if advice is None else dict(advice.code),
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -356,6 +333,6 @@ class Audit:
         return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *([self.remedy] if self.remedy else [])])
 
 
-def _finite_or_text(score: float) -> float | str:
+def _to_json_number(score: float) -> float | str:
     """A score that JSON can hold."""
     return score if math.isfinite(score) else str(score)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tiewise.analysis.auditing.even_steps import EvenSteps, find_steps_by_list, find_steps_in_run
-from tiewise.analysis.auditing.gaps import GapTest, run_gap_test
+from tiewise.analysis.auditing.gaps import BY_CHANCE, measure_small_gaps
 from tiewise.analysis.auditing.grids import MIN_DISTINCT, Grid
 from tiewise.analysis.auditing.inference import ScoreGrid
 from tiewise.analysis.auditing.tie_statistics import Pile, TieStatistics
 
-__all__ = ["MIN_ROWS", "Evidence"]
+__all__ = ["MIN_ROWS", "Evidence", "collect_evidence"]
 
 MIN_ROWS = 50  # fewer rows are an example, not a run
 IDENTICAL_SHARE = 0.9  # of tied rows: if so many are identical documents, these are the cause
@@ -23,37 +23,12 @@ class Evidence:
 
     scores: ScoreGrid
     ties: TieStatistics
-    identical_rows: int | None = None  #: rows that are tied with identical documents only
-
-    @cached_property
-    def piles(self) -> tuple[Pile, ...]:
-        """Scores at the limits 1 and 0."""
-        return self.ties.piles(next(iter(self.scores.printings), None))
-
-    @property
-    def saturation(self) -> Pile | None:
-        """The limit at which most tied rows are, if the score function levels off there."""
-        saturated = (pile for pile in self.piles if pile.levels_off)
-        return next((pile for pile in saturated if 2 * pile.tied_rows >= self.ties.tied_rows), None)
-
-    @cached_property
-    def rounding(self) -> tuple[float, Grid] | None:
-        """The share of tied pairs that rounding explains at most, and the grid; None if nothing is tied."""
-        limits = [pile.at for pile in self.piles if pile.printed and pile.levels_off]
-        return self.ties.explain_by_rounding(self.scores.roundings, limits)
-
-    @cached_property
-    def even_steps(self) -> EvenSteps | None:
-        """The even steps of scores that were scaled, all of them or list by list; None if there are none."""
-        if self.scores.quantization or self.scores.name == "integer":
-            return None
-        by_list = find_steps_by_list(self.ties.sample_tied_lists(), self.scores.printings)
-        return by_list or find_steps_in_run(self.scores.sample, self.ties.lists, self.scores.printings)
-
-    @cached_property
-    def gaps(self) -> GapTest:
-        """Whether distinct scores come as near to each other as by chance."""
-        return run_gap_test(self.ties)
+    identical_rows: int | None  #: rows that are tied with identical documents only
+    piles: tuple[Pile, ...]  #: scores at the limits 1 and 0
+    saturation: Pile | None  #: the limit with most of the tied rows, if the score function levels off there
+    rounding: tuple[float, Grid] | None  #: the share of tied pairs that rounding explains, and the grid
+    even_steps: EvenSteps | None  #: of scores that were scaled, all of them or list by list
+    small_gaps: float | None  #: relative to chance; None if there are too few ties to say
 
     @cached_property
     def cause(self) -> str | None:
@@ -80,9 +55,24 @@ class Evidence:
         share, grid = self.rounding
         if share >= 0.5:
             return grid.name if grid.name in ("float32", "float64") else "decimals"
-        return "genuine" if self.gaps.shows_chance or ties.is_unmatched else "unclear"
+        by_chance = self.small_gaps is not None and self.small_gaps >= BY_CHANCE
+        return "genuine" if by_chance or ties.is_unmatched else "unclear"
 
     @property
     def shows_only_gaps(self) -> bool:
         """Whether all that is known is that scores keep apart, as rounded numbers and counts do."""
-        return self.cause == "unclear" and self.scores.distinct >= MIN_DISTINCT and self.gaps.shows_rounding
+        apart = self.small_gaps is not None and self.small_gaps < BY_CHANCE
+        return self.cause == "unclear" and self.scores.distinct >= MIN_DISTINCT and apart
+
+
+def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int | None = None) -> Evidence:
+    """The evidence in the scores and ties of a run."""
+    piles = ties.piles(next(iter(scores.printings), None))
+    saturated = [pile for pile in piles if pile.levels_off]
+    saturation = next((pile for pile in saturated if 2 * pile.tied_rows >= ties.tied_rows), None)
+    rounding = ties.explain_by_rounding(scores.roundings, [pile.at for pile in saturated if pile.printed])
+    steps = None
+    if not scores.quantization and scores.name != "integer":
+        steps = find_steps_by_list(ties.sample_tied_lists(), scores.printings)
+        steps = steps or find_steps_in_run(scores.sample, ties.lists, scores.printings)
+    return Evidence(scores, ties, identical_rows, piles, saturation, rounding, steps, measure_small_gaps(ties))

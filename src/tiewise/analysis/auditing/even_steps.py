@@ -36,9 +36,10 @@ class EvenSteps:
 
     lists: int
     looked_at: int
-    transformation: Transformation  #: of most of these lists
+    function: str  #: the transformation of most of these lists
     log10_chance: float  #: log10 of the p-value: the chance of such even lists if scores were any numbers
-    one_step: bool = False  #: whether the whole run has one step
+    one_step: bool  #: whether the whole run has one step
+    preimage: str  #: what comes in even steps
 
     @property
     def evidence(self) -> str:
@@ -46,24 +47,18 @@ class EvenSteps:
         lists = "the one list" if self.looked_at == 1 else f"{self.lists:,} of {self.looked_at:,} lists"
         where = "throughout the run" if self.one_step else f"in {lists} looked at"
         return (
-            f"But {where}, {self.transformation.preimage} come in even steps, as numbers do that were rounded or "
+            f"But {where}, {self.preimage} come in even steps, as numbers do that were rounded or "
             f"counted, and scaled after it; by chance, one run in 10^{-self.log10_chance:,.0f} would."
         )
 
     @property
     def description(self) -> str:
         """What is true of the scores, as a clause."""
-        return f"{self.transformation.preimage} come in even steps{'' if self.one_step else ', list by list'}"
+        return f"{self.preimage} come in even steps{'' if self.one_step else ', list by list'}"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
-        return {
-            "lists": self.lists,
-            "looked_at": self.looked_at,
-            "function": self.transformation.name,
-            "log10_chance": self.log10_chance,
-            "one_step": self.one_step,
-        }
+        return {name: value for name, value in vars(self).items() if name != "preimage"}
 
 
 def find_steps_by_list(lists: Sequence[Floats], printings: Sequence[Grid] = ()) -> EvenSteps | None:
@@ -81,7 +76,8 @@ def find_steps_by_list(lists: Sequence[Floats], printings: Sequence[Grid] = ()) 
     combined = _combine_p_values([p_value for p_value, _ in found])
     if not even or 2 * len(even) < len(found) or combined > LOG10_ALPHA:
         return None
-    return EvenSteps(len(even), len(found), Counter(even).most_common(1)[0][0], combined)
+    transformation = Counter(even).most_common(1)[0][0]
+    return EvenSteps(len(even), len(found), transformation.name, combined, False, transformation.preimage)
 
 
 def find_steps_in_run(x: Floats, lists: int, printings: Sequence[Grid] = ()) -> EvenSteps | None:
@@ -93,7 +89,9 @@ def find_steps_in_run(x: Floats, lists: int, printings: Sequence[Grid] = ()) -> 
     if len(x) < MIN_DISTINCT:
         return None
     p_value, transformation = _test_scores(x, UP_TO_SCALE, printings)
-    return EvenSteps(lists, lists, transformation, p_value, one_step=True) if p_value < LOG10_ALPHA else None
+    if p_value >= LOG10_ALPHA:
+        return None
+    return EvenSteps(lists, lists, transformation.name, p_value, True, transformation.preimage)
 
 
 def _combine_p_values(log10_p: Sequence[float]) -> float:

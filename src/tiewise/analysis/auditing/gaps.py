@@ -11,7 +11,6 @@ the non-empty steps holds exactly one document, and 1 − e^−λ of all steps a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,10 @@ from tiewise.analysis.auditing.grids import FLOAT32
 from tiewise.analysis.auditing.tie_statistics import TieStatistics
 from tiewise.data.columns import Codes, Floats
 
-__all__ = ["GapTest", "run_gap_test"]
+__all__ = ["BY_CHANCE", "measure_small_gaps"]
 
-MIN_EXPECTED = 10  # small gaps that must be expected for the test to say anything
-MIN_SHARE = 0.6  # of the expected small gaps: so many must be there if rounding did not make the ties
+BY_CHANCE = 0.6  # from this share of the expected small gaps on, rounding did not make the ties
+MIN_EXPECTED = 10  # small gaps that must be expected for the share to mean anything
 NEIGHBOURS = 4  # on either side: the gaps with which a gap is compared
 SMALL_GAP = 0.6  # of a step; in one power of two and the next, steps differ by a factor of 2
 GEOMETRIC_MEAN = 0.62  # the expected geometric mean of eight exponential variables of mean 1
@@ -34,35 +33,10 @@ _LOAD = np.linspace(12.0, 1e-3, 4000)  # λ, documents per step
 _SINGLE_SHARE = _LOAD / np.expm1(_LOAD)  # of the non-empty steps, those with one document
 
 
-class GapTest(NamedTuple):
-    """How many gaps between neighbouring scores are smaller than rounding would leave."""
+def measure_small_gaps(ties: TieStatistics) -> float | None:
+    """The number of gaps between scores that are smaller than rounding would leave, relative to that by chance.
 
-    small: int
-    expected: float  #: by chance
-
-    @property
-    def is_informative(self) -> bool:
-        """Whether there are enough ties and distinct scores."""
-        return self.expected >= MIN_EXPECTED
-
-    @property
-    def share(self) -> float | None:
-        """Small gaps relative to those expected: about 1 by chance, about 0 after rounding; None if few are."""
-        return self.small / self.expected if self.is_informative else None
-
-    @property
-    def shows_rounding(self) -> bool:
-        """Whether scores keep further apart than by chance."""
-        return self.is_informative and self.small < MIN_SHARE * self.expected
-
-    @property
-    def shows_chance(self) -> bool:
-        """Whether scores come as near to each other as by chance, so that rounding made few ties."""
-        return self.is_informative and self.small >= MIN_SHARE * self.expected
-
-
-def run_gap_test(ties: TieStatistics) -> GapTest:
-    """The test of the gaps between a run's scores.
+    It is about 1 if chance made the gaps, about 0 after rounding, None if there are too few ties or distinct scores.
 
     >>> from tiewise.io import as_run
     >>> places = np.arange(400.0)
@@ -70,18 +44,19 @@ def run_gap_test(ties: TieStatistics) -> GapTest:
     >>> rounded = np.tanh(np.round(copies, 2))
     >>> for scores in (copies, rounded):
     ...     run = as_run({"q": {f"d{i}": score for i, score in enumerate(scores)}})
-    ...     run_gap_test(TieStatistics.of(run)).shows_chance
-    True
-    False
+    ...     print(round(measure_small_gaps(TieStatistics.of(run)), 1))
+    1.2
+    0.0
     """
     query, score, tied = _merge_nearly_equal(*ties.sample_groups())
-    found = [
+    counts = [
         _count_small(relative[order], tied_above[order])
         for defined, value in _scales(score)
         for relative, tied_above, orders in [_relative_gaps(query[defined], value[defined], tied[defined])]
         for order in orders
     ]
-    return min(found, key=lambda one: one.small / max(one.expected, 1.0))
+    small, expected = min(counts, key=lambda one: one[0] / max(one[1], 1.0))
+    return small / expected if expected >= MIN_EXPECTED else None
 
 
 def _merge_nearly_equal(query: Codes, score: Floats, size: Codes) -> tuple[Codes, Floats, NDArray[np.bool_]]:
@@ -135,11 +110,11 @@ def _distance_to_end(query: Codes) -> Codes:
     return np.minimum(place, np.repeat(length, length) - 1 - place)
 
 
-def _count_small(relative: Floats, tied: NDArray[np.bool_]) -> GapTest:
-    """The gaps that are smaller than rounding would leave, given the frequency of ties around each."""
+def _count_small(relative: Floats, tied: NDArray[np.bool_]) -> tuple[int, float]:
+    """The gaps that are smaller than rounding would leave, given the frequency of ties around each; those expected."""
     where = np.flatnonzero(tied)
     if not len(where):
-        return GapTest(0, 0.0)
+        return 0, 0.0
     before = np.searchsorted(where, np.arange(len(tied)))
     low, high = before - TIED_NEIGHBOURS, before + TIED_NEIGHBOURS
     start = np.where(low < 0, 0, where[np.maximum(low, 0)])
@@ -147,4 +122,4 @@ def _count_small(relative: Floats, tied: NDArray[np.bool_]) -> GapTest:
     single = 1 - (np.minimum(high, len(where)) - np.maximum(low, 0)) / (stop - start)
     occupied = -np.expm1(-np.interp(single, _SINGLE_SHARE, _LOAD))
     limit = SMALL_GAP * occupied
-    return GapTest(int(np.count_nonzero(relative < limit)), float(-np.expm1(-GEOMETRIC_MEAN * limit).sum()))
+    return int(np.count_nonzero(relative < limit)), float(-np.expm1(-GEOMETRIC_MEAN * limit).sum())

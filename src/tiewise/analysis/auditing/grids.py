@@ -91,14 +91,6 @@ class _Float32(FloatGrid):
 
 
 @dataclass(frozen=True)
-class _Float64(FloatGrid):
-    """float64, which contains every score."""
-
-    def contains(self, x: Floats) -> NDArray[np.bool_]:
-        return np.ones(len(x), dtype=bool)
-
-
-@dataclass(frozen=True)
 class DecimalGrid(Grid):
     """Numbers with a fixed number of decimals; with none, whole numbers.
 
@@ -179,7 +171,7 @@ GRIDS: dict[str, Grid] = {
         FloatGrid("float16", 10, -14, 65504.0),
         *(DecimalGrid(f"decimal:{decimals}", decimals) for decimals in (1, 2, 3, 4)),
         FLOAT32,
-        _Float64("float64", 52, -1022, float(np.finfo(np.float64).max)),
+        FloatGrid("float64", 52, -1022, float(np.finfo(np.float64).max)),
     )
 }
 
@@ -189,7 +181,7 @@ LOW_PRECISION = ("float8_e5m2", "float8_e4m3", "bfloat16", "float16")
 
 def find_grid(x: Floats) -> str:
     """The name of the coarsest grid that contains all scores, which are distinct and finite."""
-    return next(name for name, grid in GRIDS.items() if grid.contains_all(x))
+    return next(name for name, grid in GRIDS.items() if name == "float64" or grid.contains_all(x))
 
 
 def find_printings(x: Floats) -> tuple[Grid, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -61,79 +60,61 @@ class Pile(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TieStatistics:
-    """Every tie group of a run, list by list and best first; an untied row is a group of one."""
+    """Every tie group of a run, list by list and best first, and counts of them; an untied row is a group of one."""
 
     run: Run | MappedRun
-    query: Codes  # (n_groups,): the position of the list in the run
-    start: Codes  # (n_groups,): documents of the list with a higher score
-    size: Codes  # (n_groups,)
-    score: Floats  # (n_groups,)
+    # -- (n_groups,)
+    query: Codes  #: the position of the list in the run
+    start: Codes  #: documents of the list with a higher score
+    size: Codes
+    score: Floats
+    pairs: Codes  #: tied pairs of documents
+    is_tied: NDArray[np.bool_]  #: whether the group holds several documents
+    is_last: NDArray[np.bool_]  #: whether the group is the last of its list
+    # -- counts
+    lists: int  #: lists that are not empty
+    rankings: int  #: lists of two documents or more, so that there is something to rank
+    longest: int  #: the length of the longest list
+    tied_rows: int  #: rows that share their score with another row of their list
+    tied_pairs: int  #: pairs of documents that are tied
+    constant: int  #: lists of two documents or more that give all of them one score
+    nearly_constant: int  #: other lists that give most documents one score, except a final 0: nothing matched these
+    ending_tied: int  #: lists that end with tied documents, so that they may have been truncated inside a tie group
 
     @classmethod
     def of(cls, run: Run | MappedRun) -> TieStatistics:
         """The tie groups of a run."""
         values = run.value if run.descending else sorted_lists(run.value, run.offsets)
+        lengths = np.diff(run.offsets)
         new = np.ones(len(values), dtype=bool)
         new[1:] = values[1:] != values[:-1]
-        new[run.offsets[:-1][np.diff(run.offsets) > 0]] = True
+        new[run.offsets[:-1][lengths > 0]] = True
         first = np.flatnonzero(new)
         query = np.searchsorted(run.offsets, first, side="right") - 1
-        size = np.diff(np.append(first, len(values)))
-        return cls(run, query, first - run.offsets[query], size, values[first])
-
-    @cached_property
-    def list_lengths(self) -> Codes:
-        """The length of each list that is not empty, (n_lists,)."""
-        lengths: Codes = np.diff(self.run.offsets)
-        return lengths[lengths > 0]
-
-    @cached_property
-    def length(self) -> Codes:
-        """The length of the list of each group, (n_groups,)."""
-        lengths: Codes = np.diff(self.run.offsets)
-        return lengths[self.query]
-
-    @cached_property
-    def is_tied(self) -> NDArray[np.bool_]:
-        """Whether a group holds several documents, (n_groups,)."""
-        return self.size > 1
-
-    @cached_property
-    def is_last(self) -> NDArray[np.bool_]:
-        """Whether a group is the last of its list, (n_groups,)."""
-        return self.start + self.size == self.length
-
-    @cached_property
-    def pairs(self) -> Codes:
-        """The tied pairs of documents in each group, (n_groups,)."""
-        return self.size * (self.size - 1) // 2
-
-    # -- counts ---------------------------------------------------------------------------------------------------
-
-    @property
-    def lists(self) -> int:
-        """How many lists are not empty."""
-        return len(self.list_lengths)
-
-    @cached_property
-    def tied_rows(self) -> int:
-        """How many rows share their score with another row of their list."""
-        return int(self.size[self.is_tied].sum())
+        start, size, score, length = (
+            first - run.offsets[query],
+            np.diff(np.append(first, len(values))),
+            values[first],
+            lengths[query],
+        )
+        pairs, is_tied, is_last = size * (size - 1) // 2, size > 1, start + size == length
+        most = (size >= NEARLY_CONSTANT * length) & (size < length) & (length >= MIN_LISTS)
+        return cls(
+            *(run, query, start, size, score, pairs, is_tied, is_last),
+            lists=int(np.count_nonzero(lengths)),
+            rankings=int(np.count_nonzero(lengths > 1)),
+            longest=int(lengths.max(initial=0)),
+            tied_rows=int(size[is_tied].sum()),
+            tied_pairs=int(pairs.sum()),
+            constant=int(np.count_nonzero(is_tied & (size == length))),
+            nearly_constant=int(np.count_nonzero(most & ((score != 0) | ~is_last))),
+            ending_tied=int(np.count_nonzero(is_last & is_tied)),
+        )
 
     @property
     def tied_share(self) -> float:
         """The share of rows that are tied."""
         return self.tied_rows / max(len(self.run), 1)
-
-    @property
-    def largest(self) -> int:
-        """The size of the largest group."""
-        return int(self.size.max(initial=0))
-
-    @cached_property
-    def tied_pairs(self) -> int:
-        """How many pairs of documents are tied."""
-        return int(self.pairs.sum())
 
     def histogram(self) -> tuple[SizeBin, ...]:
         """The groups by size: 1, 2, 3 to 4, 5 to 8 and so on."""
@@ -160,38 +141,12 @@ class TieStatistics:
         """How many lists have a tie between this rank and the next."""
         return int(np.count_nonzero((self.start < cutoff) & (self.start + self.size > cutoff)))
 
-    def count_longer_than(self, cutoff: int) -> int:
-        """How many lists continue after a rank."""
-        return int(np.count_nonzero(self.list_lengths > cutoff))
-
-    @property
-    def rankings(self) -> int:
-        """How many lists hold two documents or more, so that there is something to rank."""
-        return self.count_longer_than(1)
-
-    @cached_property
-    def constant(self) -> int:
-        """How many lists of two documents or more give all of them one score."""
-        return int(np.count_nonzero(self.is_tied & (self.size == self.length)))
-
-    @cached_property
-    def nearly_constant(self) -> int:
-        """How many other lists give most documents one score, except a final 0, which means that nothing matched."""
-        most = (self.size >= NEARLY_CONSTANT * self.length) & (self.size < self.length) & (self.length >= MIN_LISTS)
-        return int(np.count_nonzero(most & ((self.score != 0) | ~self.is_last)))
-
-    @property
-    def ending_tied(self) -> int:
-        """How many lists end with tied documents, so that they may have been truncated inside a tie group."""
-        return int(np.count_nonzero(self.is_last & self.is_tied))
-
     def float32_ties(self) -> int:
         """How many more rows are tied if scores are read as float32."""
         score = project(self.score, "float32")
         new = np.ones(len(score), dtype=bool)
         new[1:] = (score[1:] != score[:-1]) | (self.query[1:] != self.query[:-1])
-        first = np.flatnonzero(new)
-        size = np.add.reduceat(self.size, first) if len(first) else self.size
+        size = np.add.reduceat(self.size, np.flatnonzero(new))
         return int(size[size > 1].sum()) - self.tied_rows
 
     # -- signs of a cause -----------------------------------------------------------------------------------------

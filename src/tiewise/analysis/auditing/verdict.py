@@ -139,39 +139,39 @@ def _judge_by_measures(report: Report, tied: str) -> tuple[str, str]:
 
 def _explain_cause(evidence: Evidence) -> str:
     """The cause of the ties, as the end of a sentence that says how many there are."""
-    scores, ties, quantization = evidence.scores, evidence.ties, evidence.scores.quantization
-    reason = ""
-    if evidence.cause == "precision" and quantization:
-        reason = _explain_precision(quantization)
-    elif evidence.cause == "steps" and quantization:
-        what = quantization.transformation.preimage
-        reason = f"{what} come in even steps of {quantization.grid.name}"
-    elif evidence.cause == "scaled" and evidence.even_steps:
-        reason = evidence.even_steps.description
-    elif evidence.cause == "decimals" and evidence.rounding:
-        reason = f"scores {evidence.rounding[1].description}"
-    elif evidence.cause == "integer":
-        made = quantization is not None and quantization.transformation.name
-        reason = "scores were made from whole numbers" if made else "scores are whole numbers"
-    elif evidence.cause in ("float32", "float64"):
-        reason = f"{evidence.cause} has no numbers between their scores"
-    elif evidence.cause == "saturation" and evidence.saturation:
-        pile = evidence.saturation
-        digits = f" and {scores.printings[0].description}" if pile.printed and scores.printings else ""
-        reason = f"scores pile up at {pile.at:.0f}{digits}"
-    elif evidence.cause == "few":
-        reason = f"there are only {scores.distinct} distinct scores"
-    elif evidence.cause == "identical":
-        reason = "the documents are identical, and not by rounding"
-    elif evidence.cause == "constant":
-        found = ties.constant + ties.nearly_constant
-        lists = f"{found:,} of {ties.rankings:,} lists {'gives' if found == 1 else 'give'}"
-        reason = f"{lists} all documents, or nearly all, one score"
+    reason = _name_reason(evidence)
     if reason:
         return f" because {reason}"
     if evidence.shows_only_gaps:
         return ", and scores keep apart as rounded numbers or counts do"
     return ", and the scores do not tell why" if evidence.cause == "genuine" else ""
+
+
+def _name_reason(evidence: Evidence) -> str | None:
+    cause, scores, ties, quantization = evidence.cause, evidence.scores, evidence.ties, evidence.scores.quantization
+    if cause == "precision" and quantization:
+        return _explain_precision(quantization)
+    if cause == "steps" and quantization:
+        return f"{quantization.transformation.preimage} come in even steps of {quantization.grid.name}"
+    if cause == "integer":
+        made = quantization is not None and quantization.transformation.name
+        return "scores were made from whole numbers" if made else "scores are whole numbers"
+    if cause == "saturation" and evidence.saturation:
+        pile = evidence.saturation
+        digits = f" and {scores.printings[0].description}" if pile.printed and scores.printings else ""
+        return f"scores pile up at {pile.at:.0f}{digits}"
+    if cause == "constant":
+        lists = ties.constant + ties.nearly_constant
+        give = f"{lists:,} of {ties.rankings:,} lists {'gives' if lists == 1 else 'give'}"
+        return f"{give} all documents, or nearly all, one score"
+    return {
+        "scaled": evidence.even_steps.description if evidence.even_steps else None,
+        "decimals": f"scores {evidence.rounding[1].description}" if evidence.rounding else None,
+        "float32": "float32 has no numbers between their scores",
+        "float64": "float64 has no numbers between their scores",
+        "few": f"there are only {scores.distinct} distinct scores",
+        "identical": "the documents are identical, and not by rounding",
+    }.get(cause or "")
 
 
 def _explain_precision(quantization: Quantization) -> str:
