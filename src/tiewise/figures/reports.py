@@ -14,8 +14,7 @@ from tiewise.analysis.auditing import Audit
 from tiewise.analysis.auditing.tie_statistics import SizeBin, TieStatistics
 from tiewise.analysis.measuring import asked
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import DUST, check_confidence
-from tiewise.analysis.significance import intervals as bootstrapped
+from tiewise.analysis.significance import ATOL, bootstrap_intervals, check_confidence
 from tiewise.errors import InputError, counted, listed
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
 from tiewise.io import as_run
@@ -273,7 +272,7 @@ def _interval(report: Report, level: float | None, seed: int) -> tuple[float, fl
     each = report.per_query(measure).expected
     if len(each) < 2 or measure.total:
         return None
-    low, high = bootstrapped(each[:, None], level, seed=seed)
+    low, high = bootstrap_intervals(each[:, None], level, seed=seed)
     return float(low[0]), float(high[0])
 
 
@@ -492,7 +491,7 @@ def _difference(query: str, a: Estimate | float, b: Estimate | float) -> dict[st
     """The expected difference and its extremes: the ties of the two are in no common order."""
     (mean_a, low_a, high_a), (mean_b, low_b, high_b) = _spread(query, a), _spread(query, b)
     gaps = (mean_a - mean_b, low_a - high_b, high_a - low_b)
-    mean, low, high = (0.0 if abs(gap) <= DUST else gap for gap in gaps)  # but for rounding, these are equal
+    mean, low, high = (0.0 if abs(gap) <= ATOL else gap for gap in gaps)  # but for rounding, these are equal
     return {"query": query, "difference": mean, "low": low, "high": high, "sure": low > 0 or high < 0}
 
 
