@@ -16,15 +16,15 @@ LIBRARIES = {
     "own": "your own code",
 }
 
-_PRECISE = {
+_IN_FLOAT32 = {
     "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
     "transformers": "tiewise.adapters.transformers.high_precision(model)",
     "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine', query_ids=..., doc_ids=...)",
     "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
 }
-_LAYER = {
-    "sentence-transformers": _PRECISE["sentence-transformers"],
-    "transformers": _PRECISE["transformers"],
+_LAST_LAYER = {
+    "sentence-transformers": _IN_FLOAT32["sentence-transformers"],
+    "transformers": _IN_FLOAT32["transformers"],
     "own": "tiewise.scoring.head(hidden, weight, bias)",
 }
 _LOGITS = {
@@ -34,9 +34,9 @@ _LOGITS = {
 }
 _FLOAT64 = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
 _ALL_DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
-_UNPILED = {**_LOGITS, "own": _ALL_DIGITS["own"]}
+_DIGITS_OR_LOGITS = {**_LOGITS, "own": _ALL_DIGITS["own"]}
 _FINER_SCORES = {"own": "tiewise.scoring.head(hidden, weight, bias)  # or score(queries, docs, fn='cosine')"}
-_RESCORE = {"index": _PRECISE["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
+_RESCORE = {"index": _IN_FLOAT32["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,20 @@ class Remedy:
 
 #: By problem; {type} is the type to which numbers were rounded.
 _REMEDIES = {
-    "precision": Remedy("The model may stay in {type}: compute the last step of its scores in float32.", _PRECISE),
+    "precision": Remedy("The model may stay in {type}: compute the last step of its scores in float32.", _IN_FLOAT32),
     "logits": Remedy(
-        "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.", _LAYER
+        "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.",
+        _LAST_LAYER,
     ),
     "precision or counts": Remedy(
         "If a model made these scores, it may stay in {type}: compute the last step in float32. If they are counts, "
         "rank the candidates again by finer scores.",
-        _PRECISE,
+        _IN_FLOAT32,
     ),
     "before transformation": Remedy(
         "The score function was computed well, but of numbers in {type}: compute the step before it in float32 too. "
         "The model may stay in {type}.",
-        _PRECISE,
+        _IN_FLOAT32,
     ),
     "only gaps": Remedy(
         "Were logits, distances or vectors in low precision before the score function? Then compute the last step in "
@@ -76,7 +77,7 @@ _REMEDIES = {
     "scaled": Remedy(
         "Were these numbers rounded to low precision before they were scaled? Then compute them in float32: the model "
         "may stay as it is. If they are counts, rank the candidates again by finer scores.",
-        _PRECISE,
+        _IN_FLOAT32,
     ),
     "decimals": Remedy("Write scores with all their digits.", _ALL_DIGITS),
     "float32": Remedy("Compute scores in float64, if differences so small mean anything.", _FLOAT64),
@@ -88,7 +89,7 @@ _REMEDIES = {
         {**_RESCORE, "own": _FINER_SCORES["own"]},
     ),
     "printed saturation": Remedy(
-        "Write scores with all their digits, or rank by the logit, which does not level off.", _UNPILED
+        "Write scores with all their digits, or rank by the logit, which does not level off.", _DIGITS_OR_LOGITS
     ),
     "saturation": Remedy("Rank by the logit, or compute the score function in float64.", _LOGITS),
     "constant": Remedy("Look at what the scorer was given: a list of equal scores ranks nothing."),

@@ -91,16 +91,19 @@ class TieStatistics:
         new[run.offsets[:-1][lengths > 0]] = True
         first = np.flatnonzero(new)
         query = np.searchsorted(run.offsets, first, side="right") - 1
-        start, size, score, length = (
-            first - run.offsets[query],
-            np.diff(np.append(first, len(values))),
-            values[first],
-            lengths[query],
-        )
-        pairs, is_tied, is_last = size * (size - 1) // 2, size > 1, start + size == length
+        start, size = first - run.offsets[query], np.diff(np.append(first, len(values)))
+        score, length, pairs = values[first], lengths[query], size * (size - 1) // 2
+        is_tied, is_last = size > 1, start + size == length
         most = (size >= NEARLY_CONSTANT * length) & (size < length) & (length >= MIN_LISTS)
         return cls(
-            *(run, query, start, size, score, pairs, is_tied, is_last),
+            run=run,
+            query=query,
+            start=start,
+            size=size,
+            score=score,
+            pairs=pairs,
+            is_tied=is_tied,
+            is_last=is_last,
             lists=int(np.count_nonzero(lengths)),
             rankings=int(np.count_nonzero(lengths > 1)),
             longest=int(lengths.max(initial=0)),
