@@ -26,7 +26,7 @@ from tiewise.tables.optional import data_frame, need
 __all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "said_once"]
 
 #: From here on, an order is so far from random that it cannot be blind to the labels.
-KNOWING = 4.0
+Z_LIMIT = 4.0
 #: So many runs are named of which a note is true; more are counted.
 NAMED = 5
 
@@ -210,7 +210,7 @@ class Report:
             more = counted(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self.options.score_dtype}, {more} tied.")
         far_off = {m: self._z(m) for m in self.measures}
-        knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > KNOWING}
+        knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
         for first, found in (
             ("relevant", {m: z for m, z in knowing.items() if z > 0}),
             ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),

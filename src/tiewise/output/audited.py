@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tiewise.analysis.auditing import LIBRARIES, Audit
-from tiewise.analysis.auditing.grouping import Bin, Example, Pile
+from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.errors import counted
 from tiewise.metrics.definition import Measure
@@ -74,9 +74,9 @@ class Audited:
         lines = [Line((name,), (Cell(value),)) for name, value in facts.items()]
         if said.report is not None:
             lines += [Line((m.name,), (cell_of(said[m], m, view),)) for m in said.report]
-        todo = said.judgment.remedy
+        todo = said.advice
         code = () if view.format == "markdown" or todo is None else str(todo).splitlines()[1:]  # there it is a block
-        legend = (said.grid_evidence, said.verdict, *(() if todo is None else (todo.words, *code)))
+        legend = (said.grid_evidence, said.verdict, *(() if todo is None else (todo.text, *code)))
         return Grid(("",), (self.name,), tuple(lines), legend)
 
     def _of_lists(self, lists: int) -> str:
@@ -166,15 +166,15 @@ def _page(audited: Audited, view: View) -> str:
     drawing.notes(view.notes)
     drawing.gap()
     drawing.words(found.verdict, _style(found))
-    if found.judgment.remedy is not None:
-        drawing.words(found.judgment.remedy.words)
+    if found.advice is not None:
+        drawing.words(found.advice.text)
     return drawing.text() + _code(found, view)
 
 
 def _code(found: Audit, view: View) -> str:
     """The lines of the remedy, each below whom it is for; a line of code is never broken."""
     parts = []
-    for library, line in found.judgment.remedy.code.items() if found.judgment.remedy else ():
+    for library, line in found.advice.code.items() if found.advice else ():
         for text, style, width in ((f"for {LIBRARIES[library]}:", "", view.width), (line, "cyan", None)):
             drawing = Drawing(width, colour=view.colour)
             drawing.words(text, style)
@@ -203,7 +203,7 @@ def _explained(found: Audit) -> str:
     return f" Rounding explains {share(found.rounded_share)} of the tied pairs."
 
 
-def _sizes(bins: Sequence[Bin]) -> Grid:
+def _sizes(bins: Sequence[SizeBin]) -> Grid:
     shown = [one for one in bins if one.groups]
     heads = tuple(str(one.low) if one.low == one.high else f"{one.low:,}–{one.high:,}" for one in shown)
     lines = (
@@ -218,7 +218,7 @@ def _cutoffs(found: Audit) -> Grid:
     return Grid(("after rank",), tuple(f"{rank:,}" for rank in found.across), (Line(("lists with a tie",), cells),))
 
 
-def _example(one: Example, width: int) -> str:
+def _example(one: TieExample, width: int) -> str:
     docs = ", ".join(one.docs) + (" …" if one.size > len(one.docs) else "")
     line = f"{one.query}: {one.size:,} documents score {one.score:.9g}, from rank {one.rank:,} on: {docs}"
     if len(line) <= width:
@@ -328,8 +328,8 @@ def _markdown(audited: Audited, view: View) -> str:
     """The facts with the verdict, the lines of the remedy as a block of code, and what tools print."""
     found = audited.audit
     parts = [str(sheet.draw(audited, view))]
-    if found.judgment.remedy is not None and found.judgment.remedy.code:
-        lines = (f"# for {LIBRARIES[library]}\n{line}\n" for library, line in found.judgment.remedy.code.items())
+    if found.advice is not None and found.advice.code:
+        lines = (f"# for {LIBRARIES[library]}\n{line}\n" for library, line in found.advice.code.items())
         parts.append(f"```python\n{''.join(lines)}```\n")
     tools = None if found.report is None else _tools(found.report, view)
     if tools is not None:

@@ -29,7 +29,8 @@ from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import said_once
-from tiewise.analysis.significance import DUST, Test
+from tiewise.analysis.significance import ATOL as DUST
+from tiewise.analysis.significance import Test
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
@@ -174,7 +175,7 @@ def check_options(orders: Any, test: Any, confidence: Any, samples: Any, seed: A
     if orders not in get_args(Orders):
         *most, last = map(repr, get_args(Orders))
         raise InputError(f"Unknown orders {orders!r}. Use {', '.join(most)} or {last}.")
-    significance.check(test, confidence, samples, seed)
+    significance.check_options(test, confidence, samples, seed)
 
 
 def _check(named: Mapping[str, Any], runs: object, baseline: str | None) -> None:
@@ -418,10 +419,10 @@ class Compared:
             )
         if self.orders != "independent":
             notes.append(NOTES[self.orders])
-        if self.queries > significance.BLOCKS:
+        if self.queries > significance.MAX_BLOCKS:
             notes.append(
-                f"For tests and intervals the {self.queries:,} queries were added up in {significance.BLOCKS:,} random "
-                "blocks."
+                f"For tests and intervals the {self.queries:,} queries were added up in {significance.MAX_BLOCKS:,} "
+                "random blocks."
             )
         return tuple(notes)
 
@@ -493,7 +494,7 @@ class Compared:
                 some = pairs[first : first + 500]
                 each = np.stack([expected[:, self._place[a]] - expected[:, self._place[b]] for a, b in some], axis=1)
                 p.append(significance.p_values(each, self.test, samples=self.samples, seed=self.seed))
-                ends = significance.intervals(each, self.confidence, samples=self.samples, seed=self.seed)
+                ends = significance.bootstrap_intervals(each, self.confidence, samples=self.samples, seed=self.seed)
                 low.append(ends[0])
                 high.append(ends[1])
         flat = np.concatenate(p)
@@ -510,7 +511,7 @@ class Compared:
                 return p, p_holm, (low, high) if len(each) > 1 else None
         options = {"samples": self.samples, "seed": self.seed}
         p = float(significance.p_values(each[:, None], self.test, **options)[0])
-        ends = significance.intervals(each[:, None], self.confidence, **options)
+        ends = significance.bootstrap_intervals(each[:, None], self.confidence, **options)
         return p, None, (float(ends[0][0]), float(ends[1][0])) if len(each) > 1 else None
 
     def _deployed(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:

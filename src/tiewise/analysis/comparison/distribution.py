@@ -16,7 +16,7 @@ from math import perm
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL as DUST
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.engine import Order, Urns, safe_divide, segment_sum

@@ -20,7 +20,7 @@ from tiewise.analysis.comparison.aligned import Columns
 from tiewise.analysis.comparison.distribution import Chances, Lot, Tied, added, chances
 from tiewise.analysis.comparison.shared_order import Component, components, lots_of
 from tiewise.analysis.comparison.system import System
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL as DUST
 from tiewise.data.columns import Floats
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiewise.analysis.comparison.distribution import Chances
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL as DUST
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.html import share
 from tiewise.tables.records import Rows

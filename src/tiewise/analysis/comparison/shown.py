@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.comparison.pair import Duel
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL as DUST
 from tiewise.tables import html as notebook
 from tiewise.tables.records import Rows
 

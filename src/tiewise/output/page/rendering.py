@@ -166,7 +166,7 @@ def _facts(found: Findings) -> list[dict[str, Any]]:
     """Tie health, run by run."""
     facts = []
     for name, audit in found.audits.items():
-        todo, mean = audit.judgment.remedy, found.reports[name][found.measure]
+        todo, mean = audit.advice, found.reports[name][found.measure]
         facts.append(
             {
                 "run": name,
@@ -178,7 +178,7 @@ def _facts(found: Findings) -> list[dict[str, Any]]:
                 "largest": audit.largest_group,
                 "share": share(audit.tied_share),
                 "cut": audit.cut_lists,
-                "remedy": None if todo is None else todo.words,
+                "remedy": None if todo is None else todo.text,
                 "code": [] if todo is None else [(LIBRARIES[library], line) for library, line in todo.code.items()],
             }
         )
