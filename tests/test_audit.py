@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 import tiewise as tw
 from tiewise.analysis.auditing import LIBRARIES, even_steps
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
-<<<<<<< HEAD
-from tiewise.analysis.auditing.scores import score_grid
-from tiewise.cli.conditions import FACTS, Condition
-=======
 from tiewise.analysis.auditing.inference import infer_score_grid
-from tiewise.cli.gates import FACTS, Gate
->>>>>>> audit
+from tiewise.cli.conditions import FACTS, Condition
 from tiewise.errors import InputError
 from tiewise.output import View
 from tiewise.output.audited import AUDIT_COLUMNS, Audited, draw

@@ -211,13 +211,8 @@ def test_array_types_are_kept(folder):
         ("nan16.npz", "nan16.npz: 'docs' holds NaN or infinity in row"),
         (".", ".: is a folder. Give a file that ends in .npy"),
         ("inner", "inner: is a folder"),
-<<<<<<< HEAD
-        ("plain", "plain: its name has no ending that says what it holds"),
-        ("one.npz --fn cosine", "There is no array 'queries' (vectors of queries), which --fn cosine needs. The"),
-=======
         ("plain", "plain: the file name has no extension"),
-        ("one.npz --fn cosine", "There is no array 'queries' (vectors of queries), which --fn cosine compares. There"),
->>>>>>> scoring
+        ("one.npz --fn cosine", "There is no array 'queries' (vectors of queries), which --fn cosine needs. The"),
         ("vectors.npz --fn softmax", "There is no array 'logits' (logits, a row for each pair of query and document)"),
         ("other.npz", "There is nothing to score: neither 'queries' and 'docs', nor 'logits'"),
         ("both.npz", "There are vectors ('queries', 'docs') and logits ('logits'). Choose: --fn dot"),

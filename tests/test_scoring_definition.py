@@ -32,14 +32,9 @@ from scoring_reference import (
 from tiewise import scoring
 from tiewise.errors import InputError
 from tiewise.scoring import rounding
-<<<<<<< HEAD
-from tiewise.scoring.environment import unaffected
-from tiewise.ties import tie_groups as from_run
-=======
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.scorers import make_scorer
-from tiewise.ties.groups import tie_groups as from_run
->>>>>>> scoring
+from tiewise.ties import tie_groups as from_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 X86 = platform.machine() in ("x86_64", "AMD64")

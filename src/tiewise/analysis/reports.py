@@ -107,6 +107,11 @@ class Report:
         return Report(self._evaluation, self._evaluation.estimates(resolve_measures(measures)))
 
     @property
+    def evaluation(self) -> Evaluation:
+        """The counted run that was measured."""
+        return self._evaluation
+
+    @property
     def options(self) -> Options:
         """The options of the evaluation."""
         return self._evaluation.options

@@ -14,7 +14,7 @@ import click
 
 from tiewise.cli.command import INPUT, MEASURES, OUTPUT, SIGNIFICANCE, TIES, argument, complete_from, option
 from tiewise.io.formats import FORMATS
-from tiewise.metrics import names
+from tiewise.metrics.names import measures as all_measures
 from tiewise.metrics.tools import TOOLS
 from tiewise.output import SheetFormat
 from tiewise.ties.orders import ORDERS
@@ -39,7 +39,7 @@ def apply_all(decorators: Iterable[Decorator]) -> Decorator:
 
 def complete_measure() -> dict[str, str]:
     """The names of the measures, each with its summary."""
-    return {name: measure.summary for name, measure in names.measures().items()}
+    return {name: measure.summary for name, measure in all_measures().items()}
 
 
 def load_plugins(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:

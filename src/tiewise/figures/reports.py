@@ -11,13 +11,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.auditing import Audit
-<<<<<<< HEAD
-from tiewise.analysis.auditing.grouping import Bin, Grouping
-from tiewise.analysis.measuring import resolve_measures
-=======
 from tiewise.analysis.auditing.tie_statistics import SizeBin, TieStatistics
-from tiewise.analysis.measuring import asked
->>>>>>> audit
+from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, bootstrap_intervals, check_confidence
 from tiewise.errors import InputError, counted, listed

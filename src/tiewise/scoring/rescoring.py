@@ -78,11 +78,6 @@ def rescore(
     if only not in (None, "tied"):
         raise InputError(f"only must be 'tied' or None, not {only!r}.")
     table = as_run(run)
-<<<<<<< HEAD
-    pairs = _pairs(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
-    query_row, doc_row = _rows(table, pairs, query_ids, doc_ids)
-=======
-    table = table if isinstance(table, Run) else table.to_run()
     scorer, query_names, doc_names = prepare(
         queries, docs, fn, precision, ids=(query_ids, doc_ids), masks=(query_mask, doc_mask), queries_at_once=MIN_TILE
     )
@@ -90,7 +85,6 @@ def rescore(
     if isinstance(scorer, DeviceScorer):
         scorer.doc_tile, max_lists = max(CANDIDATE_TILE // scorer.docs.tokens, 1), scorer.query_tile
     query_row, doc_row = _find_queries(table, query_names), doc_names.find_doc_rows(table)
->>>>>>> scoring
 
     def lists() -> Iterator[_RankedList]:
         return (_RankedList(table, number, depth, only_tied=only == "tied") for number in range(len(table.queries)))

@@ -22,10 +22,8 @@ from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, 
 from tiewise.analysis.auditing.verdict import decide_verdict, describe_difference
 from tiewise.analysis.auditing.wording import capitalize_first, format_share
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
-from tiewise.analysis.readings import Readings
 from tiewise.analysis.reports import Z_LIMIT, Report
-from tiewise.data.dict_run import MappedRun
-from tiewise.data.runs import Qrels, Run, Source
+from tiewise.data.runs import Run, Source
 from tiewise.errors import CutWarning, InputError, counted
 from tiewise.io import as_qrels, as_run
 from tiewise.metrics.definition import Measure
@@ -123,7 +121,7 @@ def audit(
         identical_rows=evidence.identical_rows,
         piles=evidence.piles,
         report=report,
-        z_by_order={} if report is None else _z_by_order(qrels, rows, report),
+        z_by_order={} if report is None else _z_by_order(report),
         fidelity=fidelity,
         level=verdict.level,
         cause=evidence.cause,
@@ -132,12 +130,12 @@ def audit(
     )
 
 
-def _load_rows(run: Any) -> Run | MappedRun:
+def _load_rows(run: Any) -> Run:
     """The rows of a run or of a reference."""
     return as_run(run)
 
 
-def _library_of(run: Run | MappedRun) -> str | None:
+def _library_of(run: Run) -> str | None:
     """The library that wrote the file, if its format shows that."""
     written = "" if run.source is None else run.source.format
     return "sentence-transformers" if written in ("mteb", "sentence-transformers") else None
@@ -154,23 +152,21 @@ def _check_cutoffs(cutoffs: Any) -> list[int]:
     return sorted(ranks)
 
 
-def _evaluate(qrels: Any, run: Run | MappedRun, measures: Any, **options: Any) -> Report:
+def _evaluate(qrels: Any, run: Run, measures: Any, **options: Any) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the audit counts truncated lists itself
         return evaluate(qrels, run, measures, **options)
 
 
-def _z_by_order(qrels: Qrels, run: Run | MappedRun, report: Report) -> dict[str, dict[str, float]]:
+def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
     """For each order of ties and each measure, its distance from a random order in standard deviations."""
     tied = {measure: mean for measure in report if (mean := report[measure]).std}
     if not tied:
         return {}
-    readings = Readings(qrels, run, score_dtype=None, judged_only=False, depth=None)
-    readings.count({Rule(order) for order in ORDERS})
     found: dict[str, dict[str, float]] = {order: {} for order in ORDERS}
     for order, zs in found.items():
         for measure, mean in tied.items():
-            values = readings.in_order(measure, Rule(order))
+            values = report.evaluation.in_order(measure, Rule(order))
             assert values is not None and mean.expected is not None and mean.std
             value = float(values.sum() if measure.total else values.mean())
             zs[measure.name] = (value - mean.expected) / mean.std
@@ -283,7 +279,7 @@ class Audit:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             "version": __version__,
-            "run": None if self.source is None else asdict(self.source),
+            "run": None if self.source is None else self.source.to_dict(),
             **{name: value for name, value in values.items() if name not in ("source", "name", "report", "advice")},
             "even_lists": None if self.even_lists is None else self.even_lists.to_dict(),
             "group_sizes": [one._asdict() for one in self.group_sizes],

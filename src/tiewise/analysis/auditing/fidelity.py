@@ -13,12 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.reports import Report
-<<<<<<< HEAD
-from tiewise.data.columns import Codes, Floats, positions
-=======
 from tiewise.data.columns import Codes, positions
-from tiewise.data.dict_run import MappedRun
->>>>>>> audit
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, listed
 from tiewise.rankings.run_similarity import mean_rbo
@@ -55,21 +50,10 @@ class Fidelity:
         return notebook.block("Beside its reference", notebook.facts(self.to_dict() | shown | {"gap": gaps}))
 
 
-<<<<<<< HEAD
-def fidelity(run: Run, reference: Run, judged: tuple[Report, Report] | None) -> Fidelity:
-    """How faithful a run is to a reference; `judged` are the reports of both, where there are judgments."""
-    ours, theirs = run, reference
-    shared = set(ours.queries) & set(theirs.queries)
-    if not shared:
-=======
-def measure_fidelity(
-    run: Run | MappedRun, reference: Run | MappedRun, reports: tuple[Report, Report] | None
-) -> Fidelity:
+def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | None) -> Fidelity:
     """The fidelity of a run to a reference; `reports` are those of both, if there are judgments."""
-    run, reference = (one if isinstance(one, Run) else one.to_run() for one in (run, reference))
     common = set(run.queries) & set(reference.queries)
     if not common:
->>>>>>> audit
         raise InputError(
             f"The run and the reference have no query in common. Queries of the run: {listed(run.queries)}; of the "
             f"reference: {listed(reference.queries)}."

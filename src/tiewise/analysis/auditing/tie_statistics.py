@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from tiewise.analysis.auditing.grids import Grid
 from tiewise.data.columns import Codes, Floats, project, sorted_lists
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Run
 
 __all__ = ["Pile", "SizeBin", "TieExample", "TieStatistics"]
@@ -62,7 +61,7 @@ class Pile(NamedTuple):
 class TieStatistics:
     """Every tie group of a run, list by list and best first, and counts of them; an untied row is a group of one."""
 
-    run: Run | MappedRun
+    run: Run
     # -- (n_groups,)
     query: Codes  #: the position of the list in the run
     start: Codes  #: documents of the list with a higher score
@@ -82,7 +81,7 @@ class TieStatistics:
     ending_tied: int  #: lists that end with tied documents, so that they may have been truncated inside a tie group
 
     @classmethod
-    def of(cls, run: Run | MappedRun) -> TieStatistics:
+    def of(cls, run: Run) -> TieStatistics:
         """The tie groups of a run."""
         values = run.value if run.descending else sorted_lists(run.value, run.offsets)
         lengths = np.diff(run.offsets)
