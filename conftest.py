@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pages import Page
-from tiewise.metrics import definition as registry
+from tiewise.metrics import names as registry
 
 _parse = doctest.DocTestParser.parse
 

@@ -28,7 +28,7 @@ import numpy as np
 import tiewise as tw
 from benchmarks.scoring_page import page
 from tiewise import scoring
-from tiewise.scoring.pairwise import pair_scores
+from tiewise.scoring.scorers import make_scorer
 
 Contenders = dict[str, Callable[[], Any]]
 
@@ -177,8 +177,8 @@ def _of_queries(torch: Any, count: int, docs: Any, quick: bool) -> dict[str, Any
 
 def _products(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> Contenders:
     def tiles() -> Any:
-        pairs = pair_scores(queries, docs)
-        return pairs.scores(pairs.left(slice(0, len(queries))), slice(0, len(docs)))
+        scorer = make_scorer(queries, docs)
+        return scorer.scores(scorer.query_tiles(slice(0, len(queries))), slice(0, len(docs)))
 
     return {
         "bfloat16": lambda: torch.mm(queries, docs.T),

@@ -1,4 +1,4 @@
-"""What a start costs: whole commands on next to no input, in wall time, as somebody waits for them at a terminal."""
+"""The start-up time of whole commands on a tiny input: wall time, as a user at a terminal waits for it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ PLAIN, NUMPY, TABLE = "python -c pass", "python -c 'import numpy'", "tiewise eva
 
 
 def starts(folder: Path, turns: int) -> list[Found]:
-    """The median seconds of each command, over so many turns."""
+    """The median seconds of each command over some turns, in which all commands take their turn."""
     commands = _commands(_installed(folder), *files("tiny", folder))
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(turns + 1):
         for name, words in commands.items():
             began = time.perf_counter()
             subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            if turn:  # the first one fills the caches of files and of compiled modules
+            if turn:  # the first turn fills the caches of files and compiled modules
                 seconds[name].append(time.perf_counter() - began)
     return [{"command": name, "wall": statistics.median(found), "turns": turns} for name, found in seconds.items()]
 
 
 def _installed(folder: Path) -> Path:
-    """Where the programs of an install are, as users have it: that of a checkout looks for every module it imports."""
+    """The programs of a regular install: an editable install is slower, because it looks up every module it imports."""
     programs = folder / "installed" / "bin"
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(programs.parent)], check=True)
     here = Path(__file__).parents[1]

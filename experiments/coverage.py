@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tiewise.analysis.significance import intervals, p_values
+from tiewise.analysis.significance import bootstrap_intervals, p_values
 
 POPULATION, SAMPLES = 200_000, 1000
 
@@ -39,7 +39,7 @@ def main() -> None:
         truth, spread = population.mean(), 0.1  # the standard deviation that ties add to a query
         for n in (10, 25, 50, 100, 250):
             drawn = population[rng.integers(0, POPULATION, (n, trials))]
-            low, high = intervals(drawn, samples=SAMPLES, seed=1)
+            low, high = bootstrap_intervals(drawn, samples=SAMPLES, seed=1)
             ci = np.mean((low <= truth) & (truth <= high))
             half = wide * np.sqrt(drawn.var(axis=0, ddof=1) / n + spread**2 / n)
             deployed = truth + rng.normal(0, spread / np.sqrt(n), trials)  # the order's own deviation, over n queries

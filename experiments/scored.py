@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import tiewise as tw
-from tiewise.analysis.auditing.fidelity import fidelity
+from tiewise.analysis.auditing.fidelity import measure_fidelity
 
 Judged = dict[str, dict[str, float]]
 
@@ -87,7 +87,8 @@ def row(judged: Judged, run: tw.Run, reference: tw.Run | None, measure: str) -> 
     numbers = (mean.expected, mean.minimum, mean.maximum, mean.std, mean.oblivious)
     points = [100 * value for value in numbers if value is not None]
     assert len(points) == len(numbers)
-    faithful = None if reference is None else fidelity(run, reference, (report, measured(judged, reference, measure)))
+    both = None if reference is None else (report, measured(judged, reference, measure))
+    faithful = None if reference is None else measure_fidelity(run, reference, both)
     return Row(
         *points,
         tied=100 * run.tied_share,

@@ -18,9 +18,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import typer
+import click
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -29,7 +29,8 @@ import make_figures
 from benchmarks import ray_page, speed_page
 
 import tiewise as tw
-from tiewise.cli import app
+from tiewise.cli.command import FEW_OPTIONS, Argument, Option
+from tiewise.cli.program import COMMANDS, app
 from tiewise.metrics import catalogue
 from tiewise.metrics import tools as profiles
 from tiewise.output.comparison_tables import COMPARISON_COLUMNS
@@ -103,12 +104,12 @@ SPELLINGS = {
 
 
 #: Where our own measures are defined: those that plugins bring are no part of the page.
-ROOMS = (catalogue.__name__, likeness.__name__)
+MODULES = (catalogue.__name__, likeness.__name__)
 
 
 def measures_page() -> str:
     """The page of all measures, from their own documentation."""
-    known = {name: one for name, one in tw.measures().items() if type(one).__module__ in ROOMS}
+    known = {name: one for name, one in tw.measures().items() if type(one).__module__.startswith(MODULES)}
     index = [(f"[{name}](#{name.lower()}){'@k' * one.takes_cutoff}", one.summary) for name, one in known.items()]
     spelled = [
         (tool, f"`{word}`", code(tw.parse_all(word))) for tool, words in SPELLINGS.items() for word in words.split()
@@ -161,55 +162,58 @@ def allowed(param: Any) -> str:
 
 CLI_HEAD = """# Command line
 
-Every command, argument and option; `-h` or `--help` shows them too. The [tutorial](tutorial.md) has them at work,
-and [formats](formats.md) says what is read and what is written.
+Every command, argument and option; `-h` or `--help` shows them too. The [tutorial](tutorial.md) uses them,
+[formats](formats.md) lists what is read and written. `tiewise --install-completion` installs completion of commands,
+options and measures for your shell.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
 | 2 | bad input or usage: one paragraph on standard error says what was found, where, and what to do |
-| 3 | a `--fail-if` gate closed |
+| 3 | a `--fail-if` condition is true |
 """
 
 
-FEW = 6  # options of a command that need no headings
+RENAMED_HEAD = """## Renamed options
+
+Old names are still accepted.
+"""
 
 
 def cli_page() -> str:
     """The page of all commands, from the commands themselves."""
-    group: Any = typer.main.get_command(app)
-    parts = [MADE, CLI_HEAD, command_section("tiewise", group)]
-    parts += [command_section(f"tiewise {name}", command) for name, command in group.commands.items()]
-    return "\n".join(parts)
+    commands: dict[str, Any] = {name: app.get_command(None, name) for name in COMMANDS}
+    renamed = [
+        (f"`{name}`", f"`{old}`", f"`{param.opts[-1]}`")
+        for name, command in commands.items()
+        for param in command.params
+        for old in getattr(param, "old_names", ())
+    ]
+    index = [(f"[`{name}`](#tiewise-{name})", summary) for name, summary in COMMANDS.items()]
+    parts = [MADE, CLI_HEAD, command_section("tiewise", app), table(("command", ""), index)]
+    parts += [command_section(f"tiewise {name}", command) for name, command in commands.items()]
+    return "\n".join([*parts, RENAMED_HEAD, table(("command", "old", "new"), renamed)])
 
 
 def command_section(name: str, command: Any) -> str:
     """Usage, help, arguments, options and examples of one command."""
-    shown = [param for param in command.params if not getattr(param, "hidden", False)]
-    arguments = [param for param in shown if param.param_type_name == "argument"]
-    options = [param for param in shown if param.param_type_name == "option"]
-    usage = [argument_usage(param) for param in arguments] if arguments else ["COMMAND"] * hasattr(command, "commands")
-    parts = [f"## {name}\n", "```text", " ".join([name, "[OPTIONS]", *usage]), "```\n", plain(command.help) + "\n"]
-    if hasattr(command, "commands"):
-        parts.append(
-            table(("command", ""), [(f"[`{one}`](#tiewise-{one})", brief(c)) for one, c in command.commands.items()])
-        )
+    context = click.Context(command, info_name=name, **app.context_settings)
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    parts = [f"## {name}\n", "```text", usage, "```\n", plain(command.help) + "\n"]
+    arguments = [(f"`{one.metavar}`", cell(one.description)) for one in command.params if isinstance(one, Argument)]
     if arguments:
-        parts.append(table(("argument", ""), [(f"`{argument_name(param)}`", cell(param.help)) for param in arguments]))
-    panels: dict[str | None, list[Any]] = {}
-    for param in options:
-        panels.setdefault(param.rich_help_panel if len(options) > FEW else None, []).append(param)
-    for panel, chosen in panels.items():
-        parts += [f"**{panel}**\n"] * bool(panel)
-        parts.append(table(("option", ""), [(option_name(param), option_help(param)) for param in chosen]))
-    if command.epilog and "tiewise" in command.epilog:
-        lines = re.findall(r"tiewise .+", command.epilog)
-        parts.append("\n".join(["Examples:\n", "```sh", *lines, "```\n"]))
+        parts.append(table(("argument", ""), arguments))
+    options = [one for one in command.params if isinstance(one, Option)]
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for one in options:
+        row = option_name(one, context), option_help(one)
+        groups.setdefault(one.group if len(options) > FEW_OPTIONS else "", []).append(row)
+    for group, rows in groups.items():
+        parts += [f"**{group}**\n"] * bool(group)
+        parts.append(table(("option", ""), rows))
+    if examples := getattr(command, "examples", ()):
+        parts.append("\n".join(["Examples:\n", "```sh", *examples, "```\n"]))
     return "\n".join(parts)
-
-
-def brief(command: Any) -> str:
-    return cell(plain(command.help).split("\n\n")[0])
 
 
 def plain(text: str | None) -> str:
@@ -217,34 +221,15 @@ def plain(text: str | None) -> str:
     return re.sub(r"(?<![\w`'-])(--?[a-z][\w-]*)(?![`\w])", r"`\1`", inspect.cleandoc(text or ""))
 
 
-def argument_name(param: Any) -> str:
-    return str(param.metavar or param.name).strip(".").upper()
+def option_name(param: Option, context: click.Context) -> str:
+    """The names of an option and its value, as help shows them."""
+    value = "" if param.is_flag else f" `{param.make_metavar(context)}`"
+    return cell(", ".join(f"`{name}`" for name in param.opts) + value)
 
 
-def argument_usage(param: Any) -> str:
-    name = argument_name(param) + (f" [{argument_name(param)}]..." if param.nargs != 1 else "")
-    return name if param.required else f"[{name}]"
-
-
-def option_name(param: Any) -> str:
-    """The spellings of an option and what follows it."""
-    metavar = param.metavar or "|".join(choices(param)) or ("" if param.is_flag else param.name.upper())
-    spellings = ", ".join(f"`{name}`" for name in (*param.opts, *param.secondary_opts))
-    return cell(f"{spellings} `{metavar}`" if metavar else spellings)
-
-
-def option_help(param: Any) -> str:
+def option_help(param: Option) -> str:
     """What an option does, and its default."""
-    default = param.show_default if isinstance(param.show_default, str) else param.default
-    shown = default is not None and not param.is_flag and not callable(default)
-    return cell(plain(param.help) + (f" Default: {plain(str(default))}." if shown else ""))
-
-
-def choices(param: Any) -> tuple[str, ...]:
-    """The words that an option may be, wherever this version of typer keeps them."""
-    descriptor = getattr(param, "type_descriptor", None)
-    found = get_args(descriptor.annotation) if descriptor else getattr(param.type, "choices", ())
-    return tuple(found) if all(isinstance(one, str) for one in found) else ()
+    return cell(plain(param.help) + (f" Default: {plain(param.default_note)}." if param.default_note else ""))
 
 
 # -- parts of pages -------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Runs whose ties have a known cause: a benchmark of what an audit says of them. Nothing of the project is used here.
+"""Runs whose ties have a known cause, as a benchmark of audits. This module uses nothing of the project.
 
 A low-precision run is made as a scoring pipeline makes one: numbers are rounded to a coarse type before or after a
-score function, in float32 otherwise, and printed. A clean run is one whose ties, if any, no rounding made.
+score function, which is computed in float32, and then printed. In a clean run, rounding made no ties.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ PRINTED: dict[str, Callable[[float], float]] = {
 
 
 def numbers(of: str, lists: int, length: int, seed: int) -> Matrix:
-    """What a model in float32 would give."""
+    """Outputs of a model in float32."""
     chance = np.random.default_rng(seed)
     centre = chance.normal(size=(lists, 1))
     spread = chance.normal(size=(lists, length))
@@ -117,7 +117,7 @@ def numbers(of: str, lists: int, length: int, seed: int) -> Matrix:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How the scores of a run come about; `rounds` is "before" or "after" the function, or "never"."""
+    """How the scores of a run are made; `rounds` is "before" or "after" the function, or "never"."""
 
     dtype: str
     function: str
@@ -156,14 +156,14 @@ def low_precision(seeds: range) -> Iterator[Pipeline]:
 
 
 def _bm25(chance: np.random.Generator, lists: int, length: int) -> Matrix:
-    """Documents of equal term statistics tie."""
+    """Documents with equal term statistics tie."""
     idf = chance.uniform(2, 8, size=(lists, 3))
     tf, size = chance.integers(0, 4, (lists, length, 3)), chance.integers(5, 12, (lists, length, 1)) / 8
     return (idf[:, None] * tf * 2.2 / (tf + 0.3 + 0.9 * size)).sum(axis=2)
 
 
 def _duplicated(x: Matrix, chance: np.random.Generator, share: float = 0.1) -> Matrix:
-    """A share of the documents are copies of others in their list."""
+    """Scores in which a share of the documents of each list are copies of others."""
     x = x.copy()
     n = x.shape[1]
     for row in x:
@@ -215,13 +215,13 @@ CLEAN: dict[str, Callable[[np.random.Generator, int, int], Matrix]] = {
 }
 
 
-#: The kinds whose scores are counts, or made from counts or ranks: to be told so is not wrong.
+#: The kinds whose scores are counts, or made from counts or ranks: an audit may say so.
 COUNTED = ("hamming", "votes", "overlap", "jaccard", "reciprocal rank fusion", "reciprocal ranks")
 
 
 @dataclass(frozen=True)
 class Clean:
-    """A run that no rounding tied: what it is, the type it is kept in, and its printing."""
+    """A run without ties from rounding: its kind, the type of its scores, and its printing."""
 
     kind: str
     dtype: str
@@ -241,7 +241,7 @@ class Clean:
 
     @property
     def printing_ties(self) -> bool:
-        """Whether a good part of the tied pairs are ties only since they were printed."""
+        """Whether printing made a good part of the tied pairs."""
         return tied_pairs(self.scores()) > 1.5 * tied_pairs(self.exact())
 
 

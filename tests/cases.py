@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from tiewise.data.runs import Qrels, Run
 from tiewise.metrics.engine import Urns
-from tiewise.ties.groups import tie_groups
+from tiewise.ties import tie_groups
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,16 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
+from tiewise.io import as_source, read_qrels, read_run
 from tiewise.io import compression as streams
-from tiewise.io import countable, read_qrels, read_run
 from tiewise.io import file_run as filed
 from tiewise.io import streaming as onepass
 from tiewise.io import text_native as compiled
-from tiewise.ties.groups import ORDERS, tie_groups_as
+from tiewise.ties.orders import ORDERS, TOOL_ORDERS
 
 COMPRESSED = tuple(streams.MAGIC)  # how a compressed file begins
 FORMATS = {read_run: (None, "trec", "msmarco"), read_qrels: (None, "trec", "msmarco", "beir")}
-WANTED = {"float64": ORDERS, "float32": ("docid-desc", "rank"), "decimal:1": ("given", "docid-asc")}
-UNRANKED = {dtype: [order for order in orders if order != "rank"] for dtype, orders in WANTED.items()}
+DTYPES = ("float64", "float32", "decimal:1")
 QRELS = {"q1": {"d1": 1, "d2": 0, "ü": 2, "zz": 1}, "q2": {"d1": 1, "d3": 1}, "é": {"0": 1, "日本": 1}, "q9": {"d1": 1}}
 
 
@@ -48,8 +47,8 @@ def said(path: Path) -> dict[str, object]:
         for format in formats:
             found[f"{read.__name__} {format}"] = answer(lambda: table(path, read, format))  # noqa: B023
     for format in FORMATS[read_run]:
-        for name, wanted in (("ranked", WANTED), ("unranked", UNRANKED)):
-            found[f"counted {format} {name}"] = answer(lambda: counted(path, format, wanted))  # noqa: B023
+        for name, orders in (("ranked", ORDERS), ("unranked", TOOL_ORDERS)):
+            found[f"counted {format} {name}"] = answer(lambda: counted(path, format, orders))  # noqa: B023
     return found
 
 
@@ -69,9 +68,11 @@ def table(path, read, format):
     return repr(found.to_dict()), None if rank is None else rank.tolist(), getattr(found, "name", None), found.source
 
 
-def counted(path, format, wanted):
+def counted(path, format, orders):
     """All that is counted in a file, for judgments some of whose ids stand in it."""
-    run = countable(path, format=format)
+    run = as_source(path, format=format)
+    found = run.count(judgments(path), orders, DTYPES)
+    rounded = run.count(judgments(path), (), score_dtype="decimal:1")
     groups = {
         dtype: [
             *(column.tolist() for column in (ties.score, ties.start, ties.size, ties.length, ties.floor_size)),
@@ -79,10 +80,10 @@ def counted(path, format, wanted):
             {order: before.tolist() for order, before in ties.before.items()},
             sorted(ties.unjudged),
         ]
-        for dtype, ties in tie_groups_as(judgments(path), run, wanted).items()
+        for dtype, ties in found.ties.items()
     }
-    rounded = run.projected("decimal:1")
-    return repr(groups), sorted(run.queries), len(run), run.tied_rows, rounded.tied_rows, run.source
+    facts = (found.queries, found.n_queries, found.docs, found.n_rows, found.tied_rows, found.n_found, found.source)
+    return repr(groups), *facts, rounded.tied_rows, rounded.new_ties
 
 
 def judgments(path: Path) -> tw.Qrels:

@@ -1,8 +1,9 @@
-"""Audits of runs: grids, ties, their effect, fidelity to a reference, verdicts, and how they are shown."""
+"""Audits of runs: grids, ties, their effect, fidelity to a reference, verdicts, and output."""
 
 from __future__ import annotations
 
 import json
+import pickle
 from itertools import combinations
 
 import numpy as np
@@ -11,10 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.analysis.auditing import LIBRARIES, scaled
+from tiewise.analysis.auditing import LIBRARIES, even_steps
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
-from tiewise.analysis.auditing.scores import score_grid
-from tiewise.cli.gates import FACTS, Gate
+from tiewise.analysis.auditing.inference import infer_score_grid
+from tiewise.cli.conditions import FACTS, Condition
 from tiewise.errors import InputError
 from tiewise.output import OutputOptions, render
 from tiewise.output.audit_tables import AUDIT_COLUMNS, AuditTables
@@ -35,7 +36,7 @@ def random(seed: int, rows: int = 2000, scale: float = 1.0) -> np.ndarray:
 
 
 def cast(values: np.ndarray, name: str) -> np.ndarray:
-    """Values rounded to a type by another library than ours, as float64; what it cannot hold is left out."""
+    """Values rounded to a type by ml_dtypes, as float64, without those that overflow."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32).astype(TYPES[name]).astype(np.float64)
     return rounded[np.isfinite(rounded)]
@@ -53,69 +54,69 @@ def run_of(scores: np.ndarray, lists: int = 20) -> dict[str, dict[str, float]]:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(list(TYPES)), scale=st.sampled_from([0.01, 1.0, 30.0]))
 def test_numbers_of_a_type_lie_on_its_grid(seed, name, scale):
-    assert score_grid(cast(random(seed, scale=scale), name)).name == name
+    assert infer_score_grid(cast(random(seed, scale=scale), name)).name == name
 
 
 @pytest.mark.parametrize("name", [name for name in TYPES if name != "float32"])
-def test_every_number_of_a_small_type_lies_on_its_grid_and_its_neighbours_do_not(name):
+def test_a_small_type_contains_its_numbers_and_not_their_neighbours(name):
     kind = TYPES[name]
     bits = np.arange(2 ** (8 * np.dtype(kind).itemsize)).astype(f"u{np.dtype(kind).itemsize}")
     every = bits.view(kind).astype(np.float32)
     every = every[np.isfinite(every)]
-    assert GRIDS[name].holds(every.astype(float)).all()
+    assert GRIDS[name].contains(every.astype(float)).all()
     beside = np.unique(np.nextafter(every[np.abs(every) > 1e-30], np.float32(np.inf)))
     beside = beside[np.isfinite(beside)]
-    assert not GRIDS[name].holds(beside.astype(float)).any()
+    assert not GRIDS[name].contains(beside.astype(float)).any()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 2000.0, 1e5])
-def test_honest_scores_are_float32_or_float64(scale):
+def test_unrounded_scores_are_float32_or_float64(scale):
     scores = random(1, scale=scale)
-    assert score_grid(scores).name == "float64"
-    assert score_grid(scores.astype(np.float32).astype(float)).name == "float32"
+    assert infer_score_grid(scores).name == "float64"
+    assert infer_score_grid(scores.astype(np.float32).astype(float)).name == "float32"
 
 
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("text", ["%.9g", "%.12g", "%.17g"])
-def test_text_keeps_the_grid(name, text):
+def test_printing_with_9_digits_keeps_the_grid(name, text):
     scores = cast(random(2), name)
-    assert score_grid(np.array([float(text % s) for s in scores])).name == name
+    assert infer_score_grid(np.array([float(text % s) for s in scores])).name == name
 
 
-def test_shortest_text_of_float32_is_float32():
+def test_shortest_text_of_float32_is_on_the_float32_grid():
     scores = random(3).astype(np.float32)
-    assert score_grid(np.array([float(str(s)) for s in scores])).name == "float32"
+    assert infer_score_grid(np.array([float(str(s)) for s in scores])).name == "float32"
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1.0, 20.0])
-def test_decimals(digits, kind, scale):
+def test_scores_with_few_decimals(digits, kind, scale):
     scores = np.round(random(4, scale=scale).astype(kind), digits).astype(float)
-    assert score_grid(scores).name == f"decimal:{digits}"
-    assert score_grid(np.array([float(f"{s:.9g}") for s in scores])).name == f"decimal:{digits}"
+    assert infer_score_grid(scores).name == f"decimal:{digits}"
+    assert infer_score_grid(np.array([float(f"{s:.9g}") for s in scores])).name == f"decimal:{digits}"
 
 
-def test_more_decimals_than_four_are_no_grid_of_their_own():
-    assert score_grid(np.round(random(5), 5)).name == "float32"
+def test_five_decimals_are_not_a_grid():
+    assert infer_score_grid(np.round(random(5), 5)).name == "float32"
 
 
 def test_whole_numbers():
-    assert score_grid(np.arange(100.0)).name == "integer"
-    assert score_grid(-np.arange(1.0, 100.0)).name == "integer"
-    assert score_grid(np.array([2.0**30, 5.0])).name == "integer"
+    assert infer_score_grid(np.arange(100.0)).name == "integer"
+    assert infer_score_grid(-np.arange(1.0, 100.0)).name == "integer"
+    assert infer_score_grid(np.array([2.0**30, 5.0])).name == "integer"
 
 
 @pytest.mark.parametrize("scores", [[1e-60, 3e-50], [1e60, 0.123456], [0.5, 1e-60]])
-def test_what_float32_cannot_hold_is_float64(scores):
-    assert score_grid(np.array(scores)).name == "float64"
+def test_scores_outside_the_range_of_float32_are_float64(scores):
+    assert infer_score_grid(np.array(scores)).name == "float64"
 
 
 def test_infinite_scores_lie_on_every_grid():
     scores = cast(random(6), "bfloat16")
     scores[::7] = -np.inf
-    assert score_grid(scores).name == "bfloat16"
-    assert score_grid(np.full(3, -np.inf)).name == "integer"
+    assert infer_score_grid(scores).name == "bfloat16"
+    assert infer_score_grid(np.full(3, -np.inf)).name == "integer"
 
 
 @pytest.mark.parametrize(
@@ -128,21 +129,18 @@ def test_infinite_scores_lie_on_every_grid():
         ("float16", "%.6g"),
     ],
 )
-def test_low_precision_shows_through_few_digits(name, text):
-    printed = score_grid(np.array([float(text % s) for s in cast(random(7), name)]))
+def test_low_precision_is_found_behind_few_digits(name, text):
+    printed = infer_score_grid(np.array([float(text % s) for s in cast(random(7), name)]))
     assert (printed.beneath, printed.made_by, printed.precision) == (name, "printing", name)
-    honest = score_grid(np.array([float(text % s) for s in random(7)]))
+    honest = infer_score_grid(np.array([float(text % s) for s in random(7)]))
     assert honest.precision is None
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16"])
-def test_low_precision_shows_through_a_sigmoid(name):
-    def sigmoid(z: np.ndarray) -> np.ndarray:
-        return (1 / (1 + np.exp(-z.astype(np.float32)))).astype(np.float32).astype(float)
-
-    made = score_grid(sigmoid(cast(random(8, scale=3), name)))
+def test_low_precision_is_found_behind_a_sigmoid(name):
+    made = infer_score_grid(sigmoid(cast(random(8, scale=3), name)))
     assert (made.name, made.beneath, made.made_by) == ("float32", name, "sigmoid")
-    assert score_grid(sigmoid(random(8, scale=3))).precision is None
+    assert infer_score_grid(sigmoid(random(8, scale=3))).precision is None
 
 
 def sigmoid(z: np.ndarray) -> np.ndarray:
@@ -152,41 +150,41 @@ def sigmoid(z: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("decimals", [4, 5, 6, 7, 8, None])
 @pytest.mark.parametrize("shift", [0, 4])  # some scores are printed as 1.0000 or 0.0000
-def test_low_precision_shows_through_a_sigmoid_and_few_digits(decimals, shift):
+def test_low_precision_is_found_behind_a_sigmoid_and_few_digits(decimals, shift):
     def printed(z: np.ndarray) -> np.ndarray:
         return sigmoid(z) if decimals is None else np.round(sigmoid(z), decimals)
 
     z = random(30, 20_000, scale=3) + shift
-    found = score_grid(printed(cast(z, "bfloat16")))
+    found = infer_score_grid(printed(cast(z, "bfloat16")))
     assert (found.beneath, found.made_by, found.precision) == ("bfloat16", "sigmoid", "bfloat16")
-    assert score_grid(printed(z)).origin is None
+    assert infer_score_grid(printed(z)).quantization is None
 
 
 @pytest.mark.parametrize("decimals", [4, 6, None])
-def test_a_softmax_of_two_logits_shows_low_precision_of_no_certain_type(decimals):
+def test_a_softmax_of_two_logits_shows_low_precision_without_a_type(decimals):
     two = cast(np.random.default_rng(31).normal(10, 2, 40_000), "bfloat16").reshape(2, -1)
     scores = sigmoid(two[1] - two[0])
-    found = score_grid(scores if decimals is None else np.round(scores, decimals))
+    found = infer_score_grid(scores if decimals is None else np.round(scores, decimals))
     assert (found.beneath, found.made_by, found.precision) == (None, "sigmoid", "low precision")
     honest = np.random.default_rng(31).normal(10, 2, (2, 20_000)).astype(np.float32)
     scores = sigmoid(honest[1] - honest[0])
-    assert score_grid(scores if decimals is None else np.round(scores, decimals)).origin is None
+    assert infer_score_grid(scores if decimals is None else np.round(scores, decimals)).quantization is None
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16"])
 @pytest.mark.parametrize(("made_by", "made"), [("factor", lambda x: 100 * x), ("difference", lambda x: 1 - x)])
-def test_low_precision_shows_through_a_factor_and_a_difference(name, made_by, made):
-    found = score_grid(made(cast(random(32) / 5, name).astype(np.float32)).astype(float))
+def test_low_precision_is_found_behind_a_factor_and_a_difference(name, made_by, made):
+    found = infer_score_grid(made(cast(random(32) / 5, name).astype(np.float32)).astype(float))
     assert (found.name, found.beneath, found.made_by) == ("float32", name, made_by)
-    assert score_grid(made(random(32).astype(np.float32) / 5).astype(float)).origin is None
+    assert infer_score_grid(made(random(32).astype(np.float32) / 5).astype(float)).quantization is None
 
 
 @pytest.mark.parametrize("factor", [5, 10, 20, 50, 100])
-def test_a_type_is_named_though_a_finer_one_holds_its_multiples(factor):
+def test_the_coarser_of_two_possible_types_is_named(factor):
     """20 times a bfloat16 is a float16 number, and 100 times one comes in even steps."""
     found = tw.audit(run_of((cast(random(45, scale=0.1) + 0.5, "bfloat16").astype(np.float32) * factor).astype(float)))
-    assert found.evidence.scores.precision == found.evidence.scores.beneath == "bfloat16"
-    assert found.grid != "bfloat16" and found.to_dict()["grid_made_by"] == "factor"
+    assert found.precision == found.grid_beneath == "bfloat16"
+    assert found.grid != "bfloat16" and found.grid_made_by == "factor"
 
 
 # -- lists that were scaled ---------------------------------------------------------------------------------------
@@ -202,7 +200,7 @@ SCALINGS = {
 
 
 def scaled_run(scores: np.ndarray, scaling: str, decimals: int | None = None, lists: int = 20) -> dict:
-    """A run of lists, each of which is scaled, in float32, and perhaps printed."""
+    """A run whose lists are scaled in float32, and perhaps printed."""
     parts = [SCALINGS[scaling](part) for part in np.array_split(scores.astype(np.float32), lists)]
     together = np.concatenate(parts).astype(np.float32).astype(float)
     return run_of(together if decimals is None else np.round(together, decimals), lists)
@@ -210,7 +208,7 @@ def scaled_run(scores: np.ndarray, scaling: str, decimals: int | None = None, li
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("name", ["float8_e4m3", "bfloat16", "float16"])
-def test_low_precision_shows_through_the_scaling_of_lists(name, scaling):
+def test_low_precision_is_found_behind_scaling_of_lists(name, scaling):
     scores = cast(np.abs(random(46, 8000, 0.15) + 0.6), name)
     found = tw.audit(scaled_run(scores, scaling))
     assert found.grid == "float32" and found.cause in ("scaled", "precision")
@@ -226,54 +224,53 @@ def test_low_precision_shows_through_the_scaling_of_lists(name, scaling):
 
 
 @pytest.mark.parametrize("decimals", [4, 6])
-def test_scaled_lists_may_be_printed_with_few_digits(decimals):
+def test_low_precision_is_found_behind_scaling_and_few_digits(decimals):
     found = tw.audit(scaled_run(cast(random(46, 4000, 0.1) + 0.6, "bfloat16"), "0 to 1", decimals))
     assert found.cause == "scaled"
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("decimals", [3, 4, 5, 6, None])
-def test_honest_lists_that_were_scaled_raise_no_alarm(scaling, decimals):
-    """Neither those of a model, with some identical documents, nor those of BM25, with ties of its own."""
+def test_unrounded_lists_that_were_scaled_raise_no_alarm(scaling, decimals):
+    """Lists of a model with some identical documents, and lists of BM25 with genuine ties."""
     model = np.random.default_rng(47).normal(0.5, 0.1, (20, 200)).astype(np.float32)
     model[:, 1::20] = model[:, ::20]
     for scores in (model.ravel(), bm25(48)):
         found = tw.audit(scaled_run(scores, scaling, decimals))
-        assert found.tied_rows and found.cause != "scaled" and found.evidence.steps is None
+        assert found.tied_rows and found.cause != "scaled" and found.even_lists is None
 
 
 def test_scaled_counts_are_not_called_low_precision():
     counts = np.random.default_rng(49).binomial(384, 0.6, 4000).astype(float)
     found = tw.audit(scaled_run(counts, "0 to 1"))
-    assert found.cause == "scaled" and found.evidence.scores.precision is None
+    assert found.cause == "scaled" and found.precision is None
     assert "rounded or counted" in found.grid_evidence and "If they are counts" in found.remedy
 
 
-def test_ranks_and_short_lists_tell_nothing():
+def test_ranks_and_short_lists_are_no_evidence_of_even_steps():
     few = tw.audit(scaled_run(cast(random(50, 160), "bfloat16"), "0 to 1"))  # eight documents a list
-    assert few.evidence.steps is None
+    assert few.even_lists is None
     assert tw.audit(run_of(np.tile(np.arange(100) / 99, 20))).level == "sound"
 
 
-def test_the_chance_of_even_steps_is_no_smaller_than_it_is():
-    """Of honest lists, no more than one in a hundred may have a chance below 1 in 100, whatever their digits hide."""
+def test_false_positive_rate_of_even_steps():
+    """Of unrounded lists, at most one in a hundred has a p-value below .01, also with few digits."""
     chance = np.random.default_rng(51)
     three = [DecimalGrid("decimal:3", 3)]
-    below = [scaled._best(np.unique(np.round(chance.random(12), 3)), scaled.UP_TO_SCALE, three)[0] for _ in range(400)]
+    lists = (np.unique(np.round(chance.random(12), 3)) for _ in range(400))
+    below = [even_steps._test_scores(x, even_steps.UP_TO_SCALE, three)[0] for x in lists]
     assert np.mean(np.array(below) < -2) <= 0.01
-    alone = [
-        scaled._log10_chance(next(scaled._parts(np.sort(chance.permutation(100)[:10] / 100), scaled.BY_LIST[0], [])))
-        for _ in range(50)
-    ]
-    assert max(alone) < -20  # two decimals that nobody knows of
+    lists = (np.sort(chance.permutation(100)[:10] / 100) for _ in range(50))
+    unknown = [even_steps._test_part(next(even_steps._split_range(x, even_steps.OF_LISTS[0], []))) for x in lists]
+    assert max(unknown) < -20  # two decimals that were not given as a printing
 
 
 @pytest.mark.parametrize("lists", [1, 3, 30])
-def test_joint_chances_of_uniform_chances_are_uniform(lists):
+def test_combined_p_values_of_uniform_p_values_are_uniform(lists):
     draws = np.log10(np.random.default_rng(52).random((4000, lists)))
-    joint = np.array([scaled._joint(row) for row in draws])
+    combined = np.array([even_steps._combine_p_values(row) for row in draws])
     for at in (0.5, 0.1, 0.01):
-        assert np.mean(joint < np.log10(at)) == pytest.approx(at, abs=4 * np.sqrt(at / 4000))
+        assert np.mean(combined < np.log10(at)) == pytest.approx(at, abs=4 * np.sqrt(at / 4000))
 
 
 @pytest.mark.parametrize(
@@ -285,15 +282,15 @@ def test_joint_chances_of_uniform_chances_are_uniform(lists):
         (np.random.default_rng(33).binomial(256, 0.3, 5000) / 256, 1 / 256),
     ],
 )
-def test_even_steps_are_no_low_precision(scores, step):
+def test_even_steps_are_not_called_low_precision(scores, step):
     found = tw.audit(run_of(scores))
-    assert (found.cause, found.even_steps, found.evidence.scores.precision) == ("steps", step, None)
+    assert (found.cause, found.even_steps, found.precision) == ("steps", step, None)
     assert f"even steps of 1/{1 / step:.0f}" in found.verdict and "high_precision" not in found.remedy
     assert found.grid in TYPES  # all of its numbers are in fact such numbers
 
 
-def test_steps_and_types_that_cannot_be_told_apart_are_both_named():
-    """From .5 to 1 bfloat16's numbers are 1/256 apart, as the shares of equal bits of 256 are."""
+def test_both_are_named_if_steps_and_type_are_as_likely():
+    """From .5 to 1, bfloat16 numbers are 1/256 apart, as are shares of 256 bits."""
     found = tw.audit(run_of(np.random.default_rng(34).integers(130, 250, 5000) / 256))
     assert (found.cause, found.even_steps) == ("precision", 1 / 256)
     assert "rounded to bfloat16, or are counts divided by 256" in found.verdict
@@ -304,17 +301,17 @@ def test_steps_and_types_that_cannot_be_told_apart_are_both_named():
 
 @pytest.mark.parametrize("odd", ["one row", "one a list", "a tenth of the lists"])
 @pytest.mark.parametrize("text", ["%.17g", "%.6f"])
-def test_odd_rows_do_not_hide_low_precision(odd, text):
+def test_some_other_rows_do_not_hide_low_precision(odd, text):
     scores, honest = cast(random(35, 20_000), "bfloat16").reshape(100, 200), random(36, 20_000).reshape(100, 200)
     mine = {"one row": np.s_[3:4, 7], "one a list": np.s_[:, 0], "a tenth of the lists": np.s_[::10]}[odd]
     scores[mine] = honest[mine]
     found = tw.audit(run_of(np.array([float(text % s) for s in scores.ravel()]), lists=100))
     assert found.grid in ("float32", "float64")  # that of all scores
-    assert (found.cause, found.evidence.scores.precision) == ("precision", "bfloat16")
+    assert (found.cause, found.precision) == ("precision", "bfloat16")
     assert "tied ones, are numbers of the bfloat16 grid" in found.grid_evidence
 
 
-def test_a_fraction_among_whole_numbers():
+def test_one_fraction_does_not_hide_whole_numbers():
     scores = np.random.default_rng(37).integers(0, 200, 5000).astype(float)
     scores[17] = 0.3712
     assert tw.audit(run_of(scores)).cause == "integer"
@@ -323,54 +320,54 @@ def test_a_fraction_among_whole_numbers():
 @pytest.mark.parametrize("digits", [13, 15, 16])
 def test_float32_printed_with_many_digits(digits):
     scores = random(38).astype(np.float32).astype(float)
-    assert score_grid(np.array([float(f"{s:.{digits}g}") for s in scores])).name == "float32"
-    assert score_grid(np.array([float(f"{s:.{digits}g}") for s in random(38)])).name == "float64"
+    assert infer_score_grid(np.array([float(f"{s:.{digits}g}") for s in scores])).name == "float32"
+    assert infer_score_grid(np.array([float(f"{s:.{digits}g}") for s in random(38)])).name == "float64"
 
 
 @pytest.mark.filterwarnings("error")
 def test_huge_and_tiny_scores_raise_no_warning():
     assert tw.audit({"q": {"a": 1e308, "b": 1.5, "c": 1.5, "d": 5e-324}}).tied_rows == 2
     tiny = tw.audit(run_of(np.repeat(np.arange(1, 51), 20) * 2.0**-149, lists=5))
-    assert tiny.evidence.scores.made_by is None and tiny.tied_share == 1
+    assert tiny.grid_made_by is None and tiny.tied_share == 1
 
 
 @pytest.mark.parametrize("near", [0.5, 1.0, 3.0])
-def test_scores_that_float32_cannot_tell_apart_are_no_low_precision(near):
-    """Their nearest float32 is one number, so that they lie on its grid; but one number is no evidence."""
+def test_scores_with_equal_float32_are_not_called_low_precision(near):
+    """Their nearest float32 is one number, which lies on a coarse grid; but one number is no evidence."""
     scores = near + np.random.default_rng(53).random(400) * 1e-9
     found = tw.audit(run_of(scores))
-    assert found.grid in ("integer", "float8_e5m2") and not found.evidence.scores.known
-    assert (found.level, found.remedy, found.evidence.scores.origin) == ("sound", None, None)
+    assert found.grid in ("integer", "float8_e5m2") and not infer_score_grid(scores).is_significant
+    assert (found.level, found.remedy, infer_score_grid(scores).quantization) == ("sound", None, None)
     assert "so few distinct float32 numbers are no evidence" in found.grid_evidence
     tied = tw.audit(run_of(np.repeat(scores, 2)))
     assert tied.cause == "unclear"
 
 
-def test_a_softmax_of_two_logits_need_not_be_the_same_for_equal_differences():
-    """Rounding may tell two pairs of logits apart whose difference is one number."""
+def test_a_softmax_may_give_different_scores_for_equal_differences_of_logits():
+    """Rounding may give different scores to two pairs of logits with the same difference."""
     two = cast(np.random.default_rng(54).normal(10, 2, 20_000), "bfloat16").astype(np.float32).reshape(2, -1)
     e = np.exp(two)
     scores = (e[1] / e.sum(axis=0)).astype(float)
     assert len(np.unique(scores)) > len(np.unique(two[1] - two[0]))
-    assert score_grid(scores).made_by == "sigmoid"
+    assert infer_score_grid(scores).made_by == "sigmoid"
 
 
-def test_evidence():
+def test_evidence_for_a_grid():
     scores = cast(random(9), "bfloat16")
-    found = score_grid(scores)
-    assert found.known and "lie on the bfloat16 grid; by chance, one float32 in 65,536 would" in found.evidence
-    assert found.log10_chance == pytest.approx(
+    found = infer_score_grid(scores)
+    assert found.is_significant and "lie on the bfloat16 grid; by chance, one float32 in 65,536 would" in found.evidence
+    assert found.log10_p_value == pytest.approx(
         -16 * np.log10(2) * np.count_nonzero(np.unique(cast(random(9), "bfloat16")))
     )
-    few = score_grid(np.array([0.5, 0.25, 0.75]))
-    assert few.name == "float8_e5m2" and not few.known and few.precision is None
+    few = infer_score_grid(np.array([0.5, 0.25, 0.75]))
+    assert few.name == "float8_e5m2" and not few.is_significant and few.precision is None
     assert "no evidence" in few.evidence
 
 
-def test_large_float32_are_no_decimals_by_evidence():
-    """From 2**20 on, every float32 has at most three decimals: that says nothing about how it was made."""
-    found = score_grid((2.0**20 + np.random.default_rng(0).random(500) * 2**20).astype(np.float32).astype(float))
-    assert found.name == "decimal:3" and not found.known
+def test_few_decimals_of_large_float32_are_no_evidence():
+    """From 2**20 on, every float32 has at most three decimals, whatever made it."""
+    found = infer_score_grid((2.0**20 + np.random.default_rng(0).random(500) * 2**20).astype(np.float32).astype(float))
+    assert found.name == "decimal:3" and not found.is_significant
 
 
 # -- ties ---------------------------------------------------------------------------------------------------------
@@ -385,7 +382,7 @@ def runs(draw: st.DrawFn) -> dict[str, dict[str, float]]:
 
 @settings(max_examples=200, deadline=None)
 @given(run=runs(), coded=st.booleans())
-def test_ties_by_brute_force(run, coded):
+def test_tie_statistics_by_brute_force(run, coded):
     found = tw.audit(tw.Run.from_dict(run) if coded else run, cutoffs=(1, 2, 5))
     lists = [sorted(docs.values(), reverse=True) for docs in run.values() if docs]
     sizes = [one.count(score) for one in lists for score in set(one)]
@@ -416,7 +413,7 @@ def test_ties_by_brute_force(run, coded):
     assert [one.size for one in found.groups] == sorted((size for size in sizes if size > 1), reverse=True)[:5]
 
 
-def test_it_counts_as_evaluate_does():
+def test_counts_equal_those_of_evaluate():
     run = run_of(cast(random(10), "float16"))
     qrels = {query: dict.fromkeys(list(docs)[:3], 1) for query, docs in run.items()}
     found = tw.audit(run, qrels=qrels, measures="nDCG@10")
@@ -428,11 +425,11 @@ def test_it_counts_as_evaluate_does():
 def test_nearly_constant_lists():
     assert tw.audit({"q": dict.fromkeys("abcdefghi", 0.5) | {"z": 0.9}}).nearly_constant_queries == 1
     assert tw.audit({"q": dict.fromkeys("abcdefgh", 0.5) | {"y": 0.8, "z": 0.9}}).nearly_constant_queries == 0
-    # what nothing matched stands last with a score of 0: such a list is not constant where it matters
+    # a final score of 0 means that nothing matched: the top of such a list is not constant
     assert tw.audit({"q": dict.fromkeys("abcdefghi", 0.0) | {"z": 0.9}}).nearly_constant_queries == 0
 
 
-def test_identical_documents_are_told_from_rounding():
+def test_identical_documents_are_distinguished_from_rounding():
     run = {"q": {"a": 0.5, "b": 0.5, "c": 0.25, "d": 0.25, "e": 0.1, "f": 0.1}}
     vectors = {"a": [1.0, 0.0], "b": [1.0, -0.0], "c": [1.0, 2.0], "d": [1.0, 3.0], "e": [9.0, 9.0]}
     assert tw.audit(run).identical_rows is None
@@ -450,7 +447,7 @@ def test_identical_documents_are_told_from_rounding():
 
 
 def labels(run: dict[str, dict[str, float]], seed: int = 0) -> dict[str, dict[str, int]]:
-    """Judgments by chance, so that the order of ties matters where there are any."""
+    """Random judgments, so that the order of ties matters."""
     chance = np.random.default_rng(seed)
     return {query: {doc: int(chance.random() < 0.2) for doc in docs} for query, docs in run.items()}
 
@@ -469,7 +466,7 @@ def test_a_low_precision_reranker(name):
         assert found.level == "unreliable" and " can move by " in found.verdict
 
 
-def test_scores_that_saturate():
+def test_saturated_scores():
     z = random(12, scale=4) + 15
     found = tw.audit(run_of((1 / (1 + np.exp(-z.astype(np.float32)))).astype(float)))
     assert (found.grid, found.cause, found.level) == ("float32", "saturation", "unreliable")
@@ -488,7 +485,7 @@ def test_scores_that_saturate():
         (-6, 3, 3, "decimals"),
     ],
 )
-def test_probabilities_printed_with_few_digits_pile_up(mean, std, decimals, cause):
+def test_saturation_of_probabilities_printed_with_few_digits(mean, std, decimals, cause):
     z = np.random.default_rng(39).normal(mean, std, 20_000)
     found = tw.audit(run_of(np.round(sigmoid(z), decimals), lists=100))
     assert found.cause == cause and all(pile.levels_off and pile.printed for pile in found.piles)
@@ -498,7 +495,7 @@ def test_probabilities_printed_with_few_digits_pile_up(mean, std, decimals, caus
 
 @pytest.mark.parametrize("decimals", [2, 3, 4, 5])
 @pytest.mark.parametrize("most", [0.8, 3.0])
-def test_what_nothing_matched_is_no_pile(decimals, most):
+def test_unmatched_documents_are_not_called_saturated(decimals, most):
     scores = np.random.default_rng(40).random((100, 100)) * most
     scores[:, 30:] = 0
     found = tw.audit(run_of(np.round(scores.ravel(), decimals), lists=100))
@@ -506,7 +503,7 @@ def test_what_nothing_matched_is_no_pile(decimals, most):
 
 
 def bm25(seed: int, lists: int = 20, docs: int = 100) -> np.ndarray:
-    """Scores of a few term statistics, so that documents of equal statistics tie, in full precision."""
+    """Full-precision scores of a few term statistics: documents with equal statistics tie."""
     chance = np.random.default_rng(seed)
     idf = chance.uniform(2, 8, size=(lists, 3))
     tf, length = chance.integers(0, 4, size=(lists, docs, 3)), chance.integers(5, 12, size=(lists, docs, 1)) / 8
@@ -515,18 +512,18 @@ def bm25(seed: int, lists: int = 20, docs: int = 100) -> np.ndarray:
 
 @pytest.mark.parametrize("digits", [3, 4, None])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_bm25_with_ties_of_its_own_is_not_low_precision(digits, kind):
+def test_ties_of_bm25_are_not_called_low_precision(digits, kind):
     scores = bm25(13).astype(kind).astype(float)
     found = tw.audit(run_of(scores if digits is None else np.round(scores, digits)))
     assert found.tied_share > 0.1
-    assert found.cause == "genuine" and found.evidence.scores.precision is None
+    assert found.cause == "genuine" and found.precision is None
     assert "the scores do not tell why" in found.verdict and "high_precision" not in (found.remedy or "")
     assert "not by rounding" not in found.verdict  # that is known of identical documents only
     assert found.remedy is None or ("low precision before?" in found.remedy and "scoring.head(" in found.remedy)
     assert found.rounded_share < 0.3
 
 
-def test_the_same_scores_in_bfloat16_are():
+def test_bm25_scores_in_bfloat16_are_called_low_precision():
     found = tw.audit(run_of(cast(bm25(13), "bfloat16")))
     assert found.cause == "precision"
 
@@ -539,14 +536,14 @@ def test_scores_printed_with_few_digits(digits):
 
 
 @pytest.mark.parametrize(("text", "words"), [("%.5f", "5 decimals"), ("%.5g", "5 digits")])
-def test_more_digits_still_make_ties_in_long_lists(text, words):
+def test_five_digits_make_ties_in_long_lists(text, words):
     scores = random(27, 60_000, scale=0.2) if text == "%.5f" else 10.0 ** random(27, 60_000, scale=0.4)
     found = tw.audit(run_of(np.array([float(text % s) for s in scores]), lists=20))
     assert (found.grid, found.cause) == ("float32", "decimals") and words in found.verdict
     assert ".9g" in found.remedy if found.remedy else found.level == "harmless"
 
 
-def test_float32_itself_makes_ties_in_long_lists():
+def test_float32_makes_ties_in_long_lists():
     scores = (0.5 + np.random.default_rng(28).random(60_000) / 100).astype(np.float32)
     found = tw.audit(run_of(scores, lists=10))
     assert (found.grid, found.cause) == ("float32", "float32") and found.rounded_share > 0.9
@@ -560,7 +557,7 @@ def test_hamming_distances():
     assert "whole numbers" in found.verdict and "scoring.rescore" in found.remedy
 
 
-def test_lists_of_one_document_do_not_hide_constant_ones():
+def test_lists_of_one_document_do_not_hide_constant_lists():
     run = {f"a{i}": {"d": 1 + i / 7} for i in range(60)} | {
         f"b{i}": {f"d{j}": 0.12 for j in range(9)} for i in range(50)
     }
@@ -568,7 +565,7 @@ def test_lists_of_one_document_do_not_hide_constant_ones():
     assert found.cause == "constant" and "50 of 50 lists" in found.verdict
 
 
-def test_a_scorer_that_knows_nothing():
+def test_constant_scores():
     run = run_of(np.full(1000, 0.5))
     for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
         assert (found.level, found.cause, found.constant_queries) == ("unreliable", "constant", 20)
@@ -583,14 +580,14 @@ def test_an_order_that_knows_the_labels():
     assert found.z_by_order["given"]["nDCG@10"] == pytest.approx(report["nDCG@10"].z)
 
 
-def test_ratings():
+def test_few_distinct_scores():
     found = tw.audit(run_of(np.random.default_rng(16).choice([0.0, 0.25, 0.5, 0.75, 1.0], 1000)))
     assert (found.level, found.cause) == ("unreliable", "few") and "only 5 distinct scores" in found.verdict
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 25.0, 3000.0])
-def test_honest_scores_raise_no_alarm(kind, scale):
+def test_unrounded_scores_raise_no_alarm(kind, scale):
     run = run_of(random(17, scale=scale).astype(kind).astype(float))
     for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
         assert found.grid == np.dtype(kind).name
@@ -608,7 +605,7 @@ def test_a_few_duplicates_are_harmless():
 def test_a_few_rows_raise_no_alarm(docs):
     found = tw.audit({"q": docs})
     assert found.level in ("sound", "unclear")
-    assert found.evidence.scores.precision is None
+    assert found.precision is None
 
 
 def test_ranks_instead_of_scores():
@@ -616,7 +613,7 @@ def test_ranks_instead_of_scores():
     assert found.level == "sound" and "ranks" in found.verdict
 
 
-def test_no_ties_in_low_precision_are_no_proof():
+def test_untied_low_precision_needs_a_reference():
     scores = cast(np.linspace(0.5, 0.99, 60), "bfloat16")
     found = tw.audit(run_of(np.unique(scores), lists=2))
     assert found.tied_rows == 0 and found.level == "harmless" and "reference" in found.verdict
@@ -658,7 +655,7 @@ def test_a_run_is_faithful_to_itself():
     assert "It also ranks as the reference does" in found.verdict
 
 
-def test_no_ties_but_the_wrong_order():
+def test_an_untied_run_in_the_wrong_order():
     run = run_of(random(20))
     reversed_ = {query: {doc: -score for doc, score in docs.items()} for query, docs in run.items()}
     found = tw.audit(reversed_, reference=run)
@@ -673,8 +670,8 @@ def test_no_ties_but_the_wrong_order():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 151])
-def test_a_tie_across_the_last_rank_that_rbo_reads(size):
-    """A tie group that rank 100 cuts is read whole."""
+def test_rbo_reads_a_tie_across_its_last_rank_whole(size):
+    """A tie group across rank 100 is read whole."""
     run = {"q": {f"d{i}": float(-(i // size)) for i in range(200)}}
     reference = {"q": {f"d{i}": float(-(i // 2)) for i in range(-1, 199)}}
     found = tw.audit(run, reference=reference)
@@ -731,7 +728,7 @@ def test_the_gap_is_over_common_queries():
         ({"cutoffs": [True]}, "not True"),
         ({"library": "keras"}, "Use one of sentence-transformers"),
         ({"vectors": {"x": [1, 2], "y": [1, 2]}}, "No document of the run has a vector.*'a', 'b'.*'x', 'y'"),
-        ({"vectors": [[1, 2]]}, "vectors is"),
+        ({"vectors": [[1, 2]]}, "vectors must be"),
         ({"vectors": {"a": [1, 2], "b": [1]}}, "one length"),
         ({"vectors": (["a", "b"], [[1.0]])}, "a row for each id"),
         ({"vectors": (["a", "b", "a"], [[1.0], [2.0], [3.0]])}, "more than once among the vectors: 'a'"),
@@ -741,23 +738,23 @@ def test_the_gap_is_over_common_queries():
         ({"reference": 7}, "holds no run"),
     ],
 )
-def test_what_cannot_be_used(options, message):
+def test_invalid_options(options, message):
     with pytest.raises(InputError, match=message):
         tw.audit({"q": {"a": 1.0, "b": 1.0}}, **options)
 
 
-def test_cutoffs_of_any_whole_number_type():
+def test_cutoffs_of_any_integer_type():
     run = run_of(cast(random(41), "bfloat16"))
     assert tw.audit(run, cutoffs=np.array([10, 5])).across == tw.audit(run, cutoffs=(5, 10)).across
 
 
-def test_an_unknown_library_is_refused_where_there_is_no_remedy_too():
+def test_an_unknown_library_is_an_error_even_without_a_remedy():
     with pytest.raises(InputError, match="Use one of sentence-transformers"):
         tw.audit(run_of(random(42)), library="keras")
 
 
 @pytest.mark.parametrize("run", [{}, {"q": {}}])
-def test_nothing_to_audit(run):
+def test_empty_runs(run):
     with pytest.raises(InputError, match="no rows"):
         tw.audit(run)
 
@@ -768,9 +765,9 @@ def test_a_measure_needs_judgments():
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_the_line_for_a_library(library):
+def test_the_line_of_code_for_a_library(library):
     found = tw.audit(run_of(cast(random(21), "bfloat16")), library=library)
-    assert list(found.judgment.remedy.code) == [library]
+    assert list(found.advice.code) == [library]
     assert len(found.remedy.splitlines()) == 2
 
 
@@ -792,6 +789,14 @@ def test_object_and_json_share_names(tmp_path):
     assert plain["run"]["format"] == "trec" and plain["across"]["10"] == found.across[10]
     assert {row["tool"] for row in plain["tools"]} >= {"trec_eval", "pytrec_eval"}
     assert json.loads(render(AuditTables("r", found), OutputOptions(format="json")))["name"] == "r"
+
+
+def test_an_audit_can_be_pickled():
+    run = run_of(cast(random(22), "bfloat16"))
+    scaled = tw.audit(scaled_run(cast(random(46, 4000, 0.1) + 0.6, "bfloat16"), "0 to 1"), reference=run)
+    assert scaled.even_lists is not None and pickle.loads(pickle.dumps(scaled)) == scaled
+    judged = tw.audit(run, qrels=labels(run))
+    assert pickle.loads(pickle.dumps(judged)).to_dict() == judged.to_dict()
 
 
 def test_json_without_judgments_and_with_unscored_documents():
@@ -821,7 +826,7 @@ def test_lines_of_code_and_ids_are_not_broken(width):
     page = render(AuditTables("bf16", found), OutputOptions(width=width))
     assert max(map(len, page.splitlines())) <= 105  # the tools and their three measures
     lines = [line.strip() for line in page.splitlines()]
-    assert all(line in lines for line in found.judgment.remedy.code.values())
+    assert all(line in lines for line in found.advice.code.values())
     words = {word.strip(",") for word in page.split()}
     assert {"sentence-transformers-rerank", "trec_eval-9", "torchmetrics"} <= words
     ids = {word for word in words if word.startswith("d") and "-" in word}
@@ -846,7 +851,7 @@ def test_markdown_has_the_tools_and_the_code_as_a_block():
     found = tw.audit(run, qrels=labels(run))
     text = render(AuditTables("r", found), OutputOptions(format="markdown"))
     block = text.split("```python\n")[1].split("```")[0]
-    assert all(f"\n{line}\n" in block for line in found.judgment.remedy.code.values())
+    assert all(f"\n{line}\n" in block for line in found.advice.code.values())
     assert found.grid_evidence in text and found.verdict in text
     assert "| tools that print |" in text and "trm is tie-aware-retrieval-metrics" in text
     assert text.count("high_precision(model)") == 2  # the two libraries, and in the block only
@@ -900,27 +905,27 @@ def test_its_repr_is_a_summary():
 def test_gates_on_an_audit(text, closed):
     run = {"q": {"a": 2.0, "b": 1.0, "c": 1.0}}
     found = tw.audit(run, qrels={"q": {"b": 1}}, reference={"q": {"a": 1, "b": 2, "c": 3}}, measures="RR")
-    gate = Gate.parse(text, facts=FACTS)
-    assert bool(gate.closed_by(found)) is closed
+    gate = Condition.parse(text, facts=FACTS)
+    assert bool(gate.explain(found)) is closed
 
 
 def test_gates_say_what_closed_them_and_what_they_need():
     found = tw.audit({"q": {"a": 2.0, "b": 1.0, "c": 1.0}})
-    assert Gate.parse("largest_group > 1 or cut_lists > 5", facts=FACTS).closed_by(found) == (
+    assert Condition.parse("largest_group > 1 or cut_lists > 5", facts=FACTS).explain(found) == (
         "largest_group = 2, cut_lists = 1"
     )
     with pytest.raises(InputError, match="--reference"):
-        Gate.parse("inverted > 0", facts=FACTS).closed_by(found)
+        Condition.parse("inverted > 0", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="--reference"):
-        Gate.parse("unfaithful", facts=FACTS).closed_by(found)
-    with pytest.raises(InputError, match="is no condition"):
-        Gate.parse("tied_share", facts=FACTS)
+        Condition.parse("unfaithful", facts=FACTS).explain(found)
+    with pytest.raises(InputError, match="is not a condition"):
+        Condition.parse("tied_share", facts=FACTS)
     with pytest.raises(InputError, match="--qrels"):
-        Gate.parse("range(RR) > 0", facts=FACTS).closed_by(found)
+        Condition.parse("range(RR) > 0", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="Did you mean 'tied_share'"):
-        Gate.parse("tide_share > 0", facts=FACTS)
+        Condition.parse("tide_share > 0", facts=FACTS)
     with pytest.raises(tw.MeasureError, match="Unknown measure 'tied_share'"):
-        Gate.parse("tied_share > 0")  # a report has no such fact
+        Condition.parse("tied_share > 0")  # a report has no such fact
 
 
 def test_every_fact_is_one_of_an_audit():

@@ -1,6 +1,6 @@
-"""What an audit says made the ties, on runs of which it is known: `audit_pipelines` makes them.
+"""The causes that an audit names, on runs with a known cause from `audit_pipelines`.
 
-`python tests/test_audit_causes.py 2000` prints the whole table, for so many runs of each sort.
+`python tests/test_audit_causes.py 2000` prints tables of causes for 2,000 rounded and 2,000 unrounded runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from audit_pipelines import (  # noqa: E402
     run_of,
 )
 
-SMALL = [size for size in SIZES if size[0] * size[1] < 5000]  # the largest take longest and tell most
+SMALL = [size for size in SIZES if size[0] * size[1] < 5000]  # the largest sizes take longest and are the easiest
 
 
 def audit_of(made: Pipeline | Clean) -> tw.Audit:
@@ -42,22 +42,22 @@ def audit_of(made: Pipeline | Clean) -> tw.Audit:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_low_precision_is_never_called_genuine_nor_by_another_type(function):
-    """Of each type, rounded before and after the function, in a printing and a size chosen by chance."""
+def test_low_precision_is_never_called_genuine_or_another_type(function):
+    """Each type, rounded before and after the function, with a random printing and size."""
     chance = random.Random(function)
     for dtype in ROUNDED:
         for rounds in ("before", "after"):
             made = Pipeline(dtype, function, rounds, chance.choice(list(PRINTED)), *chance.choice(SMALL), 7)
             found = audit_of(made)
             assert found.cause != "genuine", made
-            assert found.evidence.scores.precision in (None, "low precision", dtype), made
+            assert found.precision in (None, "low precision", dtype), made
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3", "float8_e5m2"])
 @pytest.mark.parametrize("function", [name for name in FUNCTIONS if name not in ("softmax", "log-softmax", "min-max")])
-def test_the_type_beneath_a_function_is_named(function, dtype):
+def test_the_type_behind_a_function_is_named(function, dtype):
     found = audit_of(Pipeline(dtype, function, "before", "repr", 20, 200, 8))
-    assert found.evidence.scores.distinct < 10 or (found.cause, found.evidence.scores.precision) == ("precision", dtype)
+    assert found.distinct < 10 or (found.cause, found.precision) == ("precision", dtype)
 
 
 @pytest.mark.parametrize("function", ["softmax", "log-softmax", "min-max"])
@@ -71,19 +71,19 @@ def test_functions_of_whole_lists_leave_even_steps(function, dtype):
 def test_integers_times_a_scale_come_in_even_steps(function, printed):
     found = audit_of(Pipeline("int8", function, "before", printed, 20, 200, 10))
     assert found.cause == "scaled" and "come in even steps" in found.verdict
-    assert "rounded or counted" in found.grid_evidence and found.evidence.scores.precision is None
+    assert "rounded or counted" in found.grid_evidence and found.precision is None
 
 
 @pytest.mark.parametrize("of", ["cosine", "logit", "probability", "distance"])
 @pytest.mark.parametrize("text", ["%.2g", "%.3g", "%.4g"])
-def test_few_digits_are_called_so(of, text):
-    """Not only few decimals: from one power of ten to the next, the steps of digits are others."""
+def test_few_digits_are_the_cause(of, text):
+    """Not only few decimals: the steps of significant digits change with each power of ten."""
     scores = np.vectorize(lambda s: float(text % s))(numbers(of, 5, 1000, 11).astype(float))
     found = tw.audit(run_of(scores))
-    assert found.cause == "decimals" and "have at most" in found.verdict and found.evidence.scores.precision is None
+    assert found.cause == "decimals" and "have at most" in found.verdict and found.precision is None
 
 
-def test_where_a_function_is_unknown_the_distances_of_scores_tell_that_ties_are_not_genuine():
+def test_gaps_between_scores_show_rounding_behind_an_unknown_function():
     def unknown(x: np.ndarray) -> np.ndarray:
         return np.log1p(np.cbrt(x + 2)) + x**3 / 7
 
@@ -102,8 +102,8 @@ def test_where_a_function_is_unknown_the_distances_of_scores_tell_that_ties_are_
 
 
 def wrongly_called(made: Clean, found: tw.Audit) -> bool:
-    """Whether a run that no rounding tied is said to be rounded, but where its printing did that."""
-    if found.evidence.scores.precision or found.cause == "precision":
+    """Whether a run without ties from rounding is called rounded, unless its printing made ties."""
+    if found.precision or found.cause == "precision":
         return True
     if found.cause in ("scaled", "steps", "integer", "few"):
         return made.kind not in COUNTED
@@ -113,7 +113,7 @@ def wrongly_called(made: Clean, found: tw.Audit) -> bool:
 
 
 @pytest.mark.parametrize("kind", CLEAN)
-def test_what_nobody_rounded_is_never_called_rounded(kind):
+def test_unrounded_runs_are_never_called_rounded(kind):
     chance = random.Random(kind)
     for dtype in ("float32", "float64"):
         for printed in ("repr", "%.6f", "%g"):
@@ -124,7 +124,7 @@ def test_what_nobody_rounded_is_never_called_rounded(kind):
 
 @pytest.mark.parametrize("kind", ["bm25", "tf-idf", "nothing matched", *(kind for kind in CLEAN if "copies" in kind)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_genuine_ties_are_called_so_where_there_are_enough(kind, dtype):
+def test_genuine_ties_are_called_genuine_if_there_are_enough(kind, dtype):
     found = audit_of(Clean(kind, dtype, "repr", 20, 200, 14))
     assert found.cause == "genuine", (kind, found.cause, found.near_share)
 
@@ -151,7 +151,7 @@ def main(number: int) -> None:
     wrong = 0
     for made in chance.sample(list(low_precision(range(3))), number):
         found = audit_of(made)
-        wrong += found.evidence.scores.precision not in (None, "low precision", made.dtype)
+        wrong += found.precision not in (None, "low precision", made.dtype)
         for part, rows in rounded.items():
             rows.setdefault(str(getattr(made, part)), Counter())[str(found.cause)] += 1
     for part, rows in rounded.items():

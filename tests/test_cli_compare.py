@@ -1,4 +1,4 @@
-"""``tiewise compare``: the numbers of the library in every format, words for people, and gates."""
+"""``tiewise compare``: the numbers of the library in every format, tables, and conditions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pair(folder) -> tw.comparison.Duel:
     return tw.compare(folder / "qrels.txt", runs, "RR@10", complete=True, samples=500).pair("tied", "second")
 
 
-def test_the_columns_are_written_down():
+def test_column_names():
     assert (
         " ".join(COMPARISON_COLUMNS)
         == "measure a b queries a_expected b_expected difference minimum maximum std certain probability "
@@ -48,7 +48,7 @@ def test_the_columns_are_written_down():
     )
 
 
-def test_a_row_for_each_pair(tiewise, pair):
+def test_one_row_per_pair(tiewise, pair):
     done = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR)
     (row,) = done.rows
     assert list(row) == list(COMPARISON_COLUMNS)
@@ -59,7 +59,7 @@ def test_a_row_for_each_pair(tiewise, pair):
     assert row["verdict"] == pair.verdict
 
 
-def test_json_has_the_names_of_python(tiewise, pair):
+def test_json_has_the_attribute_names(tiewise, pair):
     found = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR, "--format", "json").json
     (plain,) = found["pairs"]
     assert plain == json.loads(json.dumps(pair.to_dict()))
@@ -88,7 +88,7 @@ def test_machine_formats_hold_the_same_rows(tiewise, folder):
     assert len(tiewise(*command, "--baseline", "last").rows) == 4
 
 
-def test_two_runs_for_people(tiewise, pair):
+def test_table_of_two_runs(tiewise, pair):
     text = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR, "--format", "table").out
     assert text.startswith("RR@10 · tied against second · 3 queries\n")
     assert re.search(r"^measure +tied +second +difference +ahead +p +95% interval$", text, re.M)
@@ -98,7 +98,7 @@ def test_two_runs_for_people(tiewise, pair):
     assert pair.verdict in " ".join(text.split())
 
 
-def test_more_runs_are_a_leaderboard(tiewise):
+def test_leaderboard_of_three_runs(tiewise):
     command = ("compare", "qrels.txt", "second.trec", "last.trec", "tied.trec", *RR)
     text = tiewise(*command, "--format", "markdown").out
     assert text.startswith("RR@10 · 3 runs · 3 queries:\n\n| rank | run | expected | by ties | by queries |")
@@ -112,33 +112,33 @@ def test_more_runs_are_a_leaderboard(tiewise):
     assert r"\begin{tabular}" in tiewise(*command, "--format", "latex").out
 
 
-def test_a_gate_closes_with_3(tiewise):
+def test_a_true_condition_exits_with_3(tiewise):
     command = ("compare", "qrels.txt", "tied.trec", "second.trec", *RR)
-    open_ = tiewise(*command, "--fail-if", "certain(tied>second, RR@10)", "--fail-if", "p(tied>second, AP) > 2")
-    assert [row["measure"] for row in open_.rows] == ["RR@10"]  # what only a gate asks for is not shown
-    closed = tiewise(*command, "--fail-if", "not certain(tied>second, RR@10)", "--format", "json", code=3)
-    assert closed.json["pairs"]
-    assert "closed: certain(tied>second, RR@10) = no." in closed.err
+    passed = tiewise(*command, "--fail-if", "certain(tied>second, RR@10)", "--fail-if", "p(tied>second, AP) > 2")
+    assert [row["measure"] for row in passed.rows] == ["RR@10"]  # a measure that only a condition names is not shown
+    failed = tiewise(*command, "--fail-if", "not certain(tied>second, RR@10)", "--format", "json", code=3)
+    assert failed.json["pairs"]
+    assert "is true (certain(tied>second, RR@10) = no)." in failed.err
     stopped = tiewise(*command, "--fail-if", "not certain(tied>first, RR@10)", code=2)
     assert (
         "Write (A>B, nDCG@10) with two of 'second', 'tied'" in stopped.err or "two of 'tied', 'second'" in stopped.err
     )
 
 
-def test_a_measure_that_only_a_gate_asks_for_corrects_no_other(tiewise):
+def test_a_measure_of_a_condition_does_not_change_p_holm(tiewise):
     command = ("compare", "qrels.txt", "tied.trec", "second.trec", "last.trec", "-m", "RR@10", "--complete")
     alone = tiewise(*command, "--format", "json").json
-    gated = tiewise(*command, "--fail-if", "p_holm(tied>last, AP) > 2", "--format", "json").json
-    assert gated == alone
+    checked = tiewise(*command, "--fail-if", "p_holm(tied>last, AP) > 2", "--format", "json").json
+    assert checked == alone
     both = tiewise(*command, "-m", "AP", "--format", "json").json
     assert [pair["p_holm"] for pair in both["pairs"][:3]] != [pair["p_holm"] for pair in alone["pairs"]]
     of_ap = tiewise(*command[:-2], "AP", "--complete", "--format", "json").json["pairs"]  # its own pairs alone
     wanted = next(pair["p_holm"] for pair in of_ap if {pair["a"], pair["b"]} == {"tied", "last"})
-    closed = tiewise(*command, "--fail-if", "p_holm(tied>last, AP) > 0 and p(tied>last, RR@10) < 2", code=3)
-    assert f"p_holm(tied>last, AP) = {wanted:.6g}" in closed.err
+    failed = tiewise(*command, "--fail-if", "p_holm(tied>last, AP) > 0 and p(tied>last, RR@10) < 2", code=3)
+    assert f"p_holm(tied>last, AP) = {wanted:.6g}" in failed.err
 
 
-def test_one_order_other_tests_and_seeds(tiewise, folder):
+def test_orders_tests_and_confidence(tiewise, folder):
     ranks = {"left": (1, 1, 2, 1, 3, 1), "right": (2, 4, 1, 3, 1, 1)}  # of the relevant document, query by query
     (folder / "varied.txt").write_text("".join(f"q{q} 0 d 1\n" for q in range(6)))
     for name, places in ranks.items():
@@ -160,11 +160,13 @@ def test_one_order_other_tests_and_seeds(tiewise, folder):
     assert float(narrow["ci_high"]) - float(narrow["ci_low"]) <= float(rows[0]["ci_high"]) - float(rows[0]["ci_low"])
 
 
-def test_a_page_takes_the_test_and_the_samples_of_a_comparison(tiewise, folder):
+def test_report_takes_test_and_samples(tiewise, folder):
     pytest.importorskip("vl_convert", reason="the page needs tiewise[report]")
     command = ("report", "qrels.txt", "tied.trec", "last.trec", "-m", "RR@10", "--complete", "--test", "t")
     tiewise(*command, "--samples", "200", "-o", "page.html")
     assert (folder / "page.html").is_file()
+    for reference, code in (("tied", 0), ("tied.trec", 0), ("other", 2)):  # its name or its file
+        tiewise(*command, "--samples", "200", "--reference", reference, "-o", "page.html", code=code)
     assert "samples is a whole number from 100" in tiewise(*command, "--samples", "5", "-o", "page.html", code=2).err
     runs = {name: folder / f"{name}.trec" for name in ("tied", "last")}
     compared = collect_content(
@@ -173,7 +175,7 @@ def test_a_page_takes_the_test_and_the_samples_of_a_comparison(tiewise, folder):
     assert (compared.test, compared.samples) == ("wilcoxon", 300)
 
 
-def test_unjudged_documents_are_shown_when_asked_for(tiewise, folder):
+def test_unjudged(tiewise, folder):
     command = ("compare", "qrels.txt", "second.trec", "last.trec", "-m", "P@2,AP", "--complete", "--unjudged")
     found = tiewise(*command, "--format", "json").json
     assert found["unjudged"]["second"]["P@2"]["upper"]["expected"] == pytest.approx(4 / 6)
@@ -191,7 +193,7 @@ def test_unjudged_documents_are_shown_when_asked_for(tiewise, folder):
     assert {row[name] for row in tiewise(*command[:-1]).rows for name in names} == {""}
 
 
-def test_a_run_that_cannot_be_measured_is_named(tiewise, folder):
+def test_errors_name_the_run(tiewise, folder):
     (folder / "other.trec").write_text("q1 Q0 nothing 1 1 t\nq2 Q0 here 1 1 t\n")
     done = tiewise("compare", "qrels.txt", "tied.trec", "other.trec", *RR, code=2)
     assert "Run 'other': The run and the qrels have no document in common" in done.err
@@ -200,7 +202,7 @@ def test_a_run_that_cannot_be_measured_is_named(tiewise, folder):
     assert "Run 'few': 2 judged queries are missing from the run: 'q2', 'q3'." in done.err
 
 
-def test_the_pairs_of_very_many_runs_are_refused_before_any_is_read(tiewise):
+def test_too_many_pairs_are_an_error_before_reading(tiewise):
     nowhere = [f"nowhere{i}.trec" for i in range(201)]
     done = tiewise("compare", "qrels.txt", *nowhere, code=2)
     assert "201 systems make 20,100 pairs. Name a baseline" in done.err
@@ -208,15 +210,16 @@ def test_the_pairs_of_very_many_runs_are_refused_before_any_is_read(tiewise):
     assert "no such file" in tiewise("compare", "qrels.txt", *nowhere, "--baseline", "nowhere1", code=2).err
 
 
-def test_progress_is_told_of_every_pair(folder):
+def test_progress_counts_pairs(folder):
     runs = {name: folder / f"{name}.trec" for name in ("tied", "second", "last")}
     found = tw.compare(folder / "qrels.txt", runs, ["RR@10", "AP"], complete=True, samples=100)
     for format in ("tsv", "json", "table"):
-        told = []
+        steps = []
         render(
-            ComparisonTables(found, progress=lambda *step, told=told: told.append(step)), OutputOptions(format=format)
+            ComparisonTables(found, progress=lambda *step, steps=steps: steps.append(step)),
+            OutputOptions(format=format),
         )
-        assert told == [(done, 6) for done in range(1, 7)], format
+        assert steps == [(done, 6) for done in range(1, 7)], format
 
 
 @pytest.mark.parametrize(
@@ -226,29 +229,29 @@ def test_progress_is_told_of_every_pair(folder):
         ("tied.trec nowhere.trec", "nowhere.trec: there is no such file"),
         ("tied.trec second.trec --baseline third", "The baseline 'third' is none of the systems: 'tied', 'second'"),
         ("tied.trec second.trec -m RBO", "compares two rankings"),
-        ("tied.trec second.trec --orders both", "'both' is not one of independent, per-query, shared"),
-        ("tied.trec second.trec --test u", "'u' is not one of permutation, t, wilcoxon"),
+        ("tied.trec second.trec --orders both", "'both' is not one of 'independent', 'per-query', 'shared'"),
+        ("tied.trec second.trec --test u", "'u' is not one of 'permutation', 't', 'wilcoxon'"),
         ("tied.trec second.trec --confidence 95", "confidence lies between 0 and 1"),
         ("tied.trec second.trec --samples 10", "samples is a whole number from 100"),
-        ("tied.trec second.trec --fail-if p>1", "is no condition. Compare what is known of one system"),
+        ("tied.trec second.trec --fail-if p>1", "this is not a condition. Compare a statistic of two systems"),
         ("- -", "can be read once"),
     ],
 )
-def test_an_error_is_one_paragraph(tiewise, options, message):
+def test_errors_are_one_line(tiewise, options, message):
     done = tiewise("compare", "qrels.txt", *options.split(), code=2)
     assert message in done.err, done.err
     assert not done.out
     assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
 
 
-def test_standard_input_and_the_terminal(tiewise, terminal):
+def test_standard_input_and_terminal(tiewise, terminal):
     assert tiewise("compare", "qrels.txt", "-", "second.trec", *RR, stdin=TIED).rows[0]["a"] == "stdin"
     text = terminal("compare", "qrels.txt", "tied.trec", "second.trec", "last.trec", *RR, columns=80)
     assert max(map(len, text.splitlines())) <= 80 and "…" not in text
 
 
-def test_a_measure_without_a_relevant_document_is_left_out(tiewise):
-    """Nobody judged a document 3: the others are compared all the same, with what unjudged documents leave open."""
+def test_a_measure_without_relevant_documents_is_left_out(tiewise):
+    """No document has label 3: the other measures are compared, with the bounds of unjudged documents."""
     command = ("compare", "qrels.txt", "second.trec", "last.trec", "--no-relevant", "skip", "--samples", "200")
     done = tiewise(*command, "--unjudged", "-m", "P@2 P(rel=3)@2")
     (row,) = done.rows

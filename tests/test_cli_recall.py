@@ -1,4 +1,4 @@
-"""``tiewise recall``: the numbers of `stages` in all formats, figures, and refusals that leave nothing behind."""
+"""``tiewise recall``: the numbers of `stages` in all formats, figures, and errors that write no file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = {
     "costs.json": json.dumps(COSTS),
     "costs.txt": "system depth cost\nbm25 0.5\ndense 1 0.25\ndense 2 0.5\ndense 3 3\nrerank .25  # a document\n",
 }
-COMMAND = ("recall", "second.trec", "bm25.trec", "dense.trec", "--depth", "1,2,3", "--phi", "0.5,0.9")
+COMMAND = ("recall", "second.trec", "bm25.trec", "dense.trec", "--depths", "1,2,3", "--phi", "0.5,0.9")
 MISSING = "bm25 hands on nothing for 1 of 3 queries, which count as 0."
 OTHER = "1 query of bm25 is not in the reference and left out."
 
@@ -57,14 +57,14 @@ def summaries(stages: tw.Stages) -> list[dict[str, str]]:
 # -- numbers --------------------------------------------------------------------------------------------------------
 
 
-def test_the_columns_are_written_down():
+def test_column_names():
     assert (
         " ".join(STAGE_COLUMNS)
         == "system query depth phi rbr_lower rbr_upper rbr_minimum rbr_maximum recall cost pareto"
     )
 
 
-def test_the_rows_are_those_of_the_library(tiewise, folder):
+def test_rows_equal_the_result_of_the_library(tiewise, folder):
     done = tiewise(*COMMAND)
     assert done.out.split("\n")[0].split("\t") == list(STAGE_COLUMNS)
     assert done.rows == summaries(expected(folder))
@@ -74,14 +74,14 @@ def test_the_rows_are_those_of_the_library(tiewise, folder):
 
 
 def test_numbers_by_hand(tiewise):
-    row = tiewise("recall", "second.trec", "dense.trec", "--depth", "1", "--phi", "0.5", "-k", "2").rows[0]
+    row = tiewise("recall", "second.trec", "dense.trec", "--depths", "1", "--phi", "0.5", "--recall-at", "2").rows[0]
     assert float(row["rbr_lower"]) == pytest.approx((0.5 + 0.5 + 0) / 3)  # q3: e is not what the second stage has
     assert float(row["rbr_upper"]) == pytest.approx((0.5 + 0.5 + 0.25) / 3)  # or it has e next
     assert float(row["recall"]) == pytest.approx((0.5 + 0.5 + 0) / 3)
     assert (row["cost"], row["pareto"]) == ("", "True")
 
 
-def test_each_query_and_then_the_means(tiewise, folder):
+def test_per_query(tiewise, folder):
     rows = tiewise(*COMMAND, "-q").rows
     stages = expected(folder)
     assert rows == as_text(stages.per_query()) + summaries(stages)
@@ -99,36 +99,36 @@ def test_costs(tiewise, folder, costs):
     ("options", "wanted"),
     [
         ("", {"depths": (10, 20, 50, 100), "phi": (0.8, 0.9)}),
-        ("-k 2 --depth 2 --phi .7", {"depths": [2], "phi": 0.7, "k": 2}),
-        ("--depth 3,1,3 --phi 0.9,0.5", {"depths": [3, 1], "phi": [0.9, 0.5]}),
-        ("--depth all", {"depths": None, "phi": (0.8, 0.9)}),
-        ("--depth 1,all --phi 0.5", {"depths": [1, None], "phi": 0.5}),
+        ("--recall-at 2 --depths 2 --phi .7", {"depths": [2], "phi": 0.7, "k": 2}),
+        ("--depths 3,1,3 --phi 0.9,0.5", {"depths": [3, 1], "phi": [0.9, 0.5]}),
+        ("--depths all", {"depths": None, "phi": (0.8, 0.9)}),
+        ("--depths 1,all --phi 0.5", {"depths": [1, None], "phi": 0.5}),
     ],
 )
-def test_options_reach_the_library(tiewise, folder, options, wanted):
+def test_options(tiewise, folder, options, wanted):
     rows = tiewise("recall", "second.trec", "bm25.trec", "dense.trec", *options.split()).rows
     assert rows == summaries(expected(folder, **wanted))
 
 
-def test_lists_may_be_parted_by_blanks(tiewise):
-    assert tiewise(*COMMAND[:4], "--depth", "1 2, 3", "--phi", "0.5 0.9").rows == tiewise(*COMMAND).rows
+def test_lists_separated_by_blanks(tiewise):
+    assert tiewise(*COMMAND[:4], "--depths", "1 2, 3", "--phi", "0.5 0.9").rows == tiewise(*COMMAND).rows
 
 
 def test_names(tiewise):
     named = tiewise(*COMMAND, "--name", "words", "--name", "vectors").rows
     assert [row["system"] for row in named] == ["words"] * 6 + ["vectors"] * 6
-    twice = tiewise("recall", "second.trec", "bm25.trec", "bm25.trec", "--depth", "1", "--phi", "0.5").rows
+    twice = tiewise("recall", "second.trec", "bm25.trec", "bm25.trec", "--depths", "1", "--phi", "0.5").rows
     assert [row["system"] for row in twice] == ["bm25", "bm25#2"]
 
 
-def test_a_run_may_be_called_like_the_reference(tiewise):
-    document = tiewise("recall", "second.trec", "second.trec", "--depth", "all", "--format", "json").json
+def test_a_run_may_have_the_name_of_the_reference(tiewise):
+    document = tiewise("recall", "second.trec", "second.trec", "--depths", "all", "--format", "json").json
     assert document["reference"]["name"] == "second"
     assert [run["name"] for run in document["runs"]] == ["second"]
     assert all(point["recall"] == 1 for point in document["points"])
 
 
-def test_standard_input_once(tiewise):
+def test_standard_input_can_be_read_once(tiewise):
     rows = tiewise(*COMMAND).rows
     from_stdin = tiewise("recall", "-", *COMMAND[2:], stdin=SECOND)
     assert from_stdin.rows == rows
@@ -140,9 +140,9 @@ def test_standard_input_once(tiewise):
     assert "can be read once" in tiewise(*COMMAND[:2], "-", "--cost", "-", code=2).err
 
 
-def test_queries_without_a_list_are_noted(tiewise, folder):
+def test_missing_queries_are_noted(tiewise, folder):
     (folder / "short.trec").write_text("q2 Q0 a 1 1 t\n")
-    done = tiewise("recall", "second.trec", "short.trec", "dense.trec", "bm25.trec", "--depth", "1")
+    done = tiewise("recall", "second.trec", "short.trec", "dense.trec", "bm25.trec", "--depths", "1")
     assert done.err.splitlines() == [
         "note: short hands on nothing for 2 of 3 queries, which count as 0.",
         f"note: {MISSING}",
@@ -170,7 +170,7 @@ def test_machine_formats_hold_the_same_rows(tiewise, more):
     assert {type(point["pareto"]) for point in points} == {bool}
 
 
-@pytest.mark.parametrize("more", [[], ["-q"], ["--cost", "costs.txt"], ["--depth", "1,all"]])
+@pytest.mark.parametrize("more", [[], ["-q"], ["--cost", "costs.txt"], ["--depths", "1,all"]])
 def test_parquet_holds_the_rows(tiewise, folder, more):
     command = (*COMMAND, *more)
     tiewise(*command, "-o", "out.parquet")
@@ -181,8 +181,8 @@ def test_parquet_holds_the_rows(tiewise, folder, more):
     assert types == ["string", "string", "int64", *["double"] * 7, "bool"]
 
 
-def test_a_document_says_what_was_measured(tiewise):
-    document = tiewise(*COMMAND, "-k", "2", "--format", "json", "-p", "2").json
+def test_json_provenance(tiewise):
+    document = tiewise(*COMMAND, "--recall-at", "2", "--format", "json", "-p", "2").json
     assert (document["measure"], document["queries"], document["k"]) == ("RBR", 3, 2)
     assert (document["reference"]["name"], document["reference"]["path"]) == ("second", "second.trec")
     assert [run["path"] for run in document["runs"]] == ["bm25.trec", "dense.trec"]
@@ -190,8 +190,8 @@ def test_a_document_says_what_was_measured(tiewise):
     assert all(point["rbr_lower"] == round(point["rbr_lower"], 2) for point in document["points"])
 
 
-def test_a_depth_of_all_is_empty_in_machine_formats(tiewise):
-    command = ("recall", "second.trec", "dense.trec", "--depth", "2,all", "--phi", "0.5")
+def test_depth_all_is_empty_in_machine_formats(tiewise):
+    command = ("recall", "second.trec", "dense.trec", "--depths", "2,all", "--phi", "0.5")
     assert [row["depth"] for row in tiewise(*command).rows] == ["2", ""]
     assert [point["depth"] for point in tiewise(*command, "--format", "json").json["points"]] == [2, None]
     assert re.search(r"^0\.5 +dense +all ", tiewise(*command, "--format", "table").out, re.M)
@@ -203,8 +203,8 @@ def test_costs_of_other_systems_are_noted(tiewise, folder):
     assert "note: The costs of 'splade' are not used: no run has that name." in done.err
 
 
-def test_the_table_for_people(tiewise, folder):
-    text = tiewise(*COMMAND, "-k", "2", "--cost", "costs.txt", "--format", "table").out
+def test_table(tiewise, folder):
+    text = tiewise(*COMMAND, "--recall-at", "2", "--cost", "costs.txt", "--format", "table").out
     assert text.startswith("RBR against second · 3 queries\n")
     assert re.search(r"^phi +system +depth +RBR +upper +over ties +recall@2 +cost +worth it$", text, re.M)
     lines = re.findall(r"^0\.\d +(?:bm25|dense) .*$", text, re.M)
@@ -220,14 +220,14 @@ def test_the_table_for_people(tiewise, folder):
     assert f"note: {MISSING}" in text
 
 
-def test_columns_stand_where_they_say_something(tiewise):
-    text = tiewise("recall", "second.trec", "dense.trec", "--depth", "1", "--format", "table").out
+def test_columns_that_do_not_apply_are_left_out(tiewise):
+    text = tiewise("recall", "second.trec", "dense.trec", "--depths", "1", "--format", "table").out
     assert re.search(r"^phi +system +depth +RBR +upper +recall +worth its depth$", text, re.M)
     assert "hands on no more with an RBR that reaches" in " ".join(text.split()) and "over ties" not in text
 
 
-def test_a_range_over_ties_is_shown_for_tied_sets_alone(tiewise):
-    text = tiewise(*COMMAND[:4], "--depth", "1,2", "--phi", "0.5", "--format", "markdown").out
+def test_range_over_ties_only_for_tied_sets(tiewise):
+    text = tiewise(*COMMAND[:4], "--depths", "1,2", "--phi", "0.5", "--format", "markdown").out
     cells = [line.split("|") for line in text.splitlines() if re.match(r"\| 0\.5 +\| (bm25|dense)", line)]
     over_ties = {(cell[2].strip(), cell[3].strip()): cell[6].strip() for cell in cells}
     assert over_ties["dense", "1"] == "–"  # bounds differ there, for what the reference does not show
@@ -255,8 +255,8 @@ def test_output_by_suffix(tiewise, folder):
         assert (folder / f"out.{suffix}").read_text().startswith(start), suffix
 
 
-def test_the_process_and_the_terminal(process, terminal):
-    assert process(*COMMAND, "-k", "1").rows[0]["system"] == "bm25"
+def test_process_and_terminal(process, terminal):
+    assert process(*COMMAND, "--recall-at", "1").rows[0]["system"] == "bm25"
     wide = terminal(*COMMAND, "--cost", "costs.txt")
     assert wide.startswith("RBR against second · 3 queries\n") and "worth it" in wide
     narrow = terminal(*COMMAND, "--cost", "costs.txt", columns=40)
@@ -276,7 +276,7 @@ MAGIC = {
 
 
 @pytest.mark.parametrize("suffix", MAGIC)
-def test_a_figure_beside_the_numbers(tiewise, folder, suffix):
+def test_figure(tiewise, folder, suffix):
     done = tiewise(*COMMAND, "--cost", "costs.txt", "--figure", f"figure.{suffix}")
     assert done.rows == summaries(expected(folder, cost=COSTS))
     assert (folder / f"figure.{suffix}").read_bytes().lstrip().startswith(MAGIC[suffix])
@@ -288,7 +288,7 @@ def points(path: Path) -> list[dict]:
     return chart["data"]["values"] if "values" in chart["data"] else chart["datasets"][chart["data"]["name"]]
 
 
-def test_the_figure_shows_the_numbers(tiewise, folder):
+def test_figure_shows_the_numbers(tiewise, folder):
     def drawn(*options: str) -> tuple[list[dict], str]:
         tiewise(*COMMAND, *options, "--figure", "numbers.json", "-o", "numbers.tsv")
         return points(folder / "numbers.json"), (folder / "numbers.json").read_text()
@@ -304,9 +304,9 @@ def test_the_figure_shows_the_numbers(tiewise, folder):
     assert "documents handed on" in chart
 
 
-def test_whole_lists_are_drawn_behind_all_depths(tiewise, folder):
+def test_whole_lists_are_drawn_after_all_depths(tiewise, folder):
     (folder / "flat.txt").write_text("bm25 1\ndense 1\nrerank 1\n")
-    command = (*COMMAND[:4], "--depth", "all,1", "--cost", "flat.txt", "--quiet")
+    command = (*COMMAND[:4], "--depths", "all,1", "--cost", "flat.txt", "--quiet")
     tiewise(*command, "--figure", "all.svg")
     drawn = (folder / "all.svg").read_text()
     assert drawn.count(">all</text>") == drawn.count(">1</text>") == 2 and "null" not in drawn
@@ -318,7 +318,7 @@ def test_free_first_stages_can_be_drawn(tiewise, folder):
     (folder / "free.txt").write_text("bm25 0\ndense 0\n")
     tiewise(*COMMAND, "--cost", "free.txt", "--figure", "free.svg")
     assert b"NaN" not in (folder / "free.svg").read_bytes()
-    tiewise(*COMMAND[:4], "--depth", "2,all", "--cost", "free.txt", "--figure", "free.svg")
+    tiewise(*COMMAND[:4], "--depths", "2,all", "--cost", "free.txt", "--figure", "free.svg")
 
 
 # -- what cannot be used ----------------------------------------------------------------------------------------------
@@ -342,14 +342,14 @@ BAD_COSTS = {
         ("--phi 1", "phi=1.0 is not possible. It must lie above 0 and below 1"),
         ("--phi 0.5,0", "phi=0.0 is not possible"),
         ("--phi nan", "phi=nan is not possible"),
-        ("--phi 0.5,high", "--phi '0.5,high' is no list of numbers. Write them like"),
+        ("--phi 0.5,high", "'0.5,high' is not a list of numbers. Write it like 0.8"),
         ("--phi ,", "No phi was given"),
-        ("--depth 0", "depth=0 is not possible: it is a whole number from 1 on"),
-        ("--depth 10,-1", "depth=-1 is not possible"),
-        ("--depth 1.5", "--depth '1.5' is no list of numbers. Write them like 10,20"),
-        ("--depth ten", "--depth 'ten' is no list of numbers"),
-        ("--depth ,", "No depth was given"),
-        ("-k 0", "Invalid value for '-k'"),
+        ("--depths 0", "depth=0 is not possible: it is a whole number from 1 on"),
+        ("--depths 10,-1", "depth=-1 is not possible"),
+        ("--depths 1.5", "Invalid value for '--depths': '1.5' is not a list of numbers. Write it like 10,20"),
+        ("--depths ten", "'ten' is not a list of numbers"),
+        ("--depths ,", "No depth was given"),
+        ("--recall-at 0", "Invalid value for '--recall-at'"),
         ("--cost nowhere.json", "nowhere.json: there is no such file"),
         ("--cost lacking.txt", "There is no cost for 'dense'. Give one for every system"),
         ("--cost shallow.json", "There is no cost of 'dense' at depth 2. Give one for every depth"),
@@ -363,19 +363,19 @@ BAD_COSTS = {
         ("--cost .", r"\.: is a folder"),
         ("--name one", "Give it once for each"),
         ("--name rerank --name dense --cost costs.txt", "A system cannot be called 'rerank' where costs are given"),
-        ("--format trec", "'trec' is not one of table, tsv"),
+        ("--format trec", "'trec' is not one of 'table', 'tsv'"),
         ("--input-format xml", "Unknown format 'xml'"),
         ("--figure kept.gif", r"kept.gif: a figure cannot be saved as '.gif'. Give the file one of the suffixes .svg"),
         ("--figure kept", "kept: a figure cannot be saved as ''"),
         ("--figure kept.svg.gz", "kept.svg.gz: a figure cannot be saved as '.gz'"),
         ("--figure no/such/figure.svg", "no/such/figure.svg: cannot be written"),
         ("-o no/such/folder.tsv", "no/such/folder.tsv: cannot be written"),
-        ("-o kept.xlsx", "kept.xlsx: '.xlsx' says no format"),
+        ("-o kept.xlsx", "kept.xlsx: no format is known for '.xlsx'"),
         ("-o kept.json --figure ./kept.json", "cannot hold the figure and the numbers"),
-        ("--depth all", "Sets of whole lists have no depth to draw them by. Give depths, or costs"),
+        ("--depths all", "Sets of whole lists have no depth to draw them by. Give depths, or costs"),
     ],
 )
-def test_a_refusal_leaves_nothing_behind(tiewise, folder, options, message):
+def test_errors_write_no_file(tiewise, folder, options, message):
     for name, text in BAD_COSTS.items():
         (folder / name).write_text(text)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -401,7 +401,7 @@ def test_a_refusal_leaves_nothing_behind(tiewise, folder, options, message):
         ("second.trec nan.trec", "nan.trec:1: score 'nan'"),
     ],
 )
-def test_an_error_is_one_paragraph(tiewise, folder, arguments, message):
+def test_errors_are_one_line(tiewise, folder, arguments, message):
     (folder / "empty.trec").write_text("")
     (folder / "nan.trec").write_text("q1 Q0 a 1 nan t\n")
     done = tiewise("recall", *arguments.split(), "-o", "kept.tsv", code=2)
@@ -418,7 +418,7 @@ def test_an_error_is_one_paragraph(tiewise, folder, arguments, message):
         ("pyarrow", "Parquet needs an extra: pip install 'tiewise[arrow]'"),
     ],
 )
-def test_a_missing_package_is_said_before_anything_is_written(process, folder, tmp_path, package, message):
+def test_missing_extra_is_an_error_before_writing(process, folder, tmp_path, package, message):
     (tmp_path / f"{package}.py").write_text("raise ImportError('not installed')")
     output, figure = folder / "whole.parquet", folder / "whole.svg"
     without = {"env": {"PYTHONPATH": str(tmp_path)}}

@@ -89,7 +89,7 @@ def run_of(done, folder: Path) -> dict[str, dict[str, float]]:
     return tw.read_run(folder / "made.trec").to_dict()
 
 
-def test_vectors_become_the_run_of_search(tiewise, folder):
+def test_vectors_are_searched(tiewise, folder):
     done = tiewise("score", "vectors.npz", "--fn", "cosine", "-k", "4", "--query-ids", "names.txt")
     wanted = scoring.search(
         QUERIES, DOCS, 4, fn="cosine", query_ids=["one", "two", "three"], doc_ids=[f"d{i:02d}" for i in range(20)]
@@ -98,10 +98,10 @@ def test_vectors_become_the_run_of_search(tiewise, folder):
     assert done.err == "note: 0% of 12 rows are tied.\n"
     short = tiewise("score", "vectors.npz", "-k", "4")
     assert short.err.startswith(
-        "note: The queries are counted 0, 1, 2 ... Name them with --query-ids, or in an array query_ids.\n"
+        "note: The queries are numbered 0, 1, 2 ... Name them with --query-ids, or in an array query_ids.\n"
     )
     apart = tiewise("score", "queries.npy", "docs.npy", "-k", "4")
-    assert "The queries and documents are counted" in apart.err and "--query-ids and --doc-ids" in apart.err
+    assert "The queries and documents are numbered" in apart.err and "--query-ids and --doc-ids" in apart.err
     apart = tiewise("score", "queries.npy", "docs.npy", "-k", "4", "--quiet")
     assert run_of(apart, folder) == scoring.search(QUERIES, DOCS, 4).to_dict() and not apart.err
 
@@ -127,11 +127,11 @@ def test_every_level(tiewise, folder, level, precision):
     }
 
 
-def test_hidden_states_are_scored_by_their_head_unless_told(tiewise, folder):
+def test_head_is_the_default_for_hidden_states(tiewise, folder):
     assert tiewise("score", "model.safetensors").out == tiewise("score", "model.safetensors", "--level", "head").out
 
 
-def test_of_vectors_and_logits_one_is_chosen(tiewise, folder):
+def test_choice_of_vectors_or_logits(tiewise, folder):
     vectors = scoring.search(QUERIES, DOCS, 100, fn="dot").to_dict()
     for words in (("--fn", "dot"), ("--array", "queries=queries")):
         assert run_of(tiewise("score", "both.npz", *words), folder) == vectors
@@ -144,7 +144,7 @@ def test_of_vectors_and_logits_one_is_chosen(tiewise, folder):
         )
 
 
-def test_masks_say_which_tokens_count(tiewise, folder):
+def test_token_masks(tiewise, folder):
     arrays = read_tensors(folder / "tokens.npz")
     masks = {role: arrays[role] for role in ("query_mask", "doc_mask")}
     wanted = scoring.search(arrays["queries"], arrays["docs"], 3, fn="maxsim", **masks).to_dict()
@@ -152,7 +152,7 @@ def test_masks_say_which_tokens_count(tiewise, folder):
     assert run_of(tiewise("score", "tokens.npz", "--fn", "maxsim", "-k", "3"), folder) == wanted
 
 
-def test_pairs_are_named_by_lines_too(tiewise, folder):
+def test_ids_of_pairs_from_files(tiewise, folder):
     (folder / "pairs.txt").write_text("a\nb\nc\nd\n")
     done = tiewise("score", "one.npz", "--query-ids", "pairs.txt")
     assert {query: list(docs) for query, docs in run_of(done, folder).items()} == {
@@ -163,10 +163,10 @@ def test_pairs_are_named_by_lines_too(tiewise, folder):
     }
     assert done.err == "note: 0% of 4 rows are tied.\n"
     counted = tiewise("score", "both.npz", "--fn", "softmax")
-    assert "The documents are counted 0, 1, 2 ... Name them with --doc-ids, or in an array doc." in counted.err
+    assert "The documents are numbered 0, 1, 2 ... Name them with --doc-ids, or in an array doc." in counted.err
 
 
-def test_which_logit_is_positive(tiewise, folder):
+def test_positive(tiewise, folder):
     options = ("model.safetensors", "--array", "logits=raw", "--level", "logit")
     first, second, usual = (run_of(tiewise("score", *options, *more), folder) for more in (P0, P1, ()))
     assert second == usual
@@ -176,13 +176,13 @@ def test_which_logit_is_positive(tiewise, folder):
 P0, P1 = ("--positive", "0"), ("--positive", "1")
 
 
-def test_a_run_can_be_audited_at_once(tiewise, folder):
+def test_audit_of_a_new_run(tiewise, folder):
     made = tiewise("score", "vectors.npz", "-k", "5")
     (folder / "run.trec").write_text(made.out)
     assert tiewise("audit", "run.trec", "--format", "json").json["tied_share"] == 0
 
 
-def test_types_are_kept(folder):
+def test_array_types_are_kept(folder):
     arrays = read_tensors(folder / "model.safetensors")
     assert arrays["hidden"].dtype == ml_dtypes.bfloat16 and (arrays["hidden"] == HIDDEN).all()
     assert read_tensors(folder / "small.safetensors")["x"].dtype == ml_dtypes.float8_e4m3fn
@@ -194,69 +194,69 @@ def test_types_are_kept(folder):
     ("words", "said"),
     [
         ("missing.npz", "there is no such file"),
-        ("names.txt", "'.txt' holds no arrays"),
-        ("text.npz", "is no whole .npz file"),
-        ("cut.safetensors", "is no whole .safetensors file"),
+        ("names.txt", "'.txt' is not a format for arrays"),
+        ("text.npz", "is not a complete .npz file"),
+        ("cut.safetensors", "is not a complete .safetensors file"),
         ("queries.npy", "There is no array 'docs' (vectors of documents)"),
-        ("vectors.npz docs.npy", "an array 'docs' was in another file already"),
-        ("vectors.npz --level head", "Vectors have no level 'head'"),
-        ("model.safetensors --level logit", "Say which it is: --array logits=NAME"),
+        ("vectors.npz docs.npy", "another file has an array 'docs' too"),
+        ("vectors.npz --level head", "--level head is for logits and hidden states, not for vectors"),
+        ("model.safetensors --level logit", "Give its name with --array logits=NAME"),
         ("model.safetensors --array weights=raw", "with one of the roles queries, docs"),
         ("model.safetensors --array logits=rwa", "There is no array 'rwa'"),
         ("model.safetensors --array logits=raw --level score --fn sigmoid", "use --fn softmax"),
         ("vectors.npz --fn sine", "'sine' is not one of"),
         ("vectors.npz --query-ids missing.txt", "there is no such file"),
-        ("vectors.npz -k 0", "0 is below 1"),
+        ("vectors.npz -k 0", "0 is not in the range x>=1"),
         ("nan.npz", "nan.npz: 'logits' holds NaN or infinity in row 1, counted from 0 (1 of 2 rows). Such a row has"),
         ("nan16.npz", "nan16.npz: 'docs' holds NaN or infinity in row"),
         (".", ".: is a folder. Give a file that ends in .npy"),
         ("inner", "inner: is a folder"),
-        ("plain", "plain: its name has no ending that says what it holds"),
-        ("one.npz --fn cosine", "There is no array 'queries' (vectors of queries), which --fn cosine compares. There"),
+        ("plain", "plain: the file name has no extension"),
+        ("one.npz --fn cosine", "There is no array 'queries' (vectors of queries), which --fn cosine needs. The"),
         ("vectors.npz --fn softmax", "There is no array 'logits' (logits, a row for each pair of query and document)"),
         ("other.npz", "There is nothing to score: neither 'queries' and 'docs', nor 'logits'"),
-        ("both.npz", "There are vectors ('queries', 'docs') and logits ('logits'). Say which to score: --fn dot"),
-        ("both.npz --level score", "Say which to score"),
-        ("vectors.npz --positive 1", "--positive 1 chooses among logits. Vectors have none"),
-        ("one.npz --positive 1", "--positive 1 chooses among several logits, and there is one a row"),
+        ("both.npz", "There are vectors ('queries', 'docs') and logits ('logits'). Choose: --fn dot"),
+        ("both.npz --level score", "Choose: --fn dot"),
+        ("vectors.npz --positive 1", "--positive 1 chooses a logit, but vectors have none"),
+        ("one.npz --positive 1", "--positive 1 chooses among several logits, but there is one a row"),
         ("model.safetensors --positive 2", "--positive 2: the logits have 2 classes, counted from 0"),
-        ("one.npz --depth 5", "--depth 5 is for vectors, which are searched"),
+        ("one.npz --depth 5", "--top-k 5 is for vectors"),
         ("one.npz --query-ids names.txt", "names.txt: holds 3 lines for 4 pairs. Give one for each."),
         ("one.npz --doc-ids names.txt", "names.txt: holds 3 lines for 4 pairs"),
         ("vectors.npz --doc-ids names.txt", "names.txt: holds 3 lines for 20 documents"),
         ("vectors.npz --array query_ids=docs", "vectors.npz: 'docs' holds 160 ids for 3 queries"),
-        ("one.npz --fn softmax", "Logits of shape (4,) are of one class: use --fn sigmoid"),
+        ("one.npz --fn softmax", "Logits of shape (4,) have one class: use --fn sigmoid"),
         ("no-docs.npz", "There is nothing to rank: no-docs.npz: 'docs' has no rows."),
         ("no-pairs.npz", "There is nothing to rank: no-pairs.npz: 'logits' has no rows."),
         ("flat.npz", "flat.npz: 'query_mask' is a mask of tokens, for --fn maxsim; --fn dot has one vector a row"),
     ],
 )
-def test_a_refusal_says_why_and_leaves_nothing_behind(tiewise, folder, words, said):
-    done = tiewise("score", *words.split(), "-o", "refused.trec", code=2)
+def test_errors_write_no_file(tiewise, folder, words, said):
+    done = tiewise("score", *words.split(), "-o", "failed.trec", code=2)
     assert said in done.err and not done.out
-    assert not (folder / "refused.trec").exists()
+    assert not (folder / "failed.trec").exists()
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("fn8.npz", r"^fn8.npz: 'x' holds numbers of a type that NumPy did not keep. Save them as safetensors"),
-        ("fp8.npz", r"^fp8.npz: 'x' holds numbers of a type that NumPy did not keep. Save them as safetensors"),
-        ("objects.npz", r"^objects.npz: 'doc_ids' holds Python objects, which are not read.*dtype=str"),
+        ("fn8.npz", r"^fn8.npz: 'x' holds numbers of a type that NumPy did not save. Save them as safetensors"),
+        ("fp8.npz", r"^fp8.npz: 'x' holds numbers of a type that NumPy did not save. Save them as safetensors"),
+        ("objects.npz", r"^objects.npz: 'doc_ids' holds Python objects. They are not loaded.*dtype=str"),
         ("objects.npy", r"^objects.npy holds Python objects"),
-        ("array.npz", r"^array.npz: is no whole .npz file \(it is no archive\)"),
-        ("archive.npy", r"^archive.npy: is no whole .npy file \(it does not begin as one\)"),
-        ("texts.npz", r"^texts.npz: 'readme.txt' is no array"),
-        ("unknown.safetensors", r"^unknown.safetensors: 'x' is of type F8_E8M0, which is not read here. Save it as"),
-        ("list.safetensors", r"is no whole .safetensors file \(its header is no table of arrays\)"),
-        ("number.safetensors", r"its header does not describe every array"),
-        ("nowhere.safetensors", r"its header does not describe every array"),
-        ("text.safetensors", r"its header does not say where every array is"),
-        ("kind.safetensors", r"'x' is of type \[\], which is not read here"),
-        ("short.safetensors", r"it ends 8 bytes too early"),
+        ("array.npz", r"^array.npz: is not a complete .npz file \(it is not a zip archive\)"),
+        ("archive.npy", r"^archive.npy: is not a complete .npy file \(it does not start like one\)"),
+        ("texts.npz", r"^texts.npz: 'readme.txt' is not an array"),
+        ("unknown.safetensors", r"^unknown.safetensors: 'x' is of type F8_E8M0, which is not supported. Save it as"),
+        ("list.safetensors", r"is not a complete .safetensors file \(invalid JSON in .*Save or download it again"),
+        ("number.safetensors", r"invalid type: integer `7`"),
+        ("nowhere.safetensors", r"missing field `data_offsets`"),
+        ("text.safetensors", r'invalid type: string "2"'),
+        ("kind.safetensors", r"invalid type: sequence"),
+        ("short.safetensors", r"file not fully covered"),
     ],
 )
-def test_a_file_that_holds_something_else_is_named(folder, monkeypatch, name, said):
+def test_unreadable_arrays_are_named(folder, monkeypatch, name, said):
     monkeypatch.chdir(folder)
     with pytest.raises(InputError, match=said):
         read_tensors(name)

@@ -1,4 +1,4 @@
-"""``tiewise similarity``: the numbers of the library, in the formats and with the habits of ``tiewise evaluate``."""
+"""``tiewise similarity``: the numbers of the library in every format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def expected(folder: Path, names: str, measure: str, **options) -> tw.Similarity
     return tw.similarity({name: tw.read_run(folder / f"{name}.trec") for name in names}, measure, **options)
 
 
-def test_the_columns_are_written_down():
+def test_column_names():
     assert (
         " ".join(SIMILARITY_COLUMNS)
         == "observed reference query lower lower_minimum lower_maximum upper upper_minimum "
@@ -41,7 +41,7 @@ def test_the_columns_are_written_down():
     )
 
 
-def test_two_runs_are_one_row_with_all_bounds(tiewise, folder):
+def test_row_of_two_runs(tiewise, folder):
     done = tiewise("similarity", "A.trec", "B.trec", "--phi", "0.8")
     assert done.out.split("\n")[0].split("\t") == list(SIMILARITY_COLUMNS)
     (row,) = done.rows
@@ -70,7 +70,7 @@ def test_two_runs_are_one_row_with_all_bounds(tiewise, folder):
         ("-m RBR@2 --phi 0.5", "RBR(phi=0.5)@2"),
     ],
 )
-def test_the_measure_in_any_spelling(tiewise, folder, options, measure):
+def test_spellings_of_the_measure(tiewise, folder, options, measure):
     found = tiewise("similarity", "A.trec", "B.trec", *options.split(), "--format", "json").json
     assert found["measure"] == str(tw.parse(measure))
     wanted = expected(folder, "AB", measure)
@@ -81,7 +81,7 @@ def test_the_measure_in_any_spelling(tiewise, folder, options, measure):
     assert [(pair["observed"], pair["reference"]) for pair in found["pairs"]] == directions
 
 
-def test_the_edge_of_a_tie_group(tiewise, folder):
+def test_edge(tiewise, folder):
     for edge in ("extend", "shrink"):
         row = tiewise("similarity", "A.trec", "B.trec", "--depth", "2", "--edge", edge).rows[0]
         assert float(row["lower"]) == expected(folder, "AB", "RBO@2", edge=edge).pair("A", "B").lower.expected
@@ -89,7 +89,7 @@ def test_the_edge_of_a_tie_group(tiewise, folder):
     assert "Depth 2 ends inside a group of 2 tied items of query 'q1'" in stopped.err
 
 
-def test_what_is_not_defined_is_an_empty_cell(tiewise):
+def test_undefined_values_are_empty(tiewise):
     options = ("similarity", "A.trec", "C.trec", "--depth", "1", "--edge", "shrink", "-q")
     rows = tiewise(*options).rows  # of q1, nothing is left of C
     assert [bool(row["extrapolated"]) for row in rows] == [False, True, True]  # the mean is that of q2
@@ -116,7 +116,7 @@ def test_machine_formats_hold_the_same_rows(tiewise, folder):
     assert tiewise(*command, "-p", "2").rows[0]["lower"] == f"{float(tsv[0]['lower']):.2f}"
 
 
-def test_two_runs_for_people(tiewise):
+def test_table_of_two_runs(tiewise):
     text = tiewise("similarity", "A.trec", "B.trec", "--format", "table").out
     assert text.startswith("RBO(phi=0.9) · 2 queries\n")
     assert re.search(r"^observed +reference +lower +upper +extrapolated +residual$", text, re.M)
@@ -128,7 +128,7 @@ def test_two_runs_for_people(tiewise):
 
 
 @pytest.mark.parametrize("measure", ["RBO", "RBA", "RBR"])
-def test_more_runs_are_a_matrix(tiewise, folder, measure):
+def test_matrix_of_three_runs(tiewise, folder, measure):
     latex = tiewise("similarity", "A.trec", "B.trec", "C.trec", "-m", measure, "-p", "6", "--format", "latex").out
     matrix = expected(folder, "ABC", measure).matrix()
     for name, row in zip("ABC", matrix, strict=True):
@@ -152,26 +152,26 @@ def test_long_names_are_numbered_in_a_matrix(tiewise):
         ("A.trec nowhere.trec", "nowhere.trec: there is no such file"),
         ("A.trec other.trec", "no query in common"),
         ("- -", "can be read once"),
-        ("A.trec B.trec -m nDCG@10", "nDCG@10 is for a run and judgments: use `tiewise evaluate`"),
+        ("A.trec B.trec -m nDCG@10", "nDCG@10 needs judgments: use `tiewise evaluate`"),
         ("A.trec B.trec -m RBX", "Unknown measure 'RBX'"),
         ("A.trec B.trec -m RBO,RBA", "names 2 measures"),
         ("A.trec B.trec --phi 1", "phi=1.0 is not possible. It must lie above 0 and below 1"),
         ("A.trec B.trec -m RBO(phi=0.95) --phi 0.7", r"RBO\(phi=0.95\) has a phi, and --phi 0.7 was given too"),
         ("A.trec B.trec -m RBO@5 --depth 6", r"RBO\(phi=0.9\)@5 has a cutoff, and --depth 6 was given too"),
-        ("A.trec B.trec --format trec", "'trec' is not one of table, tsv"),
-        ("A.trec B.trec --edge cut", "'cut' is not one of extend, shrink, error"),
-        ("A.trec B.trec -o out.xlsx", "says no format"),
+        ("A.trec B.trec --format trec", "'trec' is not one of 'table', 'tsv'"),
+        ("A.trec B.trec --edge cut", "'cut' is not one of 'extend', 'shrink', 'error'"),
+        ("A.trec B.trec -o out.xlsx", "no format is known"),
         ("A.trec B.trec --name one", "Give it once for each"),
     ],
 )
-def test_an_error_is_one_paragraph(tiewise, options, message):
+def test_errors_are_one_line(tiewise, options, message):
     done = tiewise("similarity", *options.split(), code=2)
     assert re.search(message, done.err), done.err
     assert not done.out
     assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
 
 
-def test_progress_is_for_a_terminal_and_for_long_work(monkeypatch):
+def test_progress_bar(monkeypatch):
     class Stream(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -191,7 +191,7 @@ def test_progress_is_for_a_terminal_and_for_long_work(monkeypatch):
     assert not shown(io.StringIO())
 
 
-def test_the_process_and_the_terminal(process, terminal):
+def test_process_and_terminal(process, terminal):
     assert process("similarity", "A.trec", "B.trec", "-m", "RBR").rows[1]["observed"] == "B"
     text = terminal("similarity", "A.trec", "B.trec", "C.trec", columns=20)
     assert max(map(len, text.splitlines()[:8])) <= 24 and "…" not in text

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.columns import encode
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
+from tiewise.io.dict_run import DictRun
 
 TABLE = {"q2": {"b": 1.0, "a": 2.0}, "q1": {"a": 0.5}}
 ROWS = [("q2", "b", 1.0), ("q2", "a", 2.0), ("q1", "a", 0.5)]
@@ -65,7 +65,7 @@ def test_every_shape_gives_the_same_run():
         Run.from_columns(*map(np.array, columns().values())),
         Run.from_rows(ROWS),
         Run.from_rows([ScoredDoc(*row) for row in ROWS]),
-        MappedRun(TABLE).to_run(),
+        DictRun(TABLE).rows(),
     ]
     for run in runs:
         assert run.to_dict() == TABLE
@@ -138,7 +138,7 @@ def test_ids_of_mixed_types_are_one_id():
 def test_a_projection_of_a_projection():
     table = {"q": {"a": 0.5001, "b": 0.5002, "c": 0.1}}
     qrels = Qrels.from_dict({"q": {"a": 1}})
-    for run in (MappedRun(table), Run.from_dict(table)):
+    for run in (DictRun(table), Run.from_dict(table)):
         assert run.tied_rows == 0
         twice = run.projected("bfloat16").projected("float32")
         assert twice.tied_rows == 2
@@ -261,7 +261,7 @@ def test_infinite_scores_are_allowed_and_tie():
 def test_tied_rows(lists):
     table = {f"q{i}": {f"d{j}": float(s) for j, s in enumerate(scores)} for i, scores in enumerate(lists)}
     truth = sum(scores.count(s) > 1 for scores in lists for s in scores)
-    assert Run.from_dict(table).tied_rows == truth == MappedRun(table).tied_rows
+    assert Run.from_dict(table).tied_rows == truth == DictRun(table).tied_rows
 
 
 def test_torch_tensors_of_low_precision():

@@ -191,7 +191,7 @@ def test_rows_of_a_forest(figures, reports):
     assert some["tools"] == [{}, {}, {}] and (some["ci_low"], some["ci_high"]) == ([0.1, None, None], [0.2, None, None])
     wide = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals=0.95)
     each = reports["bf16"].per_query("RBP(p=0.8)").expected
-    ends = significance.intervals(each[:, None], 0.95)
+    ends = significance.bootstrap_intervals(each[:, None], 0.95)
     assert (wide["ci_low"][0], wide["ci_high"][0]) == (ends[0][0], ends[1][0]) and wide["ci_low"][0] < each.mean()
     narrow = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals=0.5)
     assert all(low < other for low, other in zip(wide["ci_low"], narrow["ci_low"], strict=True))
@@ -330,7 +330,7 @@ def test_figures_of_a_comparison_are_those_of_its_reports(qrels, reports, figure
             [mean.expected, mean.minimum, mean.maximum]
         )
         each = reports[row["name"]].per_query("nDCG@10").expected
-        low, high = significance.intervals(each[:, None], 0.9, samples=500, seed=3)
+        low, high = significance.bootstrap_intervals(each[:, None], 0.9, samples=500, seed=3)
         assert (row["ci_low"], row["ci_high"]) == pytest.approx((low[0], high[0]))
     crosses = known(data_of(found.plot.forest("nDCG@10", tools=["trec_eval"])), "printed")
     assert {row["name"]: row["printed"] for row in crosses} == pytest.approx(

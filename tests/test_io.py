@@ -26,11 +26,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiewise.analysis.evaluating import evaluate
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.native import native
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
-from tiewise.io import as_qrels, as_run, read_qrels, read_run, write_qrels, write_run
+from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run, write_qrels, write_run
+from tiewise.io.dict_run import DictRun
 from tiewise.io.formats import MSMARCO_RUN, TREC_RUN
 from tiewise.io.layouts import blocks
 from tiewise.io.text_python import WIDEST, parse_lines
@@ -405,10 +405,10 @@ def test_as_run(given_run: Any) -> None:
     assert run.to_dict() == TABLE
 
 
-def test_as_run_keeps_mappings_and_runs() -> None:
-    mapped = as_run(TABLE)
-    assert isinstance(mapped, MappedRun)
-    assert as_run(mapped) is mapped
+def test_as_source_keeps_dictionaries_and_as_run_keeps_runs() -> None:
+    source = as_source(TABLE)
+    assert isinstance(source, DictRun)
+    assert as_source(source) is source
     run = Run.from_dict(TABLE)
     assert as_run(run) is run
     numbered = as_run({1: {7: 0.5}})

@@ -17,7 +17,7 @@ import oracle
 import tiewise as tw
 from cases import MEASURES, Case, cases
 from tiewise.metrics import engine
-from tiewise.ties.groups import notation
+from tiewise.ties import notation
 
 NAMES = [str(measure) for measure, _ in MEASURES]
 
@@ -190,3 +190,30 @@ def test_a_parameter_is_not_called_like_what_every_measure_has(name):
     body = {"__annotations__": {name: int}, name: tw.param(2), "payoff": lambda self, rank: rank}
     with pytest.raises(tw.MeasureError, match=f"'{name}' is an attribute of every measure"):
         tw.measure(type("Shadow", (tw.Measure,), body))
+
+
+@pytest.mark.parametrize(
+    "measure", [measure for measure, _ in MEASURES if not measure.needs_all_judged], ids=lambda measure: measure.name
+)
+@settings(max_examples=60, deadline=None)
+@given(case=cases(), cutoff=st.one_of(st.none(), st.integers(1, 9)))
+def test_documents_of_label_zero_may_be_left_out(measure, case, cutoff):
+    """Most measures do not tell judged non-relevant documents from unjudged ones."""
+    measure = measure @ cutoff if measure.takes_cutoff and cutoff else measure
+    every = case.urns("given")
+    one, other = (engine.estimates(measure, urns, oblivious="given").mean() for urns in (every, _without_zero(every)))
+    for name in ("expected", "minimum", "maximum", "std", "oblivious"):
+        assert math.isclose(getattr(one, name), getattr(other, name), rel_tol=1e-12, abs_tol=1e-12), name
+
+
+def _without_zero(urns: engine.Urns) -> engine.Urns:
+    return engine.Urns(urns.ties.with_nonzero_labels())
+
+
+def test_which_measures_need_documents_of_label_zero():
+    need = {measure.name for measure, _ in MEASURES if measure.needs_all_judged}
+    assert {"Bpref", "Judged", "RBP(p=0.8)", "P(rel=0)", "AUC(rel=0)"} <= need
+    assert not {"nDCG", "AP", "RR", "ERR(max=5)", "AUC", "P(rel=2)", "NumRel"} & need
+    case = Case([1.0, 1.0], [1.0, 0.0], [])
+    values = [engine.estimates(tw.Bpref, urns).mean().expected for urns in (case.urns(), _without_zero(case.urns()))]
+    assert values == [0.5, 1.0]

@@ -378,7 +378,7 @@ def test_a_bad_shard_of_embeddings_is_named_with_its_row(tmp_path):
         ({"vector": [[1.0, 2.0], [1.0, float("nan")]]}, "Row 1 of the documents holds NaN or infinity"),
         ({"vector": [[1.0, 2.0], None]}, r"column 'vector' has no vector in row 1 \(1 such row\)"),
         ({"id": ["c", None]}, "row 1: the document id is missing"),
-        ({"id": ["c", "c"]}, "1 document id stands more than once: 'c'"),
+        ({"id": ["c", "c"]}, "1 document id occurs more than once: 'c'"),
         ({"vector": ["x", "y"]}, "column 'vector' holds string, not vectors"),
     ):
         parquet.write_table(pyarrow.table({"id": ["c", "d"], "vector": good["vector"]} | changed), bad)
@@ -401,7 +401,7 @@ def test_what_is_wrong_with_the_queries_is_not_said_of_a_shard(tmp_path):
     some = np.array([[1.0, 2.0], [np.nan, 1.0]])
     for queries, options, words in (
         ((["q", "p"], some), {}, "^queries: Row 1 of the queries holds NaN"),
-        ((["q", "q"], some), {}, "^queries: 1 query id stands more than once"),
+        ((["q", "q"], some), {}, "^queries: 1 query id occurs more than once"),
         ((["q"], some), {}, "^queries: 1 query id for 2 query vectors"),
         ((["q"], some[0]), {}, "^queries: The queries have shape"),
         ((["q"], some[:1]), {"fn": "dit"}, "^Unknown score function 'dit'"),

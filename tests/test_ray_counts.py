@@ -16,7 +16,7 @@ from tiewise.adapters.ray.gathering import Sums
 from tiewise.adapters.ray.working import Reading, RunCounter, added, answered, bits, flags
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
-from tiewise.ties.groups import TieGroups, judged_scores, tie_groups
+from tiewise.ties import TieGroups, judged_scores, tie_groups
 from tiewise.ties.shards import Counts, Total, small
 
 ORDERS = ("docid-desc", "docid-asc", "given")

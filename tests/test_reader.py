@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.native import native
-from tiewise.io import countable, read_run
+from tiewise.io import as_source, read_run
 from tiewise.io import file_run as filed
 from tiewise.io import streaming as onepass
 from tiewise.io import text_native as compiled
-from tiewise.ties.groups import ORDERS, tie_groups_as
+from tiewise.ties.orders import ORDERS, TOOL_ORDERS
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
-WANTED = {"float64": ORDERS, "float32": ("docid-desc",), "decimal:1": ("given",)}
+DTYPES = ("float64", "float32", "decimal:1")
 IDS = ["d1", "d2", "d3", "D-very-long-identifier-0001", "ü", "日本", "d1x", "a", "ab", "abc", "abcd", "0"]
 NUMBERS = [
     "0.5",
@@ -115,12 +115,11 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
     """All that is counted in a file, or what is wrong with it."""
     monkeypatch.setenv("TIEWISE_READER", reader)
     try:
-        run = countable(path)
+        run = as_source(path)
         assert isinstance(run, filed.FileRun) == (reader == "compiled")
-        found = {}
-        for wanted in (WANTED, {key: [o for o in orders if o != "rank"] for key, orders in WANTED.items()}):
+        for orders in (ORDERS, TOOL_ORDERS):
             try:
-                found = tie_groups_as(QRELS, run, wanted)
+                whole = run.count(QRELS, orders, DTYPES)
                 break
             except tw.InputError as error:
                 if "rank column" not in str(error):
@@ -131,10 +130,11 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
                 {order: before.tolist() for order, before in ties.before.items()},
                 sorted(ties.unjudged),
             ]
-            for dtype, ties in found.items()
+            for dtype, ties in whole.ties.items()
         }
-        rounded = run.projected("decimal:1")
-        return repr(told), sorted(run.queries), len(run), run.tied_rows, rounded.tied_rows, run.source
+        rounded = run.count(QRELS, (), score_dtype="decimal:1")
+        facts = (whole.queries, whole.n_queries, whole.docs, whole.n_rows, whole.tied_rows, whole.n_found, whole.source)
+        return repr(told), *facts, rounded.tied_rows, rounded.new_ties
     except tw.InputError as error:
         return str(error)
 
@@ -177,7 +177,7 @@ def test_blocks_threads_and_shares_do_not_matter(
     path.write_text(text)
     qrels = tw.Qrels.from_dict({f"q{q}": {f"d{d}": int(d) % 3 for d in range(0, 300, 7)} for q in range(0, 60, 2)})
     monkeypatch.setenv("TIEWISE_READER", "python")
-    want = tie_groups_as(qrels, countable(path), WANTED)
+    want = as_source(path).count(qrels, ORDERS, DTYPES).ties
     monkeypatch.setenv("TIEWISE_READER", "compiled")
     monkeypatch.setattr(filed, "SMALL", 0 if threads > 1 else 1 << 40)
     monkeypatch.setattr(onepass, "THREADS", threads)
@@ -185,9 +185,10 @@ def test_blocks_threads_and_shares_do_not_matter(
     monkeypatch.setattr("tiewise.io.compression.CHUNK", 5000)
     monkeypatch.setattr("tiewise.io.text_native.BLOCK", 5000)
     monkeypatch.setattr(filed, "PIECE", 7000)
-    run = countable(path)
-    have = tie_groups_as(qrels, run, WANTED)
-    assert run.queries and len(run) == 12_000
+    run = as_source(path)
+    counts = run.count(qrels, ORDERS, DTYPES)
+    assert counts.queries and counts.n_rows == 12_000
+    have = counts.ties
     for dtype, ties in want.items():
         for name in ARRAYS:
             np.testing.assert_array_equal(getattr(have[dtype], name), getattr(ties, name), err_msg=f"{dtype} {name}")
@@ -201,8 +202,9 @@ def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
     path.write_text("q1 Q0 d1 1 0.5 t\n")
     report = tw.evaluate({"q1": {"d1": 1}}, path, "RR")
     path.write_text("q1 Q0 d1 1 0.25 t\nq1 Q0 d2 1 0.5 t\n")
+    assert {row.value for row in report.oblivious_by_tool()} == {1.0, None}  # all tools were counted at once
     with pytest.raises(tw.InputError, match="was changed after it was evaluated"):
-        report.oblivious_by_tool()
+        report.to_json()  # with the SHA-256 of the file
 
 
 def test_shards_count_for_the_scores_of_all(tmp_path: Path) -> None:
@@ -211,7 +213,7 @@ def test_shards_count_for_the_scores_of_all(tmp_path: Path) -> None:
     left.write_text("q Q0 a 1 2 t\nq Q0 b 2 1 t\n")
     right.write_text("q Q0 d 1 3 t\nq Q0 c 2 1 t\n")
     qrels = tw.Qrels.from_dict({"q": {"a": 1, "c": 1}})
-    whole = tw.TieGroups.from_shards(qrels, [countable(left), countable(right)])
+    whole = tw.TieGroups.from_shards(qrels, [as_source(left), as_source(right)])
     assert whole.start.tolist() == [1, 2]
     assert whole.size.tolist() == [1, 2]
 
@@ -234,10 +236,10 @@ def test_arrow_columns_are_counted_where_they_are(library: str, coded: bool) -> 
     else:
         frame = table.to_pandas() if library == "pandas" else table
     qrels = tw.Qrels.from_dict({f"q{q}": {f"d{d}": 1 for d in range(0, 90, 9)} for q in range(0, 30, 2)})
-    want = tie_groups_as(qrels, tw.Run.from_columns(query, doc, score), WANTED | {"float64": ("docid-desc", "given")})
-    run = countable(frame)
-    have = tie_groups_as(qrels, run, WANTED | {"float64": ("docid-desc", "given")})
-    assert (len(run), len(run.queries)) == (1200, 30)
+    want = as_source(tw.Run.from_columns(query, doc, score)).count(qrels, TOOL_ORDERS, DTYPES).ties
+    counts = as_source(frame).count(qrels, TOOL_ORDERS, DTYPES)
+    assert (counts.n_rows, counts.n_queries) == (1200, 30)
+    have = counts.ties
     for dtype, ties in want.items():
         for name in ARRAYS:
             np.testing.assert_array_equal(getattr(have[dtype], name), getattr(ties, name), err_msg=f"{dtype} {name}")
@@ -295,7 +297,7 @@ def test_shards_read_as_another_type_count_for_rounded_scores(tmp_path: Path) ->
     qrels = tw.Qrels.from_dict({"q": {"a": 1, "b": 1}})
     scores = np.array([0.1, 0.10000000149011612])
     for path in (left, right):
-        ties = tie_groups_as(qrels, countable(path), {"float64": (), "float32": ()}, scores)
+        ties = as_source(path).count(qrels, (), scores=scores).ties
         assert sorted(ties["float64"].size.tolist()) == [0, 1]
         assert ties["float32"].size.tolist() == [1, 1]
 
@@ -339,13 +341,13 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     path.write_text("q1 Q0 d1 1 0.5 t\n")
-    count = onepass.Pass.count
+    count = onepass.Counting.count
 
-    def counts_slowly(self: onepass.Pass, parts: object) -> bool:
+    def counts_slowly(self: onepass.Counting, parts: object, load: object) -> bool:
         path.write_text("q1 Q0 d2 1 0.5 t\nq1 Q0 d3 1 0.5 t\n")
-        return count(self, parts)
+        return count(self, parts, load)
 
-    monkeypatch.setattr(onepass.Pass, "count", counts_slowly)
+    monkeypatch.setattr(onepass.Counting, "count", counts_slowly)
     with pytest.raises(tw.InputError, match="was changed"):
         tw.evaluate({"q1": {"d1": 1}}, path, "RR")
 
@@ -353,14 +355,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
 def test_text_is_no_path() -> None:
     with pytest.raises(tw.InputError, match="is text, not a path"):
         tw.evaluate({"q": {"d": 1}}, "q Q0 d 1 0.5 t\n" * 1000, "RR")
-
-
-def test_rows_asked_for_later_change_no_fact(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    path.write_text("q1 Q0 d1 1 0.5 t\n")
-    readings = tw.evaluate({"q1": {"d1": 1}}, path, "RR")._readings
-    assert len(readings.run) == 1
-    assert readings.facts.new_ties is None
 
 
 def test_chunks_that_end_with_their_list_are_cut_there() -> None:
@@ -425,8 +419,10 @@ def test_a_layout_that_nobody_knows() -> None:
 def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     arrow = pytest.importorskip("pyarrow")
     table = arrow.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    passes, count = [], onepass.Pass.count
-    monkeypatch.setattr(onepass.Pass, "count", lambda self, parts: passes.append(1) or count(self, parts))
+    passes, count = [], onepass.Counting.count
+    monkeypatch.setattr(
+        onepass.Counting, "count", lambda self, parts, load: passes.append(1) or count(self, parts, load)
+    )
     tw.evaluate({"q": {"a": 1}}, table, "RR")
     assert len(passes) == 1
 
@@ -447,19 +443,19 @@ def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(onepass, "THREADS", 2)
     monkeypatch.setattr("tiewise.io.text_native.BLOCK", 1000)
     numbers, stopped = itertools.count(1), threading.Event()
-    piece, stop = onepass.Pass._piece, onepass._Shared.stop
+    piece, stop = onepass.Counting._count_block, onepass._Shared.stop
 
-    def interrupted(self: onepass.Pass, block: object, part: object) -> object:
+    def interrupted(self: onepass.Counting, block: object, part: object, load: object) -> object:
         number = next(numbers)
         if number == 3:
             raise KeyboardInterrupt
         assert number < 3 or stopped.wait(60)  # what was begun after it ends when nothing more is handed out
-        return piece(self, block, part)
+        return piece(self, block, part, load)
 
-    monkeypatch.setattr(onepass.Pass, "_piece", interrupted)
+    monkeypatch.setattr(onepass.Counting, "_count_block", interrupted)
     monkeypatch.setattr(onepass._Shared, "stop", lambda self: (stop(self), stopped.set()))
     with pytest.raises(KeyboardInterrupt):
-        tie_groups_as(tw.Qrels.from_dict({"q1": {"d1": 1}}), countable(path), {"float64": ()})
+        tw.tie_groups({"q1": {"d1": 1}}, path)
     assert stopped.is_set() and next(numbers) <= 5  # three parts, and perhaps one that the other thread had begun
 
 
@@ -472,7 +468,7 @@ def test_no_room_to_bring_rows_together(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(
         tw.InputError, match=r"the temporary folder has no room .* Sort the file by query, or set TMPDIR"
     ):
-        tie_groups_as(tw.Qrels.from_dict({"q1": {"d1": 1}}), countable(path), {"float64": ()})
+        tw.tie_groups({"q1": {"d1": 1}}, path)
 
 
 @pytest.mark.parametrize("width", [*range(60, 68), *range(124, 132)])

@@ -13,7 +13,7 @@ from tiewise.data.native import native
 from tiewise.io import text_native as compiled
 from tiewise.io.formats import TREC_RUN
 from tiewise.io.layouts import Problems
-from tiewise.io.streaming import Pass
+from tiewise.io.streaming import Counting
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
@@ -58,7 +58,7 @@ def test_the_places_of_a_query_are_filled_once() -> None:
     def load(block, part: bytes) -> None:
         compiled.parse(block, part, Problems(TREC_RUN, "run"), 1)
 
-    done = Pass(qrels, {"float64": ()}, None, (), load, 1)
+    counting = Counting(qrels, (), ("float64",), None, None, 1)
     long, short = b"q Q0 a 1 2 t\nq Q0 b 1 2 t\nq Q0 d 1 1 t\n", b"q Q0 d 1 1 t\n"
-    assert not done.count([long, short]) and done.apart
-    assert done.readings["float64"].start.tolist() == [2]
+    assert not counting.count([long, short], load) and counting.not_contiguous
+    assert counting.counted().ties["float64"].start.tolist() == [2]

@@ -10,14 +10,14 @@ import pytest
 
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring import arrays
+from tiewise.scoring.backends import TorchBackend
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 LOW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
 TYPES = {**LOW, "float32": np.float32, "float64": np.float64}
 
 
-def drawn(*shape: int, seed: int = 0, scale: float = 1.0):
+def random_vectors(*shape: int, seed: int = 0, scale: float = 1.0):
     return np.random.default_rng(seed).normal(size=shape) * scale
 
 
@@ -39,8 +39,8 @@ def tensor(array, dtype: str):
 
 @pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_products_are_those_of_float64(dtype, fn):
-    q, d = drawn(5, 40, seed=1).astype(TYPES[dtype]), drawn(300, 40, seed=2).astype(TYPES[dtype])
+def test_products_are_close_to_float64(dtype, fn):
+    q, d = random_vectors(5, 40, seed=1).astype(TYPES[dtype]), random_vectors(300, 40, seed=2).astype(TYPES[dtype])
     truth = reference(q, d, fn)
     single, double = (scoring.score(q, d, fn=fn, precision=precision) for precision in ("float32", "float64"))
     assert (single.dtype, double.dtype) == (np.float32, np.float64)
@@ -51,13 +51,13 @@ def test_products_are_those_of_float64(dtype, fn):
 @pytest.mark.parametrize("precision", ["float32", "float64", "native"])
 @pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_torch_gives_what_numpy_gives(dtype, fn, precision):
-    q, d = drawn(5, 40, seed=1).astype(TYPES[dtype]), drawn(300, 40, seed=2).astype(TYPES[dtype])
+def test_torch_and_numpy_give_the_same(dtype, fn, precision):
+    q, d = random_vectors(5, 40, seed=1).astype(TYPES[dtype]), random_vectors(300, 40, seed=2).astype(TYPES[dtype])
     ours = scoring.score(q, d, fn=fn, precision=precision)
     theirs = scoring.score(tensor(q, dtype), tensor(d, dtype), fn=fn, precision=precision)
     assert str(theirs.dtype) == f"torch.{ours.dtype.name}"
     ours, theirs = ours.astype(np.float64), theirs.double().numpy()
-    if precision == "native" and dtype in LOW:  # a sum in another order may fall on the other side of a rounding
+    if precision == "native" and dtype in LOW:  # a sum in another order may be rounded the other way
         assert (ours != theirs).mean() < 0.02
         coarse = {"bfloat16": 2**-7, "float16": 2**-9, "float8_e4m3fn": 2**-2}[dtype]
         np.testing.assert_allclose(ours, theirs, rtol=coarse, atol=coarse)
@@ -66,26 +66,26 @@ def test_torch_gives_what_numpy_gives(dtype, fn, precision):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_native_products_are_those_of_torch(dtype):
+def test_native_products_equal_those_of_torch(dtype):
     torch = pytest.importorskip("torch")
-    q, d = tensor(drawn(16, 64, seed=1), dtype), tensor(drawn(400, 64, seed=2), dtype)
+    q, d = tensor(random_vectors(16, 64, seed=1), dtype), tensor(random_vectors(400, 64, seed=2), dtype)
     assert (scoring.score(q, d, fn="dot", precision="native") != q @ d.T).double().mean() < 0.01
     unit = torch.nn.functional.normalize
     assert (scoring.score(q, d, fn="cosine", precision="native") != unit(q) @ unit(d).T).double().mean() < 0.01
     assert len(torch.unique(scoring.score(q, d, fn="dot"))) > len(torch.unique(q @ d.T))
 
 
-def test_one_vector_stands_for_one_row():
-    q, d = drawn(6), drawn(4, 6, seed=1)
+def test_a_single_vector_is_one_row():
+    q, d = random_vectors(6), random_vectors(4, 6, seed=1)
     assert scoring.score(q, d, fn="dot").shape == (4,)
     assert scoring.score(d, q, fn="dot").shape == (4,)
     assert scoring.score(q, q, fn="cosine").shape == ()
     np.testing.assert_array_equal(scoring.score(q, d, fn="dot"), scoring.score(q[None], d, fn="dot")[0])
 
 
-def test_near_vectors_have_a_distance():
-    """Taken from squares in float32 it would drown in rounding."""
-    base = drawn(64, seed=3) * 10
+def test_distance_of_vectors_that_are_close_together():
+    """Computed from squares in float32 it would be rounding error only."""
+    base = random_vectors(64, seed=3) * 10
     moved = base + 1e-4 * np.eye(64)[0]
     found = scoring.score(base[None].astype(np.float32), moved[None].astype(np.float32), fn="euclidean")
     truth = reference(base[None].astype(np.float32), moved[None].astype(np.float32), "euclidean")
@@ -93,10 +93,10 @@ def test_near_vectors_have_a_distance():
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_a_vector_has_no_distance_from_itself(kind):
-    """Squares cancel there; and among near vectors the distances are those of their differences."""
-    base = drawn(3000, 96, seed=3, scale=30)
-    near = base[:4] + 1e-7 * drawn(4, 96, seed=4)
+def test_the_distance_of_a_vector_from_itself_is_zero(kind):
+    """There the squares cancel. For vectors that are close together, distances come from the differences."""
+    base = random_vectors(3000, 96, seed=3, scale=30)
+    near = base[:4] + 1e-7 * random_vectors(4, 96, seed=4)
     q, d = (
         (base[:4], np.concatenate([base, near]))
         if kind == "numpy"
@@ -112,8 +112,8 @@ def test_a_vector_has_no_distance_from_itself(kind):
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 @pytest.mark.parametrize(("dtype", "ends"), [("float32", (1e-38, 1e-25, 1e37)), ("float64", (1e-300, 1e-200, 1e300))])
 @pytest.mark.filterwarnings("error")
-def test_the_cosine_of_very_long_and_very_short_vectors(dtype, ends, kind):
-    q, d = drawn(4, 24, seed=1).astype(dtype), drawn(50, 24, seed=2).astype(dtype)
+def test_cosine_of_very_long_and_very_short_vectors(dtype, ends, kind):
+    q, d = random_vectors(4, 24, seed=1).astype(dtype), random_vectors(50, 24, seed=2).astype(dtype)
     truth = reference(q, d, "cosine")
     for end in ends:
         for left, right in ((end, end), (1, end), (end, 1)):
@@ -129,17 +129,20 @@ def test_the_cosine_of_very_long_and_very_short_vectors(dtype, ends, kind):
     assert not found[:, 4].any()
 
 
-def test_far_and_near_vectors_in_the_way_of_another_device(monkeypatch):
-    """Tensors of the main memory treated like those of a GPU, where nothing looks for vectors out of range."""
+def test_very_long_and_close_vectors_on_a_device(monkeypatch):
+    """CPU tensors treated like those of a GPU, where vectors are not scaled into a safe range."""
     torch = pytest.importorskip("torch")
-    started = arrays.Torch.__init__
+    original = TorchBackend.__init__
 
     def start(self, device):
-        started(self, device)
+        original(self, device)
         self.on_device = True
 
-    monkeypatch.setattr(arrays.Torch, "__init__", start)
-    q, d = tensor(drawn(3, 24, scale=30), "float32"), tensor(drawn(90, 24, seed=1, scale=30), "float32")
+    monkeypatch.setattr(TorchBackend, "__init__", start)
+    q, d = (
+        tensor(random_vectors(3, 24, scale=30), "float32"),
+        tensor(random_vectors(90, 24, seed=1, scale=30), "float32"),
+    )
     d[[5, 88]] = q[1]
     found = scoring.score(q, d, fn="euclidean")
     assert found[1, 5] == found[1, 88] == 0
@@ -150,30 +153,30 @@ def test_far_and_near_vectors_in_the_way_of_another_device(monkeypatch):
     assert torch.allclose(long, scoring.score(q, d, fn="cosine", precision="float64"), atol=1e-6)
 
 
-def test_zero_vectors_have_a_cosine_of_zero_and_are_counted_once():
-    d = drawn(40_000, 3)
+def test_cosine_of_zero_vectors_is_zero_with_one_warning():
+    d = random_vectors(40_000, 3)
     d[[1, 9, 35_000]] = 0
-    with pytest.warns(TiewiseWarning, match="3 of the documents") as said:
-        found = scoring.score(drawn(2, 3), d, fn="cosine")
-    assert len(said) == 1 and not found[:, [1, 9, 35_000]].any() and np.isfinite(found).all()
+    with pytest.warns(TiewiseWarning, match="3 of the documents") as warned:
+        found = scoring.score(random_vectors(2, 3), d, fn="cosine")
+    assert len(warned) == 1 and not found[:, [1, 9, 35_000]].any() and np.isfinite(found).all()
     with pytest.warns(TiewiseWarning, match="1 of the queries"):
-        scoring.search(np.zeros((1, 3)), drawn(4, 3), 2, fn="cosine")
+        scoring.search(np.zeros((1, 3)), random_vectors(4, 3), 2, fn="cosine")
     with pytest.warns(TiewiseWarning, match="3 of the documents"):
-        scoring.tie_groups(drawn(2, 3), d, {"0": {"1": 1}, "1": {"9": 1}}, fn="cosine", block=7000)
+        scoring.tie_groups(random_vectors(2, 3), d, {"0": {"1": 1}, "1": {"9": 1}}, fn="cosine", block=7000)
 
 
 # -- late interaction and bits ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_maxsim_is_its_definition(kind):
-    q, d = drawn(3, 5, 8, seed=1).astype(np.float32), drawn(30, 7, 8, seed=2).astype(np.float32)
+def test_maxsim_follows_its_definition(kind):
+    q, d = random_vectors(3, 5, 8, seed=1).astype(np.float32), random_vectors(30, 7, 8, seed=2).astype(np.float32)
     mask, other = np.random.default_rng(3).random((3, 5)) < 0.6, np.random.default_rng(4).random((30, 7)) < 0.5
     mask[:, 0] = other[:, 0] = True
     truth = [
         [sum(max(float(a @ b) for b in d[j][other[j]]) for a in q[i][mask[i]]) for j in range(30)] for i in range(3)
     ]
-    q[~mask], d[~other] = 1e30, -1e30  # what is masked does not matter
+    q[~mask], d[~other] = 1e30, -1e30  # masked tokens do not matter
     operands = [q, d, mask, other]
     if kind == "torch":
         torch = pytest.importorskip("torch")
@@ -194,7 +197,7 @@ def test_maxsim_is_its_definition(kind):
 
 @pytest.mark.parametrize("dims", [8, 13, 64, 250])
 def test_hamming_counts_equal_bits(dims):
-    bits, others = drawn(4, dims) > 0, drawn(50, dims, seed=1) > 0
+    bits, others = random_vectors(4, dims) > 0, random_vectors(50, dims, seed=1) > 0
     truth = (bits[:, None] == others[None]).sum(-1)
     assert (scoring.score(bits, others, fn="hamming") == truth).all()
     packed = scoring.score(np.packbits(bits, axis=1), np.packbits(others, axis=1), fn="hamming", precision="native")
@@ -207,9 +210,9 @@ def test_hamming_counts_equal_bits(dims):
 
 
 def test_products_of_bytes_are_exact():
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for dims in (10, 1024, 4096):
-        q, d = (chance.integers(-128, 128, (n, dims), dtype=np.int8) for n in (3, 40))
+        q, d = (rng.integers(-128, 128, (n, dims), dtype=np.int8) for n in (3, 40))
         q[0], d[0] = -128, -128
         truth = q.astype(np.int64) @ d.astype(np.int64).T
         for precision in ("float32", "native"):
@@ -220,8 +223,8 @@ def test_products_of_bytes_are_exact():
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_activations_are_those_of_float64(dtype):
-    z = drawn(400, 3, scale=5).astype(TYPES[dtype])
+def test_activations_are_close_to_float64(dtype):
+    z = random_vectors(400, 3, scale=5).astype(TYPES[dtype])
     wide = z.astype(np.float64)
     exponents = np.exp(wide - wide.max(-1, keepdims=True))
     for positive in (0, 1, 2):
@@ -236,9 +239,9 @@ def test_activations_are_those_of_float64(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-def test_activations_of_torch(dtype):
+def test_activations_equal_those_of_torch(dtype):
     torch = pytest.importorskip("torch")
-    z = drawn(2000, 2, scale=5).astype(TYPES[dtype])
+    z = random_vectors(2000, 2, scale=5).astype(TYPES[dtype])
     theirs = tensor(z, dtype)
     for fn, own in (("sigmoid", torch.sigmoid(theirs)), ("softmax", torch.softmax(theirs, -1)[:, 1])):
         native = scoring.score(theirs, fn=fn, precision="native")
@@ -253,7 +256,7 @@ def test_activations_of_torch(dtype):
 
 
 def test_activations_far_from_0():
-    """The exponential of float32 overflows at 89, but what is as small as that can still be told apart."""
+    """The exponential of float32 overflows at 89, but scores that small are still distinct."""
     torch = pytest.importorskip("torch")
     z = np.linspace(-100, 100, 201, dtype=np.float32)
     truth = np.exp(-np.logaddexp(0, -z.astype(np.float64)))
@@ -265,8 +268,8 @@ def test_activations_far_from_0():
             np.testing.assert_allclose(found, truth, rtol=4e-7, atol=2e-45)
 
 
-def test_no_activation_before_ranking():
-    """Two hundred distinct logits: what each step leaves of them."""
+def test_activations_lose_distinct_scores():
+    """Two hundred distinct logits: how many are distinct after each step."""
     z = np.linspace(4, 9, 200).astype(ml_dtypes.bfloat16)
     kept = len(np.unique(z.astype(np.float32)))
     assert len(np.unique(scoring.score(z, fn="sigmoid", precision="native").astype(np.float32))) < 10
@@ -282,20 +285,20 @@ def test_no_activation_before_ranking():
     )
 
 
-def test_classes_are_told_from_single_logits():
-    z = drawn(5, 3).astype(np.float32)
+def test_logits_with_classes_and_single_logits_are_distinguished():
+    z = random_vectors(5, 3).astype(np.float32)
     for positive in (0, np.int64(2), np.uint8(1)):
         np.testing.assert_array_equal(
             scoring.logit(z, positive=positive), scoring.logit(z, fn="softmax", positive=int(positive))
         )
     for single in (z[:, :1], z[:, 0], z[0, 0]):
         np.testing.assert_array_equal(scoring.logit(single), single)
-    two = scoring.head(z, drawn(2, 3, seed=1).astype(np.float32))
+    two = scoring.head(z, random_vectors(2, 3, seed=1).astype(np.float32))
     np.testing.assert_array_equal(scoring.logit(two), two[:, 1] - two[:, 0])
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_nothing_gives_nothing(kind):
+def test_empty_inputs_give_empty_results(kind):
     none, some, weight = (np.zeros(shape, np.float32) for shape in ((0, 4), (3, 4), (2, 4)))
     if kind == "torch":
         none, some, weight = (tensor(x, "float32") for x in (none, some, weight))
@@ -314,7 +317,10 @@ def test_nothing_gives_nothing(kind):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 def test_head(dtype):
-    hidden, weight, bias = (x.astype(TYPES[dtype]) for x in (drawn(700, 96), drawn(2, 96, seed=1), drawn(2, seed=2)))
+    hidden, weight, bias = (
+        x.astype(TYPES[dtype])
+        for x in (random_vectors(700, 96), random_vectors(2, 96, seed=1), random_vectors(2, seed=2))
+    )
     truth = hidden.astype(np.float64) @ weight.astype(np.float64).T + bias.astype(np.float64)
     for operands in ((hidden, weight, bias), tuple(tensor(x, dtype) for x in (hidden, weight, bias))):
         np.testing.assert_allclose(np.asarray(scoring.head(*operands)), truth, rtol=1e-5, atol=2e-5)
@@ -333,20 +339,20 @@ def test_head(dtype):
 
 
 def test_equal_hidden_states_have_equal_logits():
-    """Wherever they stand, and however many there are."""
-    hidden, weight = drawn(1, 300).astype(np.float32), drawn(2, 300, seed=1).astype(np.float32)
+    """At any position, and for any number of states."""
+    hidden, weight = random_vectors(1, 300).astype(np.float32), random_vectors(2, 300, seed=1).astype(np.float32)
     alone = scoring.head(hidden, weight)
-    many = drawn(20_000, 300, seed=2).astype(np.float32)
+    many = random_vectors(20_000, 300, seed=2).astype(np.float32)
     places = [0, 1, 6, 777, 8191, 8192, 19_999]
     many[places] = hidden
     assert (scoring.head(many, weight)[places] == alone).all()
 
 
-# -- what may be wrong ------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------
 
 
-def test_errors_of_functions():
-    z, v = drawn(4, 2), drawn(4, 3)
+def test_errors():
+    z, v = random_vectors(4, 2), random_vectors(4, 3)
     bad = z.copy()
     bad[2, 0] = np.nan
     for call, match in [
@@ -356,13 +362,13 @@ def test_errors_of_functions():
         (lambda: scoring.score(z, v, fn="sigmoid"), "takes one operand"),
         (lambda: scoring.score(z, fn="dot"), "give a second operand"),
         (lambda: scoring.score(z[:, :1], fn="softmax"), "two classes or more"),
-        (lambda: scoring.score(z, fn="softmax", positive=2), "positive is the place"),
-        (lambda: scoring.score(z, fn="softmax", positive=-1), "from 0 on, not -1"),
-        (lambda: scoring.logit(z, fn="softmax", positive=-1), "from 0 on, not -1"),
+        (lambda: scoring.score(z, fn="softmax", positive=2), "positive must be the index of a class, 0 to 1"),
+        (lambda: scoring.score(z, fn="softmax", positive=-1), "0 to 1, not -1"),
+        (lambda: scoring.logit(z, fn="softmax", positive=-1), "0 to 1, not -1"),
         (lambda: scoring.score(z.astype(complex), fn="sigmoid"), "complex128"),
-        (lambda: scoring.score(np.array(["a"]), fn="sigmoid"), "no score can be computed"),
-        (lambda: scoring.score(np.arange(3), fn="sigmoid"), "whole numbers"),
-        (lambda: scoring.logit(z, fn="dot"), "no function of logits"),
+        (lambda: scoring.score(np.array(["a"]), fn="sigmoid"), "cannot be scored"),
+        (lambda: scoring.score(np.arange(3), fn="sigmoid"), "are integers"),
+        (lambda: scoring.logit(z, fn="dot"), "is not a function of logits"),
         (lambda: scoring.score(z, v, fn="dot"), "2 dimensions and documents 3"),
         (lambda: scoring.search(z, v, 1, fn="maxsim"), "takes .rows, tokens, dimensions"),
         (lambda: scoring.score(z, z, fn="dot", mask=z), "Masks are for"),
@@ -374,18 +380,21 @@ def test_errors_of_functions():
             lambda: scoring.score(np.float16([[300.0]]), np.float16([[300.0]]), fn="dot", precision="native"),
             "too large",
         ),
-        (lambda: scoring.head(z, v), "do not go with"),
+        (lambda: scoring.head(z, v), "do not match"),
         (lambda: scoring.head(z, z, np.zeros(3)), "bias of shape"),
         (lambda: scoring.head(bad, z), "Row 2 of the hidden states holds NaN or infinity .1 such row.[.]"),
         (lambda: scoring.head(z, bad), "Row 2 of the weights"),
         (lambda: scoring.head(z, z, [0, 0, np.nan, np.inf]), "Row 2 of the biases holds .* .2 such rows"),
         (lambda: scoring.head(np.float16([[300.0]]), np.float16([[300.0]]), precision="native"), "large for float16"),
         (lambda: scoring.score(z * 1e200, z * 1e200, fn="dot"), "too large for float"),
-        (lambda: scoring.score([[1.0, 2.0], [3.0]], z, fn="dot"), "vectors make no array: .* different lengths"),
-        (lambda: scoring.score([[1.0, 2.0], [3.0]], fn="softmax"), "logits make no array"),
+        (lambda: scoring.score([[1.0, 2.0], [3.0]], z, fn="dot"), "vectors do not form an array: .* different lengths"),
+        (lambda: scoring.score([[1.0, 2.0], [3.0]], fn="softmax"), "logits do not form an array"),
         (lambda: scoring.score(np.zeros((2, 0, 3)), v[None], fn="maxsim"), "have shape .2, 0, 3."),
-        (lambda: scoring.score(z, fn="softmax", positive=True), "positive is the place"),
-        (lambda: scoring.score(v[None], v[None], fn="maxsim", mask=np.zeros((1, 4))), "no token that counts"),
+        (lambda: scoring.score(z, fn="softmax", positive=True), "positive must be the index of a class, 0 to 1"),
+        (
+            lambda: scoring.score(v[None], v[None], fn="maxsim", mask=np.zeros((1, 4))),
+            "leaves no token in row 0 of the queries",
+        ),
         (lambda: scoring.score(v[None], v[None], fn="maxsim", mask=np.zeros((1, 5))), "mask of the queries has shape"),
     ]:
         with pytest.raises(InputError, match=match):
@@ -403,9 +412,9 @@ def test_torch_is_never_imported_for_numpy():
     assert not done.stdout.split()
 
 
-def test_a_users_shortcut_for_float32_products_is_not_taken():
+def test_lower_matmul_precision_of_torch_is_ignored():
     torch = pytest.importorskip("torch")
-    q, d = tensor(drawn(16, 64), "float32"), tensor(drawn(100, 64, seed=1), "float32")
+    q, d = tensor(random_vectors(16, 64), "float32"), tensor(random_vectors(100, 64, seed=1), "float32")
     truth, before = scoring.score(q, d, fn="dot"), torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("medium")
@@ -415,10 +424,10 @@ def test_a_users_shortcut_for_float32_products_is_not_taken():
         torch.set_float32_matmul_precision(before)
 
 
-def test_operands_of_different_kinds():
-    """The first decides: what comes out, and where it is computed."""
+def test_operands_of_different_libraries():
+    """The first operand decides about the type of the result and where it is computed."""
     torch = pytest.importorskip("torch")
-    q, d = drawn(3, 16).astype(ml_dtypes.bfloat16), drawn(9, 16, seed=1).astype(ml_dtypes.bfloat16)
+    q, d = random_vectors(3, 16).astype(ml_dtypes.bfloat16), random_vectors(9, 16, seed=1).astype(ml_dtypes.bfloat16)
     truth = scoring.score(q, d, fn="dot")
     tensors = tensor(q, "bfloat16"), tensor(d, "bfloat16")
     mixed = scoring.score(tensors[0], d, fn="dot")

@@ -21,19 +21,20 @@ from hypothesis import strategies as st
 import tiewise as tw
 from scoring_reference import (
     FUNCTIONS,
-    bits_of_definition,
-    defined,
-    defined_head,
-    defined_maxsim,
+    definition_digests,
     dot,
+    head_by_definition,
     judgments,
+    maxsim_by_definition,
+    score_by_definition,
     vectors,
 )
 from tiewise import scoring
 from tiewise.errors import InputError
 from tiewise.scoring import rounding
-from tiewise.scoring.environment import unaffected
-from tiewise.ties.groups import tie_groups as from_run
+from tiewise.scoring.environment import ieee_arithmetic
+from tiewise.scoring.scorers import make_scorer
+from tiewise.ties import tie_groups as from_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 X86 = platform.machine() in ("x86_64", "AMD64")
@@ -42,7 +43,7 @@ LOWERED = {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41", "
 
 @pytest.fixture(params=["compiled", "python"])
 def kernels(request, monkeypatch):
-    """The compiled kernels, and NumPy in their place."""
+    """The compiled kernels, and the NumPy code that replaces them."""
     if request.param == "compiled":
         pytest.importorskip("tiewise._kernels")
     monkeypatch.setenv("TIEWISE_KERNELS", request.param)
@@ -50,8 +51,8 @@ def kernels(request, monkeypatch):
 
 
 @cache
-def definition() -> dict[str, str]:
-    return bits_of_definition()
+def expected_digests() -> dict[str, str]:
+    return definition_digests()
 
 
 # -- CPUs and threads -----------------------------------------------------------------------------------------------
@@ -69,14 +70,14 @@ def run_worker(library: str, **variables: str) -> dict:
 @pytest.mark.skipif(not X86, reason="OpenBLAS has these kernels on x86 only")
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("core", ["Haswell", "Nehalem", "Prescott", ""])
-def test_every_kernel_of_openblas_gives_the_bits_of_the_definition(core, threads):
+def test_every_openblas_kernel_gives_the_bits_of_the_definition(core, threads):
     pytest.importorskip("threadpoolctl")
     variables = {"OPENBLAS_CORETYPE": core} if core else {}
     found = run_worker("numpy", OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads, **variables)
     if core and found["cores"]:
         names = {core, "Katmai"} if core == "Prescott" else {core}  # OpenBLAS calls it by its older name
         assert names & set(found["cores"]) or (core == "Haswell" and not _has_avx2()), found["cores"]
-    assert found["digests"] == definition()
+    assert found["digests"] == expected_digests()
 
 
 def _has_avx2() -> bool:
@@ -88,31 +89,29 @@ def _has_avx2() -> bool:
 def test_torch_gives_the_bits_of_the_definition(variables):
     pytest.importorskip("torch")
     pytest.importorskip("threadpoolctl")
-    assert run_worker("torch", **variables)["digests"] == definition()
+    assert run_worker("torch", **variables)["digests"] == expected_digests()
 
 
-def test_the_kernels_in_python_give_the_bits_of_the_definition():
-    assert run_worker("numpy", TIEWISE_KERNELS="python")["digests"] == definition()
+def test_numpy_without_compiled_kernels_gives_the_bits_of_the_definition():
+    assert run_worker("numpy", TIEWISE_KERNELS="python")["digests"] == expected_digests()
 
 
 # -- vectors that are hard to score ---------------------------------------------------------------------------------
 
 
-def hard(kind: str, dims: int):
-    chance = np.random.default_rng(7)
-    q, d = chance.normal(size=(12, dims)).astype("f4"), chance.normal(size=(200, dims)).astype("f4")
+def hard_vectors(kind: str, dims: int):
+    rng = np.random.default_rng(7)
+    q, d = rng.normal(size=(12, dims)).astype("f4"), rng.normal(size=(200, dims)).astype("f4")
     if kind == "cancelling":  # large terms that cancel, so that little but rounding is left
         half = dims // 2
         q[:, half : 2 * half], d[:, half : 2 * half] = q[:, :half], -d[:, :half]
         d[::3] *= np.float32(1e4)
     elif kind == "subnormal":
         q, d = (q * np.float32(1e-22)), (d * np.float32(1e-22))
-        d[::2] = np.frombuffer(chance.integers(0, 2**20, d[::2].size).astype("i4").tobytes(), "f4").reshape(
-            d[::2].shape
-        )
+        d[::2] = np.frombuffer(rng.integers(0, 2**20, d[::2].size).astype("i4").tobytes(), "f4").reshape(d[::2].shape)
     elif kind == "scales":  # from 1e-30 to 1e30 beside each other
-        q *= np.float32(10.0) ** chance.integers(-3, 4, q.shape).astype("f4")
-        d *= np.float32(10.0) ** chance.integers(-30, 31, (200, 1)).astype("f4")
+        q *= np.float32(10.0) ** rng.integers(-3, 4, q.shape).astype("f4")
+        d *= np.float32(10.0) ** rng.integers(-30, 31, (200, 1)).astype("f4")
     elif kind == "overflowing":  # products beyond float32 whose sum is not
         q, d = q * np.float32(1e19), d * np.float32(1e19)
         half = dims // 2
@@ -133,8 +132,8 @@ KINDS = ("cancelling", "subnormal", "scales", "overflowing", "equal", "far")
 @pytest.mark.parametrize("dims", [2, 33, 257])
 @pytest.mark.parametrize("kind", KINDS)
 def test_hard_vectors_have_the_scores_of_the_definition(kind, dims, fn, kernels):
-    q, d = hard(kind, dims)
-    truth = defined(q, d, fn)
+    q, d = hard_vectors(kind, dims)
+    truth = score_by_definition(q, d, fn)
     np.testing.assert_array_equal(scoring.score(q, d, fn=fn), truth)
     qrels = tw.Qrels.from_dict(judgments(len(q), len(d)))
     run = tw.Run.from_columns(np.repeat(np.arange(len(q)), len(d)), np.tile(np.arange(len(d)), len(q)), truth.ravel())
@@ -149,23 +148,23 @@ def test_hard_vectors_have_the_scores_of_the_definition(kind, dims, fn, kernels)
 @pytest.mark.parametrize("fn", [*FUNCTIONS, "maxsim"])
 @pytest.mark.parametrize("dims", [3, 384, 1023])
 @pytest.mark.parametrize("kind", KINDS)
-def test_products_keep_within_their_bounds(kind, dims, fn):
+def test_products_stay_within_their_error_bounds(kind, dims, fn):
     """Eqs. 29 to 31, and their sum over tokens, for the BLAS of this machine, on the scale of the filter."""
-    q, d = hard(kind, dims)
+    q, d = hard_vectors(kind, dims)
     if fn == "maxsim":
         q, d = q.reshape(4, 3, dims), d.reshape(100, 2, dims)
-    scores = scoring.pairwise.pair_scores(q, d, fn=fn)
-    left, right = scores.query_rows(slice(0, len(q))), scores.doc_rows(slice(0, len(d)))
+    scorer = make_scorer(q, d, fn)
+    left, right = scorer.query_vectors(slice(0, len(q))), scorer.doc_vectors(slice(0, len(d)))
     i, j = (part.ravel() for part in np.indices((len(q), len(d))))
     with np.errstate(all="ignore"):
         if fn == "maxsim":
             exact = np.cumsum(dot(q[:, :, None, None], d[None, None]).max(-1), axis=1)[:, -1]
         else:
-            exact = defined(q, d, fn, "f8")
+            exact = score_by_definition(q, d, fn, "f8")
         if fn == "euclidean":
             exact = (dot(q, q)[:, None] - exact**2) / 2
         for dtype in (np.float32, np.float64):
-            found = scores.function.approximate(left, right, dtype)
+            found = scorer.function.approximate(left, right, dtype)
             off = np.abs(found.matrix.astype("f8") - exact)[i, j]
             assert (off <= found.error(i, j))[np.isfinite(found.matrix)[i, j]].all()
 
@@ -187,9 +186,9 @@ def test_scores_beyond_float32_are_an_error_and_sums_beyond_it_are_not():
 
 @pytest.mark.parametrize("exponent", [-300, -160, 0, 160, 300])
 @pytest.mark.parametrize("fn", FUNCTIONS)
-def test_float64_vectors_of_any_length(fn, exponent):
-    chance = np.random.default_rng(3)
-    q, d = chance.normal(size=(4, 40)), chance.normal(size=(60, 40))
+def test_float64_vectors_of_any_magnitude(fn, exponent):
+    rng = np.random.default_rng(3)
+    q, d = rng.normal(size=(4, 40)), rng.normal(size=(60, 40))
     d[50] = d[3]
     scale = 10.0**exponent
     other = scale if fn == "euclidean" else 1 / scale
@@ -216,15 +215,15 @@ def test_float64_vectors_of_any_length(fn, exponent):
     block=st.sampled_from([None, 7, 64]),
     compiled=st.booleans(),
 )
-def test_counts_and_lists_are_those_of_all_scores(seed, dims, docs, judged, fn, spread, block, compiled):
-    chance = np.random.default_rng(seed)
-    q, d = chance.normal(size=(3, dims)).astype("f4"), chance.normal(size=(docs, dims)).astype("f4")
-    d *= np.exp(spread * chance.normal(size=(docs, 1)) / 2).astype("f4")
-    d = d[chance.integers(0, docs, docs)]  # copies
-    truth = defined(q, d, fn)
+def test_counts_and_lists_agree_with_all_scores(seed, dims, docs, judged, fn, spread, block, compiled):
+    rng = np.random.default_rng(seed)
+    q, d = rng.normal(size=(3, dims)).astype("f4"), rng.normal(size=(docs, dims)).astype("f4")
+    d *= np.exp(spread * rng.normal(size=(docs, 1)) / 2).astype("f4")
+    d = d[rng.integers(0, docs, docs)]  # copies
+    truth = score_by_definition(q, d, fn)
     if not np.isfinite(truth).all():
         truth = None
-    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in chance.integers(0, docs, judged)} for i in range(3)})
+    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in rng.integers(0, docs, judged)} for i in range(3)})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIEWISE_KERNELS", "" if compiled else "python")
         if truth is None:
@@ -238,7 +237,7 @@ def test_counts_and_lists_are_those_of_all_scores(seed, dims, docs, judged, fn, 
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
         for order in orders:
             np.testing.assert_array_equal(ours.before[order], theirs.before[order], err_msg=order)
-        k = int(chance.integers(1, docs + 1))
+        k = int(rng.integers(1, docs + 1))
         for place, found in enumerate(scoring.search(q, d, k, fn=fn, block=block).to_dict().values()):
             bound = np.sort(truth[place])[::-1][k - 1]
             assert found == {str(j): float(truth[place, j]) for j in np.flatnonzero(truth[place] >= bound)}
@@ -247,8 +246,8 @@ def test_counts_and_lists_are_those_of_all_scores(seed, dims, docs, judged, fn, 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("fn", [*FUNCTIONS, "maxsim"])
 def test_copies_tie_in_native_precision(dtype, fn):
-    chance = np.random.default_rng(0)
-    q, d = (chance.normal(size=(n, 33)).astype("f4").astype(dtype) for n in (4, 64))
+    rng = np.random.default_rng(0)
+    q, d = (rng.normal(size=(n, 33)).astype("f4").astype(dtype) for n in (4, 64))
     if fn == "maxsim":
         q, d = q.reshape(2, 2, 33), d.reshape(32, 2, 33)
     many = np.concatenate([d, d[::-1], d])
@@ -263,14 +262,14 @@ def test_copies_tie_in_native_precision(dtype, fn):
 
 
 def test_head_and_late_interaction():
-    chance = np.random.default_rng(2)
-    hidden, weight = chance.normal(size=(500, 129)).astype("f4"), chance.normal(size=(3, 129)).astype("f4")
-    bias = chance.normal(size=3).astype("f4")
-    np.testing.assert_array_equal(scoring.head(hidden, weight, bias), defined_head(hidden, weight, bias))
+    rng = np.random.default_rng(2)
+    hidden, weight = rng.normal(size=(500, 129)).astype("f4"), rng.normal(size=(3, 129)).astype("f4")
+    bias = rng.normal(size=3).astype("f4")
+    np.testing.assert_array_equal(scoring.head(hidden, weight, bias), head_by_definition(hidden, weight, bias))
     strided = np.asfortranarray(hidden)[:, ::1]
-    np.testing.assert_array_equal(scoring.head(strided, weight, bias), defined_head(hidden, weight, bias))
-    q, d = chance.normal(size=(3, 5, 24)).astype("f4"), chance.normal(size=(70, 6, 24)).astype("f4")
-    truth = defined_maxsim(q, d)
+    np.testing.assert_array_equal(scoring.head(strided, weight, bias), head_by_definition(hidden, weight, bias))
+    q, d = rng.normal(size=(3, 5, 24)).astype("f4"), rng.normal(size=(70, 6, 24)).astype("f4")
+    truth = maxsim_by_definition(q, d)
     np.testing.assert_array_equal(scoring.score(q, d, fn="maxsim"), truth)
     run = scoring.search(q, d, 5, fn="maxsim", block=16).to_dict()
     assert [max(one.values()) for one in run.values()] == truth.max(1).tolist()
@@ -280,7 +279,7 @@ def test_head_and_late_interaction():
     np.testing.assert_array_equal(ties.start, (truth[1] > truth[1, ::7][:, None]).sum(1))
 
 
-def test_memory_layout_and_neighbours_change_nothing():
+def test_memory_layout_and_other_rows_change_nothing():
     q, d = vectors(257)
     truth = scoring.score(q, d, fn="cosine")
     for other in (np.asfortranarray(d), np.repeat(d, 2, axis=0)[::2], np.pad(d, [(3, 0), (0, 5)])[3:, :-5]):
@@ -289,13 +288,13 @@ def test_memory_layout_and_neighbours_change_nothing():
         np.testing.assert_array_equal(scoring.score(q[5:6], d[j : j + 1], fn="cosine"), truth[5:6, j : j + 1])
 
 
-# -- what a strict reader found -----------------------------------------------------------------------------------
+# -- border cases ------------------------------------------------------------------------------------------------
 
 
 def test_scores_halfway_between_two_float32_numbers(kernels):
-    """They round to the even one, however many queries are scored together."""
+    """They round to the even one, for any number of queries in a block."""
     q, d = np.repeat(np.float32([[1, 2**-24]]), 3, 0), np.float32([[1 + 2**-23, 1], [1 + 2**-23, 0]])
-    assert defined(q[:1], d, "dot")[0, 0] > defined(q[:1], d, "dot")[0, 1]
+    assert score_by_definition(q[:1], d, "dot")[0, 0] > score_by_definition(q[:1], d, "dot")[0, 1]
     for size in (1, 2, 3):
         ties = scoring.tie_groups(q, d, {str(i): {"1": 1} for i in range(3)}, query_block=size)
         assert (ties.start.tolist(), ties.size.tolist()) == ([1, 1, 1], [1, 1, 1])
@@ -310,8 +309,8 @@ def test_tied_documents_are_counted_once(kernels):
 
 @pytest.mark.parametrize("scales", [(1e155, 1e150), (1e-160, 1e-150), (1.0, 1e155)])
 def test_squares_that_overflow_decide_nothing(scales, kernels):
-    chance = np.random.default_rng(0)
-    q, d = chance.normal(size=(3, 4)) * scales[0], chance.normal(size=(50, 4)) * scales[1]
+    rng = np.random.default_rng(0)
+    q, d = rng.normal(size=(3, 4)) * scales[0], rng.normal(size=(50, 4)) * scales[1]
     scores = scoring.score(q, d, fn="euclidean", precision="float64")
     ties = scoring.tie_groups(q, d, {"0": {"3": 1}}, fn="euclidean", precision="float64")
     assert ties.start.tolist() == [(scores[0] > scores[0, 3]).sum()]
@@ -320,18 +319,18 @@ def test_squares_that_overflow_decide_nothing(scales, kernels):
     assert sorted(found.values()) == sorted(scores[0])[-4:]
 
 
-def test_an_error_bound_that_is_no_number(kernels):
+def test_an_error_bound_that_is_nan(kernels):
     ties = scoring.tie_groups(np.full((3, 4), 1.5e308), np.zeros((5, 4)), {"0": {"2": 1}})
     assert (ties.start.tolist(), ties.size.tolist()) == ([0], [5])
     assert len(scoring.search(np.full((3, 4), 1.5e308), np.zeros((5, 4)), 1)) == 15
 
 
-def test_a_maximum_over_tokens_hides_no_overflow(kernels):
+def test_a_maximum_over_tokens_does_not_hide_overflow(kernels):
     q = np.full((3, 1, 4), 1e19, "f4")
     a, b = np.float32([[-2e19, -2e19, 2.1e19, 2.1e19], [0] * 4]), np.float32([[1e16, 0, 0, 0], [0] * 4])
     d = np.stack([a, b, b * 2])
     scores = scoring.score(q, d, fn="maxsim")
-    np.testing.assert_array_equal(scores, defined_maxsim(q, d))
+    np.testing.assert_array_equal(scores, maxsim_by_definition(q, d))
     assert scoring.search(q, d, 1, fn="maxsim").to_dict()["0"] == {"0": float(scores[0, 0])}
     assert scoring.tie_groups(q, d, {"0": {"0": 1}}, fn="maxsim").size.tolist() == [1]
 
@@ -354,7 +353,7 @@ def test_native_late_interaction_of_tiny_numbers(kernels):
 
 def test_zeros_have_the_sign_of_the_definition():
     q, d = np.float32([[0, 0], [1e-40, 0]]), np.float32([[1, 1], [-1e-40, 0], [0, 0]])
-    truth = defined(q, d, "dot")
+    truth = score_by_definition(q, d, "dot")
     assert np.signbit(truth).tolist() == [[False, False, False], [False, True, False]]
     np.testing.assert_array_equal(np.signbit(scoring.score(q, d, fn="dot")), np.signbit(truth))
     np.testing.assert_array_equal(np.signbit(scoring.head(d, q)), np.signbit(truth.T))
@@ -369,37 +368,37 @@ def test_scores_that_overflow_are_an_error_in_every_block(size, kernels):
             scoring.search(q.astype(d.dtype), d, 1, query_block=size)
 
 
-def test_lists_may_be_asked_for_that_are_longer_than_the_collection():
+def test_k_may_exceed_the_collection():
     q, d = np.ones((2, 3), "f4"), np.eye(3, dtype="f4")
     assert len(scoring.search(q, d, 2**70)) == len(scoring.search(q, d, 10**9, cap=2**80)) == 6
 
 
-def test_little_memory_is_held_where_everything_is_near():
-    chance = np.random.default_rng(0)
-    d = (1e4 + 1e-3 * chance.normal(size=(4096, 16))).astype("f4")
+def test_memory_is_bounded_if_all_documents_are_near():
+    rng = np.random.default_rng(0)
+    d = (1e4 + 1e-3 * rng.normal(size=(4096, 16))).astype("f4")
     q = d[:8]
     qrels = {str(i): {str(j): 1 for j in range(0, 400, 10)} for i in range(8)}
     tracemalloc.start()
     ties = scoring.tie_groups(q, d, qrels, fn="euclidean", block=4096)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    truth = defined(q[:1], d, "euclidean")[0]
+    truth = score_by_definition(q[:1], d, "euclidean")[0]
     assert ties.start[:3].tolist() == [int((truth > truth[j]).sum()) for j in (0, 10, 20)]
     assert peak < 64 * 2**20  # 8 queries × 4,096 documents × 40 thresholds would be more than a million near pairs
 
 
-def test_zero_vectors_are_counted_in_rescoring_too():
+def test_rescoring_warns_about_zero_vectors():
     with pytest.warns(tw.TiewiseWarning, match="1 of the documents"):
         scoring.rescore({"0": {"0": 1.0, "1": 2.0}}, [[1.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]], fn="cosine")
 
 
-def test_bad_options_are_named():
+def test_errors_name_the_option():
     q = np.ones((2, 3))
     for call, match in [
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=["a"]), "scores are numbers"),
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=[[1.0], [1.0, 2.0]]), "scores are numbers"),
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders=None), "orders is a list"),
-        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders="given"), "orders is a list .* not 'given'"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=["a"]), "scores must be numbers"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, scores=[[1.0], [1.0, 2.0]]), "scores must be numbers"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders=None), "orders must be a list"),
+        (lambda: scoring.tie_groups(q, q, {"0": {"0": 1}}, orders="given"), "orders must be a list .* not 'given'"),
         (lambda: scoring.quantize(q, to=["int8"]), "cannot be quantised to"),
         (
             lambda: scoring.score(np.float16([[3e4] * 9]), np.float16([[3e4] * 9]), fn="cosine", precision="native"),
@@ -416,25 +415,25 @@ def test_bad_options_are_named():
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
 def test_intervals_of_rounding(name):
-    """What rounds to a value lies in its interval, and the inner part rounds to nothing else."""
+    """Scores that round to a value are in its outer interval; those in its inner interval round to it."""
     dtype = np.dtype(name)
     info = ml_dtypes.finfo(dtype)
     ours = (
         rounding.to_float32()
         if name == "float32"
-        else rounding.to_low(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
+        else rounding.to_low_precision(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
     )
-    chance = np.random.default_rng(0)
-    some = chance.normal(size=2000) * 10.0 ** chance.uniform(-8 if name != "float8_e4m3fn" else -3, 1, 2000)
+    rng = np.random.default_rng(0)
+    some = rng.normal(size=2000) * 10.0 ** rng.uniform(-8 if name != "float8_e4m3fn" else -3, 1, 2000)
     some = np.concatenate([some, [0.0, 1.0, -1.0, 2.0, -4.0, 0.5], -some])
     value = ours(some)
-    first, second, third, last = ours.interval(value)
-    assert ((first <= some) & (some <= last)).all()
-    for end, inside in ((second, third), (third, second)):
+    low_out, low_in, high_in, high_out = ours.interval(value)
+    assert ((low_out <= some) & (some <= high_out)).all()
+    for end, inside in ((low_in, high_in), (high_in, low_in)):
         middle = end + (inside - end) * 1e-6
-        kept = second < third
+        kept = low_in < high_in
         assert (ours(middle)[kept] == value[kept]).all()
-    beyond = last + np.abs(last) * 1e-6 + (1e-300 if name == "float32" else 3e-45)
+    beyond = high_out + np.abs(high_out) * 1e-6 + (1e-300 if name == "float32" else 3e-45)
     assert (ours(beyond) > value)[np.isfinite(ours(beyond))].all()
 
 
@@ -500,8 +499,8 @@ SETTINGS = (
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_around_a_call_change_nothing(name):
     torch = pytest.importorskip("torch")
-    chance = np.random.default_rng(4)
-    q, d = chance.normal(size=(9, 40)).astype("f4"), chance.normal(size=(80, 40)).astype("f4")
+    rng = np.random.default_rng(4)
+    q, d = rng.normal(size=(9, 40)).astype("f4"), rng.normal(size=(80, 40)).astype("f4")
     q[0] *= np.float32(1e-30)
     d[0] *= np.float32(1e-9)  # its score with the first query is subnormal
     tiny = torch.from_numpy(d * np.float32(1e-37))
@@ -520,7 +519,7 @@ def test_settings_around_a_call_change_nothing(name):
     }
     tensors = torch.from_numpy(q), torch.from_numpy(d)
     truth = {what: np.asarray(call(*tensors)) for what, call in calls.items()}
-    np.testing.assert_array_equal(truth["dot"], defined(q, d, "dot"))
+    np.testing.assert_array_equal(truth["dot"], score_by_definition(q, d, "dot"))
     assert 0 < abs(truth["dot"][0, 0]) < np.finfo(np.float32).smallest_normal
     with settings_of(torch)[name]():
         found = {what: np.asarray(call(*tensors)) for what, call in calls.items()}
@@ -528,14 +527,14 @@ def test_settings_around_a_call_change_nothing(name):
         np.testing.assert_array_equal(found[what], truth[what], err_msg=what)
 
 
-def test_settings_are_put_aside_once_for_all_threads(monkeypatch):
-    """Two threads that begin and end in turns leave the settings as they were."""
+def test_settings_are_changed_once_for_all_threads(monkeypatch):
+    """Two threads that start and end in turns leave the settings unchanged."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     matmul = torch.backends.cuda.matmul
     matmul.fp32_precision = "tf32"
     try:
-        first, second = unaffected(), unaffected()
+        first, second = ieee_arithmetic(), ieee_arithmetic()
         with ThreadPoolExecutor(1) as a, ThreadPoolExecutor(1) as b:
             a.submit(first.__enter__).result()
             b.submit(second.__enter__).result()
@@ -547,7 +546,7 @@ def test_settings_are_put_aside_once_for_all_threads(monkeypatch):
         matmul.fp32_precision = "none"
 
 
-def test_tensors_without_plain_values_are_refused():
+def test_errors_of_tensors_without_dense_values():
     torch = pytest.importorskip("torch")
     plain = torch.ones(3, 2)
     for tensor, match in [
@@ -579,9 +578,9 @@ def test_log_odds_beyond_float32_are_an_error():
     assert scoring.logit([[3e38, -3e38]], precision="float64").tolist() == [-6e38]
 
 
-def test_equal_logits_have_equal_scores_wherever_they_stand():
-    chance = np.random.default_rng(0)
-    z = chance.normal(size=50).astype("f4") * 8
+def test_equal_logits_have_equal_scores_at_any_position():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=50).astype("f4") * 8
     many = np.concatenate([z, z[::-1], np.repeat(z, 3)])
     for logits in (many, np.repeat(many, 2)[::2]):
         found = scoring.score(logits, fn="sigmoid")

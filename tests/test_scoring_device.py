@@ -25,11 +25,11 @@ TYPES = {
 NAMES = ("score", "start", "size", "floor", "floor_size")
 
 
-def drawn(dims: int, dtype: str, docs: int = 70_003, queries: int = 23):
-    """Vectors on the device with copies of some documents at places everywhere, and where these are."""
-    chance = np.random.default_rng(dims)
-    q, d = chance.normal(size=(queries, dims)).astype("f4"), chance.normal(size=(docs, dims)).astype("f4")
-    places = chance.choice(np.arange(1, docs), 300, replace=False)
+def random_vectors(dims: int, dtype: str, docs: int = 70_003, queries: int = 23):
+    """Vectors on the device with copies of one document at many positions, and these positions."""
+    rng = np.random.default_rng(dims)
+    q, d = rng.normal(size=(queries, dims)).astype("f4"), rng.normal(size=(docs, dims)).astype("f4")
+    places = rng.choice(np.arange(1, docs), 300, replace=False)
     d[places] = d[0]
     return *(torch.from_numpy(x).cuda().to(TYPES[dtype]) for x in (q, d)), places
 
@@ -38,12 +38,12 @@ def drawn(dims: int, dtype: str, docs: int = 70_003, queries: int = 23):
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("dims", [33, 257, 1023, 1024])
 def test_copies_tie_and_shards_equal_the_whole(dims, dtype, fn):
-    q, d, places = drawn(dims, dtype)
+    q, d, places = random_vectors(dims, dtype)
     for precision in ("float32", "native"):
         scores = scoring.score(q, d, fn=fn, precision=precision)
         assert (scores[:, torch.from_numpy(places).cuda()] == scores[:, :1]).all(), precision
-    chance = np.random.default_rng(1)
-    judged = np.concatenate([[0], chance.choice(len(d), 9, replace=False)])
+    rng = np.random.default_rng(1)
+    judged = np.concatenate([[0], rng.choice(len(d), 9, replace=False)])
     qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in judged} for i in range(len(q))})
     whole = scoring.tie_groups(q, d, qrels, fn=fn, orders=("docid-desc", "given"))
     assert (whole.size[:1] >= 301).all()
@@ -72,7 +72,7 @@ def test_copies_tie_and_shards_equal_the_whole(dims, dtype, fn):
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("dims", [33, 257, 1023])
 def test_late_interaction_and_heads(dims, dtype):
-    q, d, _ = drawn(dims, dtype, docs=2000, queries=8)
+    q, d, _ = random_vectors(dims, dtype, docs=2000, queries=8)
     tokens = q.reshape(4, 2, dims), d.reshape(500, 4, dims).clone()
     tokens[1][[7, 250, 499]] = tokens[1][0].clone()
     scores = scoring.score(*tokens, fn="maxsim")
@@ -125,7 +125,7 @@ def settings_of():
 @pytest.mark.parametrize("name", settings_of() if torch.cuda.is_available() else ["none"])
 def test_settings_around_a_call_change_nothing(name):
     for dtype in ("float32", "float16", "bfloat16"):
-        q, d, _ = drawn(257, dtype, docs=5000)
+        q, d, _ = random_vectors(257, dtype, docs=5000)
         calls = {
             **{
                 fn: lambda fn=fn, q=q, d=d: scoring.score(q, d, fn=fn).double().cpu()
@@ -145,7 +145,7 @@ def test_settings_around_a_call_change_nothing(name):
 
 
 @pytest.mark.parametrize("kind", ["random", "positive", "one large", "cancelling"])
-def test_products_of_the_device_keep_within_the_bound_of_the_filter(kind):
+def test_device_products_stay_within_the_error_bound(kind):
     """|ŝ − s| ≤ 1.01·(d + 2)·2⁻²⁴·‖q‖‖d‖ for low-precision operands with float32 output."""
     for dims in (33, 384, 1024, 4096):
         for dtype in (torch.bfloat16, torch.float16):

@@ -1,4 +1,4 @@
-"""Quantised vectors: there and back, exact scores of codes, search among them, and rescoring of what was found."""
+"""Quantised vectors: codes and back, exact scores of codes, search, and rescoring of candidates."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import InputError
-from tiewise.ties.groups import tie_groups as from_run
+from tiewise.ties import tie_groups as from_run
 
 KINDS = ("int8", "int4", "binary")
-CHANCE = np.random.default_rng(5)
-DOCS, QUERIES = CHANCE.normal(size=(600, 37)).astype(np.float32), CHANCE.normal(size=(5, 37)).astype(np.float32)
+RNG = np.random.default_rng(5)
+DOCS, QUERIES = RNG.normal(size=(600, 37)).astype(np.float32), RNG.normal(size=(5, 37)).astype(np.float32)
 
 
 def as_kind(array, library: str):
@@ -21,7 +21,7 @@ def as_kind(array, library: str):
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("to", KINDS)
-def test_there_and_back(to, library):
+def test_quantize_and_decode(to, library):
     coded = scoring.quantize(as_kind(DOCS, library), to)
     back = np.asarray(coded.decode())
     assert coded.shape == back.shape == DOCS.shape and len(coded) == 600 and back.dtype == np.float32
@@ -50,7 +50,7 @@ def test_calibration():
     assert (constant.decode() == 7.5).all()
 
 
-def test_calibration_of_another_library():
+def test_calibration_from_another_library():
     torch = pytest.importorskip("torch")
     ours, sample = scoring.quantize(DOCS), torch.from_numpy(DOCS)
     truth = scoring.quantize(QUERIES, calibration=ours).codes
@@ -67,7 +67,7 @@ def test_calibration_of_another_library():
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("to", KINDS)
-def test_codes_are_scored_exactly_and_tie(to, library):
+def test_codes_are_scored_exactly(to, library):
     docs = scoring.quantize(as_kind(DOCS, library), to)
     queries = scoring.quantize(as_kind(QUERIES, library), to, calibration=None if to == "binary" else docs)
     truth = np.asarray(queries.values()).astype(np.int64) @ np.asarray(docs.values()).astype(np.int64).T
@@ -100,7 +100,7 @@ def ranked(run: tw.Run, query: str) -> list[str]:
     return list(run.to_dict()[query])
 
 
-def test_rescoring_finds_the_order_of_the_original_vectors():
+def test_rescoring_orders_by_the_original_vectors():
     codes, queries = scoring.quantize(DOCS, "binary"), scoring.quantize(QUERIES, "binary")
     run = scoring.search(queries, codes, 50, fn="hamming")
     assert run.tied_rows > 100
@@ -121,13 +121,13 @@ def test_rescoring_finds_the_order_of_the_original_vectors():
     )
 
 
-def test_rescoring_many_lists_of_any_length(monkeypatch):
-    """They are scored a tile at a time, and no list takes another's scores."""
-    chance = np.random.default_rng(1)
-    lengths = [0, 600, 1, 0, *chance.integers(0, 40, 37)]
-    queries = chance.normal(size=(len(lengths), 37)).astype(np.float32)
+def test_rescoring_lists_of_any_length(monkeypatch):
+    """They are scored in batches, and no list gets the scores of another."""
+    rng = np.random.default_rng(1)
+    lengths = [0, 600, 1, 0, *rng.integers(0, 40, 37)]
+    queries = rng.normal(size=(len(lengths), 37)).astype(np.float32)
     run = {
-        str(i): {str(doc): float(chance.integers(4)) for doc in chance.choice(600, n, replace=False)}
+        str(i): {str(doc): float(rng.integers(4)) for doc in rng.choice(600, n, replace=False)}
         for i, n in enumerate(lengths)
     }
     seen: list[tuple[int, int]] = []
@@ -135,8 +135,8 @@ def test_rescoring_many_lists_of_any_length(monkeypatch):
     assert seen[-1] == (41, 41) and seen == sorted(set(seen))
     for fn in ("dot", "cosine", "euclidean"):
         scores = scoring.score(queries, DOCS, fn=fn)
-        for most in (2**16, 50):  # then the longest list has a tile of its own
-            monkeypatch.setattr("tiewise.scoring.rescoring.CANDIDATES", most)
+        for most in (2**16, 50):  # with 50 the longest list is scored alone
+            monkeypatch.setattr("tiewise.scoring.rescoring.MAX_CANDIDATES", most)
             found = scoring.rescore(run, queries, DOCS, fn=fn).to_dict()
             for query, listed in run.items():
                 assert found[query].keys() == listed.keys()
@@ -144,8 +144,8 @@ def test_rescoring_many_lists_of_any_length(monkeypatch):
                 np.testing.assert_allclose(list(found[query].values()), wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_no_list_answers_for_what_another_holds():
-    """Queries are multiplied with each other's candidates; what overflows there is nobody's score."""
+def test_overflow_with_candidates_of_another_query_is_ignored():
+    """On a device queries are multiplied with the candidates of others; these products are not used."""
     queries, docs = np.float32([[1e30], [1.0]]), np.float32([[1.0], [1e30], [2.0]])
     found = scoring.rescore({"0": {"0": 1.0, "2": 1.0}, "1": {"1": 1.0}}, queries, docs).to_dict()
     assert list(found["0"]) == ["2", "0"] and found["1"] == {"1": float(np.float32(1e30))}
@@ -162,7 +162,7 @@ IDS = {"query_ids": ["q"], "doc_ids": list("abcdefgh"), "precision": "float64"}
 
 
 def test_rescoring_to_a_depth():
-    """A group in which the depth ends is taken whole; what follows keeps its order and its ties."""
+    """A group in which the depth ends is scored as a whole; the rest keeps its order and its ties."""
     found = scoring.rescore(RUN, [[-1.0]], VECTORS, depth=2, **IDS).to_dict()["q"]
     assert list(found.items()) == [
         ("a", -0.1), ("b", -0.5), ("c", -0.5), ("d", -0.9), ("e", -2.0), ("f", -2.0), ("g", -3.0), ("h", -4.0)
@@ -174,7 +174,7 @@ def test_rescoring_to_a_depth():
 
 @pytest.mark.parametrize("scale", [1.0, 3.3e6, 6e8, 1e20, 1e35])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_what_is_below_the_depth_stays_apart_in_float32(scale, sign):
+def test_documents_below_the_depth_stay_distinct_in_float32(scale, sign):
     options = {**IDS, "precision": "float32", "depth": np.int64(2)}
     found = scoring.rescore(RUN, [[sign * scale]], VECTORS, **options).to_dict()["q"]
     read = {doc: float(np.float32(score)) for doc, score in found.items()}
@@ -182,7 +182,7 @@ def test_what_is_below_the_depth_stays_apart_in_float32(scale, sign):
     assert min(read[doc] for doc in "abcd") > read["e"] == read["f"] > read["g"] > read["h"]
 
 
-def test_rescoring_only_what_ties():
+def test_rescoring_only_ties():
     found = scoring.rescore(RUN, [[1.0]], VECTORS, only="tied", **IDS).to_dict()["q"]
     assert list(found.items()) == [
         ("a", 8.0), ("d", 7.0), ("b", 6.0), ("c", 6.0), ("f", 5.0), ("e", 4.0), ("g", 3.0), ("h", 2.0)
@@ -194,7 +194,7 @@ def test_rescoring_only_what_ties():
     assert scoring.rescore({"q": {}}, [[1.0]], VECTORS, **IDS).to_dict() == {"q": {}}
 
 
-def test_errors_of_quantised_vectors():
+def test_errors():
     docs, binary = scoring.quantize(DOCS), scoring.quantize(DOCS, "binary")
     bad = DOCS.copy()
     bad[4, 0] = np.nan
@@ -202,11 +202,14 @@ def test_errors_of_quantised_vectors():
         (lambda: scoring.quantize(DOCS, "int3"), "cannot be quantised to 'int3'"),
         (lambda: scoring.quantize(DOCS[0]), "Give a matrix"),
         (lambda: scoring.quantize(bad), "Row 4 of the vectors holds NaN.* .1 such row[)]"),
-        (lambda: scoring.quantize([[0.0, 3e38], [1.0, -3e38]]), "range of dimension 1 .* wider than float32"),
-        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=2.0, **IDS), "depth is"),
+        (lambda: scoring.quantize([[0.0, 3e38], [1.0, -3e38]]), "range of dimension 1 .* too wide for float32"),
+        (
+            lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=2.0, **IDS),
+            "depth must be None or an integer of at least 1",
+        ),
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, doc_mask=[[1]] * 8, **IDS), "Masks are for"),
-        (lambda: scoring.quantize(docs.codes), "whole numbers"),
-        (lambda: scoring.quantize(docs), "quantised already, to int8.*decode"),
+        (lambda: scoring.quantize(docs.codes), "are already integers"),
+        (lambda: scoring.quantize(docs), "already quantised, to int8.*decode"),
         (lambda: scoring.quantize(DOCS, "binary", calibration=DOCS), "take no calibration"),
         (lambda: scoring.quantize(DOCS, "int8", calibration=binary), "calibration is binary"),
         (lambda: scoring.quantize(DOCS, "int8", calibration=DOCS[:, :3]), "calibration vectors have shape"),
@@ -216,9 +219,12 @@ def test_errors_of_quantised_vectors():
         (lambda: scoring.score(docs, docs, fn="hamming"), "compares bits"),
         (lambda: scoring.score(scoring.quantize(QUERIES), docs, fn="hamming"), "compares bits"),
         (lambda: scoring.score(scoring.quantize(QUERIES[:, :3]), docs, fn="dot"), "3 dimensions and documents"),
-        (lambda: scoring.score(QUERIES[:, None], docs, fn="maxsim"), "no quantised vectors"),
-        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=0, **IDS), "depth is"),
-        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, only="ties", **IDS), "only is 'tied'"),
+        (lambda: scoring.score(QUERIES[:, None], docs, fn="maxsim"), "does not take quantised vectors"),
+        (
+            lambda: scoring.rescore(RUN, [[1.0]], VECTORS, depth=0, **IDS),
+            "depth must be None or an integer of at least 1",
+        ),
+        (lambda: scoring.rescore(RUN, [[1.0]], VECTORS, only="ties", **IDS), "only must be 'tied'"),
         (lambda: scoring.rescore(RUN, [[1.0]], VECTORS), "1 query of the run has no vector: 'q'"),
         (
             lambda: scoring.rescore(RUN, [[1.0]], VECTORS[:7], query_ids=["q"], doc_ids=list("abcdefg")),
@@ -234,9 +240,9 @@ def test_documents_without_a_vector_are_counted_once():
     names = [f"d{place}" for place in range(20)]
     run = {f"q{place}": dict(zip(names, range(20, 0, -1), strict=True)) for place in range(40)}
     vectors = np.ones((20, 2))
-    told = {"query_ids": list(run), "doc_ids": ["d0", "d5", *(f"x{place}" for place in range(18))]}
+    ids = {"query_ids": list(run), "doc_ids": ["d0", "d5", *(f"x{place}" for place in range(18))]}
     with pytest.raises(InputError, match="18 documents of the run have no vector: 'd1', 'd2', 'd3' and 15 more"):
-        scoring.rescore(run, np.ones((40, 2)), vectors, **told)
+        scoring.rescore(run, np.ones((40, 2)), vectors, **ids)
     with pytest.raises(InputError, match=r"^2 documents of the run have no vector: 'd1', 'd2'"):
-        scoring.rescore(run, np.ones((40, 2)), vectors, depth=3, **told)
-    assert scoring.rescore(run, np.ones((40, 2)), vectors, depth=1, **told).to_dict()["q39"]["d0"] == 2.0
+        scoring.rescore(run, np.ones((40, 2)), vectors, depth=3, **ids)
+    assert scoring.rescore(run, np.ones((40, 2)), vectors, depth=1, **ids).to_dict()["q39"]["d0"] == 2.0

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
+from scoring_reference import score_by_definition
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring import arrays, blocks, device, host
+from tiewise.scoring import device_scorer, host_functions, host_scorer
+from tiewise.scoring.backends import TorchBackend
 from tiewise.scoring.ids import Ids
+from tiewise.ties import tie_groups as from_run
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.groups import tie_groups as from_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 ORDERS = ("docid-desc", "docid-asc", "given")
@@ -25,14 +27,14 @@ QUERIES, DOCS, DIMS = 21, 20_000, 24
 @pytest.fixture(scope="module")
 def collection():
     """Vectors in bfloat16 with copies among them, ids in no order, and sparse judgments."""
-    chance = np.random.default_rng(7)
-    queries, docs = (chance.normal(size=(n, DIMS)).astype(ml_dtypes.bfloat16) for n in (QUERIES, DOCS))
+    rng = np.random.default_rng(7)
+    queries, docs = (rng.normal(size=(n, DIMS)).astype(ml_dtypes.bfloat16) for n in (QUERIES, DOCS))
     docs[15_000:15_300] = docs[:300]
     query_ids, doc_ids = [f"q{i}" for i in range(QUERIES)], [f"d{i * 7919 % DOCS}" for i in range(DOCS)]
     judged = {"nobody": {"d3": 1}}
     for query in query_ids[::2]:
-        some = chance.choice(400, chance.integers(1, 40), replace=False)
-        judged[query] = {doc_ids[j]: int(chance.integers(0, 3)) for j in some}
+        some = rng.choice(400, rng.integers(1, 40), replace=False)
+        judged[query] = {doc_ids[j]: int(rng.integers(0, 3)) for j in some}
     judged["q0"]["elsewhere"] = 1
     return queries, docs, {"query_ids": query_ids, "doc_ids": doc_ids}, tw.Qrels.from_dict(judged)
 
@@ -40,27 +42,27 @@ def collection():
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles and blocks of a few rows, so that little data has many of them."""
-    shrink(monkeypatch)
+    shrink_tiles(monkeypatch)
 
 
-def shrink(patch) -> None:
+def shrink_tiles(patch) -> None:
     for name, value in {"query_tile": 4, "doc_tile": 8, "block": 16}.items():
-        patch.setattr(arrays.Torch, name, value)
-    patch.setattr(blocks, "QUERIES", 4)
-    patch.setattr(blocks, "DOCUMENTS", 16)
+        patch.setattr(TorchBackend, name, value)
+    patch.setattr(host_scorer, "QUERIES", 4)
+    patch.setattr(host_scorer, "DOCUMENTS", 16)
 
 
 @pytest.fixture
 def on_device(monkeypatch):
-    """Tensors of the main memory treated like those of another device."""
+    """CPU tensors treated like those of another device."""
     pytest.importorskip("torch")
-    started = arrays.Torch.__init__
+    original = TorchBackend.__init__
 
     def start(self, device):
-        started(self, device)
+        original(self, device)
         self.on_device = True
 
-    monkeypatch.setattr(arrays.Torch, "__init__", start)
+    monkeypatch.setattr(TorchBackend, "__init__", start)
 
 
 def full_run(scores, ids) -> tw.Run:
@@ -77,12 +79,12 @@ def assert_equal(a: TieGroups, b: TieGroups) -> None:
 
 
 def best(scores, docs, k: int) -> dict[str, float]:
-    """By brute force: the k best and what ties with the k-th."""
+    """By brute force: the k best and all that tie with the k-th."""
     bound = np.sort(scores)[::-1][min(k, len(scores)) - 1]
     return {docs[j]: float(scores[j]) for j in np.flatnonzero(scores >= bound)}
 
 
-def converted(kind: str, *vectors):
+def as_library(kind: str, *vectors):
     if kind == "numpy":
         return vectors
     torch = pytest.importorskip("torch")
@@ -92,9 +94,9 @@ def converted(kind: str, *vectors):
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 @pytest.mark.parametrize("precision", ["float32", "native"])
 @pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
-def test_search_and_tie_groups_are_those_of_all_scores(collection, kind, fn, precision):
+def test_search_and_tie_groups_agree_with_all_scores(collection, kind, fn, precision):
     *vectors, ids, qrels = collection
-    queries, docs = converted(kind, *vectors)
+    queries, docs = as_library(kind, *vectors)
     options = {"fn": fn, "precision": precision}
     scores = scoring.score(queries, docs, **options)
     scores = scores.astype(np.float64) if kind == "numpy" else scores.double().numpy()
@@ -113,9 +115,9 @@ def test_search_and_tie_groups_are_those_of_all_scores(collection, kind, fn, pre
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 @pytest.mark.parametrize("cuts", [[8192], [1], [17, 9000], [15_100], [5, 6, 7, 19_999]])
 def test_shards_add_up(collection, cuts, kind, precision):
-    """Wherever the collection is cut, at a tile's border or not, to the last bit."""
+    """Wherever the collection is cut, inside a tile or not, to the last bit."""
     *vectors, ids, qrels = collection
-    queries, docs = converted(kind, *vectors)
+    queries, docs = as_library(kind, *vectors)
     options = {"fn": "cosine", "precision": precision, "query_ids": ids["query_ids"]}
     edges = [0, *cuts, DOCS]
     parts = [(docs[low:high], ids["doc_ids"][low:high]) for low, high in pairwise(edges)]
@@ -128,32 +130,32 @@ def test_shards_add_up(collection, cuts, kind, precision):
     assert_equal(TieGroups.merge(shards), whole)
 
 
-whole_numbers = st.integers(0, 2**32 - 1)
+seeds = st.integers(0, 2**32 - 1)
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=whole_numbers, queries=st.integers(1, 9), docs=st.integers(1, 60), spread=st.integers(1, 3))
+@given(seed=seeds, queries=st.integers(1, 9), docs=st.integers(1, 60), spread=st.integers(1, 3))
 def test_blocks_change_nothing(seed, queries, docs, spread):
-    """Vectors of small whole numbers tie all the time, and their products are exact."""
-    chance = np.random.default_rng(seed)
-    q, d = (chance.integers(-spread, spread + 1, (n, 3)).astype(np.float32) for n in (queries, docs))
-    names = [f"n{i}" for i in chance.permutation(docs)]
-    judged = {str(i): {f"n{j}": 1 for j in chance.integers(0, docs + 2, 5)} for i in range(queries)}
+    """Vectors of small integers have many ties, and their products are exact."""
+    rng = np.random.default_rng(seed)
+    q, d = (rng.integers(-spread, spread + 1, (n, 3)).astype(np.float32) for n in (queries, docs))
+    names = [f"n{i}" for i in rng.permutation(docs)]
+    judged = {str(i): {f"n{j}": 1 for j in rng.integers(0, docs + 2, 5)} for i in range(queries)}
     judged["0"]["n0"] = 1
     qrels, ids = tw.Qrels.from_dict(judged), {"query_ids": [str(i) for i in range(queries)], "doc_ids": names}
     scores = q @ d.T
-    truth, k = from_run(qrels, full_run(scores, ids), ORDERS), int(chance.integers(1, docs + 2))
+    truth, k = from_run(qrels, full_run(scores, ids), ORDERS), int(rng.integers(1, docs + 2))
     with pytest.MonkeyPatch.context() as patch:
-        shrink(patch)
+        shrink_tiles(patch)
         for block in (None, 8, 24, 1000):
             assert_equal(scoring.tie_groups(q, d, qrels, doc_ids=names, orders=ORDERS, block=block), truth)
             found = scoring.search(q, d, k, doc_ids=names, block=block, query_block=4).to_dict()
             assert [found[str(i)] for i in range(queries)] == [best(scores[i], names, k) for i in range(queries)]
 
 
-def test_the_way_of_another_device(collection, on_device, small_tiles):
+def test_device_code_on_cpu_tensors(collection, on_device, small_tiles):
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", vectors[0], vectors[1][:150])
+    queries, docs = as_library("torch", vectors[0], vectors[1][:150])
     ids = {**ids, "doc_ids": ids["doc_ids"][:150]}
     for precision in ("float32", "native"):
         scores = scoring.score(queries, docs, fn="dot", precision=precision).double().numpy()
@@ -169,8 +171,8 @@ def test_the_way_of_another_device(collection, on_device, small_tiles):
 
 @pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
 @pytest.mark.parametrize("kernels", ["compiled", "python"])
-def test_no_error_of_a_product_within_its_bound_changes_a_result(collection, small_tiles, monkeypatch, fn, kernels):
-    """A product may be off by as much as its bound allows, in any direction, or not finite at all."""
+def test_product_errors_within_their_bound_change_no_result(collection, small_tiles, monkeypatch, fn, kernels):
+    """The error of a product may be as large as its bound, with any sign, and a product may be NaN or infinite."""
     if kernels == "compiled":
         pytest.importorskip("tiewise._kernels")
     monkeypatch.setenv("TIEWISE_KERNELS", kernels)
@@ -178,86 +180,72 @@ def test_no_error_of_a_product_within_its_bound_changes_a_result(collection, sma
     queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:500]))
     docs[40:80] = docs[:40]
     ids = {**ids, "doc_ids": ids["doc_ids"][:500]}
-    truth = defined(queries, docs, fn)
+    truth = score_by_definition(queries, docs, fn)
     assert (scoring.score(queries, docs, fn=fn) == truth).all()
-    run, product, chance = full_run(truth, ids), host._product, np.random.default_rng(0)
+    run, product, rng = full_run(truth, ids), host_functions._product, np.random.default_rng(0)
 
     def wrong_product(a, b, dtype):
-        bound = host.relative_error(a.shape[1] + 2, np.float32) * np.outer(
+        bound = host_functions.relative_error(a.shape[1] + 2, np.float32) * np.outer(
             np.linalg.norm(a.astype(np.float64), axis=1), np.linalg.norm(b.astype(np.float64), axis=1)
         )
-        found = product(a, b, np.float64) + bound * chance.choice([-0.95, 0.0, 0.95], size=bound.shape)
-        found[chance.random(found.shape) < 0.01] = chance.choice([np.inf, -np.inf, np.nan])
+        found = product(a, b, np.float64) + bound * rng.choice([-0.95, 0.0, 0.95], size=bound.shape)
+        found[rng.random(found.shape) < 0.01] = rng.choice([np.inf, -np.inf, np.nan])
         return found.astype(dtype)
 
-    exactly = host.HostScores.matrix
-    monkeypatch.setattr(host, "_product", lambda *given: (product if given[2] == np.float64 else wrong_product)(*given))
-    for share in (1, 8, 10**9):  # rows with many open documents are scored otherwise
-        monkeypatch.setattr(host, "NEAR_SHARE", share)
+    monkeypatch.setattr(
+        host_functions, "_product", lambda *args: (product if args[2] == np.float64 else wrong_product)(*args)
+    )
+    for share in (1, 8, 10**9):  # rows with many near documents are scored in another way
+        monkeypatch.setattr(host_scorer, "NEAR_SHARE", share)
         assert_equal(
             scoring.tie_groups(queries, docs, qrels, fn=fn, orders=ORDERS, **ids), from_run(qrels, run, ORDERS)
         )
         found = scoring.search(queries, docs, 7, fn=fn, **ids).to_dict()
         assert list(found.values()) == [best(row, ids["doc_ids"], 7) for row in truth.astype(np.float64)]
-    assert host.HostScores.matrix is exactly
 
 
-def defined(queries, docs, fn: str):
-    """The definition of a score, word for word."""
-    q, d = queries.astype(np.float64)[:, None], docs.astype(np.float64)[None]
-
-    def s(x, y):
-        return np.cumsum(x * y, axis=-1)[..., -1] + 0.0
-
-    if fn == "dot":
-        found = s(q, d)
-    elif fn == "cosine":
-        found = s(q, d) / np.sqrt(s(q, q) * s(d, d))
-    else:
-        found = 0.0 - np.sqrt(np.cumsum((q - d) ** 2, axis=-1)[..., -1])
-    return found.astype(np.float32)
-
-
-def test_a_device_whose_products_depend_on_the_place(collection, small_tiles, on_device, monkeypatch):
-    """Then the scores of the blocks hold: a document ties with itself whatever the library does."""
+def test_a_device_whose_products_depend_on_the_position(collection, small_tiles, on_device, monkeypatch):
+    """Then the scores of the blocks are used: a document ties with itself, whatever the library does."""
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", vectors[0], vectors[1][:150])
+    queries, docs = as_library("torch", vectors[0], vectors[1][:150])
     queries, docs, torch = queries.float(), docs.float(), pytest.importorskip("torch")
     ids = {**ids, "doc_ids": ids["doc_ids"][:150]}
     monkeypatch.setattr(
-        arrays.Torch, "product", lambda self, a, b: (a @ b.T) * (1 + torch.arange(len(b), dtype=torch.float32) / 64)
+        TorchBackend, "product", lambda self, a, b: (a @ b.T) * (1 + torch.arange(len(b), dtype=torch.float32) / 64)
     )
-    monkeypatch.setattr(arrays.Torch, "product_into", lambda self, room, a, b: False)
+    monkeypatch.setattr(TorchBackend, "product_into", lambda self, out, a, b: False)
     scores = scoring.score(queries, docs, fn="dot").numpy()
     assert (scores != scoring.score(queries, docs.flip(0), fn="dot").numpy()[:, ::-1]).any()
     found = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=8, **ids)
     assert_equal(found, from_run(qrels, full_run(scores, ids), ORDERS))
     given = scoring.judged_scores(queries, docs, qrels, **ids)
-    with pytest.raises(InputError, match="not the one it has here"):
+    with pytest.raises(InputError, match="differs from its score here"):
         scoring.tie_groups(queries, docs, qrels, scores=given, **ids)
 
 
 def test_a_device_whose_products_depend_on_the_shape(collection, small_tiles, on_device, monkeypatch):
     """Then documents are multiplied tile by tile, and not all at once."""
     *vectors, ids, qrels = collection
-    queries, docs = converted("torch", np.pad(vectors[0], [(0, 0), (0, 8)]), np.pad(vectors[1][:501], [(0, 0), (0, 8)]))
+    queries, docs = as_library(
+        "torch", np.pad(vectors[0], [(0, 0), (0, 8)]), np.pad(vectors[1][:501], [(0, 0), (0, 8)])
+    )
     queries, docs, torch = queries.float(), docs.float(), pytest.importorskip("torch")
     ids = {**ids, "doc_ids": ids["doc_ids"][:501]}
     truth = scoring.tie_groups(queries, docs, qrels, orders=ORDERS, **ids)
 
-    def product_into(self, room, a, b):
-        torch.mm(a, b.T, out=room)
-        room *= 1 if len(b) == self.doc_tile else 2
+    def product_into(self, out, a, b):
+        torch.mm(a, b.T, out=out)
+        out *= 1 if len(b) == self.doc_tile else 2
         return True
 
-    monkeypatch.setattr(arrays.Torch, "writes", lambda self, dtype, held: True)
-    monkeypatch.setattr(arrays.Torch, "product_into", product_into)
-    monkeypatch.setattr(device, "_alike", {})
+    monkeypatch.setattr(TorchBackend, "can_write_product", lambda self, dtype, out_dtype: True)
+    monkeypatch.setattr(TorchBackend, "product_into", product_into)
+    monkeypatch.setattr(device_scorer, "_same_bits", {})
     assert_equal(scoring.tie_groups(queries, docs, qrels, orders=ORDERS, block=1000, **ids), truth)
-    assert {alike for shapes in device._alike.values() for alike in shapes.values()} == {False}
+    assert {same for shapes in device_scorer._same_bits.values() for same in shapes.values()} == {False}
 
 
-def test_a_document_ties_with_its_copy_wherever_it_stands(collection):
+def test_a_document_ties_with_its_copy_at_any_position(collection):
     queries, docs, _, _ = collection
     many = np.concatenate([docs, docs[::-1]]).astype(np.float32)
     scores = scoring.score(queries.astype(np.float32), many, fn="dot")
@@ -266,7 +254,7 @@ def test_a_document_ties_with_its_copy_wherever_it_stands(collection):
     np.testing.assert_array_equal(alone.score, scores[:, 0])
 
 
-def test_evaluating_with_no_run(collection):
+def test_evaluate_without_a_run(collection):
     queries, docs, ids, qrels = collection
     scores = scoring.score(queries, docs, fn="dot", precision="native").astype(np.float64)
     ties = scoring.tie_groups(queries, docs, qrels, precision="native", **ids)
@@ -277,19 +265,19 @@ def test_evaluating_with_no_run(collection):
     assert ours["AP"].range > 0
 
 
-def test_ties_at_the_edge_are_kept_unless_a_cap_is_asked_for():
+def test_ties_at_the_end_of_a_list_are_kept_without_a_cap():
     docs = np.array([[1.0], [2.0], [1.0], [1.0], [0.0]])
     assert scoring.search([[1.0]], docs, 2).to_dict() == {"0": {"1": 2.0, "0": 1.0, "2": 1.0, "3": 1.0}}
     with pytest.warns(TiewiseWarning, match="2 documents that tie"):
         cut = scoring.search([[1.0]], docs, 2, cap=2)
     assert cut.to_dict() == {"0": {"1": 2.0, "0": 1.0}}
     assert len(scoring.search([[1.0]], docs, 2, cap=4)) == 4
-    with pytest.warns(TiewiseWarning, match=r"^Left out \(cap=3\): 1 document that ties with the last one"):
+    with pytest.warns(TiewiseWarning, match=r"^cap=3 left out 1 document that ties with the last one"):
         scoring.search([[1.0]], docs, 2, cap=3)
 
 
 def test_queries_without_judgments(collection):
-    """Whether the qrels have fewer queries than there are, or as many but others."""
+    """The qrels have fewer queries than there are vectors, or the same number with other ids."""
     *vectors, ids, _ = collection
     queries, docs = (x.astype(np.float32) for x in (vectors[0][:4], vectors[1][:500]))
     ids = {"query_ids": ids["query_ids"][:4], "doc_ids": ids["doc_ids"][:500]}
@@ -302,7 +290,7 @@ def test_queries_without_judgments(collection):
         assert found.unjudged == {"q0", "q2"}
 
 
-def test_sizes_of_blocks_may_be_numbers_of_numpy(collection, small_tiles):
+def test_options_may_be_numpy_integers(collection, small_tiles):
     *vectors, ids, qrels = collection
     queries, docs = (x.astype(np.float32) for x in (vectors[0], vectors[1][:200]))
     ids = {**ids, "doc_ids": ids["doc_ids"][:200]}
@@ -314,7 +302,7 @@ def test_sizes_of_blocks_may_be_numbers_of_numpy(collection, small_tiles):
     )
 
 
-def test_nothing_to_find():
+def test_empty_operands():
     assert scoring.search(np.zeros((2, 3)), np.zeros((0, 3)), 5).to_dict() == {"0": {}, "1": {}}
     assert scoring.search(np.zeros((0, 3)), np.zeros((4, 3)), 5).to_dict() == {}
     ties = scoring.tie_groups(np.ones((1, 3)), np.zeros((0, 3)), {"0": {"1": 1}})
@@ -322,7 +310,7 @@ def test_nothing_to_find():
 
 
 @pytest.mark.parametrize("call", [scoring.search, scoring.tie_groups])
-def test_progress_ends_with_all(collection, call, small_tiles):
+def test_progress_ends_with_the_total(collection, call, small_tiles):
     *vectors, ids, qrels = collection
     seen: list[tuple[int, int]] = []
     last = 5 if call is scoring.search else qrels
@@ -332,32 +320,32 @@ def test_progress_ends_with_all(collection, call, small_tiles):
     assert [done for done, total in seen].count(seen[-1][1]) == 1
 
 
-def test_errors_of_search():
+def test_errors():
     q, d = np.ones((2, 3)), np.ones((4, 3))
     bad = d.copy()
     bad[2, 1] = np.nan
     qrels = {"0": {"1": 1}}
     for call, match in [
-        (lambda: scoring.search(q, d, 0), "k is a whole number"),
-        (lambda: scoring.search(q, d, 2.0), "k is a whole number"),
-        (lambda: scoring.search(q, d, 2, cap=1), "cap is a whole number of documents from k=2"),
-        (lambda: scoring.search(q, d, 2, block=0), "block is a whole number"),
-        (lambda: scoring.search(q, d, 2, query_block=2.0), "query_block is a whole number"),
+        (lambda: scoring.search(q, d, 0), "k must be an integer of at least 1"),
+        (lambda: scoring.search(q, d, 2.0), "k must be an integer of at least 1"),
+        (lambda: scoring.search(q, d, 2, cap=1), "cap must be None or an integer of at least 2, not 1"),
+        (lambda: scoring.search(q, d, 2, block=0), "block must be None or an integer of at least 1, not 0"),
+        (lambda: scoring.search(q, d, 2, query_block=2.0), "query_block must be None or an integer"),
         (lambda: scoring.search(q, bad, 1), "Row 2 of the documents holds NaN"),
         (lambda: scoring.search(q, d, 1, fn="sigmoid"), "of two operands"),
         (lambda: scoring.search(q, d, 1, doc_ids=["a"]), "1 document id for 4 document vectors"),
-        (lambda: scoring.search(q, d, 1, doc_ids="abcd"), "list with one for every row, not 'abcd' alone"),
-        (lambda: scoring.search(q, d, 1, query_ids=np.int64(7)), "list with one for every row, not 7 alone"),
+        (lambda: scoring.search(q, d, 1, doc_ids="abcd"), "list with one id per row, not 'abcd'"),
+        (lambda: scoring.search(q, d, 1, query_ids=np.int64(7)), "list with one id per row, not 7"),
         (lambda: scoring.search(q, d, 1, progress=True), r"called with \(done, total\), or None, not True"),
         (lambda: scoring.tie_groups(q, d, {"0": {"1": 1}}, progress=True), "progress is a function"),
         (lambda: scoring.rescore({"0": {"1": 1.0}}, q, d, progress=True), "progress is a function"),
-        (lambda: scoring.search(q, d, 1, doc_ids=["a", "b", "a", "c"]), "1 document id stands more than once: 'a'"),
+        (lambda: scoring.search(q, d, 1, doc_ids=["a", "b", "a", "c"]), "1 document id occurs more than once: 'a'"),
         (lambda: scoring.search(q, d, 1, query_ids=[1.5, 2]), "Ids are text or integers"),
         (lambda: scoring.tie_groups(q, d, {"x": {"1": 1}}), "none of the queries.*query_ids missing"),
         (lambda: scoring.tie_groups(q, d, {"0": {"01": 1}}), "none of the documents.*doc_ids missing"),
         (lambda: scoring.tie_groups(q, d, qrels, orders=["rank"]), "Unknown tie-break order 'rank'"),
         (lambda: scoring.tie_groups(q, d, qrels, scores=np.zeros(3)), "scores have shape"),
-        (lambda: scoring.tie_groups(q, d, qrels, scores=np.zeros(1)), "not the one it has here"),
+        (lambda: scoring.tie_groups(q, d, qrels, scores=np.zeros(1)), "differs from its score here"),
         (lambda: scoring.tie_groups(q, bad, {"0": {"1": 1}}), "Row 2 of the documents"),
         (lambda: scoring.tie_groups(np.where(q > 0, np.inf, q), d, qrels), "Row 0 of the queries"),
     ]:
@@ -365,7 +353,7 @@ def test_errors_of_search():
             call()
 
 
-def test_ids_are_counted_in_the_order_of_rows():
+def test_default_ids_are_row_numbers():
     d = np.arange(12.0)[:, None]
     assert list(scoring.search([[1.0]], d, 2).to_dict()["0"]) == ["11", "10"]
     ties = scoring.tie_groups([[1.0]], np.ones((12, 1)), {"0": {"9": 1, "10": 1}}, orders=ORDERS)
@@ -376,22 +364,26 @@ def test_ids_are_counted_in_the_order_of_rows():
 @pytest.mark.parametrize(
     "other", ["12", "07", "+7", "-1", "", " 7", "7 8", "7_0", "x", "٧", "²", "9" * 18, "9" * 30, "1e1", "0x7"]
 )
-def test_counted_ids_are_those_that_str_gives(other):
-    """All are read at once where they are plain numbers; what is none is no row, and spoils no other."""
+def test_row_numbers_are_parsed_strictly(other):
+    """Plain numbers are parsed at once. Any other text is no row, and does not affect the others."""
     ids = Ids(None, 12, "document")
-    assert ids.find(["11", "0", "7"]).tolist() == [11, 0, 7] and ids.find([]).tolist() == []
-    assert ids.find(["11", other, "0", "7"]).tolist() == [11, -1, 0, 7]
-    assert ids.find(["0", "1", "2"]).tolist() == [0, 1, 2] and ids.find(["0", "1", other]).tolist() == [0, 1, -1]
-    assert ids.find([other]).tolist() == [-1]
+    assert ids.find_rows(["11", "0", "7"]).tolist() == [11, 0, 7] and ids.find_rows([]).tolist() == []
+    assert ids.find_rows(["11", other, "0", "7"]).tolist() == [11, -1, 0, 7]
+    assert ids.find_rows(["0", "1", "2"]).tolist() == [0, 1, 2] and ids.find_rows(["0", "1", other]).tolist() == [
+        0,
+        1,
+        -1,
+    ]
+    assert ids.find_rows([other]).tolist() == [-1]
 
 
 def test_on_a_gpu(collection):
-    """The same, with products in bfloat16 and float32 out of them; documents there or still in main memory."""
+    """The same, with products of bfloat16 that give float32; documents on the GPU or in main memory."""
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("needs a GPU")
     *vectors, ids, qrels = collection
-    queries, docs = (x.cuda() for x in converted("torch", *vectors))
+    queries, docs = (x.cuda() for x in as_library("torch", *vectors))
     exact = scoring.score(*vectors, fn="dot", precision="float64")
     for fn, precision in (("dot", "float32"), ("dot", "native"), ("cosine", "float32"), ("euclidean", "float32")):
         options = {"fn": fn, "precision": precision}
@@ -412,17 +404,17 @@ def test_on_a_gpu(collection):
 
 @pytest.mark.parametrize("judged", [3, 40])
 def test_many_tiles_on_a_gpu(judged):
-    """Products of all documents at once, or in blocks of tiles, and kernels that count: all as on the host.
+    """Products of all documents at once, or in blocks of tiles, and kernels that count: all as in main memory.
 
-    Vectors of small whole numbers tie by the thousand, and their products are exact.
+    Vectors of small integers have thousands of ties, and their products are exact.
     """
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("needs a GPU")
-    chance = np.random.default_rng(3)
-    q, d = (chance.integers(-4, 5, (n, 16)).astype(np.float32) for n in (5, 300_001))
+    rng = np.random.default_rng(3)
+    q, d = (rng.integers(-4, 5, (n, 16)).astype(np.float32) for n in (5, 300_001))
     qrels = tw.Qrels.from_dict(
-        {str(i): {str(j): 1 for j in chance.integers(0, len(d) + 5, judged)} for i in range(len(q))}
+        {str(i): {str(j): 1 for j in rng.integers(0, len(d) + 5, judged)} for i in range(len(q))}
     )
     truth = scoring.tie_groups(q, d, qrels, orders=ORDERS)
     assert (truth.size > 100).any()

@@ -1,4 +1,4 @@
-"""Tests, intervals and corrections on differences of queries, against scipy and against enumeration."""
+"""Significance tests, bootstrap intervals and Holm's correction, compared with scipy and with enumeration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from scipy import stats
 
 import tiewise as tw
 from tiewise.analysis import significance
-from tiewise.analysis.significance import blocks, bootstrap, effect_size, holm, intervals, p_values, permutation
+from tiewise.analysis.significance import (
+    bootstrap_intervals,
+    bootstrap_means,
+    effect_size,
+    holm,
+    p_values,
+    permutation_test,
+    sum_in_blocks,
+)
 
 
 @pytest.fixture
@@ -27,14 +35,14 @@ def test_paired_t_and_wilcoxon_are_those_of_scipy(differences):
         assert p_values(each, "wilcoxon") == pytest.approx([stats.wilcoxon(each[:, 0]).pvalue])
 
 
-def test_wilcoxon_ranks_equal_differences_alike():
+def test_wilcoxon_gives_equal_differences_the_same_rank():
     counts = np.array([(3, 2)] * 6 + [(0, 1)] * 3 + [(2, 1)] * 3)
     each = counts[:, 0] / 3 - counts[:, 1] / 3  # thirds that differ in their last bit
     assert p_values(each[:, None], "wilcoxon") == pytest.approx([stats.wilcoxon(counts[:, 0] - counts[:, 1]).pvalue])
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_t_test_without_spread_flips_signs():
+def test_t_test_without_variance_is_a_permutation_test():
     each = np.stack([np.full(4, 0.3), 0.1 + 0.2 * np.ones(4), np.array([0.1, 0.2, 0.3, 0.4])], axis=1)
     each[0, 1] = 0.3
     found = p_values(each, "t")
@@ -55,24 +63,24 @@ def test_permutation_agrees_with_scipy(differences):
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
-def test_few_differences_are_enumerated(n):
+def test_permutation_test_of_few_differences_is_exact(n):
     each = np.round(np.random.default_rng(n).normal(0.1, 0.2, n), 2)
     sums = [sum(s * d for s, d in zip(signs, each, strict=True)) for signs in itertools.product((1, -1), repeat=n)]
     wanted = np.mean([abs(total) >= abs(each.sum()) - 1e-9 for total in sums])
-    assert permutation(each[:, None], 100, 0) == pytest.approx([wanted])
+    assert permutation_test(each[:, None], 100, 0) == pytest.approx([wanted])
     padded = np.append(each, np.zeros(50))  # queries that do not differ change nothing
-    assert permutation(padded[:, None], 100, 0) == pytest.approx([wanted])
+    assert permutation_test(padded[:, None], 100, 0) == pytest.approx([wanted])
 
 
-def test_drawn_flips_come_near_to_all_flips(monkeypatch):
+def test_sampled_flips_approximate_all_flips(monkeypatch):
     each = np.random.default_rng(3).normal(0.05, 0.1, (14, 2))
     exact = p_values(each)
-    monkeypatch.setattr(significance, "ENUMERATED", 0)
+    monkeypatch.setattr(significance, "MAX_EXACT", 0)
     assert p_values(each, samples=50_000) == pytest.approx(exact, abs=0.01)
     assert (p_values(each, samples=100) >= 1 / 101).all()  # the order that was seen counts as one
 
 
-def test_nothing_to_test():
+def test_p_values_without_differences():
     assert p_values(np.zeros((5, 2))).tolist() == [1, 1]
     assert p_values(np.zeros((5, 1)), "wilcoxon").tolist() == [1]
     assert p_values(np.array([[0.1]]), "t").tolist() == [1]
@@ -80,16 +88,16 @@ def test_nothing_to_test():
         p_values(np.ones((3, 1)), "sign")
 
 
-def test_a_pair_has_one_answer_alone_or_among_others(differences):
+def test_a_pair_has_the_same_p_value_alone_and_with_others(differences):
     many = np.hstack([differences] * 5)
     assert p_values(many)[:3] == pytest.approx(p_values(differences))
-    alone, among = intervals(differences[:, :1]), intervals(many)
+    alone, among = bootstrap_intervals(differences[:, :1]), bootstrap_intervals(many)
     assert (among[0][0], among[1][0]) == pytest.approx((alone[0][0], alone[1][0]))
     assert p_values(differences, seed=1) != pytest.approx(p_values(differences, seed=2), abs=1e-6)
 
 
 def test_bootstrap_intervals_agree_with_scipy(differences):
-    low, high = intervals(differences, 0.9, samples=20_000)
+    low, high = bootstrap_intervals(differences, 0.9, samples=20_000)
     for column in range(3):
         theirs = stats.bootstrap(
             (differences[:, column],), np.mean, confidence_level=0.9, n_resamples=20_000, method="percentile", rng=2
@@ -97,21 +105,21 @@ def test_bootstrap_intervals_agree_with_scipy(differences):
         assert (low[column], high[column]) == pytest.approx((theirs.low, theirs.high), abs=0.002)
 
 
-def test_resamples_are_bounded_and_as_many_as_asked_for(differences):
-    parts = list(bootstrap(differences, 1000, 0))
+def test_number_and_batch_size_of_bootstrap_samples(differences):
+    parts = list(bootstrap_means(differences, 1000, 0))
     assert sum(len(part) for part in parts) == 1000
     assert max(part.shape[0] for part in parts) <= 256
     assert np.concatenate(parts).mean(axis=0) == pytest.approx(differences.mean(axis=0), abs=0.01)
 
 
-def test_very_many_queries_are_added_up_in_blocks(monkeypatch):
+def test_very_many_queries_are_summed_in_blocks(monkeypatch):
     each = np.random.default_rng(4).normal(0.001, 0.1, (5000, 1))
-    whole = p_values(each), intervals(each)
-    monkeypatch.setattr(significance, "BLOCKS", 500)
-    assert blocks(each, 0).shape == (500, 1)
-    assert blocks(each, 0).mean() == pytest.approx(each.mean())
+    whole = p_values(each), bootstrap_intervals(each)
+    monkeypatch.setattr(significance, "MAX_BLOCKS", 500)
+    assert sum_in_blocks(each, 0).shape == (500, 1)
+    assert sum_in_blocks(each, 0).mean() == pytest.approx(each.mean())
     assert p_values(each) == pytest.approx(whole[0], abs=0.03)
-    assert np.array(intervals(each)) == pytest.approx(np.array(whole[1]), abs=3e-4)
+    assert np.array(bootstrap_intervals(each)) == pytest.approx(np.array(whole[1]), abs=3e-4)
 
 
 def test_holm():

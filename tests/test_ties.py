@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.columns import project
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
-from tiewise.ties.groups import TieGroups, count_above, judged_scores, notation, tie_groups
+from tiewise.io.dict_run import DictRun
+from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
+from tiewise.ties.counting import count_above, count_ties
 
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
 
@@ -91,13 +92,14 @@ def test_scanning_finds_what_probing_finds(table, judged):
 @given(table=tables, judged=judgments)
 def test_a_dict_counts_like_a_run(table, judged):
     qrels = Qrels.from_dict(judged)
-    ours, theirs = (tie_groups(qrels, run, ORDERS[:3]) for run in (MappedRun(table), Run.from_dict(table)))
-    assert_equal(ours, theirs)
-    both = [run.projected("float16").judged_only(qrels) for run in (MappedRun(table), Run.from_dict(table))]
-    assert both[0].to_run().to_dict() == both[1].to_dict()  # in the given order, too
-    assert [list(docs) for docs in both[0].to_run().to_dict().values()] == [*map(list, both[1].to_dict().values())]
-    low = [tie_groups(qrels, run.projected("float16"), ORDERS[:2]) for run in (MappedRun(table), Run.from_dict(table))]
-    assert_equal(*low)
+    dtypes = ("float64", "float32", "float16", "decimal:0")
+    runs = (DictRun(table).projected("decimal:2"), Run.from_dict(table).projected("decimal:2"))
+    ours, theirs = (count_ties(qrels, run, ORDERS[:3], dtypes) for run in runs)
+    for dtype in dtypes:
+        assert_equal(ours[dtype], theirs[dtype])
+    assert list(DictRun(table).rows()) == list(Run.from_dict(table))  # in the given order, too
+    both = [tie_groups(qrels, run, ORDERS[:3]) for run in (DictRun(table), Run.from_dict(table))]
+    assert_equal(*both)
 
 
 @settings(max_examples=200, deadline=None)

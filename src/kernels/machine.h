@@ -1,9 +1,9 @@
-// How functions are compiled for machines with wide registers.
+// Attributes for functions that are also compiled for AVX2.
 #pragma once
 
-#include <cstddef>  // which says whether the library is glibc
+#include <cstddef>  // defines __GLIBC__ where the library is glibc
 
-// Functions that are compiled for AVX2 as well; the loader picks one.
+// The compiler makes two versions of such a function, and the loader chooses one.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(TIEWISE_ANY_MACHINE)
 #define TIEWISE_CLONES __attribute__((target_clones("avx2", "default")))
 #else

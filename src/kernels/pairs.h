@@ -5,8 +5,8 @@
 // the CPU, on neighbouring pairs or on the number of threads. This file must be compiled without contraction
 // (-ffp-contract=off), because a fused multiply-add would skip the rounding of a product of doubles.
 //
-// One sum is a chain of dependent additions, each of which takes several cycles. LANES pairs are therefore summed side
-// by side; this does not change the order of additions within a pair.
+// One sum is a chain of dependent additions, and each of them takes several cycles. Therefore LANES pairs are summed side
+// by side. This does not change the order of additions within a pair.
 #pragma once
 
 #include <algorithm>
@@ -41,19 +41,19 @@ inline void sum_lanes(const T* const* x, const T* const* y, size_t dims, double*
   }
 }
 
-// The same for pairs that share the vector x, which is given in double.
+// The same for pairs that share the vector x, which is already in double.
 template <class Term, class T>
-inline void sum_lanes_of_one(const double* x, const T* const* y, size_t dims, double* sum) {
+inline void sum_lanes_shared(const double* x, const T* const* y, size_t dims, double* sum) {
   for (size_t k = 0; k < dims; ++k) {
     for (size_t u = 0; u < LANES; ++u) sum[u] += Term::term(x[k], static_cast<double>(y[u][k]));
   }
 }
 
-// Σ x_k·y_k and Σ y_k·y_k in float, added in no particular order: for approximate scores and bounds only.
-struct Quick {
+// Σ x_k·y_k and Σ y_k·y_k in float, added in any order: only for approximate scores and bounds.
+struct FastSums {
   float dot, square;
 };
-TIEWISE_INLINE Quick quick_sums(const float* x, const float* y, size_t dims) {
+TIEWISE_INLINE FastSums fast_sums(const float* x, const float* y, size_t dims) {
   float dot = 0, square = 0;
 #pragma omp simd reduction(+ : dot, square)
   for (size_t k = 0; k < dims; ++k) {
@@ -69,20 +69,20 @@ void sum_pairs(const T* x, const T* y, size_t dims, const int64_t* i, const int6
                double* out) {
   const T *left[LANES], *right[LANES];
   std::vector<double> shared(dims);
-  const T* held = nullptr;  // the row that `shared` holds
+  const T* shared_row = nullptr;  // the row that `shared` is a copy of
   for (size_t p = first; p < last; p += LANES) {
     double sum[LANES] = {};
     bool same = true;
     for (size_t u = 0; u < LANES; ++u) {
-      const size_t at = p + u < last ? p + u : last - 1;  // a last incomplete group repeats its last pair
+      const size_t at = p + u < last ? p + u : last - 1;  // an incomplete last group repeats its last pair
       left[u] = x + static_cast<size_t>(i[at]) * dims;
       right[u] = y + static_cast<size_t>(j[at]) * dims;
       same = same && left[u] == left[0];
     }
     if (same) {
-      if (held != left[0]) std::copy(left[0], left[0] + dims, shared.begin());
-      held = left[0];
-      sum_lanes_of_one<Term>(shared.data(), right, dims, sum);
+      if (shared_row != left[0]) std::copy(left[0], left[0] + dims, shared.begin());
+      shared_row = left[0];
+      sum_lanes_shared<Term>(shared.data(), right, dims, sum);
     } else {
       sum_lanes<Term>(left, right, dims, sum);
     }

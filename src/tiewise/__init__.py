@@ -46,8 +46,9 @@ if TYPE_CHECKING:  # the same names for those who read without running
         nDCG,
         nERR,
     )
-    from tiewise.metrics.definition import Measure, measure, measures, param, parse, parse_all
+    from tiewise.metrics.definition import Measure, param
     from tiewise.metrics.estimate import Bounds, Estimate, Estimates
+    from tiewise.metrics.names import measure, measures, parse, parse_all
     from tiewise.output.page import write_report
     from tiewise.rankings.correlation import tau, tau_ap
     from tiewise.rankings.first_stages import Stages, stages
@@ -63,7 +64,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.rankings.ranking import Ranking
     from tiewise.rankings.run_similarity import RBA, RBO, RBR, Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
-    from tiewise.ties.groups import TieGroups, judged_scores, notation, tie_groups
+    from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _HOMES = {
     "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP "
@@ -81,11 +82,12 @@ _HOMES = {
     "tiewise.output.page": "write_report",
     "tiewise.rankings.rank_biased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
     "tiewise.rankings.ranking": "Ranking",
-    "tiewise.metrics.definition": "Measure measure measures param parse parse_all",
+    "tiewise.metrics.definition": "Measure param",
+    "tiewise.metrics.names": "measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.analysis.auditing": "Audit audit",
-    "tiewise.ties.groups": "TieGroups judged_scores notation tie_groups",
+    "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
 _ROOMS = ("figures", "scoring")  # modules that are called by their own name
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

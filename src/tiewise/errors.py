@@ -55,12 +55,12 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def listed(items: Iterable[object], most: int = 3) -> str:
-    """The first few items in words, for a message.
+def listed(items: Iterable[object], most: int = 3, total: int | None = None) -> str:
+    """The first few items in words, for a message; `total` is the number of all items, if not all are given.
 
     >>> listed(["a", "b", "c", "d", "e"])
     "'a', 'b', 'c' and 2 more"
     """
     shown = [repr(str(item)) for item in items]
-    rest = len(shown) - most
+    rest = (len(shown) if total is None else total) - most
     return ", ".join(shown[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -38,10 +38,11 @@ from tiewise.adapters.one_number import Counted, Wanted, check_value
 from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
-from tiewise.io import as_qrels, as_run, read_qrels, read_run
+from tiewise.io import as_lists, as_qrels, as_run, read_qrels, read_run
 from tiewise.metrics import catalogue as c
-from tiewise.metrics import definition as registry
+from tiewise.metrics import names as registry
 from tiewise.metrics import trec_names as t
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import Rule, rule_for
 
 __all__ = [
@@ -203,7 +204,7 @@ class _Columns:
     """The numbers of all measures for the judged queries that the run has, in the run's order."""
 
     def __init__(self, qrels: Qrels, run: Any, wanted: Mapping[Any, Wanted], value: str):
-        run = as_run(run)
+        run = as_lists(run)
         self._wanted, self._counted = wanted, Counted(qrels, run, wanted.values(), value)
         places = positions(qrels.query_index, run.queries)
         judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
@@ -326,34 +327,34 @@ def _rows(given: Any, number: str) -> Any:
 # -- measures -------------------------------------------------------------------------------------------------
 
 
-def _cut(measure: registry.Measure) -> Callable[..., registry.Measure]:
+def _cut(measure: Measure) -> Callable[..., Measure]:
     """A measure by its parameters, the cutoff among them."""
     return lambda cutoff=None, **params: measure(**params) @ cutoff
 
 
-def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> registry.Measure:
+def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> Measure:
     known = {"log2": "linear", "exp-log2": "exp"}
     if dcg not in known:
         raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
     return c.nDCG(gains=gains or known[dcg]) @ cutoff
 
 
-def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> registry.Measure:
+def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> Measure:
     if rel is None:
         raise MeasureError("RBP without rel is graded, on a scale it does not name. Give RBP(rel=1), or tiewise.RBP.")
     return c.RBP(rel=rel, p=p) @ cutoff
 
 
-def _set_p(relative: bool = False, rel: int = 1) -> registry.Measure:
+def _set_p(relative: bool = False, rel: int = 1) -> Measure:
     return t.SetRelP(rel=rel) if relative else c.SetP(rel=rel)
 
 
-def _num_ret(rel: int | None = None) -> registry.Measure:
+def _num_ret(rel: int | None = None) -> Measure:
     return c.NumRet if rel is None else t.NumRelRet(rel=rel)
 
 
 #: ir_measures' names: what makes our measure of their parameters.
-_NAMES: dict[str, Callable[..., registry.Measure]] = {
+_NAMES: dict[str, Callable[..., Measure]] = {
     "nDCG": _ndcg,
     "AP": _cut(c.AP),
     "RR": _cut(c.RR),
@@ -386,7 +387,7 @@ _RULES = {"RBP": Rule("given", missing="zero")}
 
 def _wanted(given: Any) -> Wanted:
     """What a measure means here, whoever's it is."""
-    if isinstance(given, registry.Measure):
+    if isinstance(given, Measure):
         return Wanted(given, rule_for("ir_measures", given))
     if isinstance(given, str):
         return _of_name(given)
@@ -469,7 +470,7 @@ _OURS: dict[str, Any] = {
     "NumQ": t.NumQ(),
     "IPrec": t.IPrec(),
     "infAP": t.InfAP(),
-    "Measure": registry.Measure,
+    "Measure": Measure,
     "read_trec_qrels": read_qrels,
     "read_trec_run": read_run,
 }

@@ -20,7 +20,8 @@ from typing import Any
 from tiewise.analysis.evaluating import evaluate
 from tiewise.errors import InputError, MissingExtraError
 from tiewise.metrics import catalogue as c
-from tiewise.metrics.definition import Measure, parse
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import parse
 
 __all__ = ["tie_aware"]
 

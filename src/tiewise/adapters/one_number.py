@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, positions
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError
+from tiewise.io import as_run
+from tiewise.io.dict_run import DictRun
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import Rule
-from tiewise.ties.groups import TieGroups, tie_groups
+from tiewise.ties.counting import count_ties
+from tiewise.ties.groups import TieGroups
 
 __all__ = ["VALUES", "Counted", "Wanted", "check_value"]
 
@@ -66,7 +68,7 @@ class Counted:
     Columns of numbers run along `qrels.queries`.
     """
 
-    def __init__(self, qrels: Qrels, run: Run | MappedRun, wanted: Iterable[Wanted], value: str):
+    def __init__(self, qrels: Qrels, run: Run | DictRun, wanted: Iterable[Wanted], value: str):
         self.qrels, self.run, self.value = qrels, run, value
         self.present: NDArray[np.bool_] = positions(run.query_index, qrels.queries) >= 0
         self._urns: dict[tuple[object, ...], engine.Urns] = {}
@@ -109,8 +111,8 @@ class Counted:
 
     def _count(self, wanted: Wanted, dtype: str, orders: list[str]) -> TieGroups:
         qrels = relabelled(self.qrels, wanted.labels)
-        run = self.run.judged_only(qrels) if wanted.judged_only else self.run
-        return tie_groups(qrels, run if dtype == "float64" else run.projected(dtype), orders)
+        run = as_run(self.run).judged_only(qrels) if wanted.judged_only else self.run
+        return count_ties(qrels, run, orders, (dtype,))[dtype]
 
 
 def _reading(wanted: Wanted, dtype: str) -> tuple[object, ...]:

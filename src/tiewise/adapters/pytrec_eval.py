@@ -31,7 +31,7 @@ from tiewise.adapters.one_number import Counted, Wanted, check_value
 from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
-from tiewise.io import as_qrels, as_run
+from tiewise.io import as_lists, as_qrels
 from tiewise.io.layouts import Layout
 from tiewise.io.text_python import parse_lines
 from tiewise.metrics import catalogue as c
@@ -186,7 +186,7 @@ class RelevanceEvaluator:
         Queries come in the order of the run, without those that were not judged; judged ones that it does not have are
         left out too. Names come in trec_eval's order.
         """
-        run = as_run(scores)
+        run = as_lists(scores)
         counted = Counted(self._qrels, run, self._wanted.values(), self.value)
         places = positions(self._qrels.query_index, run.queries)
         judged = places[places >= 0]

@@ -1,32 +1,37 @@
-"""The estimates of some measures for every query of a run that was read, by the options of an evaluation.
+"""`Evaluation`: a counted run under some options, from which any measure follows.
 
-Reading and counting come first and cost most; measuring comes after, as often as one likes: `evaluate` asks here once,
-and `Report.at` again, for other measures of the same lists.
+Counting comes first and costs most. Measuring comes after it, as often as one likes: `evaluate` measures once, and
+`Report.at`, `compare` and the HTML page measure the same counts again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.readings import Readings
+from tiewise.analysis.options import Options
 from tiewise.data.columns import Floats
-from tiewise.errors import MeasureError
+from tiewise.data.runs import Qrels
+from tiewise.errors import InputError, MeasureError, listed
+from tiewise.io import as_qrels, as_source
 from tiewise.metrics import engine
-from tiewise.metrics.definition import Measure, parse_all
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.names import parse_all
 from tiewise.metrics.tools import Rule, rule_for
+from tiewise.ties.counted import Counted
 from tiewise.ties.groups import TieGroups
+from tiewise.ties.orders import TOOL_ORDERS
 
-__all__ = ["asked", "estimates"]
+__all__ = ["Evaluation", "count_run", "resolve_measures"]
 
 
-def asked(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    """The measures of some names, all of which are of a run against judgments."""
+def resolve_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """The measures of some names; measures that compare two rankings are an error."""
     chosen = parse_all(measures)
     for measure in chosen:
         if measure.compares:
@@ -34,85 +39,182 @@ def asked(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     return chosen
 
 
-def estimates(measures: Iterable[Measure], readings: Readings, options: Mapping[str, Any]) -> dict[Measure, Estimates]:
-    """Each measure for every query that counts, over the orders of ties, with the value of the oblivious order."""
-    chosen, oblivious = list(measures), options["oblivious"]
-    rules = {measure: _order_of(rule_for(oblivious, measure)) for measure in chosen} if oblivious else {}
-    readings.count(set(rules.values()))
-    cuts = None if options["complete"] else _Cuts(readings)
-    found = {measure: _measured(measure, readings, rules.get(measure), cuts) for measure in chosen}
-    how = options["missing"], options["no_relevant"]
-    return {measure: one.where(_kept(measure, readings, *how)) for measure, one in found.items()}
+def count_run(qrels: Any, run: Any, options: Options) -> Counted:
+    """A run, counted for the orders and score types of all known tools."""
+    judged = None if qrels is None else as_qrels(qrels)
+    source = as_source(run)
+    if judged is None:
+        judged = source.qrels if isinstance(source, Counted) else as_qrels(qrels)
+    if not len(judged.queries):
+        raise InputError("The qrels are empty: there is nothing to measure against.")
+    orders = (*TOOL_ORDERS, *(["rank"] if options.oblivious == "rank" else []))
+    counted = source.count(judged, orders, score_dtype=options.score_dtype, judged_only=options.judged_only)
+    _check_common(judged, counted)
+    return counted
 
 
-def _order_of(rule: Rule) -> Rule:
-    """A rule's order and score type alone: `bias` is the effect of an order, not of another definition."""
-    return Rule(rule.order, rule.dtype)
+def _check_common(qrels: Qrels, counted: Counted) -> None:
+    """Raise if the run has no query, or no document of several queries, in common with the qrels: ids do not match."""
+    if counted.n_rows is None:  # only tie groups are known
+        return
+    if not counted.n_rows and not counted.n_queries:
+        raise InputError("The run is empty: it has no query.")
+    present = np.count_nonzero(counted.ties["float64"].present)
+    if not present:
+        of_run = listed(counted.queries, total=counted.n_queries)
+        raise InputError(
+            f"The run and the qrels have no query in common. Queries of the run: {of_run}; "
+            f"of the qrels: {listed(qrels.queries)}."
+        )
+    if counted.n_found or not counted.docs or not len(qrels):
+        return
+    if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
+        raise InputError(
+            f"The run and the qrels have no document in common. Documents of the run: {listed(counted.docs)}; "
+            f"of the qrels: {listed(qrels.ids(np.arange(min(3, len(qrels)))))}."
+        )
 
 
-def _measured(measure: Measure, readings: Readings, rule: Rule | None, cuts: _Cuts | None) -> Estimates:
-    urns = readings.urns("float64")
-    order = rule.order if rule and rule.dtype == "float64" and rule.order in urns.ties.before else None
-    found = engine.estimates(measure, urns, oblivious=order)
-    if rule is not None and order is None:
-        found.oblivious = readings.in_order(measure, rule)
-    if cuts is not None:
-        found.cut = cuts.bounds(measure, found.expected)
-    return found
+class Evaluation:
+    """A counted run under some options: the value of any measure, over all orders of ties or in one of them."""
+
+    def __init__(self, counted: Counted, options: Options):
+        self.counted, self.options = counted, options
+        self._urns: dict[tuple[str, bool], engine.Urns] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"counted": self.counted, "options": self.options, "_urns": {}}
+
+    @property
+    def qrels(self) -> Qrels:
+        """The judgments."""
+        return self.counted.qrels
+
+    @cached_property
+    def ties(self) -> TieGroups:
+        """The tie groups of the scores as they are."""
+        return self._ties("float64", all_judged=True)
+
+    def _ties(self, dtype: str, *, all_judged: bool) -> TieGroups:
+        ties, depth = self.counted.ties[dtype], self.options.depth
+        ties = ties if depth is None else ties.to_depth(depth)
+        return ties if all_judged else ties.with_nonzero_labels()
+
+    def urns(self, measure: Measure, dtype: str = "float64") -> engine.Urns:
+        """The tie groups that matter to a measure, for scores read as a type.
+
+        Most measures do not tell judged non-relevant documents from unjudged ones: they need no document of label 0.
+        """
+        key = dtype, measure.needs_all_judged
+        if key not in self._urns:
+            self._urns[key] = engine.Urns(self._ties(dtype, all_judged=measure.needs_all_judged))
+        return self._urns[key]
+
+    # -- all orders ---------------------------------------------------------------------------------------------
+
+    def estimates(self, measures: Iterable[Measure]) -> dict[Measure, Estimates]:
+        """Each measure for every query that counts, over the orders of ties, with the value of the oblivious order."""
+        cuts = None if self.options.complete else _Cuts(self)
+        found = {}
+        for measure in measures:
+            each = self._estimate(measure, cuts)
+            found[measure] = each.take(self.kept(measure))
+        return found
+
+    def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:
+        urns, rule = self.urns(measure), self._rule(measure)
+        order = rule.order if rule and rule.dtype == "float64" and rule.order in urns.ties.before else None
+        found = engine.estimates(measure, urns, oblivious=order)
+        if rule is not None and order is None:
+            found.oblivious = self.in_order(measure, rule)
+        if cuts is not None:
+            found.cut = cuts.bounds(measure, found.expected)
+        return found
+
+    def _rule(self, measure: Measure) -> Rule | None:
+        """The order and score type of the oblivious value; `bias` is the effect of an order, not of a definition."""
+        if self.options.oblivious is None:
+            return None
+        rule = rule_for(self.options.oblivious, measure)
+        return Rule(rule.order, rule.dtype)
+
+    def kept(self, measure: Measure) -> NDArray[np.bool_]:
+        """The queries that count, (n_queries,)."""
+        kept = np.ones(len(self.qrels.queries), dtype=bool)
+        if self.options.missing == "skip":
+            kept &= self.ties.present
+        if self.options.no_relevant == "skip":
+            kept &= self.has_relevant(measure)
+        return kept
+
+    def has_relevant(self, measure: Measure) -> NDArray[np.bool_]:
+        """Whether a query has a relevant document for a measure, retrieved or not, (n_queries,)."""
+        urns = self.urns(measure)
+        return urns.judged(measure.relevant(urns.ties.qrels.label)) > 0
+
+    def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
+        """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
+        ties = self.ties
+        return ties.open_ended & (measure.depth(self.urns(measure)) > ties.length - ties.floor_size)
+
+    # -- one order ----------------------------------------------------------------------------------------------
+
+    def knows(self, rule: Rule) -> bool:
+        """Whether the run was counted for the order and the score type of a rule."""
+        return self.counted.has(rule.order, rule.dtype)
+
+    def in_order(self, measure: Measure, rule: Rule) -> Floats | None:
+        """The value of a measure for each query when ties are broken by a rule; None if that was not counted."""
+        if rule.order is None or not self.knows(rule):
+            return None
+        urns = self.urns(measure, rule.dtype)
+        if rule.retrieved_only:
+            urns = engine.Urns(urns.ties.retrieved_only())
+        return engine.value(measure, urns, urns.oblivious(rule.order))
 
 
 class _Cuts:
-    """The lists that end with tied documents, so that they may have been cut inside their last tie group."""
+    """The lists that end with tied documents, so that they may be truncated inside their last tie group."""
 
-    def __init__(self, readings: Readings):
-        self._readings = readings
-        self._places = np.flatnonzero(readings.ties.open_ended)
+    def __init__(self, evaluation: Evaluation):
+        self._evaluation = evaluation
+        self._places = np.flatnonzero(evaluation.ties.open_ended)
+        self._ties: dict[bool, TieGroups] = {}
         self._urns: dict[bytes, engine.Urns] = {}
 
-    @cached_property
-    def _ties(self) -> TieGroups:
-        return engine.alone(self._readings.ties, self._places)
-
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
-        """Bounds on the expectation if lists were cut inside their last tie group; None if none can have been.
+        """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
 
-        Whatever stood in that group, its ranks hold at best the best documents of the group and of those that were not
+        Whatever was in that group, its ranks hold at best the best documents of the group and of those that were not
         retrieved, best first, and at worst documents that are worth nothing: Eq. (18). A measure that a better document
         can lower is only known to lie in its range.
         """
-        looked = self._readings.looked_into(measure)[self._places]
-        if not looked.any():
+        reached = self._evaluation.reaches_last_group(measure)[self._places]
+        if not reached.any():
             return None
         lower, upper = expected.copy(), expected.copy()
-        places = self._places[looked]
+        places = self._places[reached]
         if measure.value_range is not None:
             lower[places], upper[places] = measure.value_range
             return lower, upper
         known = expected[places]
-        lower[places] = np.minimum(self._filled(measure, "worst")[looked], known)
-        upper[places] = np.maximum(self._filled(measure, "best")[looked], known)
+        lower[places] = np.minimum(self._filled(measure, "worst")[reached], known)
+        upper[places] = np.maximum(self._filled(measure, "best")[reached], known)
         return lower, upper
 
     def _filled(self, measure: Measure, how: Literal["best", "worst"]) -> Floats:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""
-        ties = self._ties
+        everything = measure.needs_all_judged
+        if everything not in self._ties:
+            self._ties[everything] = engine.select_queries(self._evaluation.urns(measure).ties, self._places)
+        ties = self._ties[everything]
         query = ties.qrels.query
         gain = measure.gain(ties.qrels.label) * (1 if how == "best" else -1)
         rows = np.flatnonzero((ties.in_last_group | (ties.size == 0)) & (gain > 0))  # unjudged documents are worth 0
         rows = rows[np.lexsort((-gain[rows], query[rows]))]
         place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
         rows = rows[place < ties.floor_size[query[rows]]]
-        key = rows.tobytes()
+        key = bytes([everything]) + rows.tobytes()
         if key not in self._urns:  # most measures choose the same documents
             self._urns[key] = engine.Urns(ties.with_last_group(rows))
         return engine.expected(measure, self._urns[key], last=how)[0]
-
-
-def _kept(measure: Measure, readings: Readings, missing: str, no_relevant: str) -> NDArray[np.bool_]:
-    """The queries that count, (n_queries,)."""
-    kept = np.ones(len(readings.qrels.queries), dtype=bool)
-    if missing == "skip":
-        kept &= readings.ties.present
-    if no_relevant == "skip":
-        kept &= readings.has_relevant(measure)
-    return kept

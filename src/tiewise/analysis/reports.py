@@ -12,20 +12,21 @@ from typing import Any
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.analysis.measuring import asked, estimates
-from tiewise.analysis.readings import Readings
+from tiewise.analysis.measuring import Evaluation, resolve_measures
+from tiewise.analysis.options import Options
 from tiewise.data.runs import Source
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.metrics import engine
-from tiewise.metrics.definition import Measure, parse
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
+from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS, Tool, rule_for
 from tiewise.tables.optional import data_frame, need
 
 __all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "said_once"]
 
 #: From here on, an order is so far from random that it cannot be blind to the labels.
-KNOWING = 4.0
+Z_LIMIT = 4.0
 #: So many runs are named of which a note is true; more are counted.
 NAMED = 5
 
@@ -60,8 +61,8 @@ class Provenance:
 class Report:
     """The estimates of all measures: ``report["nDCG@10"]`` is the mean, `per_query` has each query."""
 
-    def __init__(self, estimates: Mapping[Measure, Estimates], readings: Readings, options: dict[str, Any]):
-        self._estimates, self._readings, self._options = dict(estimates), readings, options
+    def __init__(self, evaluation: Evaluation, estimates: Mapping[Measure, Estimates]):
+        self._evaluation, self._estimates = evaluation, dict(estimates)
         self._means = {measure: found.mean() for measure, found in self._estimates.items()}
 
     @property
@@ -103,12 +104,22 @@ class Report:
         P@1 0.5000 [0.0000, 1.0000]
         P@2 0.5000
         """
-        return Report(estimates(asked(measures), self._readings, self._options), self._readings, self._options)
+        return Report(self._evaluation, self._evaluation.estimates(resolve_measures(measures)))
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The counted run that was measured."""
+        return self._evaluation
+
+    @property
+    def options(self) -> Options:
+        """The options of the evaluation."""
+        return self._evaluation.options
 
     @property
     def plot(self) -> Any:
         """Figures of this report: `curve()`, `forest()`, `differences()` and `group_sizes()`."""
-        return import_module("tiewise.figures.reports").Plots(self, self._readings.run)
+        return import_module("tiewise.figures.reports").Plots(self, self._evaluation.counted)
 
     def __repr__(self) -> str:
         return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
@@ -118,7 +129,7 @@ class Report:
 
         from_ = self.provenance
         tied = "" if from_.tied_share is None else f", {notebook.share(from_.tied_share)} of {from_.rows:,} rows tied"
-        order = self._options["oblivious"]
+        order = self.options.oblivious
         cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
         shown = notebook.estimates("measure", [(measure.name, self[measure]) for measure in self], total=len(self))
         title = f"{counted(from_.judged_queries, 'query', 'queries')}{tied}"
@@ -130,37 +141,41 @@ class Report:
     @cached_property
     def provenance(self) -> Provenance:
         """Files, options, and how many queries and rows were there, missing, or tied."""
-        return replace(self._tally, qrels=_plain(self._readings.qrels.source), run=_plain(self._readings.source))
+        return replace(
+            self._tally,
+            qrels=_plain(self._evaluation.qrels.source),
+            run=_plain(self._evaluation.counted.source),
+        )
 
     @cached_property
     def _tally(self) -> Provenance:
         """The same without the files, which are hashed when their provenance is asked for."""
-        inputs, ties = self._readings, self._readings.ties
-        present, run = int(np.count_nonzero(ties.present)), inputs.facts
+        ties, run = self._evaluation.ties, self._evaluation.counted
+        present = int(np.count_nonzero(ties.present))
         return Provenance(
             version=__version__,
             qrels=None,
             run=None,
-            options=self._options,
+            options=self.options.to_dict(),
             judged_queries=len(ties.present),
             retrieved_queries=present,
             missing_queries=len(ties.present) - present,
             unjudged_queries=len(ties.unjudged),
             queries_without_relevant=max(self._without_relevant.values(), default=0),
-            rows=run.rows,
+            rows=run.n_rows,
             tied_rows=run.tied_rows,
-            tied_share=None if run.rows is None or run.tied_rows is None else run.tied_rows / max(run.rows, 1),
+            tied_share=None if run.n_rows is None or run.tied_rows is None else run.tied_rows / max(run.n_rows, 1),
             new_ties=run.new_ties,
-            cut_lists=0 if self._options["complete"] else int(np.count_nonzero(ties.open_ended & ties.present)),
+            cut_lists=0 if self.options.complete else int(np.count_nonzero(ties.open_ended & ties.present)),
         )
 
     @cached_property
     def cut_lists(self) -> int:
         """How many lists may have been cut inside a tie group into which one of the measures looks."""
-        if self._options["complete"]:
+        if self.options.complete:
             return 0
-        looked = [self._readings.looked_into(measure) for measure in self.measures]
-        return int(np.count_nonzero(np.logical_or.reduce(looked))) if looked else 0
+        reached = [self._evaluation.reaches_last_group(measure) for measure in self.measures]
+        return int(np.count_nonzero(np.logical_or.reduce(reached))) if reached else 0
 
     @property
     def cut_note(self) -> str:
@@ -168,7 +183,7 @@ class Report:
         cuts = {m: [f"{bound:.4f}" for bound in e.cut] for m, e in self._means.items() if e.cut}
         bounds = "; ".join(f"E of {m} within [{low}, {high}]" for m, (low, high) in cuts.items() if low != high)
         ends = "lists ends" if self.cut_lists == 1 else "lists end"
-        retrieved = int(np.count_nonzero(self._readings.ties.present))
+        retrieved = int(np.count_nonzero(self._evaluation.ties.present))
         lists = f"{self.cut_lists:,} of {retrieved:,} {ends} with tied documents"
         return (
             f"{lists} and may have been cut inside a tie group{': ' + bounds if bounds else ''}. "
@@ -182,14 +197,14 @@ class Report:
         if self.cut_lists:
             notes.append(self.cut_note)
         if from_.missing_queries:
-            how = "left out" if self._options["missing"] == "skip" else "counted as 0"
+            how = "left out" if self.options.missing == "skip" else "counted as 0"
             notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")
         if from_.unjudged_queries:
             notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
         for number in sorted(set(self._without_relevant.values()) - {0}):
             some = [str(m) for m, n in self._without_relevant.items() if n == number]
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
-            how = "left out" if self._options["no_relevant"] == "skip" else "counted with the rest"
+            how = "left out" if self.options.no_relevant == "skip" else "counted with the rest"
             notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
         if self._unfound > max(1, from_.retrieved_queries / 2):
             notes.append(
@@ -198,9 +213,9 @@ class Report:
             )
         if from_.new_ties:
             more = counted(from_.new_ties, "more row is", "more rows are")
-            notes.append(f"Read as {self._options['score_dtype']}, {more} tied.")
+            notes.append(f"Read as {self.options.score_dtype}, {more} tied.")
         far_off = {m: self._z(m) for m in self.measures}
-        knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > KNOWING}
+        knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
         for first, found in (
             ("relevant", {m: z for m, z in knowing.items() if z > 0}),
             ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
@@ -208,7 +223,7 @@ class Report:
             if found:
                 far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
                 notes.append(
-                    f"The order of '{self._options['oblivious']}' lies many standard deviations from a random one "
+                    f"The order of '{self.options.oblivious}' lies many standard deviations from a random one "
                     f"({far}). It is not blind to the labels: {first} documents stand first among equals, because "
                     "candidates were listed so, or because ids go with their sources."
                 )
@@ -222,35 +237,34 @@ class Report:
     @cached_property
     def _without_relevant(self) -> dict[Measure, int]:
         """For how many queries a measure has no relevant document."""
-        return {m: int(np.count_nonzero(~self._readings.has_relevant(m))) for m in self.measures}
+        return {m: int(np.count_nonzero(~self._evaluation.has_relevant(m))) for m in self.measures}
 
     @property
     def _unfound(self) -> int:
         """In how many lists there is no judged document."""
-        ties = self._readings.ties
+        ties = self._evaluation.ties
         found = np.bincount(ties.qrels.query, weights=ties.size > 0, minlength=len(ties.present))
         return int(np.count_nonzero(ties.present & (found == 0)))
 
     def _z(self, measure: Measure) -> float | None:
         """How far an order lies from a random one, of the scores as that order's tool reads them."""
-        order, mean = self._options["oblivious"], self._means[measure]
+        order, mean = self.options.oblivious, self._means[measure]
         if order is None or mean.oblivious is None:
             return None
         dtype = rule_for(order, measure).dtype
         if dtype == "float64":
             return mean.z
-        read = engine.estimates(measure, self._readings.urns(dtype)).mean()
+        read = engine.estimates(measure, self._evaluation.urns(measure, dtype)).mean()
         return None if not read.std or read.expected is None else (mean.oblivious - read.expected) / read.std
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
         rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
-        if not all(self._readings.knows(rule) for rule in rules if rule.order):
+        if not all(self._evaluation.knows(rule) for rule in rules if rule.order):
             raise InputError(
                 "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, "
                 "say tools=True."
             )
-        self._readings.count(rules)
         values = [self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values()]
         return ToolTable(tuple(value for value in values if value is not None))
 
@@ -258,17 +272,17 @@ class Report:
         rule = tool.rule(measure)
         if rule is None:
             return None
-        mean, inputs, absent = self._means[measure].expected, self._readings, self._tally.missing_queries
+        mean, evaluation, absent = self._means[measure].expected, self._evaluation, self._tally.missing_queries
         if rule.missing == "error" and absent:
             why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
             return ToolValue(tool.name, tool.version, measure.name, None, None, why)
         own = rule.measure or measure
-        per_query = inputs.in_order(own, rule)
-        kept = np.ones(len(inputs.qrels.queries), dtype=bool)
+        per_query = evaluation.in_order(own, rule)
+        kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
         if rule.missing == "skip":
-            kept &= inputs.ties.present
+            kept &= evaluation.ties.present
         if rule.skips_no_relevant:
-            kept &= inputs.urns("float64").relevant(own) > 0
+            kept &= evaluation.urns(own).relevant(own) > 0
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
         printed = float(per_query[kept].sum() if measure.total else per_query[kept].mean())
@@ -387,4 +401,4 @@ def _named(names: list[str], runs: int) -> str:
 
 
 def _plain(source: Source | None) -> dict[str, str] | None:
-    return None if source is None else asdict(source)
+    return None if source is None else source.to_dict()

@@ -1,154 +1,158 @@
-"""Whether a mean difference could be chance in the sample of queries: tests and intervals on one difference a query.
+"""Paired significance tests and bootstrap intervals: whether a mean difference could be due to the sample of queries.
 
-Everything here is about the sample of queries and nothing about ties: a row is a query, a column is a pair of systems,
-a number is the difference of two expectations. The same seeded draws serve all columns, so that a pair has one answer,
-alone or among a thousand others, and memory stays bounded.
+This module is about the sample of queries only, not about ties. Its input has a row for each query and a column for
+each pair of systems; a number is the difference of two expected values. All columns share the same seeded draws. So a
+pair has the same p-value whether it is tested alone or with others, and memory stays bounded.
+
+The t-test and the Wilcoxon test are those of scipy. The permutation test and the bootstrap are our own:
+`scipy.stats.permutation_test` takes longer, the import of `scipy.stats` alone takes longer than either of ours, and
+neither scipy function sums very many queries in blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 
 __all__ = [
-    "DUST",
+    "ATOL",
+    "MAX_BLOCKS",
     "TESTS",
     "Test",
-    "blocks",
-    "bootstrap",
-    "check",
+    "bootstrap_intervals",
+    "bootstrap_means",
     "check_confidence",
+    "check_options",
     "effect_size",
     "holm",
-    "intervals",
     "p_values",
-    "permutation",
+    "permutation_test",
+    "sum_in_blocks",
 ]
 
 Test = Literal["permutation", "t", "wilcoxon"]
 TESTS: tuple[Test, ...] = get_args(Test)
 
-#: Means this near to each other are one number, but for the rounding of their sums.
-DUST = 1e-12
-#: Up to so many differences other than 0, all sign flips are tried.
-ENUMERATED = 16
-#: More queries than this are first added up in as many random blocks of equal size.
-BLOCKS = 20_000
-#: How many numbers one step may hold.
-ROOM = 1 << 22
-#: Up to so many columns it is quicker to look the drawn queries up than to count them.
-FEW = 8
-#: How many samples can be asked for: of fewer an interval would say little, and more would take hours.
-SAMPLES = (100, 1_000_000)
+#: Means that differ by at most this are equal: the rest is rounding of their sums.
+ATOL = 1e-12
+#: The permutation test is exact up to this many differences other than 0.
+MAX_EXACT = 16
+#: More queries than this are added up in this many random blocks of equal size.
+MAX_BLOCKS = 20_000
+#: How many numbers one step may hold in memory.
+MEMORY_LIMIT = 1 << 22
+#: Up to this many columns, indexing the drawn queries is faster than a product with their counts.
+FEW_COLUMNS = 8
+#: The allowed number of samples: fewer give poor intervals, more take hours.
+SAMPLES_RANGE = (100, 1_000_000)
 
 
-def check(test: Any = "permutation", confidence: Any = 0.95, samples: Any = 10_000, seed: Any = 0) -> None:
-    """Refuse a test that is not known, and numbers with which nothing could be drawn.
+def check_options(test: Any = "permutation", confidence: Any = 0.95, samples: Any = 10_000, seed: Any = 0) -> None:
+    """Raise an error for an unknown test, and for a confidence, a number of samples or a seed that is out of range.
 
-    >>> check(samples=5)
+    >>> check_options(samples=5)
     Traceback (most recent call last):
     tiewise.errors.InputError: samples is a whole number from 100 to 1,000,000, not 5.
     """
     if test not in TESTS:
         raise InputError(f"Unknown test {test!r}. Use {' or '.join(map(repr, TESTS))}.")
     check_confidence(confidence)
-    fewest, most = SAMPLES
-    if not isinstance(samples, Integral) or not fewest <= int(samples) <= most:
-        raise InputError(f"samples is a whole number from {fewest} to {most:,}, not {samples!r}.")
+    low, high = SAMPLES_RANGE
+    if not isinstance(samples, Integral) or not low <= int(samples) <= high:
+        raise InputError(f"samples is a whole number from {low} to {high:,}, not {samples!r}.")
     if not isinstance(seed, Integral) or isinstance(seed, bool) or int(seed) < 0:
         raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
 
 
-def check_confidence(given: Any, name: str = "confidence") -> None:
-    """Refuse what is no level of an interval; `name` is what it was given as."""
-    if not isinstance(given, Real) or not 0 < float(given) < 1:
-        raise InputError(f"{name} lies between 0 and 1, as 0.95 does; {given!r} does not.")
+def check_confidence(confidence: Any, name: str = "confidence") -> None:
+    """Require 0 < confidence < 1; `name` is the name of the option."""
+    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        raise InputError(f"{name} lies between 0 and 1, such as 0.95, not {confidence!r}.")
+
+
+# -- tests ------------------------------------------------------------------------------------------------------------
 
 
 def p_values(differences: Floats, test: Test = "permutation", *, samples: int = 10_000, seed: int = 0) -> Floats:
     """The two-sided p-value of each column of differences, (n_queries, n_pairs).
 
-    >>> p_values(np.array([[0.1], [0.2], [0.3]]))  # 2 of the 8 ways to flip signs lie as far from 0
+    >>> p_values(np.array([[0.1], [0.2], [0.3]]))  # 2 of the 8 sign flips are as far from 0
     array([0.25])
     """
-    check(test)
-    run = {
-        "permutation": lambda d: permutation(d, samples, seed),
-        "t": lambda d: _paired_t(d, samples, seed),
-        "wilcoxon": _wilcoxon,
-    }[test]
-    some = np.abs(differences).max(axis=0, initial=0.0) > DUST  # where nothing differs, there is nothing to test
-    found = np.ones(differences.shape[1])
-    if some.any():
-        found[some] = run(differences[:, some])
-    return found
-
-
-def permutation(differences: Floats, samples: int, seed: int) -> Floats:
-    """The sign-flip test: how often a mean lies as far from 0 when the sign of each query's difference is drawn.
-
-    With few differences other than 0 all flips are tried, and p = k / 2ⁿ; else p = (1 + k) / (1 + samples).
-    """
-    summed = blocks(differences, seed)
-    few = np.count_nonzero(np.abs(summed) > DUST, axis=0) <= ENUMERATED
-    p = np.empty(summed.shape[1])
-    for column in np.flatnonzero(few):
-        p[column] = _all_flips(summed[:, column])
-    if not few.all():
-        p[~few] = _some_flips(summed[:, ~few], samples, seed)
+    check_options(test)
+    differs = np.abs(differences).max(axis=0, initial=0.0) > ATOL
+    p = np.ones(differences.shape[1])
+    if not differs.any():
+        return p
+    tested = differences[:, differs]
+    if test == "wilcoxon":
+        p[differs] = _wilcoxon_test(tested)
+    elif test == "t":
+        p[differs] = _paired_t_test(tested, samples, seed)
+    else:
+        p[differs] = permutation_test(tested, samples, seed)
     return p
 
 
-def _all_flips(difference: Floats) -> float:
-    moved = difference[np.abs(difference) > DUST]
-    signs = np.array(list(product((1.0, -1.0), repeat=len(moved)))).reshape(-1, len(moved))
-    return float(np.mean(_as_far(signs @ moved, moved.sum(), len(difference))))
+def permutation_test(differences: Floats, samples: int, seed: int) -> Floats:
+    """The p-values of the sign-flip test: how often random signs bring a mean as far from 0.
+
+    With few differences other than 0 all 2ⁿ flips are tried, and p = k / 2ⁿ; otherwise p = (1 + k) / (1 + samples).
+    """
+    summed = sum_in_blocks(differences, seed)
+    exact = np.count_nonzero(np.abs(summed) > ATOL, axis=0) <= MAX_EXACT
+    p = np.empty(summed.shape[1])
+    for column in np.flatnonzero(exact):
+        each = summed[np.abs(summed[:, column]) > ATOL, column]
+        every_flip = (np.arange(2 ** len(each))[:, None] >> np.arange(len(each))) & 1
+        p[column] = _count_as_extreme(every_flip, each[:, None], len(summed))[0] / len(every_flip)
+    if not exact.all():
+        rng, n, sampled = np.random.default_rng(seed), len(summed), summed[:, ~exact]
+        k = np.zeros(sampled.shape[1])
+        for rows in _split_samples(samples, n):
+            flips = np.unpackbits(rng.integers(0, 256, (rows, -(-n // 8)), dtype=np.uint8), axis=1, count=n)
+            k += _count_as_extreme(flips, sampled, n)
+        p[~exact] = (1 + k) / (1 + samples)
+    return p
 
 
-def _some_flips(differences: Floats, samples: int, seed: int) -> Floats:
-    rng, n = np.random.default_rng(seed), len(differences)
-    total, far = differences.sum(axis=0), np.zeros(differences.shape[1])
-    for rows in _steps(samples, n):
-        bits = np.unpackbits(rng.integers(0, 256, (rows, -(-n // 8)), dtype=np.uint8), axis=1, count=n)
-        flipped = total - 2 * (bits.astype(np.float64) @ differences)
-        far += np.count_nonzero(_as_far(flipped, total, n), axis=0)
-    return (1 + far) / (1 + samples)
+def _count_as_extreme(flips: NDArray[Any], differences: Floats, n: int) -> NDArray[np.int64]:
+    """For each column, how many of the flips bring the sum of `n` differences as far from 0 as it is."""
+    total = differences.sum(axis=0)
+    flipped = total - 2 * (flips.astype(np.float64) @ differences)
+    return np.count_nonzero(np.abs(flipped) >= np.abs(total) - ATOL * n, axis=0)
 
 
-def _as_far(sums: Floats, total: Floats | float, n: int) -> Floats:
-    return np.abs(sums) >= np.abs(total) - DUST * n  # type: ignore[return-value]
-
-
-def _paired_t(differences: Floats, samples: int, seed: int) -> Floats:
-    """The paired t-test; where all differences are equal, it has no spread, and the signs are flipped instead."""
+def _paired_t_test(differences: Floats, samples: int, seed: int) -> Floats:
+    """The paired t-test. Columns of equal differences have no variance: they get the permutation test instead."""
     from scipy import stats
 
     p = np.empty(differences.shape[1])
-    flat = np.ptp(differences, axis=0) <= DUST
-    if flat.any():
-        p[flat] = permutation(differences[:, flat], samples, seed)
-    if not flat.all():
-        p[~flat] = stats.ttest_1samp(differences[:, ~flat], 0.0, axis=0).pvalue
+    equal = np.ptp(differences, axis=0) <= ATOL
+    if equal.any():
+        p[equal] = permutation_test(differences[:, equal], samples, seed)
+    if not equal.all():
+        p[~equal] = stats.ttest_1samp(differences[:, ~equal], 0.0, axis=0).pvalue
     return p
 
 
-def _wilcoxon(differences: Floats) -> Floats:
+def _wilcoxon_test(differences: Floats) -> Floats:
     from scipy import stats
 
-    # Equal differences must be equal numbers to share a rank.
-    columns = (column[np.abs(column) > DUST].round(12) for column in differences.T)
+    # Rounding makes equal differences equal numbers, so that they share a rank.
+    columns = (column[np.abs(column) > ATOL].round(12) for column in differences.T)
     return np.array([float(stats.wilcoxon(column).pvalue) for column in columns])
 
 
 def holm(p: Floats) -> Floats:
-    """Holm's correction of the p-values of one family: they hold together, whatever depends on what.
+    """The p-values of one family after Holm's correction, which needs no independence.
 
     >>> holm(np.array([0.01, 0.04, 0.03]))
     array([0.03, 0.06, 0.06])
@@ -160,63 +164,66 @@ def holm(p: Floats) -> Floats:
 
 
 def effect_size(difference: Floats) -> float | None:
-    """The mean of the differences over their standard deviation (d_z); None where they do not differ.
+    """The mean of the differences over their standard deviation (d_z); None if all differences are equal.
 
     >>> effect_size(np.array([1.0, 2.0, 3.0]))
     2.0
     """
-    spread = float(np.std(difference, ddof=1)) if len(difference) > 1 else 0.0
-    return float(difference.mean()) / spread if spread > DUST else None
+    std = float(np.std(difference, ddof=1)) if len(difference) > 1 else 0.0
+    return float(difference.mean()) / std if std > ATOL else None
 
 
-def intervals(
+# -- resampling -------------------------------------------------------------------------------------------------------
+
+
+def bootstrap_intervals(
     differences: Floats, confidence: float = 0.95, *, samples: int = 10_000, seed: int = 0
 ) -> tuple[Floats, Floats]:
-    """The percentile interval of each column's mean, from `samples` seeded bootstrap resamples of the queries."""
+    """The percentile interval of each column's mean, from `samples` bootstrap samples of the queries."""
     tail = (1 - confidence) / 2
     low, high = np.empty(differences.shape[1]), np.empty(differences.shape[1])
-    width = max(ROOM // samples, 1)
+    width = max(MEMORY_LIMIT // samples, 1)
     for first in range(0, differences.shape[1], width):
-        some = slice(first, first + width)
-        means = np.concatenate(list(bootstrap(differences[:, some], samples, seed)))
-        low[some], high[some] = np.quantile(means, [tail, 1 - tail], axis=0)
+        columns = slice(first, first + width)
+        means = np.concatenate(list(bootstrap_means(differences[:, columns], samples, seed)))
+        low[columns], high[columns] = np.quantile(means, [tail, 1 - tail], axis=0)
     return low, high
 
 
-def bootstrap(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
-    """The mean of each column over resamples of the queries, some resamples at a time, (n_some, n_columns).
+def bootstrap_means(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
+    """The mean of each column over bootstrap samples of the queries, in batches of shape (n_samples, n_columns).
 
-    A resample takes as many queries as there are, with replacement, the same ones for all columns.
+    A sample draws as many queries as there are, with replacement, the same ones for all columns.
     """
-    summed = blocks(values, seed)
+    summed = sum_in_blocks(values, seed)
     rng, n = np.random.default_rng([seed, 1]), len(summed)
-    for rows in _steps(samples, n):
+    for rows in _split_samples(samples, n):
         drawn = rng.integers(0, n, (rows, n))
-        if summed.shape[1] <= FEW:
+        if summed.shape[1] <= FEW_COLUMNS:
             yield np.stack([column[drawn].mean(axis=1) for column in summed.T], axis=1)
         else:  # how often each query was drawn, for all columns at once
-            places = (drawn + n * np.arange(rows)[:, None]).ravel()
-            times = np.bincount(places, minlength=rows * n).reshape(rows, n)
-            yield times.astype(np.float64) @ summed / n
+            cells = (drawn + n * np.arange(rows)[:, None]).ravel()
+            counts = np.bincount(cells, minlength=rows * n).reshape(rows, n)
+            yield counts.astype(np.float64) @ summed / n
 
 
-def blocks(values: Floats, seed: int) -> Floats:
-    """The queries themselves, or, where they are very many, random blocks of them whose mean is the same.
+def sum_in_blocks(values: Floats, seed: int) -> Floats:
+    """The queries, or, if they are very many, random blocks of queries with the same mean.
 
-    >>> blocks(np.ones((100_000, 1)), seed=0).shape
+    >>> sum_in_blocks(np.ones((100_000, 1)), seed=0).shape
     (20000, 1)
     """
     n = len(values)
-    if n <= BLOCKS:
+    if n <= MAX_BLOCKS:
         return values
     shuffled = values[np.random.default_rng([seed, 2]).permutation(n)]
-    heads = np.arange(BLOCKS) * n // BLOCKS
-    summed: Floats = np.add.reduceat(shuffled, heads, axis=0)
-    return summed * (BLOCKS / n)
+    first = np.arange(MAX_BLOCKS) * n // MAX_BLOCKS
+    summed: Floats = np.add.reduceat(shuffled, first, axis=0)
+    return summed * (MAX_BLOCKS / n)
 
 
-def _steps(samples: int, n: int) -> Iterator[int]:
-    """So many samples in steps of bounded size, which depend on the queries alone: so do the numbers drawn."""
-    step = min(max(ROOM // n, 1), 256)
+def _split_samples(samples: int, n: int) -> Iterator[int]:
+    """The sizes of batches of samples. They depend only on the number of queries, and so do the numbers drawn."""
+    step = min(max(MEMORY_LIMIT // n, 1), 256)
     for first in range(0, samples, step):
         yield min(step, samples - first)

@@ -17,13 +17,13 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import positions
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_run
 from tiewise.metrics import catalogue as c
-from tiewise.metrics.definition import Measure, parse, parse_all
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.names import parse, parse_all
 from tiewise.tables.model import Bar, Column, Section, Table
 from tiewise.tables.results import Result
 from tiewise.ties.groups import TieGroups
@@ -109,8 +109,7 @@ def unjudged(qrels: Any, run: Any, measures: str | Measure | Iterable[str | Meas
             "judged_only (-J) takes unjudged documents out of the lists, so there is nothing left to bound. Leave it "
             "out: the values without them stand beside the bounds as `condensed`."
         )
-    judged, listed = as_qrels(qrels), as_run(run)
-    whole = listed.to_run() if isinstance(listed, MappedRun) else listed
+    judged, whole = as_qrels(qrels), as_run(run)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)
         lower = evaluate(judged, whole, chosen, **options)

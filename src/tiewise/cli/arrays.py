@@ -1,23 +1,21 @@
-"""The arrays of files by what they are for, and the ids of their rows: what ``tiewise score`` reads."""
+"""The input of ``tiewise score``: arrays in files by their role, and the ids of their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.errors import InputError, listed
 from tiewise.io.compression import opened
 from tiewise.io.tensors import read_tensors
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 __all__ = ["ROLES", "Arrays", "Ids"]
 
-#: What arrays are for, by the name that they have unless --array says another.
+#: The roles of arrays. An array has the name of its role, unless --array gives another.
 ROLES = {
     "queries": "vectors of queries",
     "docs": "vectors of documents",
@@ -27,129 +25,127 @@ ROLES = {
     "bias": "biases of the last layer",
     "query": "the query of each row",
     "doc": "the document of each row",
-    "query_ids": "names of the rows of queries",
-    "doc_ids": "names of the rows of docs",
+    "query_ids": "ids of the rows of queries",
+    "doc_ids": "ids of the rows of docs",
     "query_mask": "which tokens of queries count",
     "doc_mask": "which tokens of docs count",
 }
 
+BLOCK = 2**24  # numbers that are checked at a time
+
 
 class Arrays(Mapping[str, "NDArray[Any]"]):
-    """The arrays of some files by their role."""
+    """The arrays of some files by role; `renamed` are the roles for which --array gave a name."""
 
     def __init__(self, files: Iterable[Path], renamed: Iterable[str]):
         self._arrays: dict[str, Any] = {}
         self._files: dict[str, Path] = {}
         for path in files:
-            for name, one in read_tensors(path).items():
+            for name, array in read_tensors(path).items():
                 if name in self._arrays:
-                    raise InputError(f"{path}: an array '{name}' was in another file already. Name them apart.")
-                self._arrays[name], self._files[name] = one, path
+                    raise InputError(f"{path}: another file has an array '{name}' too. Rename one of them.")
+                self._arrays[name], self._files[name] = array, path
         self._names = {role: role for role in ROLES if role in self._arrays}
-        self.named: set[str] = set()  # the roles that --array gave
+        self.renamed: set[str] = set()
         for text in renamed:
             role, _, name = text.partition("=")
             if role not in ROLES or not name:
-                raise InputError(f"--array {text}: say ROLE=NAME, with one of the roles {', '.join(ROLES)}.")
+                raise InputError(f"--array {text}: write ROLE=NAME with one of the roles {', '.join(ROLES)}.")
             if name not in self._arrays:
-                raise InputError(f"There is no array '{name}'. There are: {self.all()}.")
+                raise InputError(f"There is no array '{name}'. The files hold {self.all_names()}.")
             self._names[role] = name
-            self.named.add(role)
+            self.renamed.add(role)
 
     def __getitem__(self, role: str) -> Any:
         return self._arrays[self._names[role]]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._names)
 
-    def all(self) -> str:
+    def all_names(self) -> str:
         """The names of all arrays, for a message."""
         return listed(self._arrays, most=20)
 
-    def listed(self, roles: Iterable[str]) -> str:
-        """The names of the arrays that have one of some roles, for a message."""
+    def names_of(self, roles: Iterable[str]) -> str:
+        """The names of the arrays with some roles, for a message."""
         return listed(self._names[role] for role in ROLES if role in roles and role in self)
 
-    def empty(self) -> str:
-        """The file and the name of the first array without rows, for a message."""
-        return next(self.where(role) for role in self if not np.size(self[role]))
-
-    def where(self, role: str) -> str:
+    def location(self, role: str) -> str:
         """The file and the name of an array, for a message."""
         return f"{self._files[self._names[role]]}: '{self._names[role]}'"
 
-    def need(self, *roles: str, why: str = "", instead: str = "") -> list[Any]:
-        """Some arrays, or an error that says which is missing; `why` it is needed, and what there is `instead`."""
+    def first_empty(self) -> str:
+        """The location of the first array without rows."""
+        return next(self.location(role) for role in self if not np.size(self[role]))
+
+    def require(self, *roles: str, why: str = "", instead: str = "") -> None:
+        """Require arrays with these roles; the error says `why`, and what can be given `instead`."""
         for role in roles:
             if role not in self:
-                there = f"There are: {self.all()}. Say which it is: --array {role}=NAME{instead}."
-                raise InputError(f"There is no array '{role}' ({ROLES[role]}){why}. {there}")
-        return [self[role] for role in roles]
+                hint = f"The files hold {self.all_names()}. Give its name with --array {role}=NAME{instead}."
+                raise InputError(f"There is no array '{role}' ({ROLES[role]}){why}. {hint}")
 
-    def finite(self, *roles: str) -> list[Any]:
-        """Some arrays of numbers, or an error that says where one holds what has no rank."""
+    def require_finite(self, *roles: str) -> list[Any]:
+        """Arrays of numbers, none of them NaN or infinite."""
         for role in roles:
-            rows, bad = len(self[role]) if self[role].ndim else 0, _not_finite(self[role])
+            rows, bad = len(self[role]) if self[role].ndim else 0, _rows_not_finite(self[role])
             if len(bad):
-                many = f"{len(bad):,} of {rows:,} rows"
                 raise InputError(
-                    f"{self.where(role)} holds NaN or infinity in row {bad[0]}, counted from 0 ({many}). Such a row "
-                    "has no score: leave it out, or run the model in a wider type if its own overflowed (float16 ends "
-                    "at 65,504)."
+                    f"{self.location(role)} holds NaN or infinity in row {bad[0]}, counted from 0 ({len(bad):,} of "
+                    f"{rows:,} rows). Such a row has no score: remove it, or run the model in a wider type if its own "
+                    "overflowed (float16 ends at 65,504)."
                 )
         return [self[role] for role in roles]
 
 
-def _not_finite(array: NDArray[Any]) -> NDArray[Any]:
-    """The rows that hold NaN or infinity, looked for a block at a time."""
-    if array.dtype.kind in "biuSUO" or not array.ndim:
+def _rows_not_finite(array: NDArray[Any]) -> NDArray[Any]:
+    """The rows that hold NaN or infinity, in blocks to save memory."""
+    if array.dtype.kind in "biuSUO" or not array.ndim or not len(array):
         return np.zeros(0, dtype=np.int64)
-    step = max(1, 2**24 // max(1, int(np.prod(array.shape[1:]))))
+    step = max(1, BLOCK // max(1, int(np.prod(array.shape[1:]))))
     blocks = [array[at : at + step] for at in range(0, len(array), step)]
-    bad = [~np.isfinite(block).reshape(len(block), -1).all(1) for block in blocks]
-    return np.flatnonzero(np.concatenate(bad)) if bad else np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(np.concatenate([~np.isfinite(one).reshape(len(one), -1).all(1) for one in blocks]))
 
 
 class Ids:
-    """The ids of rows: the lines of a file, an array, or else counted, which a note says."""
+    """The ids of rows: the lines of a file, an array, or numbers, which a note mentions."""
 
-    def __init__(self, found: Arrays, files: Mapping[str, Path | None]):
-        self._found, self._files = found, files
-        self._counted: list[tuple[str, str, str]] = []  # what, and the option and the array that would name it
+    def __init__(self, arrays: Arrays, files: Mapping[str, Path | None]):
+        self._arrays, self._files = arrays, files
+        self._numbered: list[tuple[str, str, str]] = []  # what, and the option and the array that can name it
 
-    def of(self, what: str, option: str, role: str, rows: int, each: str) -> Any:
-        """The ids of so many rows, each of them a query, a document or a pair; None where they are counted."""
-        path = self._files[option]
-        if path is not None:
-            return _checked(_lines(path), rows, f"{path}: holds {{}} lines", each)
-        if role in self._found:
-            return _checked(self._found[role], rows, f"{self._found.where(role)} holds {{}} ids", each)
-        self._counted.append((what, option, role))
+    def resolve(self, what: str, option: str, role: str, count: int, rows: str) -> Any:
+        """The ids of `count` rows, from the file of an option or the array of a role; None if they are numbered."""
+        if path := self._files[option]:
+            return _check_count(_read_lines(path), count, f"{path}: holds {{}} lines", rows)
+        if role in self._arrays:
+            return _check_count(self._arrays[role], count, f"{self._arrays.location(role)} holds {{}} ids", rows)
+        self._numbered.append((what, option, role))
         return None
 
-    def given(self, option: str) -> bool:
-        """Whether a file of ids was given."""
+    def has_file(self, option: str) -> bool:
+        """Whether an option gave a file of ids."""
         return self._files[option] is not None
 
     def notes(self) -> list[str]:
-        """Which ids were counted, and how to name them."""
-        if not self._counted:
+        """Which ids are numbers, and how to give names."""
+        if not self._numbered:
             return []
-        whats, options, roles = (" and ".join(parts) for parts in zip(*self._counted, strict=True))
-        arrays = "an array" if len(self._counted) == 1 else "arrays"
-        return [f"The {whats} are counted 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
+        what, options, roles = (" and ".join(parts) for parts in zip(*self._numbered, strict=True))
+        arrays = "an array" if len(self._numbered) == 1 else "arrays"
+        return [f"The {what} are numbered 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
 
 
-def _checked(ids: Any, rows: int, found: str, each: str) -> Any:
-    if np.ndim(ids) != 1 or len(ids) != rows:
-        raise InputError(f"{found.format(f'{np.size(ids):,}')} for {rows:,} {each}. Give one for each.")
+def _check_count(ids: Any, count: int, message: str, rows: str) -> Any:
+    if np.ndim(ids) != 1 or len(ids) != count:
+        raise InputError(f"{message.format(f'{np.size(ids):,}')} for {count:,} {rows}. Give one for each.")
     return ids
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     with opened(path) as stream:
         try:
             return stream.read().decode().splitlines()

@@ -1,92 +1,110 @@
-"""``tiewise audit``: how tied a run is, why, whether it matters, and what to do."""
+"""``tiewise audit``: the ties of a run, their cause, their effect, and a remedy."""
 
 from __future__ import annotations
 
-from tiewise.analysis import auditing as tieaudit
-from tiewise.cli.asked import asked
-from tiewise.cli.gates import FACTS
-from tiewise.cli.inputs import heeded, names, read_once
-from tiewise.cli.options import (
-    AuditFailIf,
-    AuditFormat,
-    Complete,
-    Cutoffs,
-    Digits,
-    InputFormat,
-    JudgedBy,
-    Level,
-    Library,
-    Measures,
-    Names,
-    Output,
-    Plugins,
-    QrelsFormat,
-    Quiet,
-    ReferenceFile,
-    RunFile,
-)
-from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
-from tiewise.errors import InputError
-from tiewise.io import read_qrels, read_run
-from tiewise.output import OutputOptions
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-__all__ = ["EXAMPLES", "audit"]
+import click
+
+import tiewise as tw
+from tiewise.analysis.auditing import CUTOFFS
+from tiewise.cli import options
+from tiewise.cli.command import MEASURES, OUTPUT, TIES, command, option
+from tiewise.cli.conditions import FACTS
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs
+from tiewise.cli.output import Output, exit_if_failed, failed_checks
+from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
+from tiewise.errors import InputError
+
+__all__ = ["audit"]
 
 EXAMPLES = (
-    "Examples\n\n"
-    "  tiewise audit run.trec\n\n"
-    "  tiewise audit bf16.trec --qrels qrels.txt --reference fp32.trec\n\n"
-    "  tiewise audit run.trec --format json | jq .verdict\n\n"
-    "  tiewise audit run.trec --fail-if 'tied_share > 0.1 or cut_lists > 0'\n\n"
-    "  tiewise audit run.trec --qrels qrels.txt --fail-if unreliable"
+    "tiewise audit run.trec",
+    "tiewise audit bf16.trec --qrels qrels.txt --reference fp32.trec",
+    "tiewise audit run.trec --format json | jq .verdict",
+    "tiewise audit run.trec --fail-if 'tied_share > 0.1 or cut_lists > 0'",
+    "tiewise audit run.trec --qrels qrels.txt --fail-if unreliable",
 )
 
 
+@command("audit", examples=EXAMPLES)
+@options.run
+@option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.", type=options.PATH)
+@option(
+    "--reference RUN",
+    MEASURES,
+    "The run that this one should rank like, such as its scores in float32.",
+    type=options.PATH,
+)
+@options.measures()
+@options.relevance
+@options.plugins
+@options.fail_if(
+    "'tied_share > 0.1', 'cut_lists > 0', 'range(nDCG@10) > 0.01' (with --qrels), 'inverted > 0.01' (with --reference)."
+)
+@options.input_format
+@options.qrels_format
+@options.complete
+@option(
+    "--cutoff RANK",
+    TIES,
+    "A rank: count the queries in which a tie crosses it.",
+    into="cutoffs",
+    type=options.POSITIVE,
+    multiple=True,
+    default_note=" ".join(map(str, CUTOFFS)),
+)
+@option(
+    "--library NAME",
+    OUTPUT,
+    "Show the remedy as code for sentence-transformers, transformers, index or own.",
+    type=click.Choice(["sentence-transformers", "transformers", "index", "own"]),
+    default_note="all of them",
+)
+@options.names
+@options.output("one object")
 def audit(
-    run: RunFile,
-    qrels: JudgedBy = None,
-    reference: ReferenceFile = None,
-    measure: Measures = None,
-    level: Level = None,
-    plugin: Plugins = None,
-    cutoff: Cutoffs = None,
-    fail_if: AuditFailIf = None,
-    library: Library = None,
-    input_format: InputFormat = None,
-    qrels_format: QrelsFormat = None,
-    complete: Complete = False,
-    format: AuditFormat = None,
-    digits: Digits = None,
-    name: Names = None,
-    output: Output = None,
-    quiet: Quiet = False,
+    run: Path,
+    *,
+    qrels: Path | None,
+    reference: Path | None,
+    measures: Sequence[str],
+    rel: float | None,
+    cutoffs: Sequence[int],
+    fail_if: Sequence[str],
+    library: Any,
+    input_format: str | None,
+    qrels_format: str | None,
+    complete: bool,
+    names: Sequence[str],
+    output: Output,
 ) -> None:
-    """Say how tied a run is, in what precision its scores were, whether that matters, and what to do about it.
+    """Show how many scores of a run are tied, in which precision they were, whether it matters, and what to do.
 
-    With judgments it shows how far the order of ties can move each measure, and what each tool prints; with a
-    reference run, such as the same scores in float32, how far the order differs from that one.
+    With judgments it shows how far tie order can move each measure, and what each tool prints. With a reference run,
+    such as the same scores in float32, it shows how far the rankings differ.
     """
     from tiewise.output import render
     from tiewise.output.audit_tables import AuditTables
 
-    kind, output = target(format, output)
-    if measure and qrels is None:
+    if measures and qrels is None:
         raise InputError("-m needs judgments: give --qrels.")
-    title = names([run], name or ())[0]
-    chosen, gates = asked(measure, fail_if or (), level, plugin or (), facts=FACTS)
-    read_once([path for path in (run, qrels, reference) if path])
-    with heeded() as warned:
-        found = tieaudit.audit(
-            read_run(run, format=input_format),
-            qrels=None if qrels is None else read_qrels(qrels, format=qrels_format),
-            reference=None if reference is None else read_run(reference),
-            measures=chosen,
-            cutoffs=cutoff or tieaudit.CUTOFFS,
+    (name,) = name_runs([run], names)
+    conditions = parse_conditions(fail_if, rel, facts=FACTS)
+    check_stdin_once([run, qrels, reference])
+    with collect_warnings() as warned:
+        found = tw.audit(
+            tw.read_run(run, format=input_format),
+            qrels=None if qrels is None else tw.read_qrels(qrels, format=qrels_format),
+            reference=None if reference is None else tw.read_run(reference),
+            measures=resolve_measures(measures or DEFAULT_MEASURES, rel, conditions),
+            cutoffs=cutoffs or CUTOFFS,
             complete=complete,
             library=library,
         )
-    view = OutputOptions(format=kind, digits=digits, notes=tuple(warned), **screen(output))
-    complaints = closed(gates, [(title, found)])
-    write(render(AuditTables(title, found), view), output)
-    note_beside(view, view.notes, quiet)
-    leave_if(complaints)
+    view = output.view(notes=tuple(warned))
+    failed = failed_checks(conditions, [(f" for run '{name}'", found)])
+    output.write(render(AuditTables(name, found), view), view.notes)
+    exit_if_failed(failed)

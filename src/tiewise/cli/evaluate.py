@@ -1,193 +1,158 @@
-"""``tiewise evaluate``: runs against judgments."""
+"""``tiewise evaluate``: runs against relevance judgments."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from tiewise.analysis import evaluating as evaluation
-from tiewise.cli.asked import asked, evaluation_options
-from tiewise.cli.inputs import heeded, name_of_shards, named, read_once
-from tiewise.cli.options import (
-    Address,
-    Columns,
-    Complete,
-    CountMissing,
-    Depth,
-    Digits,
-    Engine,
-    FailIf,
-    InputFormat,
-    JudgedOnly,
-    Level,
-    Measures,
-    Missing,
-    Names,
-    NoRelevant,
-    NoSummary,
-    Oblivious,
-    Output,
-    OutputFormat,
-    PerQuery,
-    Plugins,
-    QrelsFile,
-    QrelsFormat,
-    Quiet,
-    RunFiles,
-    ScoreType,
-    ShownValue,
-    Tools,
-    Wide,
-)
-from tiewise.cli.output import closed, leave_if, note_beside, screen, target, write
+import click
+
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complete_from, option
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
+from tiewise.cli.output import Output, exit_if_failed, failed_checks
+from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
 from tiewise.errors import InputError
-from tiewise.io import countable, read_qrels
-from tiewise.metrics.definition import Measure
-from tiewise.output import OutputOptions, render
+from tiewise.io import as_source
+from tiewise.output import Format, Value, render
 from tiewise.output.options import STATISTICS
-from tiewise.output.progress import progress
 from tiewise.output.report_tables import NamedReport, ReportTables
 
-__all__ = ["EXAMPLES", "evaluate"]
+__all__ = ["evaluate"]
+
+WIDE = ("std", "oblivious", "bias", "z", "residual", "cut")
 
 EXAMPLES = (
-    "Examples\n\n"
-    "  tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10\n\n"
-    "  tiewise evaluate qrels.txt bm25.trec dense.trec.gz --wide\n\n"
-    "  tiewise evaluate -q -c -M 1000 -m ndcg_cut.10,100 --format trec qrels.txt run.trec\n\n"
-    "  tiewise evaluate qrels.txt run.json --tools --oblivious sentence-transformers\n\n"
-    "  tiewise evaluate qrels.txt 'shards/*.trec.gz' --engine ray --address auto\n\n"
-    "  tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01' || echo too many ties"
+    "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10",
+    "tiewise evaluate qrels.txt bm25.trec dense.trec.gz --wide",
+    "tiewise evaluate -q -c -M 1000 -m ndcg_cut.10 --format trec qrels.txt run.trec",
+    "tiewise evaluate qrels.txt run.json --tools --oblivious sentence-transformers",
+    "tiewise evaluate qrels.txt 'shards/*.trec.gz' --engine ray --address auto",
+    "tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01'",
 )
 
 
+@command("evaluate", examples=EXAMPLES)
+@options.qrels
+@options.runs
+@options.measures()
+@options.relevance
+@options.plugins
+@options.fail_if(
+    "'nDCG@10 < 0.45', 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 or z(RR) > 4'. The statistics of a measure are "
+    "expected (also without a name), minimum, maximum, std, oblivious, bias, range, z and residual."
+)
+@options.evaluation
+@option("-c", INPUT, "The same as --missing zero, as in trec_eval.", into="count_missing")
+@options.input_format
+@options.qrels_format
+@option("--tools", TIES, "Show what each known tool prints for the run.")
+@option(
+    "--engine NAME",
+    EXECUTION,
+    "local: each RUN is a run. ray: all of them (files, folders, quoted patterns) are shards of one run, split by "
+    "query or by document, and a Ray cluster counts them.",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+)
+@option(
+    "--address ADDRESS",
+    EXECUTION,
+    "The Ray cluster: 10.0.0.1:6379, ray://head:10001 or auto.",
+    default_note="RAY_ADDRESS, or a new local cluster",
+)
+@options.per_query
+@option("-n, --no-summary", OUTPUT, "Leave out the means over queries.")
+@option(
+    "--columns NAMES",
+    OUTPUT,
+    f"More columns in table, markdown and latex: {', '.join(STATISTICS)}.",
+    multiple=True,
+    shell_complete=complete_from(lambda: STATISTICS),
+)
+@option("--wide", OUTPUT, f"Those of the columns {', '.join(WIDE)} that apply.")
+@option(
+    "--value NAME",
+    OUTPUT,
+    "The one number in a cell of table, markdown, latex and trec: expected, oblivious, minimum or maximum.",
+    type=click.Choice(get_args(Value)),
+    default_note="expected, with its range where there is space",
+)
+@options.names
+@options.output("one object with the list 'runs'", Format)
 def evaluate(
-    qrels: QrelsFile,
-    runs: RunFiles,
-    measure: Measures = None,
-    level: Level = None,
-    plugin: Plugins = None,
-    fail_if: FailIf = None,
-    missing: Missing = None,
-    count_missing: CountMissing = False,
-    no_relevant: NoRelevant = "zero",
-    judged_only: JudgedOnly = False,
-    depth: Depth = None,
-    input_format: InputFormat = None,
-    qrels_format: QrelsFormat = None,
-    oblivious: Oblivious = "trec_eval",
-    score_dtype: ScoreType = None,
-    complete: Complete = False,
-    tools: Tools = False,
-    engine: Engine = "local",
-    address: Address = None,
-    per_query: PerQuery = False,
-    no_summary: NoSummary = False,
-    format: OutputFormat = None,
-    columns: Columns = None,
-    wide: Wide = False,
-    value: ShownValue = None,
-    digits: Digits = None,
-    name: Names = None,
-    output: Output = None,
-    quiet: Quiet = False,
+    qrels: Path,
+    runs: Sequence[Path],
+    *,
+    measures: Sequence[str],
+    rel: float | None,
+    fail_if: Sequence[str],
+    evaluation: dict[str, Any],
+    count_missing: bool,
+    input_format: str | None,
+    qrels_format: str | None,
+    tools: bool,
+    engine: str,
+    address: str | None,
+    per_query: bool,
+    no_summary: bool,
+    columns: Sequence[str],
+    wide: bool,
+    value: Value | None,
+    names: Sequence[str],
+    output: Output,
 ) -> None:
-    """Measure runs against judgments, exactly over all orders of their tied documents.
+    """Evaluate runs against relevance judgments, exactly over all orders of tied documents.
 
-    A number alone is, to the digits shown, the same in every order of ties; .363 [.359, .367] adds the lowest and the
-    highest there can be.
+    A single number means that tie order does not change it at this precision. In .363 [.359, .367] the brackets show
+    the lowest and the highest value that tie order can give.
     """
-    format, output = target(format, output)
     if no_summary and not per_query:
-        raise InputError("-n leaves out the means, so that nothing is left without -q. Give -q too.")
-    if count_missing and missing not in (None, "zero"):
-        raise InputError(f"-c is --missing zero, and --missing {missing} was given too. Give one of them.")
-    if tools and per_query and format not in ("table", "markdown", "json"):
-        raise InputError(f"In {format}, --tools has no rows for queries. Leave -q out, or use --format json or table.")
+        raise InputError("-n leaves out the means, so nothing is left to show. Add -q.")
+    if count_missing and evaluation["missing"] != "zero":
+        raise InputError(f"-c means --missing zero, but --missing {evaluation['missing']} was given. Give one of them.")
+    if tools and per_query and output.format not in ("table", "markdown", "json"):
+        raise InputError(f"--tools has no rows per query in {output.format}. Omit -q, or use --format json or table.")
     if address is not None and engine != "ray":
-        raise InputError("--address is that of a Ray cluster. Give --engine ray too.")
-    chosen, gates = asked(measure, fail_if or (), level, plugin or ())
-    view = OutputOptions(
-        format=format,
-        per_query=per_query,
-        summary=not no_summary,
-        digits=digits,
-        value=value,
-        tools=tools,
-        level=1 if level is None else level,
-        **screen(output),
+        raise InputError("--address is for a Ray cluster. Add --engine ray.")
+    conditions = parse_conditions(fail_if, rel)
+    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)
+    view = output.view(
+        per_query=per_query, summary=not no_summary, value=value, tools=tools, level=1 if rel is None else rel
     )
-    options = evaluation_options(
-        oblivious=oblivious,
-        missing=missing,
-        no_relevant=no_relevant,
-        score_dtype=score_dtype,
-        depth=depth,
-        judged_only=judged_only,
-        complete=complete,
-    )
-    formats = (qrels_format, input_format) if input_format != "beir" else ("beir", None)  # a format of judgments
-    if engine == "ray":
-        with progress("Shards", quiet=quiet) as told:
-            how = {"tools": tools, "address": address, "progress": told, **options}
-            reports, warned = _evaluated_on_ray(qrels, runs, name_of_shards(runs, name or ()), chosen, how, formats)
-    else:
-        reports, warned = _evaluated(qrels, named(runs, name), chosen, options, formats)
-    view = replace(view, columns=_extras(columns or (), wide, reports), notes=warned)
-    complaints = closed(gates, reports)
-    shown = ReportTables(reports)
-    write(render(shown, view), output)
-    note_beside(view, shown.notes(view), quiet)
-    leave_if(complaints)
+    titles = [name_of_shards(runs, names)] if engine == "ray" else name_runs(runs, names)
+    if input_format == "beir":  # a format of judgments
+        qrels_format, input_format = "beir", None
+    check_stdin_once([qrels, *runs])
+    with collect_warnings() as warned:
+        judged = tw.read_qrels(qrels, format=qrels_format)
+        if engine == "ray":
+            from tiewise.adapters import ray
+            from tiewise.output.progress import progress
+
+            with progress("Shards", quiet=output.quiet) as callback:
+                cluster: Any = {"format": input_format, "tools": tools, "address": address, "progress": callback}
+                found = [ray.evaluate(judged, runs, chosen, **cluster, **evaluation)]
+        else:
+            read = (as_source(path, format=input_format) for path in runs)
+            found = [tw.evaluate(judged, run, chosen, **evaluation) for run in read]
+    reports = [NamedReport(*pair) for pair in zip(titles, found, strict=True)]
+    view = replace(view, columns=_extra_columns(columns, wide, reports), notes=tuple(warned))
+    failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in reports])
+    tables = ReportTables(reports)
+    output.write(render(tables, view), tables.notes(view))
+    exit_if_failed(failed)
 
 
-def _evaluated(
-    qrels: Path,
-    runs: Mapping[str, Path],
-    chosen: Sequence[Measure],
-    options: dict[str, Any],
-    formats: tuple[str | None, str | None],
-) -> tuple[list[NamedReport], tuple[str, ...]]:
-    """The report of each run under its name, and warnings in words."""
-    read_once([qrels, *runs.values()])
-    qrels_format, run_format = formats
-    with heeded() as warned:
-        judged = read_qrels(qrels, format=qrels_format)
-        reports = [
-            NamedReport(name, evaluation.evaluate(judged, countable(path, format=run_format), chosen, **options))
-            for name, path in runs.items()
-        ]
-    return reports, tuple(warned)
-
-
-def _evaluated_on_ray(
-    qrels: Path,
-    shards: Sequence[Path],
-    name: str,
-    chosen: Sequence[Measure],
-    options: dict[str, Any],
-    formats: tuple[str | None, str | None],
-) -> tuple[list[NamedReport], tuple[str, ...]]:
-    """The report of a run in shards under its name, and warnings in words."""
-    from tiewise.adapters import ray
-
-    with heeded() as warned:
-        judged = read_qrels(qrels, format=formats[0])
-        report = ray.evaluate(judged, shards, chosen, format=formats[1], **options)
-    return [NamedReport(name, report)], tuple(warned)
-
-
-def _extras(texts: Sequence[str], wide: bool, reports: Sequence[NamedReport]) -> tuple[Any, ...]:
-    """The columns that were asked for by name, then those of --wide that apply to some measure."""
-    wanted = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
-    for name in wanted:
-        if name not in STATISTICS:
-            raise InputError(f"Unknown column '{name}'. Use {', '.join(STATISTICS)}.")
+def _extra_columns(texts: Sequence[str], wide: bool, reports: Sequence[NamedReport]) -> tuple[Any, ...]:
+    """The columns that were named, then those of --wide that apply to some measure."""
+    chosen = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
+    if unknown := [name for name in chosen if name not in STATISTICS]:
+        raise InputError(f"Unknown column '{unknown[0]}'. Use {', '.join(STATISTICS)}.")
     means = [report[measure] for _, report in reports for measure in report]
-    for name in ("std", "oblivious", "bias", "z", "residual", "cut") if wide else ():
-        if any(getattr(mean, name) is not None for mean in means):
-            wanted.append(name)
-    return tuple(dict.fromkeys(wanted))
+    applicable = [name for name in WIDE if any(getattr(mean, name) is not None for mean in means)] if wide else []
+    return tuple(dict.fromkeys([*chosen, *applicable]))

@@ -1,4 +1,4 @@
-"""The files that a command reads: what each run is called, standard input at most once, and warnings kept as words."""
+"""The runs that a command reads: their names, standard input at most once, and warnings as notes."""
 
 from __future__ import annotations
 
@@ -11,56 +11,49 @@ from pathlib import Path
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
 from tiewise.io.compression import is_pattern
 
-__all__ = ["heeded", "name_of_shards", "named", "names", "read_once"]
+__all__ = ["check_stdin_once", "collect_warnings", "name_of_shards", "name_runs", "runs_by_name"]
 
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
 
 
-def read_once(paths: Iterable[Path]) -> None:
-    """Refuse to read standard input twice."""
+def check_stdin_once(paths: Iterable[Path | None]) -> None:
+    """Require that at most one path is standard input."""
     if [*map(str, paths)].count("-") > 1:
         raise InputError("Standard input (-) can be read once. Give files for the others.")
 
 
 @contextmanager
-def heeded() -> Iterator[list[str]]:
-    """A list that holds in words, at the end, what was warned of."""
-    words: list[str] = []
+def collect_warnings() -> Iterator[list[str]]:
+    """A list that has the messages of all our warnings when the block ends."""
+    messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TiewiseWarning)
-        warnings.simplefilter("ignore", CutWarning)  # a note of the report says it
-        yield words
-    words += [str(one.message) for one in caught if issubclass(one.category, TiewiseWarning)]
+        warnings.simplefilter("ignore", CutWarning)  # a note of the report has it
+        yield messages
+    messages += [str(one.message) for one in caught if issubclass(one.category, TiewiseWarning)]
 
 
-def named(paths: Sequence[Path], given: Sequence[str] | None = None) -> dict[str, Path]:
-    """Runs by their names: see `names`."""
-    return dict(zip(names(paths, given or ()), paths, strict=True))
+def runs_by_name(paths: Sequence[Path], given: Sequence[str] = ()) -> dict[str, Path]:
+    """Paths of runs by name: see `name_runs`."""
+    return dict(zip(name_runs(paths, given), paths, strict=True))
 
 
-def names(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
-    """A name for each run: the given one, or that of its file, with as many folders as tell it from the others.
+def name_runs(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
+    """A name for each run: the given one, or its file's, with as many folders as make the names differ.
 
-    >>> names([Path("a/run.trec.gz"), Path("b/run.trec"), Path("b/bm25.trec"), Path("b/bm25.trec"), Path("-")])
+    >>> name_runs([Path("a/run.trec.gz"), Path("b/run.trec"), Path("b/bm25.trec"), Path("b/bm25.trec"), Path("-")])
     ['a/run', 'b/run', 'b/bm25', 'b/bm25#2', 'stdin']
     """
     if given:
         if len(given) != len(paths) or len(set(given)) < len(given):
-            raise InputError("--name takes a name of its own for each run. Give it once for each, in their order.")
+            raise InputError("--name needs a different name for each run. Give it once for each, in their order.")
         return list(given)
     plain = [_without_suffixes(path) for path in paths]
     longest = max(len(path.parts) for path in plain)
-    short = [path.name for path in plain]
-    for parts in range(1, longest + 1):
-        named = ["/".join(path.parts[-parts:]) for path in plain]
-        if len(set(named)) == len(set(paths)):
-            short = named
-            break
-    seen: dict[str, int] = {}
-    for place, name in enumerate(short):
-        seen[name] = seen.get(name, 0) + 1
-        short[place] = name if seen[name] == 1 else f"{name}#{seen[name]}"
-    return short
+    by_depth = [["/".join(path.parts[-parts:]) for path in plain] for parts in range(1, longest + 1)]
+    found = next((names for names in by_depth if len(set(names)) == len(set(paths))), by_depth[0])
+    repeats = [found[:place].count(name) for place, name in enumerate(found)]
+    return [f"{name}#{before + 1}" if before else name for name, before in zip(found, repeats, strict=True)]
 
 
 def name_of_shards(shards: Sequence[Path], given: Sequence[str] = ()) -> str:
@@ -70,13 +63,13 @@ def name_of_shards(shards: Sequence[Path], given: Sequence[str] = ()) -> str:
     ['dense', 'dense', 'dense']
     """
     if len(given) > 1:
-        raise InputError("--name names a run, and with --engine ray there is one. Give it once.")
+        raise InputError("With --engine ray all files are one run. Give --name once.")
     if given:
         return given[0]
     if len(shards) > 1:
         return f"{len(shards):,} shards"
     if not is_pattern(shards[0]):
-        return names([shards[0].resolve() if shards[0].is_dir() else shards[0]])[0]
+        return name_runs([shards[0].resolve() if shards[0].is_dir() else shards[0]])[0]
     fixed = (re.split(r"[*?\[]", part)[0].rstrip("-_.") for part in reversed(_without_suffixes(shards[0]).parts))
     return next(filter(None, fixed), Path.cwd().name)
 

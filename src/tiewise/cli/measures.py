@@ -1,41 +1,39 @@
-"""``tiewise measures``: the list of measures, and the page of one."""
+"""``tiewise measures``: the list of measures, and the description of one."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import get_args
 
-import typer
+import click
 
-from tiewise.cli.asked import load
-from tiewise.cli.options import Plugins, complete_measure
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.command import OUTPUT, argument, command, complete_from, option
 from tiewise.cli.output import screen, write
-from tiewise.metrics.definition import parse
 from tiewise.output import ListFormat
 
-__all__ = ["list_measures"]
+__all__ = ["measures"]
 
 
-def list_measures(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="A measure, to see its documentation.", autocompletion=complete_measure),
-    ] = None,
-    format: Annotated[
-        ListFormat | None,
-        typer.Option(help="How to print.", show_default="table on a terminal, else tsv"),
-    ] = None,
-    plugin: Plugins = None,
-) -> None:
-    """List the measures, with their parameters, their defaults and their other names; or show one."""
+@command("measures", examples=("tiewise measures", "tiewise measures nDCG"))
+@argument("[NAME]", "A measure to describe.", shell_complete=complete_from(options.complete_measure))
+@option(
+    "--format FORMAT",
+    OUTPUT,
+    "table, tsv, json or markdown.",
+    type=click.Choice(get_args(ListFormat)),
+    default_note="table on a terminal, else tsv",
+)
+@options.plugins
+def measures(name: str | None, format: ListFormat | None) -> None:
+    """List the measures with their parameters, defaults and other names; or describe one."""
     from tiewise.output import measure_tables
     from tiewise.tables.json_rows import render_json
 
-    load(plugin or ())
-    shown = screen(None)
-    chosen = format or ("table" if shown["width"] else "tsv")
+    shown = screen()
     if name is None:
-        write(measure_tables.list_measures(chosen, **shown), None)
+        write(measure_tables.list_measures(format or ("table" if shown["width"] else "tsv"), **shown))
     elif format == "json":
-        write(render_json(measure_tables.describe_measure(parse(name))), None)
+        write(render_json(measure_tables.describe_measure(tw.parse(name))))
     else:
-        write(measure_tables.document_measure(parse(name)), None)
+        write(measure_tables.document_measure(tw.parse(name)))

@@ -1,87 +1,98 @@
-"""Where a command writes and in which format; notes beside the output; gates, once it is written."""
+"""Where a command writes and in which format, notes on standard error, and the checks of ``--fail-if``."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from click.exceptions import Exit
 
-from tiewise.cli.program import GATE_CLOSED, complain, say
+from tiewise.cli.program import CHECK_FAILED, print_error, print_note
 from tiewise.errors import InputError
 from tiewise.io.compression import COMPRESSED, save
 from tiewise.output import Format, OutputOptions, TableFormat
 from tiewise.output.options import SUFFIXES
 from tiewise.output.paths import check_writable
-from tiewise.tables.wording import escape_controls
 
 if TYPE_CHECKING:
-    from tiewise.cli.gates import Found, Gate
+    from tiewise.cli.conditions import Condition
 
-__all__ = ["closed", "leave_if", "note", "note_beside", "screen", "target", "write"]
+__all__ = ["STANDARD_OUTPUT", "Output", "exit_if_failed", "failed_checks", "is_terminal", "screen", "write"]
 
-
-def target(format: Format | None, output: Path | None) -> tuple[Format, Path | None]:
-    """The format, and the file to write; None is standard output."""
-    output = None if output == Path("-") else output
-    if output is not None:
-        check_writable(output)
-    chosen = format or _usual_format(output)
-    if chosen == "parquet" and output is None and sys.stdout.isatty():
-        raise InputError("Parquet is not for a terminal. Write it to a file: -o FILE.parquet.")
-    return chosen, output
+STANDARD_OUTPUT = Path("-")
 
 
-def _usual_format(output: Path | None) -> TableFormat:
-    """The format when none is asked for: by the suffix of the file, else a table for people and TSV for programs."""
-    if output is None:
-        return "table" if sys.stdout.isatty() else "tsv"
-    plain = output.with_suffix("") if output.suffix in COMPRESSED else output
+@dataclass(frozen=True)
+class Output:
+    """What a command was told about its output; a path that cannot be written is an error at once."""
+
+    format: Format
+    path: Path
+    digits: int | None = None
+    quiet: bool = False
+
+    @classmethod
+    def resolve(cls, format: Format | None, path: Path, digits: int | None, quiet: bool) -> Output:
+        """The output of the options; without a format it is that of the path."""
+        check_writable(path)
+        format = format or _default_format(path)
+        if format == "parquet" and is_terminal(path):
+            raise InputError("Parquet cannot be shown on a terminal. Write it to a file: -o FILE.parquet.")
+        return cls(format, path, digits, quiet)
+
+    def view(self, **settings: Any) -> OutputOptions:
+        """How to draw the result."""
+        return OutputOptions(format=self.format, digits=self.digits, **screen(self.path), **settings)
+
+    def write(self, content: str | bytes, notes: Iterable[str] = ()) -> None:
+        """Write the result; then the notes to standard error, unless the format itself shows them to people."""
+        write(content, self.path)
+        if not self.quiet and self.format not in ("table", "markdown"):
+            print_note(*notes)
+
+
+def is_terminal(path: Path) -> bool:
+    """Whether what is written to a path appears on a terminal."""
+    return path == STANDARD_OUTPUT and sys.stdout.isatty()
+
+
+def _default_format(path: Path) -> TableFormat:
+    """The format of a file by its suffix; of standard output, a table on a terminal, else TSV."""
+    if path == STANDARD_OUTPUT:
+        return "table" if is_terminal(path) else "tsv"
+    plain = path.with_suffix("") if path.suffix in COMPRESSED else path
     if plain.suffix and plain.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise InputError(f"{output}: '{plain.suffix}' says no format. End the name in {known}, or give --format.")
+        raise InputError(f"{path}: no format is known for '{plain.suffix}'. Use one of {known}, or give --format.")
     return SUFFIXES.get(plain.suffix.lower(), "tsv")
 
 
-def screen(output: Path | None) -> dict[str, Any]:
-    """Width and colour of the terminal, if that is where the text goes."""
-    shown = output is None and sys.stdout.isatty()
+def screen(path: Path = STANDARD_OUTPUT) -> dict[str, Any]:
+    """Width and colour of the terminal, if the output goes there."""
+    shown = is_terminal(path)
     return {"width": shutil.get_terminal_size().columns if shown else None, "colour": shown}
 
 
-def write(content: str | bytes, output: Path | None) -> None:
-    """Write to a file, whole or not at all, or to standard output."""
+def write(content: str | bytes, path: Path = STANDARD_OUTPUT) -> None:
+    """Write to standard output, or to a file, which is written whole or not at all."""
     if isinstance(content, str):
-        encoding = sys.stdout.encoding if output is None and sys.stdout.isatty() else "utf-8"
-        content = content.encode(encoding, "backslashreplace")
-    save("-" if output is None else output, [content])
+        content = content.encode(sys.stdout.encoding if is_terminal(path) else "utf-8", "backslashreplace")
+    save(path, [content])
 
 
-def note_beside(view: OutputOptions, said: Iterable[str], quiet: bool) -> None:
-    """Write notes to standard error, unless the output itself shows them to people."""
-    if not quiet and view.format not in ("table", "markdown"):
-        note(*said)
+def failed_checks(conditions: Sequence[Condition], results: Iterable[tuple[str, Any]]) -> list[str]:
+    """A message for each condition that is true for a result, each result with what it is called in the message."""
+    found = [(name, one.text, why) for name, result in results for one in conditions if (why := one.explain(result))]
+    return [f"check failed{name}: '{text}' is true ({why})." for name, text, why in found]
 
 
-def note(*notes: str) -> None:
-    """Write notes to standard error."""
-    for one in notes:
-        say(f"note: {escape_controls(one)}")
-
-
-def closed(gates: Sequence[Gate], reports: Iterable[tuple[str, Found]]) -> list[str]:
-    """The gates that close for a run, in words, and by what. A gate that asks for what is not there is an error."""
-    found = [(gate, name, why) for name, report in reports for gate in gates if (why := gate.closed_by(report))]
-    return [f"the gate '{gate.text}' is closed by {name}: {why}." for gate, name, why in found]
-
-
-def leave_if(complaints: Iterable[str]) -> None:
-    """Exit with 3, and say why, if there is anything to complain of."""
-    said = list(complaints)
-    for complaint in said:
-        complain(complaint)
-    if said:
-        raise typer.Exit(GATE_CLOSED)
+def exit_if_failed(messages: Sequence[str]) -> None:
+    """Print the messages of failed checks, if there are any, and exit with 3."""
+    for message in messages:
+        print_error(message)
+    if messages:
+        raise Exit(CHECK_FAILED)

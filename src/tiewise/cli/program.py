@@ -1,117 +1,197 @@
-"""The program around the commands: the app, its exit status, and complaints on standard error.
+"""The program ``tiewise``: its commands, its exit codes, and its error messages.
 
-Whatever a command raises becomes one paragraph for people and an exit code. Exit codes: 0 done, 2 bad input or usage
-(or no room to write), 3 a gate closed.
+A command is imported when it is called. Every error becomes one message on standard error and an exit code: 0 done,
+2 bad input or usage (also an output that cannot be written), 3 a ``--fail-if`` condition is true.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, cast
+from importlib import import_module
+from typing import Any
 
-import typer
+import click
 
 from tiewise._version import __version__
-from tiewise.cli.commands import Program
+from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
-from tiewise.tables.wording import escape_controls
 
-__all__ = ["GATE_CLOSED", "app", "complain", "main", "say", "status_of"]
+__all__ = ["CHECK_FAILED", "app", "main", "print_error", "print_note", "status_of"]
 
-BAD_INPUT, GATE_CLOSED, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141  # the last two as a shell reports the signals
+BAD_INPUT, CHECK_FAILED = 2, 3
+INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
 
-app = typer.Typer(
-    name="tiewise",
+#: The commands in the order of the help text. A command is the function of its module with the same name.
+COMMANDS = {
+    "evaluate": "Evaluate runs against relevance judgments.",
+    "compare": "Compare runs: which is better, and how certain is that?",
+    "audit": "Count the ties of a run, find their cause, suggest a remedy.",
+    "similarity": "Compare the rankings of runs with each other: RBO, RBA, RBR.",
+    "recall": "Compare first stages of a reranker by rank-biased recall.",
+    "score": "Make a run from embeddings, logits or hidden states.",
+    "report": "Write an HTML page that compares runs.",
+    "break": "Break the ties of a run at random.",
+    "measures": "List the measures, or describe one.",
+    "demo": "Show on one screen why ties matter.",
+}
+MODULES = {"break": "break_ties"}  # where it differs from the command's name: `break` is a keyword
+
+MAX_WIDTH = 100  # of the help text
+COMPLETION = "_TIEWISE_COMPLETE"  # the variable by which a shell asks for completions
+
+
+EAGER: dict[str, Any] = {"is_eager": True, "expose_value": False}  # of options that do something and exit
+
+
+class Program(click.Group):
+    """All commands, each imported when it is called, and not for help or completion of their names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        if cmd_name not in COMMANDS:
+            return None
+        name = MODULES.get(cmd_name, cmd_name)
+        found: click.Command = getattr(import_module(f"tiewise.cli.{name}"), name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments call; an error suggests similar names."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """The commands and options that begin so."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from tiewise.data.native import native
+
+        click.echo(f"tiewise {__version__} ({'compiled' if native() else 'Python'} reader)")
+        ctx.exit()
+
+
+def _set_up_completion(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value and not ctx.resilient_parsing:
+        from tiewise.cli import completion
+
+        act = completion.install if param.name == "install_completion" else completion.show
+        act(value)
+        ctx.exit()
+
+
+SHELL: dict[str, Any] = EAGER | {
+    "is_flag": False,
+    "flag_value": "auto",
+    "default_note": "your shell",
+    "callback": _set_up_completion,
+}
+
+
+@click.group(
+    "tiewise",
     cls=Program,
-    help="How far can a retrieval score be trusted? Exact, tie-aware evaluation of ranked runs.",
-    epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if gate closed.",
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
+    epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if condition is true.",
 )
+@option("--version", "", "Show the version.", **EAGER, callback=_show_version)
+@option("--install-completion [SHELL]", "", "Install completion for bash, zsh or fish.", **SHELL)
+@option("--show-completion [SHELL]", "", "Print the completion script of a shell.", **SHELL)
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """How far can a retrieval score be trusted? Exact, tie-aware evaluation of ranked runs."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(BAD_INPUT)
 
 
 def main() -> None:
     """Run the command line of this process and exit with its status."""
-    _stand_in()
+    _replace_closed_streams()
+    if instruction := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(app, {}, "tiewise", COMPLETION, instruction))
     status = status_of(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except OSError:  # said already; what is left has nowhere to go
+    except OSError:  # already reported; drop the rest, or Python reports it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)
 
 
-def _stand_in() -> None:
-    """Take the places of streams that the caller closed, so that no file gets their numbers and their use fails."""
+def _replace_closed_streams() -> None:
+    """Replace closed standard streams by ones that fail, so that no other file gets their numbers."""
     for name, flags, mode in (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
 def status_of(args: Sequence[str]) -> int:
-    """The exit status of a command line; errors become one paragraph on standard error."""
-    usage_error = cast("type[Exception]", typer.BadParameter.__base__)  # click's UsageError, wherever typer keeps it
+    """The exit status of a command line; an error is one message on standard error."""
     try:
-        status = app(args=list(args), prog_name="tiewise", standalone_mode=False)
+        width = min(shutil.get_terminal_size().columns, MAX_WIDTH) - 2
+        with app.make_context("tiewise", list(args), terminal_width=width) as context:
+            app.invoke(context)
         sys.stdout.flush()
-    except usage_error as error:
-        return _refuse(error)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "tiewise"
+        message = " ".join(error.format_message().split())
+        print_error(f"{message}{'' if message.endswith(('.', '?', ')')) else '.'} Try '{command} --help'.")
+        return BAD_INPUT
     except TiewiseError as error:
-        complain(str(error))
+        print_error(str(error))
         return BAD_INPUT
     except BrokenPipeError:
-        return PIPE_CLOSED
-    except OSError as error:  # of help and version; all else writes with `save`
-        complain(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error}).")
+        return PIPE_CLOSED  # the reader has stopped, as in ``| head``
+    except OSError as error:  # from help and version: results are written by `save`, which has its own message
+        print_error(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error}).")
         return BAD_INPUT
-    except SystemExit as left:
-        if left.code != 1:
-            raise
-        return PIPE_CLOSED  # so typer and rich leave when whoever reads has stopped (``| head``); nothing else does
-    except (typer.Abort, KeyboardInterrupt):
-        complain("interrupted")
+    except KeyboardInterrupt:
+        print_error("interrupted")
         return INTERRUPTED
-    return status if isinstance(status, int) else 0
+    return 0
 
 
-def _refuse(error: Any) -> int:
-    command = error.ctx.command_path if error.ctx else "tiewise"
-    message = " ".join(error.format_message().split())
-    complain(f"{message}{'' if message.endswith(('.', '?')) else '.'} Try '{command} --help'.")
-    return BAD_INPUT
+def print_error(message: str) -> None:
+    """Write an error to standard error, each line after the program's name."""
+    _print_lines("tiewise", message.split("\n"))
 
 
-def complain(message: str) -> None:
-    """Write what is wrong to standard error, each line under our name."""
-    for line in message.split("\n"):
-        say(f"tiewise: {escape_controls(line)}")
+def print_note(*notes: str) -> None:
+    """Write notes to standard error."""
+    _print_lines("note", notes)
 
 
-def say(line: str) -> None:
-    """Write a line to standard error, unless nobody reads it."""
-    with suppress(BrokenPipeError):
-        print(line, file=sys.stderr, flush=True)
+def _print_lines(prefix: str, lines: Sequence[str]) -> None:
+    from tiewise.tables.wording import escape_controls
 
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from tiewise.data.native import native
-
-        print(f"tiewise {__version__} ({'compiled' if native() else 'Python'} reader)")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def _tiewise(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help(), end="")
-        raise typer.Exit(BAD_INPUT)
+    for line in lines:
+        with suppress(BrokenPipeError):
+            print(f"{prefix}: {escape_controls(line)}", file=sys.stderr, flush=True)

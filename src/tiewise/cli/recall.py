@@ -1,167 +1,141 @@
-"""``tiewise recall``: first stages against the second stage that reads what they hand on."""
+"""``tiewise recall``: first stages of retrieval against the reranker that reads their documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-import typer
+import click
 
-from tiewise.cli.inputs import heeded, named, names, read_once
-from tiewise.cli.options import (
-    MEASURES,
-    OUTPUT,
-    Digits,
-    InputFormat,
-    Names,
-    Output,
-    PerQuery,
-    PointsOutputFormat,
-    Quiet,
-    RunFiles,
-)
-from tiewise.cli.output import note_beside, screen, target, write
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.command import MEASURES, OUTPUT, argument, command, option
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs, runs_by_name
+from tiewise.cli.output import Output
 from tiewise.errors import InputError, listed
-from tiewise.io import read_run
-from tiewise.output import OutputOptions
 from tiewise.output.paths import check_writable
 from tiewise.rankings.costs import read_costs
-from tiewise.rankings.first_stages import RERANK, stages
+from tiewise.rankings.first_stages import RERANK
 
-__all__ = ["EXAMPLES", "recall"]
+__all__ = ["recall"]
 
 EXAMPLES = (
-    "Examples\n\n"
-    "  tiewise recall reranker.trec bm25.trec dense.trec --phi 0.9 --depth 10,20,50,100\n\n"
-    "  tiewise recall reranker.trec bm25.trec dense.trec --cost costs.json --figure pareto.svg\n\n"
-    "  tiewise recall reranker.trec bm25.trec -k 10 -q --format csv -o queries.csv"
+    "tiewise recall reranker.trec bm25.trec dense.trec --phi 0.9 --depths 10,50",
+    "tiewise recall reranker.trec bm25.trec --cost costs.json --figure pareto.svg",
+    "tiewise recall reranker.trec bm25.trec --recall-at 10 -q -o queries.csv",
 )
 
-Number = TypeVar("Number")
 
-Reference = Annotated[
-    Path,
-    typer.Argument(metavar="REFERENCE", help="The second stage's deep ranking, as a run; - is standard input."),
-]
-Phis = Annotated[
-    str,
-    typer.Option(
-        metavar="NUMBERS",
-        help="How far down the reference counts: one or more, above 0 and below 1.",
-        rich_help_panel=MEASURES,
-    ),
-]
-Depths = Annotated[
-    str,
-    typer.Option(
-        metavar="NUMBERS",
-        help="How many documents are handed on: one or more; 'all' takes whole lists.",
-        rich_help_panel=MEASURES,
-    ),
-]
-RecallAt = Annotated[
-    int | None,
-    typer.Option(
-        "-k",
-        metavar="N",
-        min=1,
-        help="Recall is of the reference's first N documents.",
-        show_default="all of them",
-        rich_help_panel=MEASURES,
-    ),
-]
-CostFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="What each first stage takes for a query, perhaps by depth, and 'rerank', what the second takes for a "
-        "document: lines 'bm25 1.2' or 'bm25 100 1.2', or JSON.",
-        rich_help_panel=MEASURES,
-    ),
-]
-FigureFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Draw RBR against cost too, for the first phi, as .svg, .png, .pdf, .html or .json; needs the extra "
-        "'report'.",
-        rich_help_panel=OUTPUT,
-    ),
-]
+def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[Any]]:
+    """Converts the text of an option to a list."""
+
+    def callback(ctx: click.Context, param: click.Parameter, value: str) -> list[Any]:
+        try:
+            return [convert(word) for word in value.replace(",", " ").split()]
+        except ValueError:
+            raise click.BadParameter(f"'{value}' is not a list of numbers. Write it like {example}.") from None
+
+    return callback
 
 
+@command("recall", examples=EXAMPLES)
+@argument("REFERENCE", "The reranker's deep ranking, as a run; - is standard input.", type=options.PATH)
+@options.runs
+@option(
+    "--phi NUMBERS",
+    MEASURES,
+    "One or more persistences, above 0 and below 1: how far down the reference counts.",
+    default="0.8,0.9",
+    callback=_list_of(float, "0.8,0.9"),
+)
+@option(
+    "--depths NUMBERS",
+    MEASURES,
+    "How many documents of each run the reranker reads: one or more numbers; 'all' is the whole list.",
+    default="10,20,50,100",
+    old_names=["--depth"],
+    callback=_list_of(lambda word: None if word == "all" else int(word), "10,20"),
+)
+@option(
+    "--recall-at N",
+    MEASURES,
+    "Recall counts the first N documents of the reference.",
+    type=options.POSITIVE,
+    default_note="all of them",
+    old_names=["-k"],
+)
+@option(
+    "--cost FILE",
+    MEASURES,
+    "The cost of each first stage per query, perhaps by depth, and 'rerank', the reranker's cost per document: lines "
+    "'bm25 1.2' or 'bm25 100 1.2', or JSON.",
+    type=options.PATH,
+)
+@options.input_format
+@options.per_query
+@option(
+    "--figure FILE",
+    OUTPUT,
+    "Also draw RBR against cost, for the first phi, as .svg, .png, .pdf, .html or .json; needs the extra 'report'.",
+    type=options.PATH,
+)
+@options.names
+@options.output("one object with the list 'points'")
 def recall(
-    reference: Reference,
-    runs: RunFiles,
-    phi: Phis = "0.8,0.9",
-    depth: Depths = "10,20,50,100",
-    k: RecallAt = None,
-    cost: CostFile = None,
-    input_format: InputFormat = None,
-    per_query: PerQuery = False,
-    format: PointsOutputFormat = None,
-    digits: Digits = None,
-    name: Names = None,
-    output: Output = None,
-    figure: FigureFile = None,
-    quiet: Quiet = False,
+    reference: Path,
+    runs: Sequence[Path],
+    *,
+    phi: list[float],
+    depths: list[int | None],
+    recall_at: int | None,
+    cost: Path | None,
+    input_format: str | None,
+    per_query: bool,
+    names: Sequence[str],
+    figure: Path | None,
+    output: Output,
 ) -> None:
-    """Measure what first stages hand to a reranker, by rank-biased recall, and whether it is worth its cost.
+    """Compare first stages by what a reranker finds in their documents (rank-biased recall), and by their cost.
 
-    The first documents of a run are a set; what counts is where the reranker's own ranking has them.
+    The first documents of a run are a set. What counts is where the reranker's own ranking has them.
     """
     from tiewise.output.progress import progress
     from tiewise.output.rendering import render
     from tiewise.output.stage_tables import StageTables
 
-    kind, output = target(format, output)
     if figure is not None:
-        from tiewise.figures.theme import kind_of
-
-        kind_of(figure)  # so that a figure that cannot be drawn is refused before anything is written
-        _both(figure, output)
-    files = named(runs, name)
-    phis = _numbers(phi, "--phi", float)
-    depths = _numbers(depth, "--depth", lambda word: None if word == "all" else int(word))
-    view = OutputOptions(format=kind, per_query=per_query, digits=digits, **screen(output))
-    read_once([reference, *runs, *([cost] if cost else [])])
-    with heeded() as warned:
-        costs, unused = (None, []) if cost is None else _of_runs(read_costs(cost), files)
-        second = read_run(reference, format=input_format)
-        read = {name: read_run(path, format=input_format) for name, path in files.items()}
-        with progress("sets", quiet=quiet) as tell:
-            found = stages(second, read, depths, phis, costs, k=k, progress=tell)
-    sheet = StageTables(found, (names([reference])[0], second), read)
-    view = replace(view, notes=(*warned, *sheet.notes, *unused))
-    drawn = render(sheet, view)  # before the figure is written, for this may fail too
+        _check_figure(figure, output.path)
+    files = runs_by_name(runs, names)
+    view = output.view(per_query=per_query)
+    check_stdin_once([reference, *runs, cost])
+    with collect_warnings() as warned:
+        costs, unused = (None, []) if cost is None else _costs_of_runs(read_costs(cost), files)
+        second = tw.read_run(reference, format=input_format)
+        read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
+        with progress("sets", quiet=output.quiet) as callback:
+            found = tw.stages(second, read, depths, phi, costs, k=recall_at, progress=callback)
+    tables = StageTables(found, (name_runs([reference])[0], second), read)
+    view = replace(view, notes=(*warned, *tables.notes, *unused))
+    content = render(tables, view)  # first, because it can fail: then no figure is written
     if figure is not None:
-        from tiewise.figures import save
-
-        save(found.plot.pareto(), figure)
-    write(drawn, output)
-    note_beside(view, view.notes, quiet)
+        tw.figures.save(found.plot.pareto(), figure)
+    output.write(content, view.notes)
 
 
-def _of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """The costs of these runs and of the second stage, and a note on the others."""
+def _costs_of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+    """The costs of these runs and of the reranker, and a note about the others."""
     others = [name for name in costs if name not in (*runs, RERANK)]
-    said = [f"The costs of {listed(others)} are not used: no run has that name."] if others else []
-    return {name: one for name, one in costs.items() if name not in others}, said
+    notes = [f"The costs of {listed(others)} are not used: no run has that name."] if others else []
+    return {name: one for name, one in costs.items() if name not in others}, notes
 
 
-def _both(figure: Path, output: Path | None) -> None:
-    """Refuse two files of which one could be written and not the other."""
-    if output is not None and output.absolute() == figure.absolute():
-        raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o files of their own.")
+def _check_figure(figure: Path, output: Path) -> None:
+    """Require that the figure can be drawn and written, before anything is read."""
+    from tiewise.figures.theme import kind_of
+
+    kind_of(figure)
+    if output.absolute() == figure.absolute():
+        raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o different files.")
     check_writable(figure)
-
-
-def _numbers(text: str, option: str, kind: Callable[[str], Number]) -> list[Number]:
-    """The numbers of a list like ``10,20``."""
-    try:
-        return [kind(word) for word in text.replace(",", " ").split()]
-    except ValueError:
-        like = "0.8,0.9" if option == "--phi" else "10,20"
-        raise InputError(f"{option} '{text}' is no list of numbers. Write them like {like}.") from None

@@ -1,118 +1,93 @@
-"""``tiewise report``: one HTML page on some runs, to look at and to send."""
+"""``tiewise report``: one HTML page about some runs."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from tiewise.cli.asked import asked, evaluation_options
-from tiewise.cli.inputs import heeded, named, read_once
-from tiewise.cli.options import (
-    ChanceSeed,
-    Complete,
-    Confidence,
-    Depth,
-    InputFormat,
-    JudgedOnly,
-    Level,
-    Measures,
-    Missing,
-    Names,
-    NoRelevant,
-    Oblivious,
-    Orders,
-    PageFile,
-    Plugins,
-    QrelsFile,
-    QrelsFormat,
-    Quiet,
-    ReferenceName,
-    RunFiles,
-    Samples,
-    ScoreType,
-    SignificanceTest,
-    Title,
-)
-from tiewise.cli.output import note
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.command import MEASURES, OUTPUT, command, option
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
+from tiewise.cli.output import is_terminal
+from tiewise.cli.program import print_note
+from tiewise.cli.selection import DEFAULT_MEASURES, resolve_measures
 from tiewise.errors import InputError
-from tiewise.io import read_qrels, read_run
 
-__all__ = ["EXAMPLES", "report"]
+__all__ = ["report"]
 
 EXAMPLES = (
-    "Examples\n\n"
-    "  tiewise report qrels.txt bm25.trec dense.trec -o report.html\n\n"
-    "  tiewise report qrels.txt runs/*.trec -m AP,nDCG@10 --complete -o report.html\n\n"
-    "  tiewise report qrels.txt minilm-fp32.trec minilm-bf16.trec --reference minilm-fp32 -o precision.html"
+    "tiewise report qrels.txt bm25.trec dense.trec -o report.html",
+    "tiewise report qrels.txt runs/*.trec -m AP,nDCG@10 --complete -o report.html",
+    "tiewise report qrels.txt fp32.trec bf16.trec --reference fp32.trec -o out.html",
 )
 
 
+@command("report", examples=EXAMPLES)
+@options.qrels
+@options.runs
+@options.measures()
+@options.relevance
+@options.plugins
+@option(
+    "--reference RUN",
+    MEASURES,
+    "The run that the others should rank like, such as the one in float32: its file or its name.",
+    default_note="the finest of runs whose names differ in a precision: minilm-fp32, minilm-bf16",
+)
+@options.evaluation
+@options.input_format
+@options.qrels_format
+@options.significance
+@options.names
+@option("--title TEXT", OUTPUT, "The title of the page.", default="", default_note="measure and runs")
+@options.output_path("FILE.html", ".html.gz compresses")
+@options.quiet
 def report(
-    qrels: QrelsFile,
-    runs: RunFiles,
-    output: PageFile = None,
-    measure: Measures = None,
-    level: Level = None,
-    plugin: Plugins = None,
-    reference: ReferenceName = None,
-    missing: Missing = None,
-    no_relevant: NoRelevant = "zero",
-    judged_only: JudgedOnly = False,
-    depth: Depth = None,
-    input_format: InputFormat = None,
-    qrels_format: QrelsFormat = None,
-    oblivious: Oblivious = "trec_eval",
-    score_dtype: ScoreType = None,
-    complete: Complete = False,
-    orders: Orders = "independent",
-    test: SignificanceTest = "permutation",
-    confidence: Confidence = 0.95,
-    samples: Samples = 10_000,
-    seed: ChanceSeed = 0,
-    name: Names = None,
-    title: Title = "",
-    quiet: Quiet = False,
+    qrels: Path,
+    runs: Sequence[Path],
+    *,
+    measures: Sequence[str],
+    rel: float | None,
+    reference: str | None,
+    evaluation: dict[str, Any],
+    input_format: str | None,
+    qrels_format: str | None,
+    names: Sequence[str],
+    title: str,
+    output: Path,
+    quiet: bool,
+    **significance: Any,
 ) -> None:
-    """Write one page in HTML that says who is ahead, whether ties decide it, and what to do about them.
+    """Write one HTML page: which run is better, whether ties decide that, and what to do about them.
 
-    It is one file that needs no network: open it, mail it, print it. The first measure is what it is about.
+    The page is one file that needs no network: open it, mail it, print it. The first measure is its main one.
     """
-    from tiewise.output.page import write_report
     from tiewise.output.page.rendering import check_path, format_command
     from tiewise.output.progress import progress
 
-    if output is None and sys.stdout.isatty():
-        raise InputError("A page is for a browser, not for a terminal. Write it to a file: -o report.html.")
-    path = Path("-") if output is None else output
-    check_path(path)
-    files = named(runs, name)
-    chosen, _ = asked(measure, (), level, plugin or ())
-    options = evaluation_options(
-        oblivious=oblivious,
-        missing=missing,
-        no_relevant=no_relevant,
-        score_dtype=score_dtype,
-        depth=depth,
-        judged_only=judged_only,
-        complete=complete,
-    )
-    read_once([qrels, *runs])
-    with heeded() as warned, progress("runs", quiet=quiet) as tell:
-        write_report(
-            read_qrels(qrels, format=qrels_format),
-            {one: read_run(file, format=input_format) for one, file in files.items()},
-            path,
+    if is_terminal(output):
+        raise InputError("The page is for a browser, not for a terminal. Write it to a file: -o report.html.")
+    check_path(output)
+    files = runs_by_name(runs, names)
+    if reference not in files:
+        reference = next((name for name, path in files.items() if str(path) == reference), reference)
+    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel)
+    check_stdin_once([qrels, *runs])
+    with collect_warnings() as warned, progress("runs", quiet=quiet) as callback:
+        tw.write_report(
+            tw.read_qrels(qrels, format=qrels_format),
+            {name: tw.read_run(path, format=input_format) for name, path in files.items()},
+            output,
             chosen,
             reference=reference,
             title=title,
             command=format_command(sys.argv[1:]),
-            orders=orders,
-            test=test,
-            confidence=confidence,
-            samples=samples,
-            seed=seed,
-            progress=tell,
-            **options,
+            progress=callback,
+            **significance,
+            **evaluation,
         )
     if not quiet:
-        note(*warned)
+        print_note(*warned)

@@ -1,237 +1,224 @@
-"""``tiewise score``: from logits, hidden states or embeddings in files to a run."""
+"""``tiewise score``: a run from logits, hidden states or embeddings in files."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
+import click
 import numpy as np
-import typer
 
+import tiewise as tw
+from tiewise import scoring
+from tiewise.cli import options
 from tiewise.cli.arrays import ROLES, Arrays, Ids
-from tiewise.cli.inputs import heeded
-from tiewise.cli.options import MEASURES, QUERIES, Output, Quiet
-from tiewise.cli.output import note
-from tiewise.data.runs import Run
+from tiewise.cli.command import INPUT, SCORES, argument, command, option
+from tiewise.cli.inputs import collect_warnings
+from tiewise.cli.program import print_note
 from tiewise.errors import InputError
-from tiewise.io import write_run
 from tiewise.output.paths import check_writable
 from tiewise.tables.wording import format_percent
 
-__all__ = ["EXAMPLES", "score"]
+__all__ = ["score"]
 
 EXAMPLES = (
-    "Examples\n\n"
-    "  tiewise score embeddings.safetensors --fn cosine -k 100 -o run.trec.gz\n\n"
-    "  tiewise score reranker.npz --level head -o run.trec\n\n"
-    "  tiewise score reranker.npz --array logits=bf16_logits --precision native | tiewise audit -\n\n"
-    "  tiewise score tokens.npz --fn maxsim --query-ids queries.txt --doc-ids docs.txt -o run.trec"
+    "tiewise score embeddings.safetensors --fn cosine -k 100 -o run.trec.gz",
+    "tiewise score reranker.npz --level head -o run.trec",
+    "tiewise score logits.npz --precision native | tiewise audit -",
+    "tiewise score tokens.npz --fn maxsim --query-ids queries.txt -o run.trec",
 )
 
-#: What there is to score, of two kinds, and all roles that go with the first.
+#: What can be scored: vectors, or pairs by their logits. And all roles that belong to vectors.
 VECTORS, LOGITS = {"queries", "docs"}, {"logits", "hidden"}
-BESIDE_VECTORS = {*VECTORS, "query_ids", "doc_ids", "query_mask", "doc_mask"}
+VECTOR_ROLES = {*VECTORS, "query_ids", "doc_ids", "query_mask", "doc_mask"}
 
 ACTIVATIONS = ("sigmoid", "softmax")
-USUAL_DEPTH = 100
-
-Functions = Literal["sigmoid", "softmax", "dot", "cosine", "euclidean", "maxsim", "hamming"]
-
-TensorFiles = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="Files with arrays by name: .npz, .safetensors or .npy.")
-]
-Function = Annotated[
-    Functions | None,
-    typer.Option(
-        help="The score function: sigmoid or softmax of logits; dot, cosine, euclidean, maxsim or hamming of vectors.",
-        show_default="dot for vectors, softmax for two logits or more, else sigmoid",
-        rich_help_panel=MEASURES,
-    ),
-]
-ScoreLevel = Annotated[
-    Literal["score", "logit", "head"] | None,
-    typer.Option(
-        help="What to rank by: the score function, the logit itself, or logits computed again from hidden states.",
-        show_default="head where there are hidden states, else score",
-        rich_help_panel=MEASURES,
-    ),
-]
-Precision = Annotated[
-    Literal["float32", "float64", "native"],
-    typer.Option(help="Compute in this type; native is that of the arrays.", rich_help_panel=MEASURES),
-]
-Positive = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=0,
-        help="Which of several logits means relevant, counted from 0.",
-        show_default="1, the second",
-        rich_help_panel=MEASURES,
-    ),
-]
-Depth = Annotated[
-    int | None,
-    typer.Option(
-        "--depth",
-        "-k",
-        metavar="N",
-        min=1,
-        help="Of vectors: so many best documents a query, and all that tie with the last.",
-        show_default=f"{USUAL_DEPTH}",
-        rich_help_panel=QUERIES,
-    ),
-]
-ArrayNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--array",
-        metavar="ROLE=NAME",
-        help=f"The name of an array in the files, where it is not that of its role: {', '.join(ROLES)}. Repeatable.",
-        rich_help_panel=QUERIES,
-    ),
-]
-QueryIds = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Names of queries, a line for each row of the vectors; of logits, the query of each pair.",
-        show_default="the array query_ids, else 0, 1, 2 ...; of logits, the array query",
-        rich_help_panel=QUERIES,
-    ),
-]
-DocIds = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Names of documents, likewise; of logits, the document of each pair.",
-        show_default="the array doc_ids (of logits, doc), else 0, 1, 2 ...",
-        rich_help_panel=QUERIES,
-    ),
-]
+DEFAULT_K = 100
 
 
+@command("score", examples=EXAMPLES)
+@argument("FILE...", "Files with named arrays: .npz, .safetensors or .npy.", into="files", type=options.PATH)
+@option(
+    "--fn NAME",
+    SCORES,
+    "The score function: sigmoid or softmax of logits; dot, cosine, euclidean, maxsim or hamming of vectors.",
+    type=click.Choice([*ACTIVATIONS, "dot", "cosine", "euclidean", "maxsim", "hamming"]),
+    default_note="dot for vectors, softmax for two or more logits, else sigmoid",
+)
+@option(
+    "--level score|logit|head",
+    SCORES,
+    "Rank by the score function, by the logit, or by logits computed again from hidden states (head).",
+    default_note="head if there are hidden states, else score",
+)
+@option(
+    "--precision TYPE",
+    SCORES,
+    "Compute in float32, float64, or native: the type of the arrays.",
+    type=click.Choice(["float32", "float64", "native"]),
+    default="float32",
+)
+@option(
+    "--positive N",
+    SCORES,
+    "The logit that means relevant, if there are several, counted from 0.",
+    type=options.NOT_NEGATIVE,
+    default_note="1, the second",
+)
+@option(
+    "-k, --top-k N",
+    INPUT,
+    "For vectors: retrieve the N best documents of each query, and all that tie with the last.",
+    into="k",
+    type=options.POSITIVE,
+    default_note=str(DEFAULT_K),
+    old_names=["--depth"],
+)
+@option(
+    "--array ROLE=NAME",
+    INPUT,
+    f"The name of an array in the files, if it differs from its role: {', '.join(ROLES)}.",
+    into="renamed",
+    multiple=True,
+)
+@option(
+    "--query-ids FILE",
+    INPUT,
+    "Ids of queries, one line for each row of the vectors; for logits, the query of each pair.",
+    type=options.PATH,
+    default_note="the array query_ids, else 0, 1, 2 ...; for logits, the array query",
+)
+@option(
+    "--doc-ids FILE",
+    INPUT,
+    "Ids of documents, one line for each row of the vectors; for logits, the document of each pair.",
+    type=options.PATH,
+    default_note="the array doc_ids (for logits, doc), else 0, 1, 2 ...",
+)
+@options.output_path()
+@options.quiet
 def score(
-    files: TensorFiles,
-    fn: Function = None,
-    level: ScoreLevel = None,
-    precision: Precision = "float32",
-    positive: Positive = None,
-    k: Depth = None,
-    array: ArrayNames = None,
-    query_ids: QueryIds = None,
-    doc_ids: DocIds = None,
-    output: Output = None,
-    quiet: Quiet = False,
+    files: Sequence[Path],
+    *,
+    fn: str | None,
+    level: str | None,
+    precision: Any,
+    positive: int | None,
+    k: int | None,
+    renamed: Sequence[str],
+    query_ids: Path | None,
+    doc_ids: Path | None,
+    output: Path,
+    quiet: bool,
 ) -> None:
-    """Make a run from what a model left: embeddings, logits, or hidden states and the weights of the last layer.
+    """Make a run from embeddings, from logits, or from hidden states and the weights of the last layer.
 
-    The last step is computed in float32, whatever the model's own type; --precision native shows what it costs not to.
+    The last step is computed in float32, whatever the type of the arrays. --precision native shows the cost of not
+    doing so.
 
-    Where files hold vectors and logits, --fn, --level or --array says which of them to score.
+    If the files hold vectors and logits, --fn, --level or --array says which of them to score.
     """
     from tiewise.output.progress import progress
 
-    check_writable("-" if output is None else output)
-    found = Arrays(files, array or ())
-    ids = Ids(found, {"--query-ids": query_ids, "--doc-ids": doc_ids})
-    with heeded() as warned, progress("pairs", quiet=quiet) as tell:
-        if _are_vectors(found, fn, level):
+    check_writable(output)
+    arrays = Arrays(files, renamed)
+    ids = Ids(arrays, {"--query-ids": query_ids, "--doc-ids": doc_ids})
+    with collect_warnings() as warned, progress("pairs", quiet=quiet) as callback:
+        if _are_vectors(arrays, fn, level):
             if positive is not None:
-                raise InputError(f"--positive {positive} chooses among logits. Vectors have none: leave it out.")
-            run = _searched(found, ids, fn or "dot", level, precision, k or USUAL_DEPTH, tell)
+                raise InputError(f"--positive {positive} chooses a logit, but vectors have none. Omit it.")
+            run = _score_vectors(arrays, ids, fn or "dot", level, precision, k or DEFAULT_K, callback)
         else:
             if k is not None:
-                raise InputError(f"--depth {k} is for vectors, which are searched. All pairs with logits are kept.")
-            run = _classified(found, ids, fn, level, precision, positive)
+                raise InputError(f"--top-k {k} is for vectors. All pairs with logits are kept: omit it.")
+            run = _score_pairs(arrays, ids, fn, level, precision, positive)
     if not len(run):
-        raise InputError(f"There is nothing to rank: {found.empty()} has no rows.")
-    write_run(run, "-" if output is None else output)
+        raise InputError(f"There is nothing to rank: {arrays.first_empty()} has no rows.")
+    tw.write_run(run, output)
     if not quiet:
-        note(*warned, *ids.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
+        print_note(*warned, *ids.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
 
 
-def _are_vectors(found: Arrays, fn: str | None, level: str | None) -> bool:
-    """Whether to compare vectors, or else to score pairs by their logits: by what there is, or by what was asked."""
-    vectors, pairs = not VECTORS.isdisjoint(found), not LOGITS.isdisjoint(found)
+def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:
+    """Whether to score vectors, else pairs by their logits: by the arrays, or, if there are both, by the options."""
+    vectors, pairs = not VECTORS.isdisjoint(arrays), not LOGITS.isdisjoint(arrays)
     if vectors != pairs:
         return vectors
     if fn is not None:
         return fn not in ACTIVATIONS
     if level in ("logit", "head"):
         return False
-    named = {role in BESIDE_VECTORS for role in found.named}
+    named = {role in VECTOR_ROLES for role in arrays.renamed}
     if vectors and len(named) == 1:
         return named.pop()
     if vectors:
         raise InputError(
-            f"There are vectors ({found.listed(VECTORS)}) and logits ({found.listed(LOGITS)}). Say which to score: "
-            "--fn dot, cosine … for the vectors; --fn sigmoid or softmax, or --level logit or head, for the others."
+            f"There are vectors ({arrays.names_of(VECTORS)}) and logits ({arrays.names_of(LOGITS)}). Choose: --fn dot, "
+            "cosine ... for the vectors; --fn sigmoid or softmax, or --level logit or head, for the logits."
         )
     raise InputError(
-        "There is nothing to score: neither 'queries' and 'docs', nor 'logits', nor 'hidden' and 'weight'. There are: "
-        f"{found.all()}. Say which is which: --array ROLE=NAME."
+        "There is nothing to score: neither 'queries' and 'docs', nor 'logits', nor 'hidden' and 'weight'. The files "
+        f"hold {arrays.all_names()}. Give the names with --array ROLE=NAME."
     )
 
 
-def _searched(found: Arrays, ids: Ids, fn: str, level: str | None, precision: str, k: int, tell: Any) -> Run:
-    from tiewise import scoring
-
+def _score_vectors(
+    arrays: Arrays, ids: Ids, fn: str, level: str | None, precision: Any, k: int, callback: Any
+) -> tw.Run:
     if level not in (None, "score"):
-        raise InputError(f"Vectors have no level '{level}': that is for logits and hidden states.")
+        raise InputError(f"--level {level} is for logits and hidden states, not for vectors.")
     if fn in ACTIVATIONS:
-        found.need("logits", why=f", of which --fn {fn} is a function", instead=", or hidden and weight")
-    found.need("queries", "docs", why=f", which --fn {fn} needs")
-    masks = {role: found[role] for role in ("query_mask", "doc_mask") if role in found}
+        arrays.require("logits", why=f", which --fn {fn} needs", instead=", or hidden and weight")
+    arrays.require("queries", "docs", why=f", which --fn {fn} needs")
+    masks = {role: arrays[role] for role in ("query_mask", "doc_mask") if role in arrays}
     if masks and fn != "maxsim":
-        mask = found.where(next(iter(masks)))
+        mask = arrays.location(next(iter(masks)))
         raise InputError(f"{mask} is a mask of tokens, for --fn maxsim; --fn {fn} has one vector a row.")
-    queries, docs = found.finite("queries", "docs")
-    options: dict[str, Any] = {"fn": fn, "precision": precision, "progress": tell, **masks}
+    queries, docs = arrays.require_finite("queries", "docs")
+    settings: dict[str, Any] = {"fn": fn, "precision": precision, "progress": callback, **masks}
     if queries.ndim and docs.ndim:
-        options["query_ids"] = ids.of("queries", "--query-ids", "query_ids", len(queries), "queries")
-        options["doc_ids"] = ids.of("documents", "--doc-ids", "doc_ids", len(docs), "documents")
-    return scoring.search(queries, docs, k, **options)
+        settings["query_ids"] = ids.resolve("queries", "--query-ids", "query_ids", len(queries), "queries")
+        settings["doc_ids"] = ids.resolve("documents", "--doc-ids", "doc_ids", len(docs), "documents")
+    return scoring.search(queries, docs, k, **settings)
 
 
-def _classified(
-    found: Arrays, ids: Ids, fn: str | None, level: str | None, precision: str, positive: int | None
-) -> Run:
-    from tiewise import scoring
-
+def _score_pairs(
+    arrays: Arrays, ids: Ids, fn: str | None, level: str | None, precision: Any, positive: int | None
+) -> tw.Run:
     if fn not in (None, *ACTIVATIONS):
-        found.need("queries", "docs", why=f", which --fn {fn} compares")
-    level = level or ("head" if "hidden" in found else "score")
+        arrays.require("queries", "docs", why=f", which --fn {fn} needs")
+    level = level or ("head" if "hidden" in arrays else "score")
     if level == "head":
-        found.need("hidden", "weight", why=", which --level head needs")
-        hidden, weight = found.finite("hidden", "weight")
-        bias = found.finite("bias")[0] if "bias" in found else None
+        arrays.require("hidden", "weight", why=", which --level head needs")
+        hidden, weight = arrays.require_finite("hidden", "weight")
+        bias = arrays.require_finite("bias")[0] if "bias" in arrays else None
         logits = scoring.head(hidden, weight, bias, precision=precision)
     else:
-        found.need("logits")
-        (logits,) = found.finite("logits")
-    logits, fn, positive = _classes(logits, fn, positive)
+        arrays.require("logits")
+        (logits,) = arrays.require_finite("logits")
+    logits, fn, positive = _check_classes(logits, fn, positive)
     compute = scoring.score if level == "score" else scoring.logit
     values = compute(logits, fn=fn, positive=positive, precision=precision)
-    if not ids.given("--query-ids"):
-        found.need("query", instead=", or give --query-ids FILE")
-    query = ids.of("queries", "--query-ids", "query", len(values), "pairs")
-    docs = ids.of("documents", "--doc-ids", "doc", len(values), "pairs")
+    if not ids.has_file("--query-ids"):
+        arrays.require("query", instead=", or give --query-ids FILE")
+    query = ids.resolve("queries", "--query-ids", "query", len(values), "pairs")
+    docs = ids.resolve("documents", "--doc-ids", "doc", len(values), "pairs")
     docs = np.arange(len(values)) if docs is None else docs
-    return Run.from_columns(query, docs, np.asarray(values, dtype=np.float64))
+    return tw.Run.from_columns(query, docs, np.asarray(values, dtype=np.float64))
 
 
-def _classes(logits: Any, fn: str | None, positive: int | None) -> tuple[Any, str, int]:
-    """Logits, one or more a row, the function that goes with them, and the class that means relevant."""
+def _check_classes(logits: Any, fn: str | None, positive: int | None) -> tuple[Any, Any, int]:
+    """Logits, one or more a row, their function, and the class that means relevant."""
     if logits.ndim not in (1, 2):
         raise InputError(f"Logits of shape {logits.shape} are not (rows,) or (rows, classes).")
     logits = logits[:, 0] if logits.ndim == 2 and logits.shape[1] == 1 else logits
     several = logits.ndim == 2
     if fn is not None and (fn == "softmax") != several:
         how = "several classes: use --fn softmax" if several else "one class: use --fn sigmoid"
-        raise InputError(f"Logits of shape {logits.shape} are of {how}.")
+        raise InputError(f"Logits of shape {logits.shape} have {how}.")
     if positive is not None and not several:
-        raise InputError(f"--positive {positive} chooses among several logits, and there is one a row. Leave it out.")
+        raise InputError(f"--positive {positive} chooses among several logits, but there is one a row. Omit it.")
     if positive is not None and positive >= logits.shape[1]:
         raise InputError(f"--positive {positive}: the logits have {logits.shape[1]} classes, counted from 0.")
     return logits, "softmax" if several else "sigmoid", 1 if positive is None else positive

@@ -3,83 +3,98 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from tiewise.cli.inputs import heeded, named, read_once
-from tiewise.cli.options import (
-    Comparison,
-    Depth,
-    Digits,
-    Edge,
-    InputFormat,
-    ManyRunFiles,
-    Names,
-    Output,
-    PairsOutputFormat,
-    PerQuery,
-    Phi,
-    Quiet,
-)
-from tiewise.cli.output import note_beside, screen, target, write
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.command import MEASURES, TIES, command, complete_from, option
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
+from tiewise.cli.output import Output
 from tiewise.errors import InputError, MeasureError
-from tiewise.io import read_run
-from tiewise.metrics.definition import parse
-from tiewise.output import OutputOptions
-from tiewise.rankings import run_similarity as likeness
+from tiewise.rankings.run_similarity import Comparison
 
-__all__ = ["EXAMPLES", "similarity"]
+__all__ = ["similarity"]
 
 EXAMPLES = (
-    "Examples\n\n"
-    "  tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100\n\n"
-    "  tiewise similarity runs/*.trec -m RBA -o matrix.md\n\n"
-    "  tiewise similarity bm25.trec dense.trec hybrid.trec -q --format csv -o pairs.csv"
+    "tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100",
+    "tiewise similarity runs/*.trec -m RBA -o matrix.md",
+    "tiewise similarity bm25.trec dense.trec hybrid.trec -q -o pairs.csv",
 )
 
 
-def similarity(
-    runs: ManyRunFiles,
-    measure: Comparison = "RBO",
-    phi: Phi = None,
-    depth: Depth = None,
-    input_format: InputFormat = None,
-    edge: Edge = "error",
-    per_query: PerQuery = False,
-    format: PairsOutputFormat = None,
-    digits: Digits = None,
-    name: Names = None,
-    output: Output = None,
-    quiet: Quiet = False,
-) -> None:
-    """Compare the rankings of runs with each other, with ties and bounds, over the queries that all of them have.
+def _complete_comparison() -> dict[str, str]:
+    return {name: measure.summary for name, measure in tw.measures().items() if measure.compares}
 
-    Two runs are a line with bounds; more are a matrix, with one number for each pair.
+
+@command("similarity", examples=EXAMPLES)
+@options.two_runs
+@option(
+    "-m, --measure NAME",
+    MEASURES,
+    "A measure of two rankings: RBO, RBA or RBR, with parameters and a cutoff: 'RBO(phi=0.95)@100'.",
+    default="RBO",
+    shell_complete=complete_from(_complete_comparison),
+)
+@option(
+    "--phi NUMBER",
+    MEASURES,
+    "The persistence, above 0 and below 1, for a measure whose name does not set phi=.",
+    type=float,
+    default_note="0.9",
+)
+@options.depth
+@options.input_format
+@option(
+    "--edge extend|shrink|error",
+    TIES,
+    "If the depth ends inside a tie group: take the whole group, leave it out, or stop.",
+    default="error",
+)
+@options.per_query
+@options.names
+@options.output("one object with the list 'pairs'")
+def similarity(
+    runs: Sequence[Path],
+    *,
+    measure: str,
+    phi: float | None,
+    depth: int | None,
+    input_format: str | None,
+    edge: Any,
+    per_query: bool,
+    names: Sequence[str],
+    output: Output,
+) -> None:
+    """Compare the rankings of runs with each other, with ties and bounds, over the queries that they share.
+
+    For two runs it shows all bounds. For more it shows a matrix with one number for each pair.
     """
     from tiewise.output.progress import progress
     from tiewise.output.rendering import render
     from tiewise.output.similarity_tables import SimilarityTables, is_matrix
 
-    kind, output = target(format, output)
-    files = named(runs, name)
-    chosen = _comparison(measure, phi, depth)
-    view = OutputOptions(format=kind, per_query=per_query, digits=digits, **screen(output))
-    lower_only = chosen.stem == "RBA" and is_matrix(len(files), view)  # then it is one product for all pairs
-    read_once(runs)
-    with heeded() as warned:
-        read = {name: read_run(path, format=input_format) for name, path in files.items()}
-        with progress("queries", quiet=quiet) as tell:
-            found = likeness.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=tell)
-    sheet = SimilarityTables(found, read, edge)
-    view = replace(view, notes=(*warned, *sheet.notes))
-    write(render(sheet, view), output)
-    note_beside(view, view.notes, quiet)
+    files = runs_by_name(runs, names)
+    chosen = _resolve_comparison(measure, phi, depth)
+    view = output.view(per_query=per_query)
+    lower_only = chosen.stem == "RBA" and is_matrix(len(files), view)  # then one product gives all pairs
+    check_stdin_once(runs)
+    with collect_warnings() as warned:
+        read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
+        with progress("queries", quiet=output.quiet) as callback:
+            found = tw.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=callback)
+    tables = SimilarityTables(found, read, edge)
+    view = replace(view, notes=(*warned, *tables.notes))
+    output.write(render(tables, view), view.notes)
 
 
-def _comparison(text: str, phi: float | None, depth: int | None) -> likeness.Comparison:
-    """The measure of two rankings that was asked for, with phi and depth where its name says neither."""
-    found = parse(text)
-    if not isinstance(found, likeness.Comparison):
-        raise MeasureError(f"{found} is for a run and judgments: use `tiewise evaluate`. Between runs: RBO, RBA, RBR.")
+def _resolve_comparison(text: str, phi: float | None, depth: int | None) -> Comparison:
+    """The measure of two rankings with this name; `phi` and `depth` apply where the name does not set them."""
+    found = tw.parse(text)
+    if not isinstance(found, Comparison):
+        raise MeasureError(f"{found} needs judgments: use `tiewise evaluate`. Measures of two runs: RBO, RBA, RBR.")
     if depth is not None and found.cutoff not in (None, depth):
         raise InputError(f"{found} has a cutoff, and --depth {depth} was given too. Give one of them.")
     if phi is not None:

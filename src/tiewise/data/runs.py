@@ -2,11 +2,12 @@
 
 Both are one table: rows grouped by query, ids coded as integers, one number a row (a score or a label). Row
 order within a query is the order in which the rows were given, and nothing here ever sorts by score: what a
-tie is and how it is broken is decided in `tiewise.ties.groups` alone.
+tie is and how it is broken is decided in `tiewise.ties` alone.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ from tiewise.tables.optional import data_frame
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Qrels", "Run", "Source"]
+__all__ = ["Qrels", "RankedLists", "Run", "Source"]
 
 # The column names that data frames and Parquet files use for the same thing, ours first.
 QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
@@ -49,13 +50,37 @@ LABEL_NAMES = ("relevance", "label", "rel", "grade", "score", "gain")
 QUICK = 2_000_000  # rows whose ties are counted quickly enough to be shown without being asked for
 
 
-@dataclass(frozen=True)
 class Source:
-    """Where a table came from: a file, its SHA-256, and the format in which it was read."""
+    """Where a table came from: a file, its format, and its SHA-256, which may be computed when it is asked for."""
 
-    path: str
-    sha256: str
-    format: str
+    def __init__(self, path: str, sha256: str | Callable[[], str], format: str):
+        self.path, self.format = path, format
+        self._sha256 = sha256
+
+    def __repr__(self) -> str:
+        return f"Source(path={self.path!r}, format={self.format!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.format))
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the file's bytes."""
+        return self._sha256 if isinstance(self._sha256, str) else self._sha256()
+
+    def to_dict(self) -> dict[str, str]:
+        """The path, the SHA-256 and the format."""
+        return {"path": self.path, "sha256": self.sha256, "format": self.format}
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str, str]]:
+        try:
+            digest = self.sha256
+        except (InputError, OSError):  # the file was changed, or is gone
+            digest = ""
+        return Source, (self.path, digest, self.format)
 
 
 class Row(NamedTuple):
@@ -86,18 +111,55 @@ class Lists:
         return descending(self.value, self.offsets)
 
     @cached_property
-    def tied_rows(self) -> int:
-        """How many rows share their score with another row of the same query."""
+    def _same_as_previous(self) -> NDArray[np.bool_]:
+        """Whether each score equals the one before it when lists are sorted; one False more, (n_rows + 1,)."""
         ordered = self.value if self.descending else sorted_lists(self.value, self.offsets)
         same = np.zeros(len(ordered) + 1, dtype=bool)
         same[1:-1] = ordered[1:] == ordered[:-1]
         same[self.offsets] = False
+        return same
+
+    @property
+    def n_groups(self) -> int:
+        """How many tie groups there are, single documents included."""
+        return len(self) - int(np.count_nonzero(self._same_as_previous))
+
+    @cached_property
+    def tied_rows(self) -> int:
+        """How many rows share their score with another row of the same query."""
+        same = self._same_as_previous
         return int(np.count_nonzero(same[1:] | same[:-1]))
 
     @property
     def tied_share(self) -> float:
         """The share of rows that are tied with another, 0 to 1."""
         return self.tied_rows / len(self) if len(self) else 0.0
+
+
+class RankedLists(Lists, ABC):
+    """A run in memory, whose tie groups can be counted."""
+
+    source: Source | None
+    rank: NDArray[np.int64] | None
+
+    @abstractmethod
+    def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes | None]:
+        """The score of every judged document, NaN where it was not retrieved, and its row if that is at hand.
+
+        `places` holds the position in this run of each query of `qrels`, −1 if missing.
+        """
+
+    @abstractmethod
+    def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
+        """The rows of some judged documents, which are all retrieved."""
+
+    @abstractmethod
+    def ids(self, rows: NDArray[Any]) -> list[str]:
+        """The document ids of some rows."""
+
+    @abstractmethod
+    def projected(self, dtype: str) -> RankedLists:
+        """The run as a reader sees it that keeps scores as float32, float16, bfloat16 or n decimals."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,7 +361,7 @@ class Table(Lists):
         }
         return data_frame(columns)
 
-    def where(self, rows: NDArray[Any]) -> Self:
+    def take(self, rows: NDArray[Any]) -> Self:
         """The table that holds only the given rows (ascending); queries may be left with none."""
         kept = np.zeros(len(self) + 1, dtype=np.int64)
         kept[np.asarray(rows) + 1] = 1
@@ -311,7 +373,7 @@ class Table(Lists):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Table):
+class Run(Table, RankedLists):
     """Ranked lists: a score for each retrieved document of each query. Equal scores are ties.
 
     >>> run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}})
@@ -365,6 +427,10 @@ class Run(Table):
         score = np.where(rows >= 0, self.value[rows] if len(self) else np.nan, np.nan)
         return score, rows
 
+    def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
+        """The rows of some judged documents, which are all retrieved."""
+        return self.find(qrels, positions(self.query_index, qrels.queries))[1][judged]
+
     def _scan(self, place: Codes, wanted: Codes) -> Codes:
         """The row of each wanted document in the list of its query, −1 if none: for one or a few a query, by comparing
         all documents of the list with it."""
@@ -399,7 +465,7 @@ class Run(Table):
         """The run without its unjudged documents (a condensed list), nor those of a negative label, as trec_eval -J."""
         places = positions(self.query_index, qrels.queries)
         _, rows = self.find(qrels, places)
-        return self.where(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
+        return self.take(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
 
     def _with_rows(self, rows: NDArray[Any], offsets: Codes) -> Run:
         rank = None if self.rank is None else self.rank[rows]

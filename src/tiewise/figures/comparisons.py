@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.comparison import Compared
-from tiewise.analysis.significance import check_confidence
-from tiewise.analysis.significance import intervals as bootstrapped
+from tiewise.analysis.significance import bootstrap_intervals, check_confidence
 from tiewise.errors import InputError, listed
 from tiewise.figures.reports import differences, forest
 from tiewise.metrics.definition import Measure
@@ -99,5 +98,5 @@ class Plots:
         each = found.estimates(system, measure)
         if len(each) < 2 or each.total:
             return None, None
-        low, high = bootstrapped(each.expected[:, None], level, samples=found.samples, seed=found.seed)
+        low, high = bootstrap_intervals(each.expected[:, None], level, samples=found.samples, seed=found.seed)
         return float(low[0]), float(high[0])

@@ -11,11 +11,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.auditing import Audit
-from tiewise.analysis.auditing.grouping import Bin, Grouping
-from tiewise.analysis.measuring import asked
+from tiewise.analysis.auditing.tie_statistics import SizeBin, TieStatistics
+from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import DUST, check_confidence
-from tiewise.analysis.significance import intervals as bootstrapped
+from tiewise.analysis.significance import ATOL, bootstrap_intervals, check_confidence
 from tiewise.errors import InputError, counted, listed
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
 from tiewise.io import as_run
@@ -118,7 +117,7 @@ def curve(
     named = {"": reports} if isinstance(reports, Report) else dict(reports)
     if not named:
         raise InputError("There is no report to draw. Give one, or several by their names.")
-    families = list(dict.fromkeys(one.uncut for one in asked(measure)))
+    families = list(dict.fromkeys(one.uncut for one in resolve_measures(measure)))
     ranks = _ranks(cutoffs)
     points = [point for name, report in named.items() for point in _points(name, report, families, ranks)]
     panels = [
@@ -273,7 +272,7 @@ def _interval(report: Report, level: float | None, seed: int) -> tuple[float, fl
     each = report.per_query(measure).expected
     if len(each) < 2 or measure.total:
         return None
-    low, high = bootstrapped(each[:, None], level, seed=seed)
+    low, high = bootstrap_intervals(each[:, None], level, seed=seed)
     return float(low[0]), float(high[0])
 
 
@@ -492,7 +491,7 @@ def _difference(query: str, a: Estimate | float, b: Estimate | float) -> dict[st
     """The expected difference and its extremes: the ties of the two are in no common order."""
     (mean_a, low_a, high_a), (mean_b, low_b, high_b) = _spread(query, a), _spread(query, b)
     gaps = (mean_a - mean_b, low_a - high_b, high_a - low_b)
-    mean, low, high = (0.0 if abs(gap) <= DUST else gap for gap in gaps)  # but for rounding, these are equal
+    mean, low, high = (0.0 if abs(gap) <= ATOL else gap for gap in gaps)  # but for rounding, these are equal
     return {"query": query, "difference": mean, "low": low, "high": high, "sure": low > 0 or high < 0}
 
 
@@ -566,18 +565,18 @@ def _is_list(one: Any) -> bool:
     return isinstance(one, Mapping) and not any(isinstance(value, Mapping) for value in one.values())
 
 
-def _bins(run: Any) -> tuple[Bin, ...]:
-    found = run.group_sizes if isinstance(run, Audit) else Grouping.of(as_run(run)).histogram()
+def _bins(run: Any) -> tuple[SizeBin, ...]:
+    found = run.group_sizes if isinstance(run, Audit) else TieStatistics.of(as_run(run)).histogram()
     if not found:
         raise InputError("The run has no rows: there are no tie groups to draw.")
     return found
 
 
-def _size(one: Bin) -> str:
+def _size(one: SizeBin) -> str:
     return f"{one.low:,}" if one.low == one.high else f"{one.low:,}–{one.high:,}"
 
 
-def _columns(sizes: Mapping[str, Sequence[Bin]]) -> dict[str, list[Any]]:
+def _columns(sizes: Mapping[str, Sequence[SizeBin]]) -> dict[str, list[Any]]:
     flat = [(name, one, sum(other.rows for other in bins)) for name, bins in sizes.items() for one in bins]
     return {
         "run": [name for name, _, _ in flat],

@@ -7,18 +7,18 @@ Whatever is out of the ordinary (missing values, queries whose rows lie apart, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Qrels, Run, Source, picked
+from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Run, Source, picked
 from tiewise.errors import InputError
-from tiewise.io import streaming as onepass
-from tiewise.io import text_native as compiled
+from tiewise.io import streaming, text_native
 from tiewise.io.compression import Reread
 from tiewise.io.parquet import brief
+from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.tables.optional import installed, need
 
 __all__ = ["ArrowRun"]
@@ -27,7 +27,7 @@ ROWS = 1 << 16  # rows that are read at a time
 SMALL = 1 << 18  # so many rows are read before a second thread could help
 
 
-class ArrowRun(onepass.PassedRun):
+class ArrowRun(StreamedRun):
     """A run in Arrow columns; `batches(names)` gives these columns anew for every question."""
 
     def __init__(
@@ -35,13 +35,12 @@ class ArrowRun(onepass.PassedRun):
         names: Sequence[str],
         rows: int,
         batches: Callable[[list[str]], Iterable[Any]],
-        to_run: Callable[[], Run],
+        read: Callable[[], Run],
         file: Reread | None = None,
     ):
-        super().__init__(to_run)
         self._names = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
-        self._threads = 1 if rows <= SMALL else onepass.THREADS
-        self._batches, self._file = batches, file
+        self._n_rows = rows
+        self._batches, self._file, self._read_rows = batches, file, read
 
     @classmethod
     def of_table(cls, frame: Any) -> ArrowRun | None:
@@ -60,7 +59,7 @@ class ArrowRun(onepass.PassedRun):
         return cls(names, len(table), lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
 
     @classmethod
-    def of_parquet(cls, path: str, to_run: Callable[[], Run]) -> ArrowRun:
+    def of_parquet(cls, path: str, read: Callable[[], Run]) -> ArrowRun:
         """A run in a Parquet file."""
         parquet, file = need("pyarrow.parquet", "Parquet", "arrow"), Reread(path)
 
@@ -75,26 +74,28 @@ class ArrowRun(onepass.PassedRun):
         except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
             raise InputError(f"is not readable as Parquet ({brief(error)}).") from None
         names = meta.schema.to_arrow_schema().names
-        return cls(names, meta.num_rows, batches, to_run, file)
+        return cls(names, meta.num_rows, batches, read, file)
 
     @property
-    def source(self) -> Source | None:
-        """The file, if it is one."""
-        return Source(self._file.path, self._file.sha256, "parquet") if self._file else None
+    def _source(self) -> Source | None:
+        file = self._file
+        return None if file is None else Source(file.path, lambda: file.sha256, "parquet")
 
     @property
-    def path(self) -> str | None:
-        """The path of the file, if it is one."""
-        return self._file.path if self._file else None
+    def _threads(self) -> int:
+        return 1 if self._n_rows <= SMALL else streaming.THREADS
 
-    def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> onepass.Pass | None:
-        if any("rank" in orders for orders in wanted.values()):
-            return None
-        done = onepass.Pass(qrels, wanted, scores, self._dtypes, _load, self._threads)
+    def rows(self) -> Run:
+        """The same run as columns."""
+        return self._read_rows()
+
+    def _read(self, counting: Counting) -> bool:
+        if counting.needs_ranks:
+            return False
         try:
-            return done if done.count(self._parts()) else None
+            return counting.count(self._parts(), _load)
         except (_UnusualError, OSError, IndexError, need("pyarrow", "An Arrow table", "arrow").ArrowException):
-            return None  # or something is damaged
+            return False  # or something is damaged
 
     def _parts(self) -> Iterator[list[_Rows]]:
         """The rows as parts of whole lists: a cut falls only between two rows of different queries."""
@@ -158,7 +159,7 @@ def _column(arrow: Any, ids: Any) -> Any:
     offsets = np.frombuffer(ends, width, ids.offset + len(ids) + 1)[ids.offset :]
     text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     numbers = None if codes is None else codes.to_numpy().astype(np.int32, copy=False)
-    return compiled.reader().Column(text, offsets, numbers)
+    return text_native.reader().Column(text, offsets, numbers)
 
 
 def _load(block: Any, rows: list[_Rows]) -> None:

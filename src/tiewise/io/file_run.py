@@ -6,20 +6,19 @@ ones, each for a share of the queries: memory is bounded by a share, or by the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property, partial
+from functools import partial
 from tempfile import TemporaryFile
 from typing import Any
 
-from tiewise.data.columns import Floats
-from tiewise.data.runs import Qrels, Run, Source, twice
+from tiewise.data.runs import Run, Source, twice
 from tiewise.errors import InputError
-from tiewise.io import streaming as onepass
-from tiewise.io import text_native as compiled
+from tiewise.io import streaming, text_native
 from tiewise.io.compression import Reread, Stream, opened
 from tiewise.io.formats import layout_of
 from tiewise.io.layouts import Layout, Problems, blocks
+from tiewise.io.streaming import Counting, StreamedRun
 
 __all__ = ["FileRun"]
 
@@ -29,54 +28,48 @@ PIECE = 1 << 20  # bytes of them that are counted at a time
 SMALL = 1 << 23  # a file of so many bytes is read before a second thread could help
 
 
-class FileRun(onepass.PassedRun):
+class FileRun(StreamedRun):
     """A run in a file of lines."""
 
-    def __init__(self, path: str, format: str | None, to_run: Callable[[], Run]):
-        super().__init__(to_run)
-        self._file, self._format = Reread(path), format
+    def __init__(self, path: str, format: str | None, read: Callable[[], Run]):
+        self._file, self._format, self._read_rows = Reread(path), format, read
+        self._layout: Layout | None = None  # known once the file was read
 
     @property
-    def source(self) -> Source:
-        """The file, with its hash, which is computed when it is asked for."""
-        return Source(self._file.path, self._file.sha256, self._layout.format)
+    def _source(self) -> Source:
+        assert self._layout is not None
+        return Source(self._file.path, lambda: self._file.sha256, self._layout.format)
 
     @property
-    def path(self) -> str:
-        """The path of the file."""
-        return self._file.path
+    def _threads(self) -> int:
+        return 1 if self._file.size <= SMALL else streaming.THREADS
 
-    @cached_property
-    def _layout(self) -> Layout:
-        return self._parts(_lines)[0]
-
-    def to_run(self) -> Run:
+    def rows(self) -> Run:
         """The same run as columns."""
         self._file.check()
-        return super().to_run()
+        return self._read_rows()
 
-    def _passed(self, qrels: Qrels, wanted: Mapping[str, Sequence[str]], scores: Floats | None) -> onepass.Pass:
+    def _read(self, counting: Counting) -> bool:
         self._file.check()
-        ranks = any("rank" in orders for orders in wanted.values())
-        layout, parts = self._parts(compiled.whole_lists_of)
+        layout, parts = self._parts(text_native.whole_lists_of)
+        self._layout = layout
 
         def load(block: Any, part: Any) -> None:
-            compiled.parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
+            problems = Problems(layout, self._file.path, strict=True)
+            text_native.parse(block, part, problems, 1, ranks=counting.needs_ranks)
 
-        threads = 1 if self._file.size <= SMALL else onepass.THREADS
-        done = onepass.Pass(qrels, wanted, scores, self._dtypes, load, threads)
-        fine = done.count(parts)
-        if done.apart:
-            done.clear()
-            fine = all(done.count(share) for share in self._regrouped(layout))
-            if not (fine or done.wrong):
-                self._to_run()  # raises: it knows the lines
+        correct = counting.count(parts, load)
+        if counting.not_contiguous:
+            counting.clear()
+            correct = all(counting.count(share, load) for share in self._regrouped(layout))
+            if not (correct or counting.unreadable):
+                self._read_rows()  # raises: it knows the lines
         self._file.check()
-        if not fine:
-            self._explain(layout, done)
-        if not done.rows:
+        if not correct:
+            self._raise_problems(layout, counting)
+        if not counting.rows:
             raise InputError(f"{self._file.path}: holds no rows.")
-        return done
+        return True
 
     def _parts(self, cut: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
         """The file's layout, and the file as blocks, into which it is cut by a function."""
@@ -97,11 +90,11 @@ class FileRun(onepass.PassedRun):
             yield _together(lines, layout)
             return
         with ExitStack() as stack:
-            with self._room():
+            with self._temporary_files():
                 files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
             for block in lines:
-                for file, some in zip(files, compiled.reader().split(block, shares, layout.tabs), strict=True):
-                    with self._room():
+                for file, some in zip(files, text_native.reader().split(block, shares, layout.tabs), strict=True):
+                    with self._temporary_files():
                         file.write(some)
                         file.flush()
             for file in files:
@@ -110,8 +103,8 @@ class FileRun(onepass.PassedRun):
                 file.close()
 
     @contextmanager
-    def _room(self) -> Iterator[None]:
-        """What cannot be written to the temporary folder is told."""
+    def _temporary_files(self) -> Iterator[None]:
+        """Report errors of the temporary folder with the name of the file."""
         try:
             yield
         except OSError as error:
@@ -120,31 +113,31 @@ class FileRun(onepass.PassedRun):
                 f"together ({error.strerror}). Sort the file by query, or set TMPDIR to a folder with room."
             ) from None
 
-    def _explain(self, layout: Layout, done: onepass.Pass) -> None:
-        """Raise what is wrong: lines, then ids that are not UTF-8, then documents that stand twice."""
+    def _raise_problems(self, layout: Layout, counting: Counting) -> None:
+        """Raise an error for unreadable lines, else for ids that are not UTF-8, else for duplicates."""
         problems = Problems(layout, self._file.path)
-        if done.wrong:
-            block, first = compiled.reader().Block(), 1
+        if counting.unreadable:
+            block, first = text_native.reader().Block(), 1
             for part in self._parts(_lines)[1]:
-                compiled.parse(block, part, problems, first)
+                text_native.parse(block, part, problems, first)
                 first += block.lines
         problems.check()
         for kind in ("query", "document"):
-            told = {name: line for what, name, line in reversed(done.garbled) if what == kind}
-            for name, line in sorted(told.items(), key=lambda item: item[1]):
+            lines = {name: line for what, name, line in reversed(counting.not_utf8) if what == kind}
+            for name, line in sorted(lines.items(), key=lambda item: item[1]):
                 problems.garbled(line, kind, name)
             problems.check()
         raise InputError(
             *(
                 f"{self._file.path}:{line}: {twice(Run, query, doc)}"
-                for query, doc, line in done.again[: onepass.MOST_TOLD]
+                for query, doc, line in counting.duplicates[: streaming.MOST_DUPLICATES]
             )
         )
 
 
 def _together(lines: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
     """Blocks of lines with those of a query side by side."""
-    regrouped = compiled.reader().Regrouped(layout.tabs)
+    regrouped = text_native.reader().Regrouped(layout.tabs)
     for block in lines:
         regrouped.add(block)
     return iter(partial(regrouped.next, PIECE), b"")

@@ -1,16 +1,17 @@
-"""Arrays by name from files: ``.npz``, ``.npy`` and ``.safetensors``, low-precision types included.
+"""Arrays by name from ``.npz``, ``.npy`` and ``.safetensors`` files, low-precision types included.
 
-A safetensors file is the length of a header, the header as JSON, and the arrays one after another; they are mapped into
-memory, not read. bfloat16 and float8 come as the types of ml_dtypes (``tiewise[precision]``).
+The safetensors package checks such a file and says what is in it. The arrays are then mapped into memory, not read, so
+a file may be larger than the memory. bfloat16 and float8 arrays have the types of ml_dtypes. Both packages come with
+``tiewise[precision]``.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from tiewise.tables.optional import need
 
 __all__ = ["read_tensors"]
 
-#: The types of safetensors, as NumPy or ml_dtypes call them.
-TYPES = {
+#: The types of safetensors, by the names that NumPy and ml_dtypes use.
+DTYPES = {
     "BOOL": "bool",
     "U8": "uint8",
     "I8": "int8",
@@ -41,20 +42,19 @@ TYPES = {
     "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2",
 }
-LONGEST_HEADER = 100_000_000  # bytes: what the format allows
-NPY = b"\x93NUMPY"  # how a .npy file begins
+NPY_MAGIC = b"\x93NUMPY"
 
 
 def read_tensors(path: PathLike) -> dict[str, NDArray[Any]]:
-    """The arrays of a file by their names; that of a ``.npy`` file has the name of the file."""
+    """The arrays of a file by name. The array of a ``.npy`` file has the name of the file."""
     name = os.fspath(path)
-    readers = {".npy": _npy, ".npz": _npz, ".safetensors": _safetensors}
+    readers = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
     suffix = Path(name).suffix.lower()
     if Path(name).is_dir():
         raise InputError(f"{name}: is a folder. Give a file that ends in {', '.join(readers)}.")
     if suffix not in readers:
-        found = f"'{suffix}' holds no arrays" if suffix else "its name has no ending that says what it holds"
-        raise InputError(f"{name}: {found}. Give a file that ends in {', '.join(readers)}.")
+        problem = f"'{suffix}' is not a format for arrays" if suffix else "the file name has no extension"
+        raise InputError(f"{name}: {problem}. Give a file that ends in {', '.join(readers)}.")
     try:
         return readers[suffix](name)
     except TiewiseError:
@@ -64,88 +64,84 @@ def read_tensors(path: PathLike) -> dict[str, NDArray[Any]]:
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
     except (ValueError, EOFError, KeyError, zlib.error) as error:
-        raise InputError(f"{name}: is no whole {suffix} file ({error}).") from None
+        raise InputError(f"{name}: is not a complete {suffix} file ({error}). Save or download it again.") from None
 
 
-def _npy(name: str) -> dict[str, NDArray[Any]]:
+def _read_npy(name: str) -> dict[str, NDArray[Any]]:
     with Path(name).open("rb") as file:
-        if file.read(len(NPY)) != NPY:
-            raise ValueError("it does not begin as one")
-    return {Path(name).stem: _known(partial(np.load, name, mmap_mode="r", allow_pickle=False), name)}
+        if file.read(len(NPY_MAGIC)) != NPY_MAGIC:
+            raise ValueError("it does not start like one")
+    return {Path(name).stem: _load_array(partial(np.load, name, mmap_mode="r", allow_pickle=False), name)}
 
 
-def _npz(name: str) -> dict[str, NDArray[Any]]:
+def _read_npz(name: str) -> dict[str, NDArray[Any]]:
     from zipfile import BadZipFile, is_zipfile
 
     with Path(name).open("rb") as file:
         if not is_zipfile(file):
-            raise ValueError("it is no archive")
+            raise ValueError("it is not a zip archive")
     try:
         with np.load(name, allow_pickle=False) as arrays:
-            return {key: _known(partial(arrays.__getitem__, key), f"{name}: '{key}'") for key in arrays.files}
+            return {key: _load_array(partial(arrays.__getitem__, key), f"{name}: '{key}'") for key in arrays.files}
     except BadZipFile as error:
         raise ValueError(error) from None
 
 
-def _known(load: Callable[[], Any], where: str) -> NDArray[Any]:
-    """The array, unless it holds what cannot be known, such as a type that NumPy forgot, as it does for bfloat16."""
-    forgotten = InputError(
-        f"{where} holds numbers of a type that NumPy did not keep. Save them as safetensors, or as float32."
+def _load_array(load: Callable[[], Any], where: str) -> NDArray[Any]:
+    """The array, if NumPy can load it. NumPy saves bfloat16 and float8 without the name of their type."""
+    unknown_dtype = InputError(
+        f"{where} holds numbers of a type that NumPy did not save. Save them as safetensors, or as float32."
     )
     try:
         array = load()
     except ValueError as error:
         if "dtype descriptor" in str(error):
-            raise forgotten from None
-        if "bject" not in str(error):  # NumPy says "Object arrays" or "Python objects"
+            raise unknown_dtype from None
+        if "bject" not in str(error):  # NumPy writes "Object arrays" or "Python objects"
             raise
         raise InputError(
-            f"{where} holds Python objects, which are not read, as that could run code. Save ids as text: "
+            f"{where} holds Python objects. They are not loaded, because that could run code. Save ids as text: "
             "numpy.array(ids, dtype=str)."
         ) from None
     if not isinstance(array, np.ndarray):
-        raise InputError(f"{where} is no array. Save it with numpy.savez.")
+        raise InputError(f"{where} is not an array. Save it with numpy.savez.")
     if array.dtype.kind != "V":
         return array
     if array.dtype.itemsize == 2:
-        return array.view(_type("bfloat16"))
-    raise forgotten
+        return array.view(_dtype("bfloat16"))
+    raise unknown_dtype
 
 
-def _safetensors(name: str) -> dict[str, NDArray[Any]]:
-    with Path(name).open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= LONGEST_HEADER:
-            raise ValueError("its header has no length")
-        header = json.loads(file.read(length))
-    if not isinstance(header, dict):
-        raise ValueError("its header is no table of arrays")
-    data = np.memmap(name, mode="r", offset=8 + length) if Path(name).stat().st_size > 8 + length else np.zeros(0, "u1")
-    arrays = {}
-    for key, one in header.items():
-        if key != "__metadata__":
-            arrays[key] = _array(data, one, f"{name}: '{key}'")
+def _read_safetensors(name: str) -> dict[str, NDArray[Any]]:
+    """The arrays, mapped into memory. `get_slice` would copy them, and NumPy has no float8 for it to return."""
+    safetensors = need("safetensors", "Reading .safetensors files", "precision")
+    with Path(name).open("rb"):
+        pass  # an error of the operating system is clearer than that of the package
+    try:
+        with safetensors.safe_open(name, framework="numpy") as file:
+            # In the order of the data, which follow each other without gaps up to the end of the file.
+            tensors = {key: file.get_slice(key) for key in file.offset_keys()}
+            described = {key: (tensor.get_dtype(), tensor.get_shape()) for key, tensor in tensors.items()}
+    except safetensors.SafetensorError as error:
+        raise ValueError(str(error).removeprefix("Error while deserializing header: ")) from None
+    dtypes, sizes = {}, {}
+    for key, (dtype, shape) in described.items():
+        if dtype not in DTYPES:
+            raise InputError(
+                f"{name}: '{key}' is of type {dtype}, which is not supported. Save it as one of: {', '.join(DTYPES)}."
+            )
+        dtypes[key] = _dtype(DTYPES[dtype])
+        sizes[key] = prod(shape) * dtypes[key].itemsize
+    data = np.memmap(name, mode="r")
+    start, arrays = len(data) - sum(sizes.values()), {}
+    for key, (_, shape) in described.items():
+        arrays[key] = data[start : start + sizes[key]].view(dtypes[key]).reshape(shape)
+        start += sizes[key]
     return arrays
 
 
-def _array(data: NDArray[Any], described: Any, where: str) -> NDArray[Any]:
-    """One array, as its line in the header describes it."""
-    if not isinstance(described, dict) or not {"dtype", "shape", "data_offsets"} <= described.keys():
-        raise ValueError("its header does not describe every array")
-    kind, shape, offsets = described["dtype"], described["shape"], described["data_offsets"]
-    if not isinstance(kind, str) or kind not in TYPES:
-        raise InputError(f"{where} is of type {kind}, which is not read here. Save it as one of: {', '.join(TYPES)}.")
-    numbers = [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) else [None]
-    if not all(isinstance(number, int) and number >= 0 for number in numbers) or len(offsets) != 2:
-        raise ValueError("its header does not say where every array is")
-    start, stop = offsets
-    if stop > len(data):
-        raise ValueError(f"it ends {stop - len(data):,} bytes too early")
-    return data[start:stop].view(_type(TYPES[kind])).reshape(shape)
-
-
-def _type(name: str) -> Any:
-    """A type of numbers; those that NumPy lacks are ml_dtypes'."""
+def _dtype(name: str) -> np.dtype[Any]:
+    """A type by name. The types that NumPy does not have come from ml_dtypes."""
     if hasattr(np, name) or name == "bool":
         return np.dtype(name)
     return np.dtype(getattr(need("ml_dtypes", f"Reading {name}", "precision"), name))

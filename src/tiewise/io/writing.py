@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from tiewise.data.columns import Codes
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, listed
 from tiewise.io.compression import PathLike, save
 from tiewise.io.parquet import parquet_bytes
-from tiewise.io.reading import as_qrels, as_run
+from tiewise.io.sources import as_qrels, as_run
 
 __all__ = ["write_qrels", "write_run"]
 
@@ -43,8 +42,7 @@ def write_run(run: Any, path: PathLike, *, format: str | None = None, tag: str |
     q1 Q0 d2 1 0.30000000000000004 demo
     q1 Q0 d1 2 0.1 demo
     """
-    given = as_run(run)
-    table = given.to_run() if isinstance(given, MappedRun) else given
+    table = as_run(run)
     writers: dict[str, Writer] = {
         "trec": lambda: _trec_run(table, (table.name or "tiewise") if tag is None else tag),
         "json": lambda: _json(table, float),

@@ -33,7 +33,19 @@ from tiewise.ties.groups import TieGroups
 if TYPE_CHECKING:
     from tiewise.metrics.definition import Measure
 
-__all__ = ["Order", "Urn", "Urns", "alone", "estimates", "expected", "moments", "per", "row_sum", "sums", "value"]
+__all__ = [
+    "Order",
+    "Urn",
+    "Urns",
+    "estimates",
+    "expected",
+    "moments",
+    "row_sum",
+    "safe_divide",
+    "segment_sum",
+    "select_queries",
+    "value",
+]
 
 #: How many numbers a block of tie groups may hold.
 BLOCK = 1 << 20
@@ -60,7 +72,7 @@ class Order:
 
     def sum(self, values: NDArray[Any]) -> Floats:
         """The sum of each query's values."""
-        return sums(self.query, values, self.n_queries)
+        return segment_sum(self.query, values, self.n_queries)
 
     def count_before(self, flags: NDArray[np.bool_]) -> Floats:
         """How many flagged documents of its query stand before each document."""
@@ -106,13 +118,16 @@ class Urns:
         self.group_query, self.group_start = self.query[self.first], self.start[self.first]
         self.group_size = self.size[self.first]
 
+    def __reduce__(self) -> tuple[type[Urns], tuple[TieGroups]]:
+        return Urns, (self.ties,)
+
     def ranks(self, cutoff: int | None) -> NDArray[Any]:
         """The cutoff for every query, or the lists' lengths without one."""
         return self.length if cutoff is None else np.full(self.n_queries, cutoff)
 
     def judged(self, values: NDArray[Any]) -> Floats:
         """The sum over all judged documents of each query, retrieved or not, of values along the qrels' rows."""
-        return sums(self.ties.qrels.query, values, self.n_queries)
+        return segment_sum(self.ties.qrels.query, values, self.n_queries)
 
     def relevant(self, measure: Measure) -> Floats:
         """The number of judged documents with a gain, retrieved or not (N+)."""
@@ -142,11 +157,11 @@ class Urns:
 
     def retrieved(self, values: NDArray[Any]) -> Floats:
         """The sum over the retrieved judged documents of each query."""
-        return sums(self.query, values, self.n_queries)
+        return segment_sum(self.query, values, self.n_queries)
 
     def in_group(self, values: NDArray[Any]) -> Floats:
         """The sum over the judged documents of each tie group."""
-        return sums(self.group, values, len(self.first))
+        return segment_sum(self.group, values, len(self.first))
 
     def above_group(self, per_group: Floats) -> Floats:
         """The sum of a count over the groups of the same query above each group."""
@@ -246,7 +261,7 @@ class Urns:
         places = np.flatnonzero(has_ties)
         if 2 * len(places) > self.n_queries:
             return None, np.arange(self.n_queries)
-        return Urns(alone(self.ties, places)), places
+        return Urns(select_queries(self.ties, places)), places
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
@@ -272,7 +287,7 @@ class _Drawn:
         self.relevant = self._in_group(self._gain != 0)
 
     def _in_group(self, values: NDArray[Any]) -> Floats:
-        return sums(self._of, values, len(self.urns.first))
+        return segment_sum(self._of, values, len(self.urns.first))
 
     @cached_property
     def seen(self) -> Floats:
@@ -296,7 +311,7 @@ class _Drawn:
     def effort(self) -> Floats:
         query = self.urns.group_query
         cost = self.relevant[self._groups] * self._inside.astype(np.float64) ** 2
-        return sums(query[self._groups], cost, self.urns.n_queries)[query]
+        return segment_sum(query[self._groups], cost, self.urns.n_queries)[query]
 
 
 class Urn:
@@ -461,8 +476,8 @@ class _Reckoning:
         for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
             e, var = measure.moments(urn)
             mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
-        expectation += per(sums(query, mean[tied], urns.n_queries), self.divisor)
-        spread = per(sums(query, variance[tied], urns.n_queries), self.divisor**2)
+        expectation += safe_divide(segment_sum(query, mean[tied], urns.n_queries), self.divisor)
+        spread = safe_divide(segment_sum(query, variance[tied], urns.n_queries), self.divisor**2)
         if np.isnan(spread).any() and measure.uses_seen:
             spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
         return expectation, spread
@@ -478,7 +493,7 @@ class _Reckoning:
 
     def _summed(self, order: Order, terms: Floats) -> Floats:
         within = order.rank <= self.depth[order.query]
-        return per(order.sum(np.where(within, terms, 0.0)), self.divisor) + self.base
+        return safe_divide(order.sum(np.where(within, terms, 0.0)), self.divisor) + self.base
 
 
 def moments(measure: Measure, urn: Urn) -> tuple[Floats, Floats]:
@@ -510,12 +525,12 @@ def _seen_expectation(measure: Measure, urn: Urn) -> Floats:
     return urn.gain / urn.size * total
 
 
-def alone(ties: TieGroups, places: Codes) -> TieGroups:
+def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
     """The tie groups of some queries, given by their places in ascending order, as if there were no others."""
     qrels = ties.qrels
     chosen = np.zeros(len(qrels.queries), dtype=bool)
     chosen[places] = True
-    some = ties.where(np.flatnonzero(chosen[qrels.query]))
+    some = ties.take(np.flatnonzero(chosen[qrels.query]))
     names, offsets = tuple(qrels.queries[place] for place in places.tolist()), some.qrels.offsets
     return replace(
         some,
@@ -527,13 +542,13 @@ def alone(ties: TieGroups, places: Codes) -> TieGroups:
     )
 
 
-def sums(index: Codes, values: NDArray[Any], n: int) -> Floats:
+def segment_sum(index: Codes, values: NDArray[Any], n: int) -> Floats:
     """The sum of the values of each index, added up one after another so that zeros change nothing."""
     total: Any = np.bincount(index, weights=values, minlength=n)
     return total
 
 
-def per(amount: Floats, divisor: NDArray[Any]) -> Floats:
+def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
     """amount / divisor, 0 where the divisor is 0."""
     divisor = np.asarray(divisor, dtype=np.float64)
     return np.divide(amount, divisor, out=np.zeros_like(divisor), where=divisor != 0)

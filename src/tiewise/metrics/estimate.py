@@ -173,7 +173,7 @@ class Estimates(Mapping[str, Estimate]):
         spread = float(np.sqrt(self.variance.sum()) * scale)
         return self._estimate(lambda column: float(column.sum() if self.total else column.mean()), spread)
 
-    def where(self, kept: NDArray[Any]) -> Estimates:
+    def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
         if kept.all():
             return self

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
-from tiewise.ties.groups import ORDERS
+from tiewise.ties.orders import ORDERS
 
 __all__ = ["TOOLS", "Rule", "Tool", "rule_for"]
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
-from tiewise.metrics.catalogue import Binary
+from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import param
-from tiewise.metrics.engine import Order, Urn, Urns, per
+from tiewise.metrics.engine import Order, Urn, Urns, safe_divide
 
 __all__ = [
     "BinG",
@@ -101,7 +101,7 @@ class SetRelP(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """A share."""
-        return per(self.found(q), np.minimum(q.length, q.relevant(self)))
+        return safe_divide(self.found(q), np.minimum(q.length, q.relevant(self)))
 
 
 class SetAP(Fixed):
@@ -113,7 +113,7 @@ class SetAP(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """A product."""
-        return per(self.found(q) ** 2, q.length * q.relevant(self))
+        return safe_divide(self.found(q) ** 2, q.length * q.relevant(self))
 
 
 class SetF(Fixed):
@@ -127,8 +127,8 @@ class SetF(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """A mean."""
-        precision, recall = per(self.found(q), q.length), per(self.found(q), q.relevant(self))
-        return per((self.x + 1) * precision * recall, self.x * precision + recall)
+        precision, recall = safe_divide(self.found(q), q.length), safe_divide(self.found(q), q.relevant(self))
+        return safe_divide((self.x + 1) * precision * recall, self.x * precision + recall)
 
 
 class Utility(Fixed):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tiewise.analysis.auditing import LIBRARIES, Audit
-from tiewise.analysis.auditing.grouping import Bin, Example, Pile
+from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.errors import counted
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
@@ -79,11 +79,11 @@ class AuditTables:
 
     def _remedy(self) -> list[Part]:
         """What to do, and a line of code for each library."""
-        remedy = self.audit.judgment.remedy
+        remedy = self.audit.advice
         if remedy is None:
             return []
         code = {LIBRARIES[library]: line for library, line in remedy.code.items()}
-        return [remedy.words, *([Code(code)] if code else [])]
+        return [remedy.text, *([Code(code)] if code else [])]
 
     # -- remarks --------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ def _explained_by_rounding(audit: Audit) -> str:
     return f" Rounding explains {format_percent(audit.rounded_share)} of the tied pairs."
 
 
-def _size_table(bins: Sequence[Bin]) -> Table:
+def _size_table(bins: Sequence[SizeBin]) -> Table:
     shown = [one for one in bins if one.groups]
     rows = [("groups", *(f"{one.groups:,}" for one in shown)), ("rows", *(f"{one.rows:,}" for one in shown))]
     return Table(columns_of(["group size"], [format_ranks(one.low, one.high) for one in shown]), rows)
@@ -175,7 +175,7 @@ def _cutoff_table(audit: Audit) -> Table:
     return Table(columns, [("lists with a tie", *shares)])
 
 
-def _describe_group(one: Example, width: int) -> str:
+def _describe_group(one: TieExample, width: int) -> str:
     docs = ", ".join(one.docs) + (" …" if one.size > len(one.docs) else "")
     line = f"{one.query}: {one.size:,} documents score {one.score:.9g}, from rank {one.rank:,} on: {docs}"
     if len(line) <= width:

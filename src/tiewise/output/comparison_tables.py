@@ -16,7 +16,7 @@ import numpy as np
 
 from tiewise._version import __version__
 from tiewise.analysis.comparison import MOST_SYSTEMS, Compared, Duel
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL
 from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.data.progress import Progress
 from tiewise.errors import counted
@@ -296,7 +296,7 @@ class ComparisonTables:
         overlapping = (
             (a["system"], b["system"])
             for a, b in combinations(rows, 2)
-            if a["maximum"] > b["minimum"] + DUST and b["maximum"] > a["minimum"] + DUST
+            if a["maximum"] > b["minimum"] + ATOL and b["maximum"] > a["minimum"] + ATOL
         )
         if self.compared.orders == "independent":
             return any(True for _ in overlapping)

@@ -9,7 +9,7 @@ from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.data.runs import Qrels, Run
 from tiewise.io import read_qrels, read_run
-from tiewise.metrics.definition import parse
+from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS
 from tiewise.output.options import OutputOptions
 from tiewise.output.report_tables import NamedReport, report_table, tool_table

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tiewise.metrics.definition import Measure, measures
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import measures
 from tiewise.output.options import ListFormat
 from tiewise.tables.delimited import render_tsv
 from tiewise.tables.json_rows import render_json

@@ -21,7 +21,7 @@ from tiewise.output.options import OutputOptions, Statistic
 from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
 from tiewise.tables.wording import MISSING, format_percent
-from tiewise.ties.groups import ORDERS
+from tiewise.ties.orders import ORDERS
 
 __all__ = ["REPORT_COLUMNS", "TOOL_COLUMNS", "NamedReport", "ReportTables", "report_table", "tool_table"]
 

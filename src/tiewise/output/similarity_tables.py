@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import isnan
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ class SimilarityTables:
             "version": __version__,
             "measure": self.similarity.measure.name,
             "edge": self.edge,
-            "runs": [{"name": name} | (asdict(source) if source else {}) for name, source in sources.items()],
+            "runs": [{"name": name} | (source.to_dict() if source else {}) for name, source in sources.items()],
             "queries": len(self.similarity.queries),
             "queries_left_out": self.similarity.left_out,
             "notes": list(options.notes),

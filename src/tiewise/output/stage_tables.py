@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tiewise._version import __version__
@@ -64,7 +64,7 @@ class StageTables:
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """What was measured, and the rows."""
         inputs = [self.reference, *self.runs.items()]  # a run may be called like the reference
-        sources = [{"name": name} | (asdict(run.source) if run.source else {}) for name, run in inputs]
+        sources = [{"name": name} | (run.source.to_dict() if run.source else {}) for name, run in inputs]
         return {
             "version": __version__,
             "measure": "RBR",

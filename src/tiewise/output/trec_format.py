@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
-from tiewise.metrics.definition import Measure, measures
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.names import measures
 from tiewise.output.options import OutputOptions
 from tiewise.output.report_tables import NamedReport
 

@@ -29,7 +29,8 @@ from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.ties.groups import grouped, tie_groups
+from tiewise.ties.counting import count_ties
+from tiewise.ties.orders import group_rows
 
 __all__ = ["Stages", "stages"]
 
@@ -339,7 +340,7 @@ def _first_stage(name: str, given: Any, reference: Run, deepest: Depth) -> tuple
     query = positions(reference.query_index, run.queries)  # where the reference has each query
     if not (query >= 0).any() and not is_set:
         raise InputError(f"'{name}' has no query of the reference. Do their query ids match?")
-    rows, start, size = grouped(run)
+    rows, start, size = group_rows(run)
     kept = query[run.query[rows]] >= 0
     if deepest is not None:
         kept &= start < deepest
@@ -349,12 +350,11 @@ def _first_stage(name: str, given: Any, reference: Run, deepest: Depth) -> tuple
     rows, start, size = rows[order], start[order], size[order]
     offsets = np.searchsorted(place[order], np.arange(len(reference.queries) + 1))
     listed_docs = Qrels(reference.queries, offsets, run.doc[rows], run.docs, np.zeros(len(rows)))
-    return Observed(tie_groups(listed_docs, reference, ()), start, size), int(np.count_nonzero(query < 0))
+    return Observed(count_ties(listed_docs, reference, ())["float64"], start, size), int(np.count_nonzero(query < 0))
 
 
 def _run(given: Any) -> Run:
-    run = as_run(given)
-    return run if isinstance(run, Run) else run.to_run()
+    return as_run(given)
 
 
 def _holds_sets(given: Any) -> bool:

@@ -49,7 +49,7 @@ class Observed:
         if depth is None:
             return Drawn(self.ties, np.ones(len(self.start)))
         rows = np.flatnonzero(self.start < depth)
-        return Drawn(self.ties.where(rows), np.minimum((depth - self.start[rows]) / self.size[rows], 1.0))
+        return Drawn(self.ties.take(rows), np.minimum((depth - self.start[rows]) / self.size[rows], 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +78,14 @@ class Drawn:
         """The expected share of the reference's first `k` documents (None: of all) that is in the set, (n_queries,)."""
         ties, seen = self.ties, self._seen(k)
         inside = np.clip((seen[ties.qrels.query] - ties.start) / np.maximum(ties.size, 1), 0.0, 1.0)
-        return engine.per(self._sum(self.chance * np.where(ties.size > 0, inside, 0.0)), seen)
+        return engine.safe_divide(self._sum(self.chance * np.where(ties.size > 0, inside, 0.0)), seen)
 
     def recall_range(self, k: int | None = None) -> tuple[Floats, Floats]:
         """The lowest and the highest that `recall` can be over the orders of ties."""
         hits, (_, worst, best) = Hits @ k, self._urns
         low = engine.value(hits, worst, worst.worst(hits))
         high = engine.value(hits, best, best.best(hits))
-        return engine.per(low, self._seen(k)), engine.per(high, self._seen(k))
+        return engine.safe_divide(low, self._seen(k)), engine.safe_divide(high, self._seen(k))
 
     def _seen(self, k: int | None) -> Codes:
         return self.ties.length if k is None else np.minimum(self.ties.length, k)
@@ -158,4 +158,4 @@ class Drawn:
 
     def _sum(self, values: NDArray[Any]) -> Floats:
         """The sum of the values of each query."""
-        return engine.sums(self.ties.qrels.query, values, len(self.ties.length))
+        return engine.segment_sum(self.ties.qrels.query, values, len(self.ties.length))

@@ -17,8 +17,9 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, MeasureError, counted
 from tiewise.io import as_run
-from tiewise.metrics.definition import Measure, measure, param, parse
+from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.names import measure, parse
 from tiewise.rankings.rank_biased import Pair, mean_weight, rba_of, rbo_of, rbr_of
 from tiewise.rankings.ranking import Edge, Groups, ranked
 from tiewise.tables.model import Cell, Column, Section, Table
@@ -336,7 +337,7 @@ class _Lists:
     """The runs of all systems, their documents coded by one vocabulary, for the queries that all of them have."""
 
     def __init__(self, runs: Sequence[Any], depth: int | None, edge: str):
-        self._runs: list[Run] = [run if isinstance(run, Run) else run.to_run() for run in runs]
+        self._runs: list[Run] = list(runs)
         self._depth, self._edge = depth, edge
         shared = set.intersection(*(set(run.queries) for run in self._runs))
         everything = set().union(*(run.queries for run in self._runs))

@@ -1,8 +1,8 @@
 """Approximate scores of queries and documents with a bound on their error, and what they decide.
 
-A fast matrix product gives every document a score whose error is bounded (theory.md, Eqs. 28–31). A document whose
-exact score certainly lies above, below or at a threshold is counted at once; only the few documents for which that is
-open, the *near* ones, are returned to be scored by the definition.
+A fast matrix product gives every document a score whose error is bounded (theory.md, Eqs. 28–31). Documents whose exact
+score is certainly above, below or at a threshold are counted at once. The few documents for which that is open, the
+*near* ones, are returned, to be scored by the definition.
 
 The loops are compiled (`src/kernels`); without a compiler NumPy does the same.
 """
@@ -16,156 +16,158 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
-from tiewise.data.native import native
-from tiewise.scoring.threads import threads_for
+from tiewise.data.columns import Floats
+from tiewise.scoring.backends import Indices
+from tiewise.scoring.kernels import compiled_kernels, thread_count
 
-__all__ = ["Approximation", "Counted", "Selected", "Thresholds"]
+__all__ = ["ApproximateScores", "Candidates", "ThresholdCounts", "Thresholds"]
 
-
-#: So many scores are compared with one value in the time of one step of other work.
-SCANNED = 16
+#: How many scores are compared with one value in the time of one step of other work.
+SCORES_PER_STEP = 16
 
 
 class Thresholds(NamedTuple):
-    """Exact scores to count at, for each row in ascending order; unused columns are infinite."""
+    """Exact scores at which to count, ascending in each row; unused columns are infinite."""
 
     bounds: Floats  # (4, n_rows, width): see Rounding.interval
-    sizes: Codes  # (n_rows,): how many columns are used
+    sizes: Indices  # (n_rows,): how many columns are used
 
 
-class Counted(NamedTuple):
-    """What the approximate scores of a block decide.
+class ThresholdCounts(NamedTuple):
+    """What the approximate scores of a block decide about thresholds.
 
-    Near documents come as the rows, columns and documents of what is open: whether that document scores above, at or
-    below that threshold.
+    `near_row`, `near_column` and `near_doc` list what is open: whether that document scores above, at or below that
+    threshold. A row with too many near documents is skipped; it has no counts.
     """
 
-    above: Codes  # (n_rows, width): documents that surely score above a threshold
-    equal: Codes  # (n_rows, width): documents that surely have its score
-    many: NDArray[np.bool_]  # (n_rows,): rows that were given up, as too much of them is near; they have no counts
-    row: Codes  # (n_near,)
-    column: Codes
-    doc: Codes
+    above: Indices  # (n_rows, width): documents that certainly score above a threshold
+    equal: Indices  # (n_rows, width): documents that certainly have its score
+    skipped: NDArray[np.bool_]  # (n_rows,)
+    near_row: Indices
+    near_column: Indices
+    near_doc: Indices
 
 
-class Selected(NamedTuple):
-    """Documents that were selected: their row, their place in the block, and their approximate score."""
+class Candidates(NamedTuple):
+    """Documents whose exact score may reach a limit. A row with too many of them is skipped; it has none."""
 
-    many: NDArray[np.bool_]  # (n_rows,): rows that were given up
-    row: Codes
-    doc: Codes
-    value: Floats
+    skipped: NDArray[np.bool_]  # (n_rows,)
+    row: Indices
+    doc: Indices  # its position in the block
+    score: Floats  # approximate
 
 
 @dataclass(frozen=True)
-class Approximation:
+class ApproximateScores:
     """A block of approximate scores, (rows, documents).
 
-    A score is values·scale + offset; its error is at most row[0]·doc[0] + row[1], plus doc[1] if there is one.
+    A score is values·scale + offset. Its error is at most row_error[0]·doc_error[0] + row_error[1], plus doc_error[1]
+    if there is one.
     """
 
     values: NDArray[Any]  # (n_rows, n_docs), float32 or float64
-    row: Floats  # (2, n_rows)
-    doc: Floats  # (1 or 2, n_docs)
+    row_error: Floats  # (2, n_rows)
+    doc_error: Floats  # (1 or 2, n_docs)
     scale: NDArray[Any] | None = None  # (n_docs,), of the type of the values
     offset: NDArray[Any] | None = None
 
     @cached_property
     def matrix(self) -> NDArray[Any]:
         """The approximate scores as one matrix."""
-        values = self.values if self.scale is None else self.values * self.scale
+        return self._take(slice(None))
+
+    def _take(self, rows: slice | int) -> NDArray[Any]:
+        values = self.values[rows] if self.scale is None else self.values[rows] * self.scale
         return values if self.offset is None else values + self.offset
 
-    def error(self, row: Codes, doc: Codes) -> Floats:
+    def error(self, row: Indices, doc: Indices) -> Floats:
         """A bound on the error of the scores of some pairs; infinite where there is none."""
-        found = self.row[0, row] * self.doc[0, doc] + self.row[1, row]
-        if len(self.doc) > 1:
-            found = found + self.doc[1, doc]
-        return np.where(np.isnan(found), np.inf, found)
+        error = self.row_error[0, row] * self.doc_error[0, doc] + self.row_error[1, row]
+        if len(self.doc_error) > 1:
+            error = error + self.doc_error[1, doc]
+        return np.where(np.isnan(error), np.inf, error)
 
-    def most_error(self) -> Floats:
+    def max_error(self) -> Floats:
         """(n_rows,): a bound on the error of all scores of a row."""
-        most = self.row[0] * self.doc[0].max(initial=0.0) + self.row[1] + self.doc[1:].max(initial=0.0)
-        return np.where(np.isnan(most), np.inf, most)
+        doc_error = self.doc_error
+        error = self.row_error[0] * doc_error[0].max(initial=0.0) + self.row_error[1] + doc_error[1:].max(initial=0.0)
+        return np.where(np.isnan(error), np.inf, error)
 
-    def take(self, rows: Codes) -> Approximation:
-        """Some of the rows."""
-        row = np.ascontiguousarray(self.row[:, rows])
-        return Approximation(self.values[rows], row, self.doc, self.scale, self.offset)
-
-    def first(self, docs: int) -> Approximation:
-        """The first few documents."""
-        scale, offset = (None if part is None else part[:docs] for part in (self.scale, self.offset))
-        return Approximation(self.values[:, :docs], self.row, np.ascontiguousarray(self.doc[:, :docs]), scale, offset)
+    def take_first(self, n: int) -> ApproximateScores:
+        """The first n documents."""
+        scale, offset = (None if part is None else part[:n] for part in (self.scale, self.offset))
+        doc_error = np.ascontiguousarray(self.doc_error[:, :n])
+        return ApproximateScores(self.values[:, :n], self.row_error, doc_error, scale, offset)
 
     def intervals(self, row: int) -> tuple[Floats, Floats]:
         """The lowest and the highest value that the exact score of each document of a row can have."""
-        mine = self.matrix[row].astype(np.float64)
-        error = self.error(np.array(row), np.arange(len(mine)))
-        unknown = ~np.isfinite(mine)
-        return np.where(unknown, -np.inf, mine - error), np.where(unknown, np.inf, mine + error)
+        scores = self._take(row).astype(np.float64)
+        error = self.error(np.array(row), np.arange(len(scores)))
+        unknown = ~np.isfinite(scores)
+        return np.where(unknown, -np.inf, scores - error), np.where(unknown, np.inf, scores + error)
 
-    def count(self, thresholds: Thresholds, most: int) -> Counted:
-        """Documents above each threshold and at it; rows with more than `most` near documents are given up."""
+    def count(self, thresholds: Thresholds, max_near: int) -> ThresholdCounts:
+        """Documents above and at each threshold; rows with more than `max_near` near documents are skipped."""
         shape = thresholds.bounds.shape[1:]
-        above, equal, many = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], bool)
-        kernels = native("kernels")
+        above, equal, skipped = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], bool)
+        kernels = compiled_kernels()
         if kernels is not None:
-            threads = threads_for(self.values.size * min(shape[1] + 1, 16))
-            near = kernels.count(*self._parts, *thresholds, above, equal, most, many, threads)
-            return Counted(above, equal, many, *near)
-        found: list[tuple[Codes, Codes, Codes]] = []
+            threads = thread_count(self.values.size * min(shape[1] + 1, 16))
+            near = kernels.count(*self._kernel_args, *thresholds, above, equal, max_near, skipped, threads)
+            return ThresholdCounts(above, equal, skipped, *near)
+        parts: list[tuple[Indices, ...]] = []
         for row in range(shape[0]):
             low, high = self.intervals(row)
-            near_here: list[tuple[Codes, Codes, Codes]] = []
+            row_parts: list[tuple[Indices, ...]] = []
             for column in range(int(thresholds.sizes[row])):
                 low_out, low_in, high_in, high_out = thresholds.bounds[:, row, column]
-                surely, same = low > high_out, (low >= low_in) & (high <= high_in)
-                above[row, column], equal[row, column] = np.count_nonzero(surely), np.count_nonzero(same)
-                docs = np.flatnonzero(~(high < low_out) & ~surely & ~same)
-                near_here.append((np.full(len(docs), row), np.full(len(docs), column), docs))
-            if sum(len(docs) for _, _, docs in near_here) > most:
-                above[row], equal[row], many[row] = 0, 0, True
+                is_above, is_equal = low > high_out, (low >= low_in) & (high <= high_in)
+                above[row, column], equal[row, column] = np.count_nonzero(is_above), np.count_nonzero(is_equal)
+                docs = np.flatnonzero(~(high < low_out) & ~is_above & ~is_equal)
+                row_parts.append((np.full(len(docs), row), np.full(len(docs), column), docs))
+            if sum(len(docs) for _, _, docs in row_parts) > max_near:
+                above[row], equal[row], skipped[row] = 0, 0, True
             else:
-                found += near_here
-        return Counted(above, equal, many, *_joined(found, 3))
+                parts += row_parts
+        return ThresholdCounts(above, equal, skipped, *_concatenate_columns(parts))
 
-    def select(self, limit: Floats, most: int, *, below: bool = False) -> Selected:
+    def select(self, limit: Floats, max_selected: int, *, below: bool = False) -> Candidates:
         """Documents whose exact score may be at least the limit of their row, or with `below` at most.
 
-        A limit that is not a number is none. Of rows with more than `most` such documents there are none.
+        NaN is no limit. Rows with more than `max_selected` such documents are skipped.
         """
         limit = np.where(np.isnan(limit), np.inf if below else -np.inf, limit)
-        many = np.zeros(len(limit), bool)
-        kernels = native("kernels")
+        skipped = np.zeros(len(limit), bool)
+        kernels = compiled_kernels()
         if kernels is not None:
-            found = kernels.select(*self._parts, limit, below, most, many, threads_for(self.values.size // SCANNED))
-            return Selected(many, *found)
+            threads = thread_count(self.values.size // SCORES_PER_STEP)
+            return Candidates(
+                skipped, *kernels.select(*self._kernel_args, limit, below, max_selected, skipped, threads)
+            )
         parts: list[tuple[Any, ...]] = []
         for row in range(len(limit)):
             low, high = self.intervals(row)
             docs = np.flatnonzero(low <= limit[row] if below else high >= limit[row])
-            many[row] = len(docs) > most
-            if not many[row]:
-                parts.append((np.full(len(docs), row), docs, self.matrix[row, docs].astype(np.float64)))
-        return Selected(many, *_joined(parts, 3))
+            skipped[row] = len(docs) > max_selected
+            if not skipped[row]:
+                parts.append((np.full(len(docs), row), docs, self._take(row)[docs].astype(np.float64)))
+        return Candidates(skipped, *_concatenate_columns(parts))
 
-    def lowest(self) -> Floats:
-        """(n_rows,): what the lowest exact score of a row does not exceed."""
+    def minimum_upper_bound(self) -> Floats:
+        """(n_rows,): an upper bound of the lowest exact score of each row."""
         out = np.full(self.values.shape[0], np.inf)
-        kernels = native("kernels")
+        kernels = compiled_kernels()
         if kernels is not None:
-            kernels.lowest(*self._parts, out, threads_for(self.values.size // SCANNED))
+            kernels.minimum(*self._kernel_args, out, thread_count(self.values.size // SCORES_PER_STEP))
             return out
         return np.array([self.intervals(row)[1].min(initial=np.inf) for row in range(len(out))])
 
     @property
-    def _parts(self) -> tuple[Any, ...]:
-        return self.values, self.scale, self.offset, self.row, self.doc
+    def _kernel_args(self) -> tuple[Any, ...]:
+        return self.values, self.scale, self.offset, self.row_error, self.doc_error
 
 
-def _joined(parts: list[tuple[Any, ...]], columns: int) -> list[Any]:
-    """Columns of parts, one after another."""
+def _concatenate_columns(parts: list[tuple[Any, ...]]) -> list[Any]:
+    """The three columns of all parts."""
     empty = np.zeros(0, np.int64)
-    return [np.concatenate([empty, *(part[column] for part in parts)]) for column in range(columns)]
+    return [np.concatenate([empty, *(part[column] for part in parts)]) for column in range(3)]

@@ -1,7 +1,7 @@
-"""How many scores on a device lie above some values and how many equal them: what tie groups need of a block of scores.
+"""Counts in a block of scores on a device: how many are above each threshold, and how many are equal to it.
 
-A block of scores is read once, by a kernel (`tiewise.scoring.device_kernels`), or by torch where there is none; nothing
-waits for the device until the first number is asked for.
+A block of scores is read once, by a kernel (`tiewise.scoring.device_kernels`), or by torch where there is none. Nothing
+waits for the device until the first count is used.
 """
 
 from __future__ import annotations
@@ -11,144 +11,159 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats
-from tiewise.scoring.arrays import Array, Torch
+from tiewise.data.columns import Floats
+from tiewise.scoring.backends import Array, Indices, TorchBackend
 from tiewise.scoring.judgments import Slots
 
-__all__ = ["Reading", "looked_up", "picked"]
+__all__ = ["BlockCounts", "gather_scores", "gather_thresholds"]
 
 
-class Reading:
-    """What was counted in a block of scores on a device, in a table that comes to main memory when it is asked for.
+class BlockCounts:
+    """The counts of a block of scores. They come to main memory, in one array, when the first of them is used.
 
-    Values are scores, (rows, most values a row), of the type of the scores, (rows, documents); a row that has fewer is
-    filled up with infinity, which no score reaches. `docs` may have the documents whose scores they are, if ids are
-    rows written in so many digits at most; then it is also counted how many that tie stand before them.
+    `thresholds` are scores, (rows, largest number for a row), of the type of the scores, (rows, documents). Unused ones
+    are infinite; no score equals them. `docs` has the documents whose scores the thresholds are, if the ids are row
+    numbers of at most `digits` digits. Then the tied documents before each of them are counted too.
     """
 
-    def __init__(self, lib: Torch, scores: Array, values: Array, docs: Array | None = None, digits: int = 1):
-        self.lib, self.scores, self._values = lib, scores, values
-        self._kernels, self._shape = _kernels(scores.device.type), tuple(values.shape)
-        self._ordered = docs is not None and self._kernels is not None
-        count = _count if self._kernels is None else self._kernels.count
-        found: tuple[Array, Array] = count(lib.xp, scores, values, docs, digits)
-        self._arrives, self._chunks = lib.soon(found[0]), found[1]
-        if self._ordered:  # nothing more will be asked, and to let go of it takes time that nobody waits for now
-            del self._values, self._chunks
+    def __init__(
+        self, backend: TorchBackend, scores: Array, thresholds: Array, docs: Array | None = None, digits: int = 1
+    ):
+        self.backend, self.scores, self._thresholds = backend, scores, thresholds
+        self._kernels, self._shape = _load_kernels(scores.device.type), tuple(thresholds.shape)
+        self._has_ties_before = docs is not None and self._kernels is not None
+        count = _count_with_torch if self._kernels is None else self._kernels.count
+        counts: tuple[Array, Array] = count(backend.xp, scores, thresholds, docs, digits)
+        self._wait, self._chunk_counts = backend.to_numpy_async(counts[0]), counts[1]
+        if self._has_ties_before:  # these are not used any more, and freeing them now costs no waiting
+            del self._thresholds, self._chunk_counts
 
     @cached_property
-    def _all(self) -> Codes:
-        return self._arrives()
+    def _all(self) -> Indices:
+        return self._wait()
 
-    def _table(self, number: int) -> Codes:
-        rows, wide = self._shape
-        return self._all[number * rows * wide : (number + 1) * rows * wide].reshape(rows, wide)
+    def _table(self, number: int) -> Indices:
+        rows, width = self._shape
+        return self._all[number * rows * width : (number + 1) * rows * width].reshape(rows, width)
 
-    def _column(self, number: int) -> Codes:
-        rows, wide = self._shape
-        begin = (3 * wide + number) * rows
-        return self._all[begin : begin + rows]
+    def _per_row(self, number: int) -> Indices:
+        rows, width = self._shape
+        start = (3 * width + number) * rows
+        return self._all[start : start + rows]
 
     @property
-    def finite(self) -> bool:
+    def all_finite(self) -> bool:
         """Whether all scores are finite."""
-        return not self._column(2).any()
+        return not self._per_row(2).any()
 
     @property
-    def values(self) -> Floats:
-        """The values."""
+    def thresholds(self) -> Floats:
+        """(rows, width)."""
         return self._table(0).view(np.float64)
 
     @property
-    def above(self) -> Codes:
-        """Scores above each value."""
+    def above(self) -> Indices:
+        """(rows, width): scores above each threshold."""
         return self._table(1)
 
     @property
-    def equal(self) -> Codes:
-        """Scores that equal it."""
+    def equal(self) -> Indices:
+        """(rows, width): scores equal to it."""
         return self._table(2)
 
     @property
-    def low(self) -> Floats:
-        """The lowest score of each row."""
-        return self._column(0).view(np.float64)
+    def floor(self) -> Floats:
+        """(rows,): the lowest score."""
+        return self._per_row(0).view(np.float64)
 
     @property
-    def low_size(self) -> Codes:
-        """How often the lowest score occurs."""
-        return self._column(1)
+    def floor_size(self) -> Indices:
+        """(rows,): how many scores equal the lowest."""
+        return self._per_row(1)
 
-    def at(self, places: Codes) -> tuple[Floats, Codes, Codes]:
-        """Some of the values, by ascending places in their table, the scores above each, and those that equal it."""
-        value, above, equal = self.values.ravel(), self.above.ravel(), self.equal.ravel()
-        return (value, above, equal) if len(places) == len(value) else (value[places], above[places], equal[places])
+    def take(self, flat_indices: Indices) -> tuple[Floats, Indices, Indices]:
+        """Some thresholds, by ascending indices into the flattened table, and the scores above and equal to them."""
+        thresholds, above, equal = self.thresholds.ravel(), self.above.ravel(), self.equal.ravel()
+        if len(flat_indices) == len(thresholds):
+            return thresholds, above, equal
+        return thresholds[flat_indices], above[flat_indices], equal[flat_indices]
 
-    def ahead(self, places: Codes) -> dict[str, Codes]:
-        """By tie-break order, how many that tie with the documents at some places stand before them, where that was
-        counted too: for both orders that rows alone decide, if the documents were given."""
-        if not self._ordered:
+    def ties_before(self, flat_indices: Indices) -> dict[str, Indices]:
+        """By tie-break order, how many tied documents are before the documents of some thresholds.
+
+        It is empty if they were not counted.
+        """
+        if not self._has_ties_before:
             return {}
-        rows, wide = self._shape
-        begin, size = (3 * wide + 3) * rows, rows * wide
-        every = {"given": self._all[begin : begin + size], "docid-desc": self._all[begin + size :]}
-        return every if len(places) == size else {order: one[places] for order, one in every.items()}
+        rows, width = self._shape
+        start, size = (3 * width + 3) * rows, rows * width
+        tables = {"given": self._all[start : start + size], "docid-desc": self._all[start + size :]}
+        if len(flat_indices) == size:
+            return tables
+        return {order: table[flat_indices] for order, table in tables.items()}
 
-    def tied(self, row: Codes, column: Codes) -> tuple[Codes, Codes]:
-        """Which scores equal some of the values; how many there are is known."""
+    def find_tied(self, row: Indices, column: Indices) -> tuple[Indices, Indices]:
+        """The documents whose scores equal some thresholds: positions in `row` and `column`, and documents."""
         if not len(row):
             return row, row
-        many = self.equal[row, column]
+        sizes = self.equal[row, column]
         if self._kernels is None:
-            same = [self.scores[i] == self._values[i, j] for i, j in zip(row.tolist(), column.tolist(), strict=True)]
-            found = [self.lib.xp.nonzero(one) for one in same]
-            docs = self.lib.host(self.lib.joined(found))[:, 0]
+            cells = zip(row.tolist(), column.tolist(), strict=True)
+            tied = [self.backend.xp.nonzero(self.scores[i] == self._thresholds[i, j]) for i, j in cells]
+            docs = self.backend.to_numpy(self.backend.concatenate(tied))[:, 0]
         else:
-            with self.lib.ahead():
-                asked = self.lib.integers(np.stack([row, column, np.cumsum(many) - many]))
-                found = self._kernels.tied(self.lib.xp, self.scores, self._values, self._chunks, asked, int(many.sum()))
-                docs = self.lib.host(found)
-        return np.repeat(np.arange(len(row)), many), docs
+            with self.backend.side_stream():
+                cells = self.backend.as_indices(np.stack([row, column, np.cumsum(sizes) - sizes]))
+                tied = self._kernels.find_tied(
+                    self.backend.xp, self.scores, self._thresholds, self._chunk_counts, cells, int(sizes.sum())
+                )
+                docs = self.backend.to_numpy(tied)
+        return np.repeat(np.arange(len(row)), sizes), docs
 
 
-def looked_up(
-    lib: Torch, scores: Array, slots: Slots, table: Floats | None, docs: Codes | None = None
+def gather_thresholds(
+    backend: TorchBackend, scores: Array, slots: Slots, table: Floats | None, docs: Indices | None = None
 ) -> tuple[Array, Array | None]:
-    """A table of values for the slots, at those of documents that are here their scores, if `docs` says where; and the
-    table of these documents, −1 where there is none. Nobody waits for it.
+    """A table of thresholds on the device, and the table of their documents, −1 where there is none.
+
+    Thresholds come from `table`, or, for slots with vectors, from the scores of `docs`. Nothing waits for the device.
     """
-    row, column = slots.row[slots.known], slots.column[slots.known]
-    given = None if table is None else lib.cast(lib.here(table), scores.dtype)
+    given = None if table is None else backend.cast(backend.to_device(table), scores.dtype)
     if docs is None:
         return given, None
-    places = np.full(slots.shape, -1)
-    places[row, column] = docs
-    wanted = lib.beside(places)
-    if len(row) == places.size:
-        return scores.gather(1, wanted), wanted
-    found = scores.gather(1, lib.xp.clip(wanted, 0))
-    return (found.masked_fill(wanted < 0, np.inf) if given is None else lib.xp.where(wanted < 0, given, found)), wanted
+    doc_table = np.full(slots.shape, -1)
+    doc_table[slots.row[slots.has_vectors], slots.column[slots.has_vectors]] = docs
+    columns = backend.as_indices_on_side_stream(doc_table)
+    if len(docs) == doc_table.size:
+        return scores.gather(1, columns), columns
+    own = scores.gather(1, backend.xp.clip(columns, 0))
+    if given is None:
+        return own.masked_fill(columns < 0, np.inf), columns
+    return backend.xp.where(columns < 0, given, own), columns
 
 
-def picked(lib: Torch, scores: Array, row: Codes, column: Codes) -> Floats:
+def gather_scores(backend: TorchBackend, scores: Array, row: Indices, column: Indices) -> Floats:
     """Some of the scores, as float64."""
-    return np.asarray(lib.host(scores[lib.integers(row), lib.integers(column)]), dtype=np.float64)
+    some = scores[backend.as_indices(row), backend.as_indices(column)]
+    return np.asarray(backend.to_numpy(some), dtype=np.float64)
 
 
-def _count(torch: Any, scores: Array, values: Array, docs: Array | None, digits: int) -> tuple[Array, None]:
-    """What the kernels count, by torch alone, but for the order of documents that tie."""
-    each = [values[:, place : place + 1] for place in range(values.shape[1])]
-    above, equal = [(scores > one).sum(1) for one in each], [(scores == one).sum(1) for one in each]
+def _count_with_torch(
+    torch: Any, scores: Array, thresholds: Array, docs: Array | None, digits: int
+) -> tuple[Array, None]:
+    """What the kernels count, without the tied documents before others."""
+    columns = [thresholds[:, j : j + 1] for j in range(thresholds.shape[1])]
+    above, equal = [(scores > one).sum(1) for one in columns], [(scores == one).sum(1) for one in columns]
     low, high = torch.aminmax(scores, dim=1)
-    odd = (low * 0 + high * 0 != 0).long()
-    tables = [torch.stack(columns, 1).ravel() for columns in (above, equal)]
-    ends = [low.double().view(torch.int64), (scores == low[:, None]).sum(1), odd]
-    return torch.cat([values.double().view(torch.int64).ravel(), *tables, *ends]), None
+    not_finite = (low * 0 + high * 0 != 0).long()
+    tables = [torch.stack(counts, 1).ravel() for counts in (above, equal)]
+    per_row = [low.double().view(torch.int64), (scores == low[:, None]).sum(1), not_finite]
+    return torch.cat([thresholds.double().view(torch.int64).ravel(), *tables, *per_row]), None
 
 
 @cache
-def _kernels(device: str) -> Any:
-    """The module with the kernels, None where they do not run."""
+def _load_kernels(device: str) -> Any:
+    """The module with the kernels, or None where they do not run."""
     if device != "cuda":
         return None
     from tiewise.scoring import device_kernels

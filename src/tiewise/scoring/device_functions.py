@@ -1,186 +1,194 @@
-"""The functions of a query and a document on a device: dot, cosine, Euclidean, late interaction, Hamming.
+"""The score functions on a device: dot, cosine, Euclidean, late interaction, Hamming.
 
-Each has two steps. `prepared` makes rows ready, once for a tile, and finds what belongs to them (norms, squares, a
-mask); `combined` scores all pairs of two prepared tiles. Larger is better in all of them.
+Each has two steps. `prepare` converts rows, once for a tile, and computes what belongs to them (norms, squares, a
+mask); `combine` scores all pairs of two prepared tiles. Larger is better in all of them.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tiewise.scoring.arrays import Array, Torch
+from tiewise.scoring.backends import Array, TorchBackend
+from tiewise.scoring.dtypes import ScoreTypes
 from tiewise.scoring.operands import Operand
-from tiewise.scoring.precisions import Types
 
-__all__ = ["DEVICE_FUNCTIONS", "Arithmetic", "Similarity", "Tile"]
+__all__ = ["DEVICE_FUNCTIONS", "Arithmetic", "Dot", "Tile"]
 
-#: From how small a part of ‖q‖² + ‖d‖² on a square that comes from their difference is computed again.
-CANCELLED = 1e-6
+#: A square below this part of ‖q‖² + ‖d‖² is computed again, from the difference of the vectors.
+CANCELLATION = 1e-6
 
-#: How many numbers are subtracted at a time where that is done.
+#: How many numbers are subtracted at a time for that.
 DIFFERENCES = 2**20
 
 
 class Arithmetic:
     """The types of one computation on a device.
 
-    `compute` is the type of what is computed, `held` that of the scores it ends in (float32 or float64), and `native`
-    the low type to which scores are rounded, None where there is none.
+    `compute_dtype` is the type of intermediate results, `out_dtype` that of the scores (float32 or float64), and
+    `low_dtype` the low precision to which scores are rounded, or None.
     """
 
-    def __init__(self, lib: Torch, types: Types, fn: str, left: Operand, right: Operand):
-        self.lib = lib
-        # Near vectors: |q|² + |d|² − 2q·d cancels, so that float32 would leave little but noise.
+    def __init__(self, backend: TorchBackend, types: ScoreTypes, fn: str, queries: Operand, docs: Operand):
+        self.backend = backend
+        # For vectors that are close together |q|² + |d|² − 2q·d cancels; float32 would leave little but noise.
         wide = types.wide or types.result == "float64" or fn == "euclidean"
-        self.native: Any = lib.dtype(left.type_name) if types.low else None
-        self.compute = lib.dtype("float64" if wide else "float32")
-        self.held = lib.dtype(types.result)
-        self.fused = not wide and lib.fuses(left.type_name, right.type_name)
+        self.low_dtype: Any = backend.dtype(queries.dtype_name) if types.low else None
+        self.compute_dtype = backend.dtype("float64" if wide else "float32")
+        self.out_dtype = backend.dtype(types.result)
+        #: Whether low-precision vectors are multiplied as they are, with sums and results in float32.
+        self.float32_output = not wide and backend.has_float32_output(queries.dtype_name, docs.dtype_name)
 
-    def ready(self, x: Array) -> Array:
-        """Vectors in the type in which the product takes them."""
-        own = self.native is not None and self.lib.multiplies(x.dtype)
-        return x if self.fused or own else self.lib.cast(x, self.compute)
+    def to_factor(self, x: Array) -> Array:
+        """Vectors in the type in which they are multiplied."""
+        low = self.low_dtype is not None and self.backend.supports_matmul(x.dtype)
+        return x if self.float32_output or low else self.widen(x)
 
-    def wide(self, x: Array) -> Array:
+    def widen(self, x: Array) -> Array:
         """Values in the computing type."""
-        return self.lib.cast(x, self.compute)
+        return self.backend.cast(x, self.compute_dtype)
 
     def product(self, a: Array, b: Array) -> Array:
-        """All dot products of the rows of two matrices made ready, in the computing type."""
-        own = None if self.native is None else self.lib.own_product(a, b)
-        return self.rounded(self.lib.product(a, b)) if own is None else self.wide(own)
+        """All dot products of the rows of two matrices from `to_factor`, in the computing type."""
+        if self.low_dtype is not None and a.dtype == b.dtype and self.backend.supports_matmul(a.dtype):
+            return self.widen(self.backend.torch.mm(a, b.T))
+        return self.round(self.backend.product(a, b))
 
-    def rounded(self, x: Array) -> Array:
-        """Values rounded to the native type, if there is one."""
-        return x if self.native is None else self.wide(self.lib.cast(x, self.native))
+    def round(self, x: Array) -> Array:
+        """Values rounded to the low precision, if there is one."""
+        return x if self.low_dtype is None else self.widen(self.backend.cast(x, self.low_dtype))
 
 
 class Tile(NamedTuple):
-    """Rows made ready for the product, and what belongs to them."""
+    """Prepared rows, and what belongs to them."""
 
     vectors: Array
-    beside: Array | None
-    rows: int  # how many of the tile's rows are real; the others are zeros
+    extra: Array | None  # norms, squares or a mask
+    n: int  # the number of rows; the others are zeros that fill the tile
 
 
-class Similarity:
+class Dot:
     """The dot product."""
 
-    def __init__(self, lib: Torch, arithmetic: Arithmetic, queries: Operand, docs: Operand):
-        self.lib, self.arithmetic, self.queries, self.docs = lib, arithmetic, queries, docs
+    def __init__(self, backend: TorchBackend, arithmetic: Arithmetic, queries: Operand, docs: Operand):
+        self.backend, self.arithmetic, self.queries, self.docs = backend, arithmetic, queries, docs
 
-    def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
-        """Rows ready for the product, and what belongs to them."""
-        return self.arithmetic.ready(x), None
+    @property
+    def is_plain_product(self) -> bool:
+        """Whether scores are products without any other step."""
+        return type(self) is Dot and self.arithmetic.low_dtype is None
 
-    def combined(self, left: Tile, right: Tile) -> Array:
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
+        """Rows for the product, and what belongs to them."""
+        return self.arithmetic.to_factor(x), None
+
+    def combine(self, left: Tile, right: Tile) -> Array:
         """The scores of all pairs of two tiles."""
         return self.arithmetic.product(left.vectors, right.vectors)
 
-    def combine_into(self, room: Array, left: Tile, right: Tile) -> None:
-        """Write the scores of all pairs of two tiles to where they belong."""
-        plain = type(self) is Similarity and self.arithmetic.native is None
-        if not (plain and self.lib.product_into(room, left.vectors, right.vectors)):
-            room[...] = self.combined(left, right)
+    def combine_into(self, out: Array, left: Tile, right: Tile) -> None:
+        """Write the scores of all pairs of two tiles into `out`."""
+        if not (self.is_plain_product and self.backend.product_into(out, left.vectors, right.vectors)):
+            out[...] = self.combine(left, right)
 
 
-class Cosine(Similarity):
+class Cosine(Dot):
     """The dot product over the norms; 0 for a zero vector.
 
-    The norms divide the product, so that low-precision vectors are multiplied as they are. In native precision vectors
-    are divided by their norms first and both are rounded, as a model's own normalisation does it. A norm that overflows
-    is an error.
+    The product is divided by the norms, so that low-precision vectors are multiplied as they are. In native precision
+    vectors are divided by their norms first and both are rounded, as a model normalises its output. A norm that
+    overflows is an error.
     """
 
-    def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
         """Rows, and their norms."""
-        ours, xp = self.arithmetic, self.lib.xp
-        norm = self.lib.norms(x, ours.compute)
-        norm = norm + 0 * norm  # no number where it overflowed: a product over infinity would pass for 0
-        if ours.native is not None:
-            x = self.lib.cast(ours.wide(x) / ours.rounded(_or_one(xp, norm))[:, None], ours.native)
-        return ours.ready(x), norm
+        arithmetic = self.arithmetic
+        norm = self.backend.norms(x, arithmetic.compute_dtype)
+        norm = norm + 0 * norm  # NaN where it overflowed: a product over infinity would look like 0
+        if arithmetic.low_dtype is not None:
+            unit = arithmetic.widen(x) / arithmetic.round(self._zero_to_one(norm))[:, None]
+            x = self.backend.cast(unit, arithmetic.low_dtype)
+        return arithmetic.to_factor(x), norm
 
-    def combined(self, left: Tile, right: Tile) -> Array:
+    def combine(self, left: Tile, right: Tile) -> Array:
         """Products over norms."""
-        product, xp = self.arithmetic.product(left.vectors, right.vectors), self.lib.xp
-        if self.arithmetic.native is not None:
+        product = self.arithmetic.product(left.vectors, right.vectors)
+        if self.arithmetic.low_dtype is not None:
             return product
-        return product / _or_one(xp, left.beside)[:, None] / _or_one(xp, right.beside)
+        return product / self._zero_to_one(left.extra)[:, None] / self._zero_to_one(right.extra)
+
+    def _zero_to_one(self, norm: Array) -> Array:
+        """Norms with 1 in place of 0, so that they can divide."""
+        xp = self.backend.xp
+        return xp.where(norm == 0, xp.ones_like(norm), norm)
 
 
-class Euclidean(Similarity):
-    """The distance with a minus sign.
+class Euclidean(Dot):
+    """The negative distance.
 
-    It comes from one product, ‖q‖² + ‖d‖² − 2q·d. Of near vectors that difference leaves little but rounding, so there
-    the square is computed once more, from q − d itself.
+    It comes from one product, ‖q‖² + ‖d‖² − 2q·d. For vectors that are close together this difference is mostly
+    rounding error, so there the square is computed again, from q − d.
     """
 
-    def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
         """Rows, and their squared norms."""
-        x = self.arithmetic.wide(x)
+        x = self.arithmetic.widen(x)
         return x, (x * x).sum(-1)
 
-    def combined(self, left: Tile, right: Tile) -> Array:
+    def combine(self, left: Tile, right: Tile) -> Array:
         """−‖q − d‖, in float64."""
-        assert left.beside is not None and right.beside is not None
-        both = left.beside[:, None] + right.beside
-        square = both - 2 * self.lib.product(left.vectors, right.vectors)
-        near = self.lib.where(square < CANCELLED * both)
+        assert left.extra is not None and right.extra is not None
+        both = left.extra[:, None] + right.extra
+        square = both - 2 * self.backend.product(left.vectors, right.vectors)
+        rows, columns = self.backend.nonzero(square < CANCELLATION * both)
         size = max(DIFFERENCES // self.queries.dims, 1)
-        for at in range(0, len(near[0]), size):
-            rows, columns = near[0][at : at + size], near[1][at : at + size]
-            square[rows, columns] = self._squares(left.vectors[rows], right.vectors[columns], size)
-        return self.arithmetic.rounded(0 - self.lib.xp.sqrt(square))
+        for start in range(0, len(rows), size):
+            i, j = rows[start : start + size], columns[start : start + size]
+            square[i, j] = self._squared_distances(left.vectors[i], right.vectors[j], size)
+        return self.arithmetic.round(0 - self.backend.xp.sqrt(square))
 
-    def _squares(self, a: Array, b: Array, size: int) -> Array:
-        """Σ(a − b)², a row at a time; on a device always of as many rows, as it picks a kernel by their number."""
-        apart = a - b
-        if len(apart) < size:
-            apart = self.lib.joined([apart, self.lib.zeros((size - len(apart), apart.shape[1]), apart.dtype)])
-        return (apart * apart).sum(-1)[: len(a)]
+    def _squared_distances(self, a: Array, b: Array, size: int) -> Array:
+        """Σ(a − b)² of each row; always for `size` rows, because a device chooses a kernel by their number."""
+        difference = a - b
+        if len(difference) < size:
+            padding = self.backend.zeros((size - len(difference), difference.shape[1]), difference.dtype)
+            difference = self.backend.concatenate([difference, padding])
+        return (difference * difference).sum(-1)[: len(a)]
 
 
-class MaxSim(Similarity):
-    """For each token of the query its best match among the document's tokens, added up."""
+class MaxSim(Dot):
+    """For each token of the query its best match among the tokens of the document, added up."""
 
-    def prepared(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
-        """Token vectors one after another, and the mask."""
-        return self.arithmetic.ready(x.reshape(-1, x.shape[-1])), mask
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
+        """The token vectors of all rows, and the mask."""
+        return self.arithmetic.to_factor(x.reshape(-1, x.shape[-1])), mask
 
-    def combined(self, left: Tile, right: Tile) -> Array:
+    def combine(self, left: Tile, right: Tile) -> Array:
         """Σ over query tokens of the maximum over document tokens."""
-        xp = self.lib.xp
+        xp = self.backend.xp
         product = self.arithmetic.product(left.vectors, right.vectors)
-        every = product.reshape(-1, self.queries.tokens, len(right.vectors) // self.docs.tokens, self.docs.tokens)
-        every = every + 0 * every  # no number where it overflowed: a maximum would hide it
-        if right.beside is not None:
-            every = xp.where(right.beside, every, xp.full_like(every[:1, :1, :1, :1], -float("inf")))
-        best = xp.amax(every, -1)  # (queries, query tokens, documents)
-        if left.beside is not None:
-            best = xp.where(left.beside[:, :, None], best, xp.zeros_like(best[:1, :1, :1]))
-        return self.arithmetic.rounded(best.sum(1))
+        n_docs = len(right.vectors) // self.docs.tokens
+        product = product.reshape(-1, self.queries.tokens, n_docs, self.docs.tokens)
+        product = product + 0 * product  # NaN where it overflowed: a maximum would hide infinity
+        if right.extra is not None:
+            product = xp.where(right.extra, product, xp.full_like(product[:1, :1, :1, :1], -float("inf")))
+        best = xp.amax(product, -1)  # (queries, query tokens, documents)
+        if left.extra is not None:
+            best = xp.where(left.extra[:, :, None], best, xp.zeros_like(best[:1, :1, :1]))
+        return self.arithmetic.round(best.sum(1))
 
 
-class Hamming(Similarity):
-    """How many bits are equal: dimensions less the Hamming distance."""
+class Hamming(Dot):
+    """The number of equal bits: dimensions less the Hamming distance."""
 
-    def combined(self, left: Tile, right: Tile) -> Array:
+    def combine(self, left: Tile, right: Tile) -> Array:
         """Equal bits from the product of −1 and 1, exactly."""
         return (self.arithmetic.product(left.vectors, right.vectors) + self.queries.dims) / 2
 
 
-#: The functions by name.
-DEVICE_FUNCTIONS: dict[str, type[Similarity]] = {
-    "dot": Similarity,
+DEVICE_FUNCTIONS: dict[str, type[Dot]] = {
+    "dot": Dot,
     "cosine": Cosine,
     "euclidean": Euclidean,
     "maxsim": MaxSim,
     "hamming": Hamming,
 }
-
-
-def _or_one(xp: Any, norm: Array) -> Array:
-    """Norms, with 1 for those that are 0, so that they divide."""
-    return xp.where(norm == 0, xp.ones_like(norm), norm)

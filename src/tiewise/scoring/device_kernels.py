@@ -1,13 +1,14 @@
-"""Counting on a GPU: one reading of the scores for all thresholds, in Triton.
+"""Counting on a GPU in Triton: one pass over the scores for all thresholds.
 
-A program reads a chunk of one row into registers and compares it with all thresholds of the row. It leaves its counts
-in a table of chunks, which is small and is added up afterwards; the table also tells where equal scores are, so that
-only those chunks are ever looked at again. Offsets are of 64 bits, counts of a chunk of 16.
+A program loads a chunk of one row into registers and compares it with all thresholds of the row. It writes its counts
+to a table of chunks, which is small and is summed afterwards. The table also shows which chunks hold equal scores, so
+that only those chunks are read again. Offsets have 64 bits, the counts of a chunk 16.
 
-Comparing, not reading, is what takes the time, and a GPU compares at half the speed at which it multiplies and adds. So
-a score x is compared with a threshold v by arithmetic: (x − v) · 2¹²⁶ + 2⁻¹², cut to [0, 1], is 1 above, 2⁻¹² where
-both are equal and 0 below, and one sum of it holds both counts. That is exact: x − v is 0 only if both are equal, and
-else so far from it, for |v| ≥ 2⁻¹⁰⁰, that the product is beyond 1. Smaller thresholds and float64 are compared plainly.
+The time goes into comparing, not into reading, and a GPU compares at half the speed at which it multiplies and adds. So
+a score x is compared with a threshold v by arithmetic: (x − v) · 2¹²⁶ + 2⁻¹², clamped to [0, 1], is 1 above, 2⁻¹² where
+both are equal and 0 below, and one sum of it holds both counts. This is exact: x − v is 0 only if both are equal;
+otherwise, for |v| ≥ 2⁻¹⁰⁰, it is so far from 0 that the product is beyond 1. Smaller thresholds and float64 are
+compared directly.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -17,58 +18,59 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-triton: Any = None  # it comes with torch for CUDA, and is loaded only once there are scores on such a device
+triton: Any = None  # it comes with torch for CUDA, and is imported only when there are scores on such a device
 tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["count", "tied"]
+__all__ = ["count", "find_tied"]
 
-#: Scores a program reads, and the warps that read them; chosen by measurement.
+#: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
 
-#: The least threshold that is compared by arithmetic, and what is 1 over the sum of one equal score: above any chunk.
+#: The smallest threshold that is compared by arithmetic; and 1 over the sum of one equal score, larger than a chunk.
 TINY, UNIT = 2.0**-100, 4096
 
 
-def count(torch: Any, scores: Any, values: Any, docs: Any, digits: int) -> tuple[Any, Any]:
-    """Of a matrix of scores and a table of thresholds on one device, without waiting for it: what was counted, and the
-    counts of chunks, with which `tied` finds its way.
+def count(torch: Any, scores: Any, thresholds: Any, docs: Any, digits: int) -> tuple[Any, Any]:
+    """Counts for a matrix of scores and a table of thresholds on one device; and the counts of chunks, for `find_tied`.
 
-    What was counted is one row of whole numbers of 64 bits, which holds it all, in tables one after another: the
-    thresholds, by the bits that they have as float64, how many scores lie above each and how many equal it, all in the
-    shape of `values`; then for each row the lowest score, by its bits, how often it occurs, and 0 if all scores are
-    finite. With `docs`, the documents whose scores the thresholds are, two tables in the shape of `values` follow: how
-    many that tie with it have an earlier row, and how many one that is greater as text. `digits` is how many digits the
-    last row has.
+    It does not wait for the device. The counts are one array of 64-bit integers with these tables one after the other:
+    the thresholds (the bits of their float64 values), the scores above each, and the scores equal to it, all in the
+    shape of `thresholds`; then for each row the lowest score (its bits), how often it occurs, and 0 if all scores are
+    finite. With `docs`, the documents whose scores the thresholds are, two more tables in the shape of `thresholds`
+    follow: how many tied documents have an earlier row, and how many have a row that is greater as text. `digits` is
+    the number of digits of the last row.
     """
-    (rows, n), wide = scores.shape, values.shape[1]
-    chunks, stride, here = -(-n // BLOCK), scores.stride(0), {"device": scores.device}
-    counts = torch.empty((rows, chunks, wide), dtype=torch.int32, **here)
-    ends = torch.empty((2, rows, chunks), dtype=scores.dtype, **here)
-    found = torch.empty(rows * ((3 if docs is None else 5) * wide + 3), dtype=torch.int64, **here)
-    fast, marks = scores.dtype == torch.float32, triton.next_power_of_2(wide)
-    read = (scores, stride, n, values, wide, counts, ends, ends[1], chunks)
-    order = (values if docs is None else docs, digits, 10 ** (digits - 1))
+    (rows, n), width = scores.shape, thresholds.shape[1]
+    chunks, stride, on_device = -(-n // BLOCK), scores.stride(0), {"device": scores.device}
+    counts = torch.empty((rows, chunks, width), dtype=torch.int32, **on_device)
+    row_chunks = torch.empty((2, rows, chunks), dtype=scores.dtype, **on_device)
+    out = torch.empty(rows * ((3 if docs is None else 5) * width + 3), dtype=torch.int64, **on_device)
+    fast, padded_width = scores.dtype == torch.float32, triton.next_power_of_2(width)
+    inputs = (scores, stride, n, thresholds, width, counts, row_chunks, row_chunks[1], chunks)
+    order = (thresholds if docs is None else docs, digits, 10 ** (digits - 1))
     with torch.cuda.device(scores.device):
-        _scan[(rows * chunks,)](*read, FAST=fast, TINY=TINY, UNIT=UNIT, MARKS=marks, BLOCK=BLOCK, num_warps=WARPS)
-        _add_up[(rows * (wide + 1),)](
-            *read, rows, found, *order, ORDER=docs is not None, STEP=1024, BLOCK=BLOCK, num_warps=4
+        _count_chunk[(rows * chunks,)](
+            *inputs, FAST=fast, TINY=TINY, UNIT=UNIT, PADDED_WIDTH=padded_width, BLOCK=BLOCK, num_warps=WARPS
         )
-    return found, counts
+        _sum_chunks[(rows * (width + 1),)](
+            *inputs, rows, out, *order, ORDER=docs is not None, STEP=1024, BLOCK=BLOCK, num_warps=4
+        )
+    return out, counts
 
 
-def tied(torch: Any, scores: Any, values: Any, counts: Any, asked: Any, many: int) -> Any:
+def find_tied(torch: Any, scores: Any, thresholds: Any, counts: Any, cells: Any, n_docs: int) -> Any:
     """The documents whose scores equal some of the thresholds.
 
-    `asked` has three rows: the row and the column of each threshold, and where its documents shall begin; `many` is
-    how many they are in all.
+    `cells` has three rows: the row and the column of each threshold, and the position of its first document in the
+    result. `n_docs` is the length of the result.
     """
-    (_, n), (_, chunks, wide), questions = scores.shape, counts.shape, asked.shape[1]
-    docs = torch.empty(many, dtype=torch.int64, device=scores.device)
-    places = (scores, scores.stride(0), n, values, wide, counts, chunks, asked, questions, docs)
+    (_, n), (_, chunks, width), n_cells = scores.shape, counts.shape, cells.shape[1]
+    docs = torch.empty(n_docs, dtype=torch.int64, device=scores.device)
+    inputs = (scores, scores.stride(0), n, thresholds, width, counts, chunks, cells, n_cells, docs)
     with torch.cuda.device(scores.device):
-        _find[(questions * chunks,)](*places, STEP=1024, BLOCK=BLOCK, num_warps=4)
+        _find_tied_in_chunk[(n_cells * chunks,)](*inputs, STEP=1024, BLOCK=BLOCK, num_warps=4)
     return docs
 
 
@@ -77,166 +79,171 @@ def _kernel(function: Any) -> Any:
 
 
 @_kernel
-def _scan(
-    scores, stride, n, values, wide, counts, lows, odd, chunks,
-    FAST: tl.constexpr, TINY: tl.constexpr, UNIT: tl.constexpr, MARKS: tl.constexpr, BLOCK: tl.constexpr,
+def _count_chunk(
+    scores, stride, n, thresholds, width, counts, lowest, not_finite, chunks,
+    FAST: tl.constexpr, TINY: tl.constexpr, UNIT: tl.constexpr, PADDED_WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Count in one chunk, and leave its lowest score and whether anything in it is not finite."""
-    place = tl.program_id(0).to(tl.int64)
-    row = place // chunks
-    chunk = place - row * chunks
-    at = chunk * BLOCK + tl.arange(0, BLOCK)
-    mine = scores + row * stride + at
+    """Count in one chunk, and write its lowest score and whether all of it is finite."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    chunk = program - row * chunks
+    doc = chunk * BLOCK + tl.arange(0, BLOCK)
+    pointer = scores + row * stride + doc
     if (chunk + 1) * BLOCK <= n:
-        x = tl.load(mine)
+        x = tl.load(pointer)
         low = tl.min(x)
-        nothing = tl.sum(x * 0.0)  # NaN if anything is not finite
-    else:  # what stands for places behind the end lies below everything
-        x = tl.load(mine, mask=at < n, other=float("-inf"))
-        low = tl.min(tl.where(at < n, x, float("inf")))
-        nothing = tl.sum(tl.where(at < n, x * 0.0, 0.0))
-    number, out, first = tl.arange(0, MARKS), counts + place * wide, values + row * wide
-    least = tl.min(tl.abs(tl.load(first + number, mask=number < wide, other=float("inf"))))
-    if FAST and least >= TINY:
-        for j in range(0, wide, 2):  # two at a time, so that neither waits for its own sums
-            another = j + 1 < wide
-            one, two = tl.load(first + j), tl.load(first + j + 1, mask=another, other=float("inf"))
-            tl.store(out + j, _by_arithmetic(x, one, UNIT))
-            tl.store(out + j + 1, _by_arithmetic(x, two, UNIT), mask=another)
+        zero = tl.sum(x * 0.0)  # NaN if anything is not finite
+    else:  # behind the end, −infinity is below every threshold
+        x = tl.load(pointer, mask=doc < n, other=float("-inf"))
+        low = tl.min(tl.where(doc < n, x, float("inf")))
+        zero = tl.sum(tl.where(doc < n, x * 0.0, 0.0))
+    number, out, first = tl.arange(0, PADDED_WIDTH), counts + program * width, thresholds + row * width
+    smallest = tl.min(tl.abs(tl.load(first + number, mask=number < width, other=float("inf"))))
+    if FAST and smallest >= TINY:
+        for j in range(0, width, 2):  # two at a time, so that one does not wait for the sums of the other
+            has_second = j + 1 < width
+            one, two = tl.load(first + j), tl.load(first + j + 1, mask=has_second, other=float("inf"))
+            tl.store(out + j, _compare_by_arithmetic(x, one, UNIT))
+            tl.store(out + j + 1, _compare_by_arithmetic(x, two, UNIT), mask=has_second)
     else:
-        for j in range(wide):
-            tl.store(out + j, _plainly(x, tl.load(first + j)))
-    tl.store(lows + place, low)
-    tl.store(odd + place, nothing)
+        for j in range(width):
+            tl.store(out + j, _compare(x, tl.load(first + j)))
+    tl.store(lowest + program, low)
+    tl.store(not_finite + program, zero)
 
 
 @_kernel
-def _by_arithmetic(x, value, UNIT: tl.constexpr):
-    """What `_plainly` gives, as the beginning of this module says; 2¹²⁶ and 2⁻¹² stand there by their bits."""
+def _compare_by_arithmetic(x, threshold, UNIT: tl.constexpr):
+    """The result of `_compare`, computed as the top of this module says; 2¹²⁶ and 2⁻¹² are given by their bits."""
     step: tl.constexpr = "fma.rn.sat.f32 $0, $1, 0f7E800000, 0f39800000;"
-    held = tl.inline_asm_elementwise(step, "=f,f", [x - value], dtype=tl.float32, is_pure=True, pack=1)
-    both = (tl.sum(held) * UNIT).to(tl.int32)
+    weight = tl.inline_asm_elementwise(step, "=f,f", [x - threshold], dtype=tl.float32, is_pure=True, pack=1)
+    both = (tl.sum(weight) * UNIT).to(tl.int32)
     return both // UNIT + ((both % UNIT) << 16)
 
 
 @_kernel
-def _plainly(x, value):
-    """How many scores lie above a threshold, plus 2¹⁶ times how many equal it."""
-    above = tl.sum(tl.where(x > value, 1.0, 0.0)).to(tl.int32)  # floats are added fastest
-    return above + (tl.sum(tl.where(x == value, 1.0, 0.0)).to(tl.int32) << 16)
+def _compare(x, threshold):
+    """The number of scores above a threshold, plus 2¹⁶ times the number equal to it."""
+    above = tl.sum(tl.where(x > threshold, 1.0, 0.0)).to(tl.int32)  # floats are added fastest
+    return above + (tl.sum(tl.where(x == threshold, 1.0, 0.0)).to(tl.int32) << 16)
 
 
 @_kernel
-def _add_up(
-    scores, stride, n, values, wide, counts, lows, odd, chunks, rows, found, docs, digits, most,
+def _sum_chunks(
+    scores, stride, n, thresholds, width, counts, lowest, not_finite, chunks, rows, out, docs, digits, power,
     ORDER: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Put together what chunks of a row have of a threshold, or of its lowest score."""
-    row = tl.program_id(0).to(tl.int64) // (wide + 1)
-    j = tl.program_id(0).to(tl.int64) - row * (wide + 1)
-    mine, behind, size = scores + row * stride, found + 3 * rows * wide, rows * wide
-    if j < wide:
-        told, ours = row * wide + j, counts + row * chunks * wide + j
-        value = tl.load(values + told)
-        equal = _of_threshold(value, wide, ours, chunks, found + told, size, STEP)
+    """Sum over the chunks of a row: the counts of one threshold, or those of the lowest score."""
+    row = tl.program_id(0).to(tl.int64) // (width + 1)
+    j = tl.program_id(0).to(tl.int64) - row * (width + 1)
+    row_scores, per_row, size = scores + row * stride, out + 3 * rows * width, rows * width
+    if j < width:
+        cell, chunk_counts = row * width + j, counts + row * chunks * width + j
+        threshold = tl.load(thresholds + cell)
+        equal = _sum_threshold(threshold, width, chunk_counts, chunks, out + cell, size, STEP)
         if ORDER:
-            own, out = tl.load(docs + told), behind + 3 * rows + told
-            _of_order(mine, n, value, wide, ours, chunks, equal, own, digits, most, out, size, STEP, BLOCK)
+            own, before = tl.load(docs + cell), per_row + 3 * rows + cell
+            _count_ties_before(
+                row_scores, n, threshold, width, chunk_counts, chunks, equal, own, digits, power, before, size,
+                STEP, BLOCK,
+            )  # fmt: skip
     else:
-        _of_floor(mine, n, lows + row * chunks, odd + row * chunks, chunks, behind + row, rows, STEP, BLOCK)
+        _count_lowest(
+            row_scores, n, lowest + row * chunks, not_finite + row * chunks, chunks, per_row + row, rows, STEP, BLOCK
+        )
 
 
 @_kernel
-def _of_threshold(value, wide, counts, chunks, out, apart, STEP: tl.constexpr):
-    """Add up the counts of a threshold; how many scores equal it."""
+def _sum_threshold(threshold, width, counts, chunks, out, distance, STEP: tl.constexpr):
+    """Sum the counts of a threshold, and return how many scores equal it."""
     number = tl.arange(0, STEP)
     above = tl.zeros([STEP], dtype=tl.int64)
     equal = tl.zeros([STEP], dtype=tl.int64)
     for first in range(0, chunks, STEP):
-        both = tl.load(counts + (first + number) * wide, mask=first + number < chunks, other=0)
+        both = tl.load(counts + (first + number) * width, mask=first + number < chunks, other=0)
         above += both & 0xFFFF
         equal += both >> 16
-    many = tl.sum(equal)
-    tl.store(out, value.to(tl.float64).to(tl.int64, bitcast=True))
-    tl.store(out + apart, tl.sum(above))
-    tl.store(out + 2 * apart, many)
-    return many
+    total = tl.sum(equal)
+    tl.store(out, threshold.to(tl.float64).to(tl.int64, bitcast=True))
+    tl.store(out + distance, tl.sum(above))
+    tl.store(out + 2 * distance, total)
+    return total
 
 
 @_kernel
-def _of_order(
-    scores, n, value, wide, counts, chunks, equal, own, digits, most, out, apart,
+def _count_ties_before(
+    scores, n, threshold, width, counts, chunks, equal, own, digits, power, out, distance,
     STEP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Count the documents that equal a threshold and stand before its own: by row, and by the row written down."""
+    """Count the documents that equal a threshold and are before its own document: by row, and by the row as text."""
     earlier, greater = tl.zeros([BLOCK], dtype=tl.int64), tl.zeros([BLOCK], dtype=tl.int64)
     if equal > 1:
-        number, mine = tl.arange(0, STEP), _as_text(own, digits, most)
+        number, own_key = tl.arange(0, STEP), _text_key(own, digits, power)
         for first in range(0, chunks, STEP):
-            hits = tl.load(counts + (first + number) * wide, mask=first + number < chunks, other=0) >> 16
+            hits = tl.load(counts + (first + number) * width, mask=first + number < chunks, other=0) >> 16
             while tl.max(hits, 0) > 0:
                 which = tl.argmax(hits, 0)
                 hits = tl.where(number == which, 0, hits)
-                at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-                same = tl.load(scores + at, mask=at < n, other=float("-inf")) == value
-                earlier += (same & (at < own)).to(tl.int64)
-                greater += (same & (_as_text(at, digits, most) > mine)).to(tl.int64)
+                doc = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+                same = tl.load(scores + doc, mask=doc < n, other=float("-inf")) == threshold
+                earlier += (same & (doc < own)).to(tl.int64)
+                greater += (same & (_text_key(doc, digits, power) > own_key)).to(tl.int64)
     tl.store(out, tl.sum(earlier))
-    tl.store(out + apart, tl.sum(greater))
+    tl.store(out + distance, tl.sum(greater))
 
 
 @_kernel
-def _as_text(row, digits, most):
-    """Numbers in the order of rows written in decimal: filled up with zeros to so many digits, then the fewer first."""
+def _text_key(row, digits, power):
+    """Integers that sort like rows in decimal notation: filled with zeros to all digits; shorter numbers come first."""
     missing = row * 0
     for _ in range(digits - 1):
-        short = row < most
-        row = tl.where(short, row * 10, row)
-        missing += short.to(tl.int64)
+        is_short = row < power
+        row = tl.where(is_short, row * 10, row)
+        missing += is_short.to(tl.int64)
     return row * digits - missing
 
 
 @_kernel
-def _of_floor(scores, n, lows, odd, chunks, out, apart, STEP: tl.constexpr, BLOCK: tl.constexpr):
-    """Find the lowest score of a row, count it in the chunks that have it, and add up what is not finite."""
+def _count_lowest(scores, n, lowest, not_finite, chunks, out, distance, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    """Find the lowest score of a row, count it in the chunks that have it, and sum what is not finite."""
     number = tl.arange(0, STEP)
     low = tl.full([STEP], float("inf"), dtype=tl.float64)
-    nothing = tl.zeros([STEP], dtype=tl.float64)
+    zero = tl.zeros([STEP], dtype=tl.float64)
     for first in range(0, chunks, STEP):
-        there = first + number < chunks
-        low = tl.minimum(low, tl.load(lows + first + number, mask=there, other=float("inf")).to(tl.float64))
-        nothing += tl.load(odd + first + number, mask=there, other=0.0).to(tl.float64)
+        exists = first + number < chunks
+        low = tl.minimum(low, tl.load(lowest + first + number, mask=exists, other=float("inf")).to(tl.float64))
+        zero += tl.load(not_finite + first + number, mask=exists, other=0.0).to(tl.float64)
     floor = tl.min(low)
-    many = tl.zeros([BLOCK], dtype=tl.int64)
+    size = tl.zeros([BLOCK], dtype=tl.int64)
     for first in range(0, chunks, STEP):
-        ends = tl.load(lows + first + number, mask=first + number < chunks, other=float("inf")).to(tl.float64)
+        ends = tl.load(lowest + first + number, mask=first + number < chunks, other=float("inf")).to(tl.float64)
         hits = (ends == floor).to(tl.int32)
         while tl.max(hits, 0) > 0:
             which = tl.argmax(hits, 0)
             hits = tl.where(number == which, 0, hits)
-            at = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-            x = tl.load(scores + at, mask=at < n, other=float("inf")).to(tl.float64)
-            many += (x == floor).to(tl.int64)
+            doc = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+            x = tl.load(scores + doc, mask=doc < n, other=float("inf")).to(tl.float64)
+            size += (x == floor).to(tl.int64)
     tl.store(out, floor.to(tl.int64, bitcast=True))
-    tl.store(out + apart, tl.sum(many))
-    tl.store(out + 2 * apart, (tl.sum(nothing) != 0).to(tl.int64))
+    tl.store(out + distance, tl.sum(size))
+    tl.store(out + 2 * distance, (tl.sum(zero) != 0).to(tl.int64))
 
 
 @_kernel
-def _find(
-    scores, stride, n, values, wide, counts, chunks, asked, questions, docs, STEP: tl.constexpr, BLOCK: tl.constexpr
+def _find_tied_in_chunk(
+    scores, stride, n, thresholds, width, counts, chunks, cells, n_cells, docs, STEP: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Write down the documents of a chunk that tie, behind those of the chunks before it."""
-    question = tl.program_id(0).to(tl.int64) // chunks
-    chunk = tl.program_id(0).to(tl.int64) - question * chunks
-    row = tl.load(asked + question)
-    column = tl.load(asked + questions + question)
-    mine = counts + row * chunks * wide + column
-    if (tl.load(mine + chunk * wide) >> 16) > 0:
-        begin = tl.load(asked + 2 * questions + question)
+    """Write the tied documents of a chunk behind those of the chunks before it."""
+    cell = tl.program_id(0).to(tl.int64) // chunks
+    chunk = tl.program_id(0).to(tl.int64) - cell * chunks
+    row = tl.load(cells + cell)
+    column = tl.load(cells + n_cells + cell)
+    chunk_counts = counts + row * chunks * width + column
+    if (tl.load(chunk_counts + chunk * width) >> 16) > 0:
+        start = tl.load(cells + 2 * n_cells + cell)
         for before in range(chunk):
-            begin += tl.load(mine + before * wide) >> 16
-        at = chunk * BLOCK + tl.arange(0, BLOCK)
-        x = tl.load(scores + row * stride + at, mask=at < n, other=float("inf"))
-        same = x == tl.load(values + row * wide + column)
-        tl.store(docs + begin + tl.cumsum(same.to(tl.int32), 0) - 1, at, mask=same)
+            start += tl.load(chunk_counts + before * width) >> 16
+        doc = chunk * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(scores + row * stride + doc, mask=doc < n, other=float("inf"))
+        same = x == tl.load(thresholds + row * width + column)
+        tl.store(docs + start + tl.cumsum(same.to(tl.int32), 0) - 1, doc, mask=same)

@@ -1,85 +1,87 @@
-"""The best documents of some queries on a device: each block of scores is compared with the k-th best so far."""
+"""The best documents of queries on a device: each block of scores is compared with the k-th best score so far."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats
-from tiewise.scoring.arrays import Array, Torch
+from tiewise.data.columns import Floats
+from tiewise.scoring.backends import Array, Indices, TorchBackend
 from tiewise.scoring.blocks import Blocks
-from tiewise.scoring.device import DeviceScores
+from tiewise.scoring.device_scorer import DeviceScorer
 
-__all__ = ["best_on_device"]
+__all__ = ["top_k_on_device"]
 
 
-def best_on_device(scores: DeviceScores, blocks: Blocks, rows: slice, k: int) -> tuple[Codes, Codes, Floats]:
-    """The rows, documents and scores of the k best of some queries, and of all that tie with the k-th."""
-    left = scores.left(rows)
-    best = _Best(scores.lib, k)
+def top_k_on_device(scorer: DeviceScorer, blocks: Blocks, k: int) -> list[tuple[Indices, Indices, Floats]]:
+    """For each block of queries: rows, documents and scores of the k best, and of all that tie with the k-th."""
+    return [_top_k_of_block(scorer, blocks, rows, k) for rows in blocks.queries]
+
+
+def _top_k_of_block(scorer: DeviceScorer, blocks: Blocks, rows: slice, k: int) -> tuple[Indices, Indices, Floats]:
+    tiles = scorer.query_tiles(rows)
+    candidates = _Candidates(scorer.backend, k)
     for span in blocks.docs:
-        found = scores.checked(left, span, rows, again=1)
-        best.add(found, span.start)
-        blocks.done(found.shape[0] * found.shape[1])
-    return best.found()
+        scores = scorer.finite_scores(tiles, span, rows, buffer=1)
+        candidates.add(scores, span.start)
+        blocks.add_done(scores.shape[0] * scores.shape[1])
+    return candidates.finish()
 
 
-class _Best:
+class _Candidates:
     """For each query the k best scores so far, and the documents that are as good as the k-th of them."""
 
-    def __init__(self, lib: Torch, k: int):
-        self.lib, self.k = lib, k
+    def __init__(self, backend: TorchBackend, k: int):
+        self.backend, self.k = backend, k
         self._top: Array | None = None  # (queries, up to k): the best scores, in any order
-        self._kept: list[tuple[Array, Array, Array]] = []  # queries, documents, scores
-        self._many = 0
+        self._parts: list[tuple[Array, Array, Array]] = []  # queries, documents, scores
+        self._n_new = 0  # candidates since the last time that some were dropped
 
     def add(self, scores: Array, offset: int) -> None:
-        """Take in the scores of documents from `offset` on."""
+        """Add the scores of a block of documents, whose first row is `offset`."""
         if self._top is None:
-            self._top = self.lib.joined([self.lib.largest(scores, self.k)])  # a copy: scores are written over
-            rows, columns = self.lib.where(scores >= self._bound[:, None])
+            top = self.backend.top_values(scores, self.k)
+            self._top = self.backend.concatenate([top])  # a copy, because scores are overwritten
+            rows, columns = self.backend.nonzero(scores >= self._limit[:, None])
         else:
-            rows, columns = self.lib.where(scores >= self._bound[:, None])
-            self._raise(rows, scores[rows, columns], len(scores))
-        values = scores[rows, columns]
-        self._keep(rows, columns + offset, values)
+            rows, columns = self.backend.nonzero(scores >= self._limit[:, None])
+            self._update_top(rows, scores[rows, columns], len(scores))
+        self._keep(rows, columns + offset, scores[rows, columns])
 
     @property
-    def _bound(self) -> Array:
-        """The k-th best score of each query, below which nothing is kept."""
+    def _limit(self) -> Array:
+        """The k-th best score of each query; −infinity while there are fewer than k."""
         assert self._top is not None
-        low = self.lib.xp.amin(self._top, 1)
-        return low if self._top.shape[1] == self.k else self.lib.xp.full_like(low, -float("inf"))
+        lowest = self.backend.xp.amin(self._top, 1)
+        return lowest if self._top.shape[1] == self.k else self.backend.xp.full_like(lowest, -float("inf"))
 
-    def _raise(self, rows: Array, values: Array, queries: int) -> None:
-        """Merge new candidates into the best scores; those of one query stand together."""
+    def _update_top(self, rows: Array, values: Array, n_queries: int) -> None:
+        """Merge new candidates, ordered by query, into the best scores."""
         if not len(rows):
             return
-        counts = self.lib.xp.bincount(rows, minlength=queries)
-        heads = self.lib.xp.cumsum(counts, 0) - counts
-        width = int(counts.max())
-        fresh = self.lib.empty((queries, width), values.dtype)
-        fresh[...] = -float("inf")
-        fresh[rows, self.lib.integers(np.arange(len(rows))) - heads[rows]] = values
-        self._top = self.lib.largest(self.lib.joined([self._top, fresh], 1), self.k)
+        counts = self.backend.xp.bincount(rows, minlength=n_queries)
+        starts = self.backend.xp.cumsum(counts, 0) - counts
+        new = self.backend.empty((n_queries, int(counts.max())), values.dtype)
+        new[...] = -float("inf")
+        new[rows, self.backend.as_indices(np.arange(len(rows))) - starts[rows]] = values
+        self._top = self.backend.top_values(self.backend.concatenate([self._top, new], 1), self.k)
 
     def _keep(self, rows: Array, docs: Array, values: Array) -> None:
-        fits = values >= self._bound[rows]
-        self._kept.append((rows[fits], docs[fits], values[fits]))
-        self._many += len(self._kept[-1][0])
         assert self._top is not None
-        if self._many > 4 * self._top.shape[0] * self.k:
-            self._shrink()
+        fits = values >= self._limit[rows]
+        self._parts.append((rows[fits], docs[fits], values[fits]))
+        self._n_new += len(self._parts[-1][0])
+        if self._n_new > 4 * self._top.shape[0] * self.k:
+            self._drop_below_limit()
 
-    def _shrink(self) -> None:
-        """Drop what the bound has overtaken."""
-        rows, docs, values = (self.lib.joined(parts) for parts in zip(*self._kept, strict=True))
-        fits = values >= self._bound[rows]
-        self._kept, self._many = [(rows[fits], docs[fits], values[fits])], 0
+    def _drop_below_limit(self) -> None:
+        rows, docs, values = (self.backend.concatenate(parts) for parts in zip(*self._parts, strict=True))
+        fits = values >= self._limit[rows]
+        self._parts, self._n_new = [(rows[fits], docs[fits], values[fits])], 0
 
-    def found(self) -> tuple[Codes, Codes, Floats]:
+    def finish(self) -> tuple[Indices, Indices, Floats]:
         """Queries, documents and scores, in main memory."""
-        if not self._kept:
+        if not self._parts:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        self._shrink()
-        rows, docs, values = (self.lib.host(part) for part in self._kept[0])
+        self._drop_below_limit()
+        rows, docs, values = (self.backend.to_numpy(part) for part in self._parts[0])
         return rows, docs, values

@@ -1,9 +1,9 @@
 """Tie groups of judged documents, counted on a device.
 
-A judged document's own score must be the very bits that the product of its block gives it, or it would not tie with
-itself. Where all documents fit, it is taken from the same product. Otherwise it is computed beforehand, in tiles of the
-same shape as all others (`tiewise.scoring.device`), and looked up again while counting; should the library's products
-differ after all, the scores of the blocks hold and the collection is counted once more.
+The score of a judged document must have the bits that the product of its block gives it; otherwise it would not tie
+with itself. Where all documents fit into one block, it is taken from that product. Otherwise it is computed before, in
+tiles of the same shape (`tiewise.scoring.device_scorer`), and compared while counting. If the products of the library
+differ nevertheless, the scores of the blocks are used and the collection is counted again.
 """
 
 from __future__ import annotations
@@ -13,178 +13,180 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats
-from tiewise.scoring.arrays import Array
+from tiewise.data.columns import Floats
+from tiewise.scoring.backends import Array, Indices
 from tiewise.scoring.blocks import Blocks
-from tiewise.scoring.device import DeviceScores
-from tiewise.scoring.device_counting import Reading, looked_up, picked
+from tiewise.scoring.device_counting import BlockCounts, gather_scores, gather_thresholds
 from tiewise.scoring.device_functions import Tile
-from tiewise.scoring.judgments import Judged, Slots
+from tiewise.scoring.device_scorer import DeviceScorer
+from tiewise.scoring.judgments import Judgments, Slots, as_slice
 from tiewise.scoring.tie_counts import TieCounts
 
-__all__ = ["DeviceCounts", "own_scores"]
+__all__ = ["DeviceTieCounts", "score_judged"]
 
-_Asked = tuple[slice, slice, Array]  # a block of queries, all documents, and their scores
+#: How many blocks of queries are queued on a device at a time.
+QUEUED_BLOCKS = 2
 
 
-class _Begun(NamedTuple):
-    """A block of queries that is being counted for."""
+class _QueuedBlock(NamedTuple):
+    """A block of queries whose counts are queued on the device."""
 
     block: slice
-    span: slice
+    docs: slice
     scores: Array
     slots: Slots
-    places: Codes  # of the slots in their table
-    mine: Any  # their judgments
-    asked: tuple[Any, Any]  # the queries of the qrels in the block, and their rows
-    reading: Reading
+    flat_indices: Indices  # of the slots
+    judged: Any  # indices or a slice
+    queries: tuple[Any, Any]  # the queries of the qrels in the block, and their positions
+    counts: BlockCounts
 
 
-class DeviceCounts(TieCounts):
+class DeviceTieCounts(TieCounts):
     """Counts from the scores of a device."""
 
-    def __init__(self, pairs: DeviceScores, judged: Judged, orders: tuple[str, ...], given: Floats | None):
-        super().__init__(judged, orders, given)
-        self.pairs = pairs
+    def __init__(
+        self, scorer: DeviceScorer, judgments: Judgments, orders: tuple[str, ...], shared_scores: Floats | None
+    ):
+        super().__init__(judgments, orders, shared_scores)
+        self.scorer = scorer
 
-    def add(self, blocks: Blocks) -> None:
-        """Count for all blocks of queries."""
+    def count(self, blocks: Blocks) -> None:
+        """Count in all blocks."""
         if len(blocks.docs) == 1 and blocks.queries:
-            self._add_whole(blocks)
+            self._count_whole_collection(blocks)
             return
-        self.begin_tables()
+        self.allocate()
         for block in blocks.queries if blocks.docs else ():
-            self._add_block(block, blocks)
+            self._count_in_doc_blocks(block, blocks)
 
-    def _add_whole(self, blocks: Blocks) -> None:
+    # -- all documents in one block -----------------------------------------------------------------------------------
+
+    def _count_whole_collection(self, blocks: Blocks) -> None:
         """Count in the scores of all documents.
 
-        A device is asked for the products of two blocks before anything else is done, and is at work on the next one
-        while another is finished.
+        The products of two blocks of queries are queued before anything else is done. So the device works on the next
+        block while the counts of the last one are copied.
         """
-        at_once = 2
-        rooms = cycle(range(1, at_once + 1))
-        asked = [self._ask(block, blocks.docs[0], next(rooms)) for block in blocks.queries[:at_once]]
-        self.begin_tables()
-        begun = [self._begin(*one) for one in asked]
-        for block in blocks.queries[at_once:]:
-            self._finish(begun.pop(0), blocks)
-            begun.append(self._begin(*self._ask(block, blocks.docs[0], next(rooms))))
-        for one in begun:
-            self._finish(one, blocks)
+        buffers, docs = cycle(range(1, QUEUED_BLOCKS + 1)), blocks.docs[0]
+        scores = [self._queue_scores(block, docs, next(buffers)) for block in blocks.queries[:QUEUED_BLOCKS]]
+        self.allocate()
+        queue = [self._queue_counts(block, docs, one) for block, one in zip(blocks.queries, scores, strict=False)]
+        for block in blocks.queries[QUEUED_BLOCKS:]:
+            self._finish(queue.pop(0), blocks)
+            queue.append(self._queue_counts(block, docs, self._queue_scores(block, docs, next(buffers))))
+        for queued in queue:
+            self._finish(queued, blocks)
 
-    def _ask(self, block: slice, span: slice, room: int) -> _Asked:
-        """Ask for the scores of a block of queries against all documents."""
-        pairs = self.pairs
-        left = pairs.left(self.judged.rows_of(block))
-        return block, span, pairs.scores(left, span, again=room)
+    def _queue_scores(self, block: slice, docs: slice, buffer: int) -> Array:
+        """Start to compute the scores of a block of queries against all documents."""
+        tiles = self.scorer.query_tiles(self.judgments.rows_of_block(block))
+        return self.scorer.scores(tiles, docs, buffer=buffer)
 
-    def _begin(self, block: slice, span: slice, scores: Array) -> _Begun:
-        """Take the scores of the judged documents from all scores, and ask for the counts."""
-        lib, judged, given = self.pairs.lib, self.judged, self.given
-        slots = judged.slots(block, given)  # documents are looked up here, while a device is at work
-        table = None if given is None else slots.table(given[slots.judged])
-        values, own = looked_up(lib, scores, slots, table, judged.doc[slots.judged[slots.known]] - span.start)
-        counted = self.orders and judged.docs.counted and given is None
-        reading = Reading(lib, scores, values, own if counted else None, judged.docs.digits)
-        query, row = judged.asked(block)
-        asked = _together(query), _together(row)
-        return _Begun(block, span, scores, slots, slots.places, _together(slots.judged), asked, reading)
+    def _queue_counts(self, block: slice, docs: slice, scores: Array) -> _QueuedBlock:
+        """Take the scores of the judged documents from all scores, and start to count."""
+        backend, judgments, shared = self.scorer.backend, self.judgments, self.shared_scores
+        slots = judgments.slots(block, shared)  # documents are looked up while the device works
+        table = None if shared is None else slots.to_table(shared[slots.judged])
+        own_docs = judgments.doc[slots.judged[slots.has_vectors]] - docs.start
+        thresholds, doc_table = gather_thresholds(backend, scores, slots, table, own_docs)
+        count_ties = self.orders and judgments.doc_ids.are_row_numbers and shared is None
+        counts = BlockCounts(backend, scores, thresholds, doc_table if count_ties else None, judgments.doc_ids.digits)
+        query, position = judgments.queries_in_block(block)
+        queries = as_slice(query), as_slice(position)
+        return _QueuedBlock(block, docs, scores, slots, slots.flat_indices, as_slice(slots.judged), queries, counts)
 
-    def _finish(self, begun: _Begun, blocks: Blocks) -> None:
-        """Keep what was counted."""
-        block, span, scores, slots, places, mine, asked, reading = begun
-        if not reading.finite:
-            self.pairs.blame(scores, span, self.judged.rows_of(block))
-        found, above, equal = reading.at(places)
-        if self.given is None:
-            self.score[mine] = found
+    def _finish(self, queued: _QueuedBlock, blocks: Blocks) -> None:
+        """Copy the counts of a block to the judgments."""
+        block, docs, scores, slots, flat_indices, judged, (query, position), counts = queued
+        if not counts.all_finite:
+            self.scorer.raise_not_finite(scores, docs, self.judgments.rows_of_block(block))
+        score, above, equal = counts.take(flat_indices)
+        if self.shared_scores is None:
+            self.score[judged] = score
         else:
-            self.check_given(slots.judged[slots.known], found[slots.known])
-        self.start[mine], self.size[mine] = above, equal
-        self.set_floor(asked[0], reading.low[asked[1]], reading.low_size[asked[1]])
-        ahead = reading.ahead(places)
-        for order in self.before.keys() & ahead.keys():
-            self.before[order][mine] = ahead[order]
-        if self.orders and not ahead:
-            some = slots.where(np.flatnonzero(self.may_be_behind(slots, equal)))
-            group, first = some.groups(self.score[some.judged])
-            question, doc = reading.tied(some.row[first], some.column[first])
-            self.break_ties(some, group, question, doc + span.start)
-        blocks.done(scores.shape[0] * scores.shape[1])
+            self.check_shared_scores(slots.judged[slots.has_vectors], score[slots.has_vectors])
+        self.start[judged], self.size[judged] = above, equal
+        self.set_floor(query, counts.floor[position], counts.floor_size[position])
+        before = counts.ties_before(flat_indices)
+        for order in self.before.keys() & before.keys():
+            self.before[order][judged] = before[order]
+        if self.orders and not before:
+            some = slots.take(np.flatnonzero(self.can_have_ties_before(slots, equal)))
+            group, first = some.group_ties(self.score[some.judged])
+            tied_group, tied_doc = counts.find_tied(some.row[first], some.column[first])
+            self.count_ties_before(some, group, tied_group, tied_doc + docs.start)
+        blocks.add_done(scores.shape[0] * scores.shape[1])
 
-    def _add_block(self, block: slice, blocks: Blocks) -> None:
-        """Count in one block of documents after another, for judged scores that were computed before."""
-        left, mine = self.pairs.left(self.judged.rows_of(block)), self.judged.of(block)
-        if self.given is None:
-            self.score[mine] = own_scores(self.pairs, left, self.judged, block)
-        seen = self._add_parts(block, blocks, left)
-        if not np.array_equal(seen, self.score[mine]):  # a library whose products depend on more than the two vectors
-            if self.given is not None:
-                self.check_given(mine, seen)
-            self.score[mine] = seen
-            self._add_parts(block, blocks, left)
+    # -- several blocks of documents ----------------------------------------------------------------------------------
 
-    def _add_parts(self, block: slice, blocks: Blocks, left: list[Tile]) -> Floats:
-        """Count in one block of documents after another; the scores that the judged documents had there."""
-        pairs, judged, lib, mine = self.pairs, self.judged, self.pairs.lib, self.judged.of(block)
-        slots = judged.slots(block, self.score)
-        table, values = slots.table(self.score[slots.judged]), None
+    def _count_in_doc_blocks(self, block: slice, blocks: Blocks) -> None:
+        """Count in one block of documents after the other, for judged scores that are computed before."""
+        tiles = self.scorer.query_tiles(self.judgments.rows_of_block(block))
+        judged = self.judgments.judged_in_block(block)
+        if self.shared_scores is None:
+            self.score[judged] = score_judged(self.scorer, tiles, self.judgments, block)
+        block_scores = self._count_all_doc_blocks(block, blocks, tiles)
+        if not np.array_equal(block_scores, self.score[judged]):  # products depend on more than the two vectors
+            if self.shared_scores is not None:
+                self.check_shared_scores(judged, block_scores)
+            self.score[judged] = block_scores
+            self._count_all_doc_blocks(block, blocks, tiles)
+
+    def _count_all_doc_blocks(self, block: slice, blocks: Blocks, tiles: list[Tile]) -> Floats:
+        """Count for a block of queries; the scores that the judged documents have in the blocks of documents."""
+        scorer, judgments, backend = self.scorer, self.judgments, self.scorer.backend
+        judged = judgments.judged_in_block(block)
+        slots = judgments.slots(block, self.score)
+        table, thresholds = slots.to_table(self.score[slots.judged]), None
         above, equal = np.zeros(slots.shape, np.int64), np.zeros(slots.shape, np.int64)
-        row, doc, seen = judged.query[mine] - block.start, judged.doc[mine], np.full(len(mine), np.nan)
-        floor, floor_size = np.full(slots.rows, np.inf), np.zeros(slots.rows, np.int64)
-        group, first = slots.groups(self.score[slots.judged])
+        row, doc = judgments.query[judged] - block.start, judgments.doc[judged]
+        block_scores = np.full(len(judged), np.nan)
+        floor, floor_size = np.full(slots.n_rows, np.inf), np.zeros(slots.n_rows, np.int64)
+        group, first = slots.group_ties(self.score[slots.judged])
         ties = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
-        for span in blocks.docs:
-            scores = pairs.scores(left, span, again=1)
-            if values is None:
-                values, _ = looked_up(lib, scores, slots, table)
-            here = (doc >= span.start) & (doc < span.stop)
-            reading = Reading(lib, scores, values)
-            if not reading.finite:
-                pairs.blame(scores, span, judged.rows_of(block))
-            seen[here] = picked(lib, scores, row[here], doc[here] - span.start)
-            above, equal = above + reading.above, equal + reading.equal
-            low, many = reading.low, reading.low_size
-            floor_size = np.where(low < floor, 0, floor_size) + np.where(low <= floor, many, 0)
-            floor = np.minimum(floor, low)
+        for docs in blocks.docs:
+            scores = scorer.scores(tiles, docs, buffer=1)
+            if thresholds is None:
+                thresholds, _ = gather_thresholds(backend, scores, slots, table)
+            here = (doc >= docs.start) & (doc < docs.stop)
+            counts = BlockCounts(backend, scores, thresholds)
+            if not counts.all_finite:
+                scorer.raise_not_finite(scores, docs, judgments.rows_of_block(block))
+            block_scores[here] = gather_scores(backend, scores, row[here], doc[here] - docs.start)
+            above, equal = above + counts.above, equal + counts.equal
+            new_floor = counts.floor
+            floor_size = np.where(new_floor < floor, 0, floor_size)
+            floor_size = floor_size + np.where(new_floor <= floor, counts.floor_size, 0)
+            floor = np.minimum(floor, new_floor)
             if self.orders:
-                ties += self._ties(slots, first, reading, span)
-            blocks.done(scores.shape[0] * scores.shape[1])
-        above, equal = above[slots.row, slots.column], equal[slots.row, slots.column]
-        self.start[slots.judged], self.size[slots.judged] = above, equal
-        query, place = judged.asked(block)
-        self.set_floor(query, floor[place], floor_size[place])
+                ties += self._find_ties(slots, first, counts, docs)
+            blocks.add_done(scores.shape[0] * scores.shape[1])
+        size = equal[slots.row, slots.column]
+        self.start[slots.judged], self.size[slots.judged] = above[slots.row, slots.column], size
+        query, position = judgments.queries_in_block(block)
+        self.set_floor(query, floor[position], floor_size[position])
         if self.orders:
-            tied, docs = (np.concatenate(parts) for parts in zip(*ties, strict=True))
-            open_ = self.may_be_behind(slots, equal)
-            wanted = np.zeros(len(first), dtype=bool)
-            wanted[group[open_]] = True
-            self.break_ties(slots.where(open_), group[open_], tied[wanted[tied]], docs[wanted[tied]])
-        return seen
+            tied_group, tied_doc = (np.concatenate(parts) for parts in zip(*ties, strict=True))
+            self.count_block_ties(slots, size, group, tied_group, tied_doc)
+        return block_scores
 
-    def _ties(self, slots: Slots, first: Codes, reading: Reading, span: slice) -> list[tuple[Codes, Codes]]:
-        """Groups and their documents in a block: a judged document alone is known, the others are looked for."""
-        row, column, own = slots.row[first], slots.column[first], self.judged.doc[slots.judged[first]]
-        many = reading.equal[row, column]
-        alone = (many == 1) & slots.known[first] & (own >= span.start) & (own < span.stop)
-        asked = np.flatnonzero((many > 0) & ~alone)
-        question, doc = reading.tied(row[asked], column[asked])
-        return [(np.flatnonzero(alone), own[alone]), (asked[question], doc + span.start)]
-
-
-def _together(places: Codes) -> Any:
-    """Places as a slice if they ascend one by one, which spares time later."""
-    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
+    def _find_ties(
+        self, slots: Slots, first: Indices, counts: BlockCounts, docs: slice
+    ) -> list[tuple[Indices, Indices]]:
+        """Groups and their documents in a block. A judged document that is alone is known; others are searched."""
+        row, column, own = slots.row[first], slots.column[first], self.judgments.doc[slots.judged[first]]
+        size = counts.equal[row, column]
+        alone = (size == 1) & slots.has_vectors[first] & (own >= docs.start) & (own < docs.stop)
+        others = np.flatnonzero((size > 0) & ~alone)
+        position, doc = counts.find_tied(row[others], column[others])
+        return [(np.flatnonzero(alone), own[alone]), (others[position], doc + docs.start)]
 
 
-def own_scores(pairs: DeviceScores, left: list[Tile], judged: Judged, block: slice) -> Floats:
-    """The scores of a block's judged documents, from products with these documents alone."""
-    mine = judged.of(block)
-    if not len(mine):
+def score_judged(scorer: DeviceScorer, tiles: list[Tile], judgments: Judgments, block: slice) -> Floats:
+    """The scores of the judged documents of a block of queries, from products with these documents only."""
+    judged = judgments.judged_in_block(block)
+    if not len(judged):
         return np.zeros(0)
-    docs, column = np.unique(judged.doc[mine], return_inverse=True)
-    scores = pairs.checked(left, docs, judged.rows_of(block))
-    return picked(pairs.lib, scores, judged.query[mine] - block.start, column)
+    docs, column = np.unique(judgments.doc[judged], return_inverse=True)
+    scores = scorer.finite_scores(tiles, docs, judgments.rows_of_block(block))
+    return gather_scores(scorer.backend, scores, judgments.query[judged] - block.start, column)

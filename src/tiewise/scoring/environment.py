@@ -1,11 +1,11 @@
-"""Settings of the process that would change scores, set aside while scores are computed.
+"""IEEE arithmetic while scores are computed, whatever settings the process has.
 
 - Flushing subnormal numbers to zero (`torch.set_flush_denormal`, libraries compiled with -ffast-math) is a state of the
-  CPU's registers in the calling thread.
-- `torch.autocast` computes products in a low precision. It is a state of the calling thread.
+  CPU in the calling thread.
+- `torch.autocast` computes products in low precision. It is a state of the calling thread.
 - TF32 products, float16 accumulation, reduced-precision reductions and deterministic mode are global settings of torch.
-  They are changed only for work on a device, and only once for all threads that are at work there; the last thread
-  restores them.
+  They are changed only where there is a GPU, and once for all threads that compute scores; the last thread restores
+  them.
 """
 
 from __future__ import annotations
@@ -15,42 +15,28 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["unaffected", "unaffected_by_settings"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def unaffected_by_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose results do not depend on settings around the call."""
-
-    @wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> R:
-        with unaffected():
-            return function(*args, **options)
-
-    return call
+__all__ = ["ieee_arithmetic"]
 
 
 @contextmanager
-def unaffected() -> Iterator[None]:
-    """Set aside what would change scores; work that is done in here again changes nothing."""
+def ieee_arithmetic() -> Iterator[None]:
+    """A context, or a decorator, in which settings of the process do not change scores. It may be nested."""
     with ExitStack() as stack:
-        stack.enter_context(np.errstate(all="ignore"))  # what overflows is found by its result
-        stack.enter_context(_subnormals_kept())
+        stack.enter_context(np.errstate(all="ignore"))  # overflow is found in the results
+        stack.enter_context(_keep_subnormals())
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "autocast"):
-            kinds = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
-            for kind in kinds:
-                if torch.is_autocast_enabled(kind):
-                    stack.enter_context(torch.autocast(kind, enabled=False))
-            if len(kinds) > 1:
-                stack.enter_context(_device_settings(torch))
+            device_types = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+            for device_type in device_types:
+                if torch.is_autocast_enabled(device_type):
+                    stack.enter_context(torch.autocast(device_type, enabled=False))
+            if "cuda" in device_types:
+                stack.enter_context(_exact_gpu_products(torch))
         yield
 
 
@@ -58,20 +44,20 @@ def unaffected() -> Iterator[None]:
 
 
 @contextmanager
-def _subnormals_kept() -> Iterator[None]:
-    if not _flushes():
+def _keep_subnormals() -> Iterator[None]:
+    if not _flushes_subnormals():
         yield
         return
     torch = sys.modules.get("torch")
     if sys.platform == "linux":
         library = ctypes.CDLL(None)
-        before = ctypes.create_string_buffer(256)  # larger than fenv_t
-        library.fegetenv(before)
+        saved = ctypes.create_string_buffer(256)  # larger than fenv_t
+        library.fegetenv(saved)
         library.fesetenv(ctypes.c_void_p(-1))  # FE_DFL_ENV of glibc and musl
         try:
             yield
         finally:
-            library.fesetenv(before)
+            library.fesetenv(saved)
     elif torch is not None and torch.set_flush_denormal(False):
         try:
             yield
@@ -81,61 +67,60 @@ def _subnormals_kept() -> Iterator[None]:
         yield
 
 
-def _flushes() -> bool:
-    """Whether this thread takes subnormal numbers for zero."""
-    least = np.array([1], dtype=np.int32).view(np.float32)
-    return float((least * np.float32(2))[0]) == 0
+def _flushes_subnormals() -> bool:
+    """Whether this thread treats subnormal numbers as zero."""
+    smallest = np.array([1], dtype=np.int32).view(np.float32)
+    return float((smallest * np.float32(2))[0]) == 0
 
 
-# -- torch on a device ------------------------------------------------------------------------------------------------
+# -- torch on a GPU ---------------------------------------------------------------------------------------------------
 
 
-class _Settings:
-    """Global settings of torch while some threads score on a device."""
+class _Setting(NamedTuple):
+    """A global setting of torch, and the value with which products are exact."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.before: list[tuple[Callable[[Any], None], Any]] = []
+    get: Callable[[], Any]
+    set: Callable[[Any], None]
+    exact: Any
 
 
-_settings = _Settings()
+_lock = threading.Lock()
+_active_threads = 0
+_saved: list[Any] = []
 
 
 @contextmanager
-def _device_settings(torch: Any) -> Iterator[None]:
-    with _settings.lock:
-        if not _settings.users:
-            _settings.before = [(put, get()) for get, put, _ in _switches(torch)]
-            for _, put, wanted in _switches(torch):
-                put(wanted)
-        _settings.users += 1
+def _exact_gpu_products(torch: Any) -> Iterator[None]:
+    global _active_threads
+    settings = _torch_settings(torch)
+    with _lock:
+        if not _active_threads:
+            _saved[:] = [setting.get() for setting in settings]
+            for setting in settings:
+                setting.set(setting.exact)
+        _active_threads += 1
     try:
         yield
     finally:
-        with _settings.lock:
-            _settings.users -= 1
-            if not _settings.users:
-                for put, value in reversed(_settings.before):
-                    put(value)
+        with _lock:
+            _active_threads -= 1
+            if not _active_threads:
+                for setting, value in reversed(list(zip(settings, _saved, strict=True))):
+                    setting.set(value)
 
 
 @cache
-def _switches(torch: Any) -> tuple[tuple[Callable[[], Any], Callable[[Any], None], Any], ...]:
-    """How each setting is read and written, and the value under which products are exact."""
+def _torch_settings(torch: Any) -> tuple[_Setting, ...]:
     matmul = torch.backends.cuda.matmul
-    found = []
+    settings = []
 
-    def attribute(name: str, wanted: Any) -> None:
-        def put(value: Any) -> None:
-            setattr(matmul, name, value)
+    def add_attribute(name: str, exact: Any) -> None:
+        settings.append(_Setting(lambda: getattr(matmul, name), lambda value: setattr(matmul, name, value), exact))
 
-        found.append((lambda: getattr(matmul, name), put, wanted))
-
-    if hasattr(matmul, "fp32_precision"):  # torch 2.9 and later; the older switch must not be touched beside it
-        attribute("fp32_precision", "ieee")
+    if hasattr(matmul, "fp32_precision"):  # torch 2.9 and later; the older setting must not be used with it
+        add_attribute("fp32_precision", "ieee")
     else:
-        found.append((torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"))
+        settings.append(_Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"))
     for name in (
         "allow_fp16_accumulation",
         "allow_fp16_reduced_precision_reduction",
@@ -145,13 +130,13 @@ def _switches(torch: Any) -> tuple[tuple[Callable[[], Any], Callable[[Any], None
             getattr(matmul, name)
         except (AttributeError, AssertionError):
             continue
-        attribute(name, False)
+        add_attribute(name, False)
 
-    def mode() -> tuple[bool, bool]:
+    def deterministic_mode() -> tuple[bool, bool]:
         return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
 
-    def set_mode(value: tuple[bool, bool]) -> None:
+    def set_deterministic_mode(value: tuple[bool, bool]) -> None:
         torch.use_deterministic_algorithms(value[0], warn_only=value[1])
 
-    found.append((mode, set_mode, (False, False)))
-    return tuple(found)
+    settings.append(_Setting(deterministic_mode, set_deterministic_mode, (False, False)))
+    return tuple(settings)

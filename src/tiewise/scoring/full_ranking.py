@@ -1,7 +1,7 @@
-"""`tie_groups`: tie groups straight from embeddings, so that a whole collection is evaluated with no run at all.
+"""`tie_groups`: tie groups straight from embeddings, so that a whole collection is evaluated without a run.
 
-For every judged document all documents are counted that score above it or the same. Nothing is sorted or cut, and one
-block of scores is held at a time.
+For every judged document, all documents are counted that score above it or the same. Nothing is sorted or cut, and one
+block of scores is in memory at a time.
 """
 
 from __future__ import annotations
@@ -16,47 +16,49 @@ from tiewise.data.progress import Progress
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.scoring.blocks import Blocks
-from tiewise.scoring.device import DeviceScores
-from tiewise.scoring.device_ties import DeviceCounts, own_scores
-from tiewise.scoring.environment import unaffected_by_settings
-from tiewise.scoring.host_ties import HostCounts
-from tiewise.scoring.judgments import Judged
-from tiewise.scoring.pairwise import pair_scores, warn_of_zero_vectors
+from tiewise.scoring.device_scorer import DeviceScorer
+from tiewise.scoring.device_ties import DeviceTieCounts, score_judged
+from tiewise.scoring.environment import ieee_arithmetic
+from tiewise.scoring.host_ties import HostTieCounts
+from tiewise.scoring.ids import IdsLike
+from tiewise.scoring.judgments import Judgments
+from tiewise.scoring.operands import Mask, VectorsLike
+from tiewise.scoring.scorers import prepare, warn_of_zero_vectors
 from tiewise.scoring.tie_counts import TieCounts
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["judged_scores", "tie_groups"]
 
-#: The orders that documents of a matrix have: by id, or by row.
+#: The tie-break orders of documents in a matrix: by id, or by row.
 ORDERS = ("docid-desc", "docid-asc", "given")
 
 
-@unaffected_by_settings
+@ieee_arithmetic()
 def tie_groups(
-    queries: Any,
-    docs: Any,
+    queries: VectorsLike,
+    docs: VectorsLike,
     qrels: Any,
     *,
     fn: str = "dot",
     precision: str = "float32",
-    query_ids: Any = None,
-    doc_ids: Any = None,
-    query_mask: Any = None,
-    doc_mask: Any = None,
+    query_ids: IdsLike = None,
+    doc_ids: IdsLike = None,
+    query_mask: Mask = None,
+    doc_mask: Mask = None,
     orders: Sequence[str] = ("docid-desc",),
     scores: Floats | None = None,
     block: int | None = None,
     query_block: int | None = None,
     progress: Progress | None = None,
 ) -> TieGroups:
-    """The tie groups of the judged documents in the ranking of all documents: what `evaluate` takes in place of a run.
+    """The tie groups of the judged documents in the ranking of all documents. `evaluate` takes them in place of a run.
 
-    They equal those of the full run in everything. Operands, blocks and `progress` are those of `search`; `qrels` is
-    whatever `evaluate` takes. `orders` are the tie-break orders to count for: ``"docid-desc"``, ``"docid-asc"``,
-    ``"given"`` (by row).
+    They are equal to those of the full run. Operands, blocks and `progress` are those of `search`; `qrels` is what
+    `evaluate` takes. `orders` are the tie-break orders to count for: ``"docid-desc"``, ``"docid-asc"``, ``"given"``
+    (by row).
 
-    For a collection in shards, gather `judged_scores` of every shard, join them with ``numpy.fmax.reduce``, give them
-    to each shard as `scores`, and put the results together with ``TieGroups.merge``.
+    For a collection in shards: compute `judged_scores` of every shard, join them with ``numpy.fmax.reduce``, give the
+    result to each shard as `scores`, and merge the tie groups with ``TieGroups.merge``.
 
     >>> docs = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     >>> ties = tie_groups([[2.0, 0.0]], docs, {"0": {"0": 1, "3": 0}})
@@ -67,63 +69,64 @@ def tie_groups(
     RR 0.7500 [0.5000, 1.0000]
     """
     if isinstance(orders, str) or not isinstance(orders, Iterable):
-        raise InputError(f"orders is a list of tie-break orders, such as ['given'], not {orders!r}.")
+        raise InputError(f"orders must be a list of tie-break orders, such as ['given'], not {orders!r}.")
     for order in orders:
         if order not in ORDERS:
             raise InputError(f"Unknown tie-break order {order!r}. Embeddings have: {', '.join(ORDERS)}.")
-    pairs = pair_scores(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
-    judged = Judged(as_qrels(qrels), pairs.queries.n, pairs.docs.n, query_ids, doc_ids)
-    given = None if scores is None else _given(scores, judged)
+    scorer, *ids = prepare(queries, docs, fn, precision, ids=(query_ids, doc_ids), masks=(query_mask, doc_mask))
+    judgments = Judgments(as_qrels(qrels), *ids)
+    shared_scores = None if scores is None else _check_scores(scores, judgments)
     counts: TieCounts
-    if isinstance(pairs, DeviceScores):
-        counts, held = DeviceCounts(pairs, judged, tuple(orders), given), pairs.lib.held
+    if isinstance(scorer, DeviceScorer):
+        counts, memory = DeviceTieCounts(scorer, judgments, tuple(orders), shared_scores), scorer.backend.score_memory
     else:
-        counts, held = HostCounts(pairs, judged, tuple(orders), given), None
-    blocks = Blocks(pairs, len(judged.rows), block, query_block, progress, held)
-    counts.add(blocks)
+        counts, memory = HostTieCounts(scorer, judgments, tuple(orders), shared_scores), None
+    blocks = Blocks(scorer, len(judgments.query_rows), block, query_block, progress, memory)
+    counts.count(blocks)
     blocks.finish()
-    warn_of_zero_vectors(pairs)
-    return counts.groups()
+    warn_of_zero_vectors(scorer)
+    return counts.to_tie_groups()
 
 
-@unaffected_by_settings
+@ieee_arithmetic()
 def judged_scores(
-    queries: Any,
-    docs: Any,
+    queries: VectorsLike,
+    docs: VectorsLike,
     qrels: Any,
     *,
     fn: str = "dot",
     precision: str = "float32",
-    query_ids: Any = None,
-    doc_ids: Any = None,
-    query_mask: Any = None,
-    doc_mask: Any = None,
+    query_ids: IdsLike = None,
+    doc_ids: IdsLike = None,
+    query_mask: Mask = None,
+    doc_mask: Mask = None,
 ) -> Floats:
-    """The score of every judged document that these documents have, NaN for the others, along the rows of the qrels.
+    """The scores of the judged documents, one per row of the qrels; NaN for documents that are not here.
 
     >>> judged_scores([[2.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], {"0": {"1": 1, "0": 1, "9": 0}})
     array([ 0.,  2., nan])
     """
-    pairs = pair_scores(queries, docs, fn=fn, precision=precision, query_mask=query_mask, doc_mask=doc_mask)
-    judged = Judged(as_qrels(qrels), pairs.queries.n, pairs.docs.n, query_ids, doc_ids)
-    score = np.full(len(judged.qrels), np.nan)
-    if isinstance(pairs, DeviceScores):
-        for block in Blocks(pairs, len(judged.rows)).queries:
-            score[judged.of(block)] = own_scores(pairs, pairs.left(judged.rows_of(block)), judged, block)
+    scorer, *ids = prepare(queries, docs, fn, precision, ids=(query_ids, doc_ids), masks=(query_mask, doc_mask))
+    judgments = Judgments(as_qrels(qrels), *ids)
+    scores = np.full(len(judgments.qrels), np.nan)
+    if isinstance(scorer, DeviceScorer):
+        for block in Blocks(scorer, len(judgments.query_rows)).queries:
+            tiles = scorer.query_tiles(judgments.rows_of_block(block))
+            scores[judgments.judged_in_block(block)] = score_judged(scorer, tiles, judgments, block)
     else:
-        known = np.flatnonzero(judged.known)
-        score[known] = pairs.pairs(judged.rows[judged.query[known]], judged.doc[known])
-    return score
+        judged = np.flatnonzero(judgments.has_vectors)
+        query_rows = judgments.query_rows[judgments.query[judged]]
+        scores[judged] = scorer.score_pairs(query_rows, judgments.doc[judged])
+    return scores
 
 
-def _given(scores: Any, judged: Judged) -> Floats:
-    """The scores of all shards, checked."""
+def _check_scores(scores: Any, judgments: Judgments) -> Floats:
+    """The scores from all shards, as an array."""
     try:
-        given = np.array(scores, dtype=np.float64)
+        array = np.array(scores, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("scores are numbers, one for each row of the qrels: see judged_scores().") from None
-    if given.shape != (len(judged.qrels),):
-        raise InputError(
-            f"scores have shape {given.shape}; the qrels have {len(judged.qrels)} rows. Give one for each."
-        )
-    return np.where(judged.query >= 0, given, np.nan)
+        raise InputError("scores must be numbers, one per row of the qrels: see judged_scores().") from None
+    n = len(judgments.qrels)
+    if array.shape != (n,):
+        raise InputError(f"scores have shape {array.shape}, but the qrels have {n} rows. Give one score per row.")
+    return np.where(judgments.query >= 0, array, np.nan)

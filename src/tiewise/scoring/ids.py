@@ -1,4 +1,4 @@
-"""The ids of queries and documents: given, or counted ``"0"``, ``"1"``, … in the order of their rows."""
+"""The ids of queries and documents: given, or ``"0"``, ``"1"``, … in the order of their rows."""
 
 from __future__ import annotations
 
@@ -6,114 +6,120 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import repeat
 from operator import eq
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, identifiers, positions
+from tiewise.data.columns import identifiers, positions
 from tiewise.data.runs import Table
 from tiewise.errors import InputError, counted, listed
+from tiewise.scoring.backends import Indices
 
-__all__ = ["Ids"]
+__all__ = ["Ids", "IdsLike"]
 
-TENS = 10 ** np.arange(19, dtype=np.int64)
+IdsLike: TypeAlias = Iterable[str | int] | NDArray[Any] | None
+
+POWERS_OF_TEN = 10 ** np.arange(19, dtype=np.int64)
 
 
 class Ids:
-    """One id a row.
+    """The ids of all rows, one per row. Without given ids, the id of a row is its number.
 
-    >>> Ids(None, 3, "document").names([0, 2])
+    >>> Ids(None, 3, "document").of_rows([0, 2])
     ['0', '2']
     """
 
-    def __init__(self, given: Any, n: int, what: str):
-        self.n, self.counted = n, given is None
+    def __init__(self, given: IdsLike, n: int, what: str):
+        self.n, self.are_row_numbers = n, given is None
         if given is None:
             return
-        listing = given.tolist() if hasattr(given, "tolist") else given
-        if isinstance(listing, (str, bytes)) or not isinstance(listing, Iterable):
-            raise InputError(f"The {what} ids are a list with one for every row, not {listing!r} alone.")
-        self._names: list[str] = identifiers(listing, what)
-        if len(self._names) != n:
-            said = f"{counted(len(self._names), f'{what} id')} for {counted(n, f'{what} vector')}"
-            raise InputError(f"{said}. Give one for every row.")
-        if len(set(self._names)) < n:
+        values = given.tolist() if hasattr(given, "tolist") else given
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InputError(f"The {what} ids must be a list with one id per row, not {values!r}.")
+        self._ids: list[str] = identifiers(values, what)
+        if len(self._ids) != n:
+            counts = f"{counted(len(self._ids), f'{what} id')} for {counted(n, f'{what} vector')}"
+            raise InputError(f"{counts}. Give one id per row.")
+        if len(set(self._ids)) < n:
             seen: set[str] = set()
-            twice = [name for name in self._names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
-            said = counted(len(twice), f"{what} id stands", f"{what} ids stand")
-            raise InputError(f"{said} more than once: {listed(twice)}. Ids must be distinct.")
+            repeated = [one for one in self._ids if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
+            occurs = counted(len(repeated), f"{what} id occurs", f"{what} ids occur")
+            raise InputError(f"{occurs} more than once: {listed(repeated)}. Ids must be distinct.")
 
     @property
     def digits(self) -> int:
-        """How many digits the last row has."""
+        """The number of digits of the last row."""
         return len(str(max(self.n - 1, 1)))
 
-    def names(self, rows: Any) -> list[str]:
+    def of_rows(self, rows: Any) -> list[str]:
         """The ids of some rows."""
-        places = rows.tolist() if hasattr(rows, "tolist") else list(rows)
-        return [str(row) for row in places] if self.counted else [self._names[row] for row in places]
+        numbers = rows.tolist() if hasattr(rows, "tolist") else list(rows)
+        return [str(row) for row in numbers] if self.are_row_numbers else [self._ids[row] for row in numbers]
 
-    def find(self, wanted: Any) -> Codes:
-        """The row of each wanted id, −1 if there is none."""
-        if self.counted:
-            return self._counted(list(wanted))
-        return positions(self._index, wanted)
+    def find_rows(self, ids: Any) -> Indices:
+        """The row of each id, −1 where there is none."""
+        if self.are_row_numbers:
+            return self._parse_rows(list(ids))
+        return positions(self._row_by_id, ids)
 
-    def find_docs(self, table: Table) -> Codes:
-        """The row of each document of a table, −1 if there is none; the table's documents are indexed, not ours."""
-        if self.counted or len(table.docs) > self.n:
-            return self.find(table.docs)
-        code = np.fromiter(map(table.doc_index.get, self._names, repeat(-1)), np.int64, self.n)
+    def find_doc_rows(self, table: Table) -> Indices:
+        """The row of each document of a table, −1 where there is none. It uses the table's index of documents."""
+        if self.are_row_numbers or len(table.docs) > self.n:
+            return self.find_rows(table.docs)
+        code = np.fromiter(map(table.doc_index.get, self._ids, repeat(-1)), np.int64, self.n)
         rows = np.full(len(table.docs), -1)
-        known = np.flatnonzero(code >= 0)
-        rows[code[known]] = known
+        matched = np.flatnonzero(code >= 0)
+        rows[code[matched]] = matched
         return rows
 
-    def keys(self, rows: Codes, places: Codes, names_of: Callable[[], list[str]]) -> tuple[Codes, Codes]:
-        """Numbers in the order, by code point, of the ids of some rows, and of others, whose rows are `places`.
+    def sort_keys(
+        self, rows: Indices, other_rows: Indices, other_ids: Callable[[], list[str]]
+    ) -> tuple[Indices, Indices]:
+        """Integers that sort like the ids, by code point, of some rows and of other documents.
 
-        A name that is none of ours has −1 for its row; the names are asked for only if rows do not say enough.
+        `other_rows` is −1 for a document that is not here. `other_ids` is called only if rows are not enough.
         """
-        if self.counted and not (places < 0).any():
-            both = self._digits(np.concatenate([rows, places]))
-            return both[: len(rows)], both[len(rows) :]
-        names = names_of()
+        if self.are_row_numbers and not (other_rows < 0).any():
+            keys = self._decimal_keys(np.concatenate([rows, other_rows]))
+            return keys[: len(rows)], keys[len(rows) :]
+        others = other_ids()
         if len(rows) < self.n // 16:
             distinct, inverse = np.unique(rows, return_inverse=True)
-        else:  # sorting them would cost more than going through all of ours
-            there = np.zeros(self.n, dtype=bool)
-            there[rows] = True
-            distinct, inverse = np.flatnonzero(there), (np.cumsum(there) - 1)[rows]
-        texts = self.names(distinct)
-        order = {name: place for place, name in enumerate(sorted({*texts, *names}))}
-        return positions(order, texts)[inverse], positions(order, names)
+        else:  # a pass over all rows costs less than sorting these
+            selected = np.zeros(self.n, dtype=bool)
+            selected[rows] = True
+            distinct, inverse = np.flatnonzero(selected), (np.cumsum(selected) - 1)[rows]
+        ids = self.of_rows(distinct)
+        order = {one: position for position, one in enumerate(sorted({*ids, *others}))}
+        return positions(order, ids)[inverse], positions(order, others)
 
-    def _digits(self, rows: Codes) -> Codes:
-        """Numbers in the order of rows written in decimal: their digits, then how many there are."""
-        digits = _lengths(rows)
-        return rows * TENS[self.digits - digits] * (self.digits + 1) + digits
+    def _decimal_keys(self, rows: Indices) -> Indices:
+        """Integers that sort like the rows in decimal notation: by their digits, then by the number of digits."""
+        lengths = _decimal_lengths(rows)
+        return rows * POWERS_OF_TEN[self.digits - lengths] * (self.digits + 1) + lengths
 
     @cached_property
-    def _index(self) -> dict[str, int]:
-        return dict(zip(self._names, range(self.n), strict=True))
+    def _row_by_id(self) -> dict[str, int]:
+        return dict(zip(self._ids, range(self.n), strict=True))
 
-    def _counted(self, names: list[str]) -> Codes:
-        """The rows that counted ids name: "7", but neither "07" nor "+7"."""
-        if len(names) <= self.n and all(map(eq, names, map(str, range(self.n)))):  # a name that differs ends it
-            return np.arange(len(names))
-        digits = "".join(names)
-        if digits.isascii() and digits.isdecimal() and max(map(len, names)) < len(TENS):
-            rows = np.fromstring(" ".join(names), np.int64, sep=" ")
-            # As many digits as the numbers have in all: then each name is what str() makes of its number.
-            if len(rows) == len(names) and int(_lengths(rows).sum()) == len(digits):
+    def _parse_rows(self, ids: list[str]) -> Indices:
+        """The rows whose numbers are given: "7", but neither "07" nor "+7"."""
+        if len(ids) <= self.n and all(map(eq, ids, map(str, range(self.n)))):  # stops at the first difference
+            return np.arange(len(ids))
+        digits = "".join(ids)
+        if digits.isascii() and digits.isdecimal() and max(map(len, ids)) < len(POWERS_OF_TEN):
+            rows = np.fromstring(" ".join(ids), np.int64, sep=" ")
+            # If all numbers together have as many digits as the text, each id is what str() makes of its number.
+            if len(rows) == len(ids) and int(_decimal_lengths(rows).sum()) == len(digits):
                 return np.where(rows < self.n, rows, -1)
-        return np.fromiter(map(self._place, names), np.int64, len(names))
+        return np.fromiter(map(self._parse_row, ids), np.int64, len(ids))
 
-    def _place(self, name: str) -> int:
-        row = int(name) if name.isdecimal() and name.isascii() else -1
-        return row if 0 <= row < self.n and str(row) == name else -1
+    def _parse_row(self, text: str) -> int:
+        row = int(text) if text.isdecimal() and text.isascii() else -1
+        return row if 0 <= row < self.n and str(row) == text else -1
 
 
-def _lengths(rows: Codes) -> Codes:
-    """How many digits numbers from 0 on have."""
-    return np.maximum(np.searchsorted(TENS, rows, side="right"), 1)
+def _decimal_lengths(rows: Indices) -> Indices:
+    """The number of digits of non-negative integers."""
+    return np.maximum(np.searchsorted(POWERS_OF_TEN, rows, side="right"), 1)

@@ -1,4 +1,4 @@
-"""Judgments placed among the rows of queries and documents, and the scores at which to count for them."""
+"""Where judged queries and documents are among the rows of vectors, and a table of thresholds for them."""
 
 from __future__ import annotations
 
@@ -8,64 +8,65 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, listed
+from tiewise.scoring.backends import Indices
 from tiewise.scoring.ids import Ids
 
-__all__ = ["Judged", "Slots"]
+__all__ = ["Judgments", "Slots", "as_slice"]
 
 
-class Judged:
-    """Judgments with the rows of their queries and documents.
+class Judgments:
+    """The judgments of the qrels with the rows of their queries and documents.
 
-    Queries without judgments are left aside, unless the qrels may well have them all. Only which queries are scored has
-    to be known before a device is at work, so the rest is found when it is first asked for.
+    Queries without judgments are not scored, unless the qrels may have judgments for all of them. Only the rows of the
+    queries have to be known before a device starts, so everything else is computed when it is first needed.
     """
 
-    def __init__(self, qrels: Qrels, queries: int, docs: int, query_ids: Any, doc_ids: Any):
-        self.qrels = qrels
-        self.queries, self.docs = Ids(query_ids, queries, "query"), Ids(doc_ids, docs, "document")
-        every = len(qrels.queries) >= self.queries.n
-        self.rows = np.arange(self.queries.n) if every else np.unique(self._row[self._row >= 0])  # which are scored
+    def __init__(self, qrels: Qrels, query_ids: Ids, doc_ids: Ids):
+        self.qrels, self.query_ids, self.doc_ids = qrels, query_ids, doc_ids
+        all_rows = len(qrels.queries) >= query_ids.n
+        #: (n_scored,): the rows of the queries that are scored.
+        self.query_rows = np.arange(query_ids.n) if all_rows else np.unique(self._row[self._row >= 0])
 
     @cached_property
-    def _row(self) -> Codes:
-        """(n_queries,): the row of each query of the qrels, −1 if none."""
-        return self.queries.find(self.qrels.queries)
+    def _row(self) -> Indices:
+        """(n_queries,): the row of each query of the qrels, −1 if it has none."""
+        return self.query_ids.find_rows(self.qrels.queries)
 
     @cached_property
-    def place(self) -> Codes:
-        """(n_queries,): where it stands in rows, −1 if nowhere."""
-        if len(self.rows) == self.queries.n:
+    def position(self) -> Indices:
+        """(n_queries,): the position of each query of the qrels in `query_rows`, −1 if it has none."""
+        if len(self.query_rows) == self.query_ids.n:
             return self._row
-        return np.where(self._row >= 0, np.searchsorted(self.rows, self._row), -1)
+        return np.where(self._row >= 0, np.searchsorted(self.query_rows, self._row), -1)
 
     @cached_property
-    def query(self) -> Codes:
-        """(n_judged,): into rows, −1 if none."""
-        return self.place[self.qrels.query]
+    def query(self) -> Indices:
+        """(n_judged,): the position of the query in `query_rows`, −1 if it has none."""
+        return self.position[self.qrels.query]
 
     @cached_property
-    def doc(self) -> Codes:
-        """(n_judged,): the document's row, −1 if none. Found when first asked for: a device may be at work by then."""
-        return self.docs.find_docs(self.qrels)[self.qrels.doc]
+    def doc(self) -> Indices:
+        """(n_judged,): the row of the document, −1 if it has none."""
+        return self.doc_ids.find_doc_rows(self.qrels)[self.qrels.doc]
 
     @cached_property
-    def known(self) -> NDArray[np.bool_]:
-        """(n_judged,): both are here."""
+    def has_vectors(self) -> NDArray[np.bool_]:
+        """(n_judged,): whether both the query and the document have a vector here."""
         return (self.query >= 0) & (self.doc >= 0)
 
     @cached_property
     def unjudged(self) -> frozenset[str]:
-        """Our queries that have no judgments."""
-        if np.count_nonzero(self._row >= 0) == self.queries.n:
+        """The queries with a vector and without judgments."""
+        if np.count_nonzero(self._row >= 0) == self.query_ids.n:
             return frozenset()
-        return frozenset(self.queries.names(range(self.queries.n))) - self.qrels.query_index.keys()
+        return frozenset(self.query_ids.of_rows(range(self.query_ids.n))) - self.qrels.query_index.keys()
 
     @cached_property
-    def _by_query(self) -> tuple[Codes, Codes]:
-        """The judgments of our queries in the order of these, and the rows of those."""
+    def _by_query(self) -> tuple[Indices, Indices]:
+        """The judgments of scored queries in the order of `query_rows`, and the positions of their queries."""
         query = self.query
         if (query[1:] >= query[:-1]).all() and (query[:1] >= 0).all():
             return np.arange(len(query)), query
@@ -74,88 +75,95 @@ class Judged:
         return order[query >= 0], query[query >= 0]
 
     def check_queries(self) -> None:
-        """Raise if no judged query is here."""
-        if len(self.qrels) and self.queries.n and not (self._row >= 0).any():
-            raise InputError(_strangers("queries", "query_ids", self.queries, self.qrels.queries))
+        """Raise if no judged query has a vector."""
+        if len(self.qrels) and self.query_ids.n and not (self._row >= 0).any():
+            raise _no_common_ids("queries", "query_ids", self.query_ids, self.qrels.queries)
 
     def check_docs(self) -> None:
-        """Raise if no judged document is here."""
-        if len(self.qrels) and self.docs.n and not (self.doc >= 0).any():
-            raise InputError(_strangers("documents", "doc_ids", self.docs, self.qrels.docs))
+        """Raise if no judged document has a vector."""
+        if len(self.qrels) and self.doc_ids.n and not (self.doc >= 0).any():
+            raise _no_common_ids("documents", "doc_ids", self.doc_ids, self.qrels.docs)
 
-    def rows_of(self, block: slice) -> Any:
-        """The rows of a block of queries: a slice if they stand together, which spares a copy."""
-        if len(self.rows) == self.queries.n:
+    def rows_of_block(self, block: slice) -> Any:
+        """The rows of a block of queries: a slice where they are contiguous, which saves a copy."""
+        if len(self.query_rows) == self.query_ids.n:
             return block
-        rows = self.rows[block]
-        together = len(rows) and rows[-1] - rows[0] == len(rows) - 1
-        return slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
+        return as_slice(self.query_rows[block])
 
-    def of(self, block: slice) -> Codes:
-        """The judgments of a block of queries whose documents are here."""
-        mine = self._in(block)
-        return mine[self.known[mine]]
+    def judged_in_block(self, block: slice) -> Indices:
+        """The judgments of a block of queries that have vectors."""
+        judged = self._all_in_block(block)
+        return judged[self.has_vectors[judged]]
+
+    def queries_in_block(self, block: slice) -> tuple[Indices, Indices]:
+        """The queries of the qrels that are in a block, and their positions in it."""
+        queries = np.flatnonzero((self.position >= block.start) & (self.position < block.stop))
+        return queries, self.position[queries] - block.start
 
     def slots(self, block: slice, score: Floats | None = None) -> Slots:
-        """Slots for the judgments of a block whose documents are here, and for those that have a score all the same."""
-        mine = self._in(block)
-        mine = mine[self.known[mine] if score is None else self.known[mine] | ~np.isnan(score[mine])]
-        row = self.query[mine] - block.start
-        heads = np.searchsorted(row, np.arange(block.stop - block.start))
-        return Slots(mine, row, np.arange(len(mine)) - heads[row], self.known[mine], block.stop - block.start)
+        """Slots for the judgments of a block that have vectors, or a `score` from another shard."""
+        judged = self._all_in_block(block)
+        known = self.has_vectors[judged]
+        judged = judged[known if score is None else known | ~np.isnan(score[judged])]
+        row = self.query[judged] - block.start
+        starts = np.searchsorted(row, np.arange(block.stop - block.start))
+        column = np.arange(len(judged)) - starts[row]
+        return Slots(judged, row, column, self.has_vectors[judged], block.stop - block.start)
 
-    def asked(self, block: slice) -> tuple[Codes, Codes]:
-        """The queries of the qrels that are in a block, and where they stand in it."""
-        mine = np.flatnonzero((self.place >= block.start) & (self.place < block.stop))
-        return mine, self.place[mine] - block.start
-
-    def _in(self, block: slice) -> Codes:
+    def _all_in_block(self, block: slice) -> Indices:
         order, query = self._by_query
         return order[np.searchsorted(query, block.start) : np.searchsorted(query, block.stop)]
 
 
 class Slots(NamedTuple):
-    """A place for each judgment of a block in a table with a row a query."""
+    """A slot for each judgment of a block of queries, in a table with one row per query."""
 
-    judged: Codes  # (n,): the judgments, by query
-    row: Codes  # (n,): where they stand
-    column: Codes  # (n,)
-    known: NDArray[np.bool_]  # (n,): whether the document is here
-    rows: int
+    judged: Indices  # (n,): the judgments, ordered by query
+    row: Indices  # (n,)
+    column: Indices  # (n,)
+    has_vectors: NDArray[np.bool_]  # (n,)
+    n_rows: int
 
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of the table."""
-        return self.rows, int(self.column.max(initial=0)) + 1
+        return self.n_rows, int(self.column.max(initial=0)) + 1
 
     @property
-    def places(self) -> Codes:
-        """(n,): the places in the table, row after row; they ascend."""
+    def flat_indices(self) -> Indices:
+        """(n,): indices into the flattened table, ascending."""
         return self.row * self.shape[1] + self.column
 
-    def table(self, values: Floats | float) -> Floats:
-        """The table of a value for each judgment, filled up with infinity."""
-        found = np.full(self.shape, np.inf)
-        found[self.row, self.column] = values
-        return found
+    def to_table(self, values: Floats) -> Floats:
+        """The table of one value per judgment; infinity elsewhere."""
+        table = np.full(self.shape, np.inf)
+        table[self.row, self.column] = values
+        return table
 
-    def where(self, some: NDArray[Any]) -> Slots:
-        """Some of the slots, of the same table."""
-        return Slots(self.judged[some], self.row[some], self.column[some], self.known[some], self.rows)
+    def take(self, some: NDArray[Any]) -> Slots:
+        """Some of the slots, in the same table."""
+        return Slots(self.judged[some], self.row[some], self.column[some], self.has_vectors[some], self.n_rows)
 
-    def groups(self, score: Floats) -> tuple[Codes, Codes]:
-        """The tie group of each judgment, as a number, and the first judgment of each group; both into the slots."""
+    def group_ties(self, score: Floats) -> tuple[Indices, Indices]:
+        """The number of the tie group of each slot, and one slot of each group; groups are ordered by row and score."""
         order = np.lexsort((score, self.row))
         row, value = self.row[order], score[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
-        number = np.empty(len(order), dtype=np.int64)
-        number[order] = np.cumsum(new) - 1
-        return number, order[new]
+        is_first = np.ones(len(order), dtype=bool)
+        is_first[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+        group = np.empty(len(order), dtype=np.int64)
+        group[order] = np.cumsum(is_first) - 1
+        return group, order[is_first]
 
 
-def _strangers(what: str, option: str, ours: Ids, theirs: Any) -> str:
-    return (
-        f"The qrels have none of the {what}. Ids of the {what}: {listed(ours.names(range(min(ours.n, 3))))}; "
-        f"of the qrels: {listed(theirs)}. Are {option} missing?"
+def as_slice(indices: Indices) -> Any:
+    """Ascending indices as a slice if they are contiguous, which makes indexing cheaper."""
+    if len(indices) and indices[-1] - indices[0] == len(indices) - 1 and (np.diff(indices) == 1).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
+
+
+def _no_common_ids(what: str, option: str, ids: Ids, judged_ids: Any) -> InputError:
+    return InputError(
+        f"The qrels have none of the {what}. Ids of the {what}: {listed(ids.of_rows(range(min(ids.n, 3))))}; "
+        f"of the qrels: {listed(judged_ids)}. Is {option} missing?"
     )

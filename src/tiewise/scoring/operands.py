@@ -1,96 +1,111 @@
-"""Queries and documents as rows to take: vectors, token vectors with masks, quantised vectors, packed bits.
+"""Queries and documents, whose rows are taken a few at a time.
 
-Rows are taken a few at a time and only then brought to the device, unpacked or decoded, so that what is scored never
-has to fit anywhere as a whole.
+An operand is a matrix of vectors, token vectors with a mask, quantised vectors, or packed bits. Its rows are brought to
+the device, unpacked or decoded only when they are taken, so an operand need not fit into memory as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tiewise.errors import InputError
-from tiewise.scoring.arrays import Array, Library, library_of, such_rows
+from tiewise.errors import InputError, counted
+from tiewise.scoring.backends import Array, Backend, Rows, backend_of
 from tiewise.scoring.quantised import Quantized, unpack_bits
 
-__all__ = ["Operand", "operands"]
+__all__ = ["Mask", "Operand", "VectorsLike", "make_operands"]
+
+#: What functions take as queries and documents: NumPy arrays, torch tensors, lists, quantised vectors.
+VectorsLike: TypeAlias = ArrayLike | Quantized
+Mask: TypeAlias = ArrayLike | None
 
 
 class Operand(NamedTuple):
     """Queries or documents."""
 
-    take: Callable[[Any], Array]  # the rows of a slice, or at some positions, where scores are computed
+    take: Callable[[Rows], Array]  # rows, on the device where scores are computed
     n: int
     dims: int
-    lib: Library  # the library that holds the vectors
-    dtype: Any  # the type of the vectors in that library
-    type_name: str
-    tokens: int = 1  # vectors a row, for late interaction
-    mask: Array | None = None  # (n, tokens): which of them are there
-    matrix: Array | None = None  # the vectors themselves, if they are one matrix that lies where it is needed
+    backend: Backend  # of the given vectors
+    dtype: Any  # of the given vectors
+    dtype_name: str
+    tokens: int = 1  # vectors per row, for late interaction
+    mask: Array | None = None  # (n, tokens): which tokens count
+    matrix: Array | None = None  # the vectors, if they are one matrix on the device where scores are computed
 
 
-def operands(lib: Library, queries: Any, docs: Any, fn: str, query_mask: Any, doc_mask: Any) -> tuple[Operand, Operand]:
-    """Queries and documents for a score function, checked; `lib` is where scores are computed."""
+def make_operands(
+    backend: Backend, queries: VectorsLike, docs: VectorsLike, fn: str, query_mask: Mask, doc_mask: Mask
+) -> tuple[Operand, Operand]:
+    """Queries and documents for a score function, checked; `backend` is where scores are computed."""
     if fn != "maxsim" and (query_mask is not None or doc_mask is not None):
-        raise InputError(f"Masks are for fn='maxsim', which scores tokens; fn={fn!r} has one vector a row.")
-    coded = isinstance(queries, Quantized) and isinstance(docs, Quantized)
-    left = _operand(lib, queries, "queries", fn, query_mask, coded)
-    right = _operand(lib, docs, "documents", fn, doc_mask, coded)
+        raise InputError(f"Masks are for fn='maxsim', which scores tokens; fn={fn!r} has one vector per row.")
+    both_quantised = isinstance(queries, Quantized) and isinstance(docs, Quantized)
+    left = _make_operand(backend, queries, "queries", fn, query_mask, both_quantised)
+    right = _make_operand(backend, docs, "documents", fn, doc_mask, both_quantised)
     if left.dims != right.dims:
         raise InputError(
             f"Queries have {left.dims} dimensions and documents {right.dims}. Both must come from one model."
         )
-    if coded and not queries.same_scale(docs):
+    if isinstance(queries, Quantized) and isinstance(docs, Quantized) and not queries.same_scale(docs):
         raise InputError("Queries and documents are quantised on different scales. Share one: calibration=docs.")
     return left, right
 
 
-def _operand(lib: Library, given: Any, what: str, fn: str, mask: Any, coded: bool) -> Operand:
+def _make_operand(
+    backend: Backend, given: VectorsLike, what: str, fn: str, mask: Mask, both_quantised: bool
+) -> Operand:
     if isinstance(given, Quantized):
-        return _quantised(lib, given, fn, coded)
-    source = library_of(given)
-    array = source.array(given, what)
-    shape, wanted = tuple(array.shape), 3 if fn == "maxsim" else 2
-    if len(shape) != wanted or not all(shape[1:]):
-        expected = "(rows, tokens, dimensions)" if wanted == 3 else "(rows, dimensions)"
+        return _quantised_operand(backend, given, fn, both_quantised)
+    source = backend_of(given)
+    array = source.as_array(given, what)
+    shape, ndim = tuple(array.shape), 3 if fn == "maxsim" else 2
+    if len(shape) != ndim or not all(shape[1:]):
+        expected = "(rows, tokens, dimensions)" if ndim == 3 else "(rows, dimensions)"
         raise InputError(f"The {what} have shape {shape}. fn={fn!r} takes {expected}.")
     if fn == "hamming":
-        return _bits(lib, source, array, what)
-    there = None if mask is None else _mask(lib, mask, shape[:2], what)
-    tokens = shape[1] if wanted == 3 else 1
-    here = lib.lies_here(array)
+        return _bit_operand(backend, source, array, what)
+    is_local = backend.is_local(array)
 
-    def take(rows: Any) -> Array:
+    def take(rows: Rows) -> Array:
         everything = isinstance(rows, slice) and rows.stop - rows.start == shape[0]
-        found = array if everything else array[source.index(rows)]
-        return found if here else lib.here(found)
+        part = array if everything else array[source.as_index(rows)]
+        return part if is_local else backend.to_device(part)
 
-    held = array if here and wanted == 2 else None
-    name = source.name(array.dtype)
-    return Operand(take, shape[0], shape[-1], source, array.dtype, name, tokens, there, held)
+    return Operand(
+        take,
+        shape[0],
+        shape[-1],
+        source,
+        array.dtype,
+        source.dtype_name(array.dtype),
+        tokens=shape[1] if ndim == 3 else 1,
+        mask=None if mask is None else _check_mask(backend, mask, shape[:2], what),
+        matrix=array if is_local and ndim == 2 else None,
+    )
 
 
-def _quantised(lib: Library, given: Quantized, fn: str, coded: bool) -> Operand:
-    """Whole numbers if both sides are quantised, decoded vectors if one is."""
+def _quantised_operand(backend: Backend, given: Quantized, fn: str, both_quantised: bool) -> Operand:
+    """Codes as integers if both sides are quantised, decoded vectors if only one is."""
     if fn == "maxsim":
-        raise InputError("Late interaction (fn='maxsim') takes no quantised vectors. Decode them first.")
-    if fn == "hamming" and not (coded and given.kind == "binary"):
+        raise InputError("Late interaction (fn='maxsim') does not take quantised vectors. Decode them first.")
+    if fn == "hamming" and not (both_quantised and given.kind == "binary"):
         raise InputError("fn='hamming' compares bits. Quantise both queries and documents to 'binary'.")
-    source, name = library_of(given.codes), "int8" if coded else "float32"
-    take = given.values if coded else given.decode
+    source, dtype_name = backend_of(given.codes), "int8" if both_quantised else "float32"
+    unpack = given.values if both_quantised else given.decode
 
-    def rows_of(rows: Any) -> Array:
-        return lib.here(take(source.index(rows)))
+    def take(rows: Rows) -> Array:
+        return backend.to_device(unpack(source.as_index(rows)))
 
-    return Operand(rows_of, len(given), given.dims, source, source.dtype(name), name)
+    return Operand(take, len(given), given.dims, source, source.dtype(dtype_name), dtype_name)
 
 
-def _bits(lib: Library, source: Library, array: Array, what: str) -> Operand:
+def _bit_operand(backend: Backend, source: Backend, array: Array, what: str) -> Operand:
     """Rows of −1 and 1 from bytes as `packbits` makes them, or from truth values."""
-    name = source.name(array.dtype)
+    name = source.dtype_name(array.dtype)
     if name not in ("uint8", "bool"):
         raise InputError(
             f"The {what} are {name}, but fn='hamming' compares bits: uint8 from packbits, bool, or quantize(..., "
@@ -98,18 +113,21 @@ def _bits(lib: Library, source: Library, array: Array, what: str) -> Operand:
         )
     n, dims = array.shape[0], array.shape[1] * (8 if name == "uint8" else 1)
 
-    def take(rows: Any) -> Array:
-        found = lib.here(array[source.index(rows)])
-        return lib.cast(unpack_bits(lib, found, dims) if name == "uint8" else found, lib.dtype("int8")) * 2 - 1
+    def take(rows: Rows) -> Array:
+        bits = backend.to_device(array[source.as_index(rows)])
+        bits = unpack_bits(backend, bits, dims) if name == "uint8" else bits
+        return backend.cast(bits, backend.dtype("int8")) * 2 - 1
 
     return Operand(take, n, dims, source, source.dtype("int8"), "int8")
 
 
-def _mask(lib: Library, mask: Any, shape: tuple[int, ...], what: str) -> Array:
-    there = lib.here(library_of(mask).array(mask, f"mask of the {what}") != 0)
-    if tuple(there.shape) != shape:
-        raise InputError(f"The mask of the {what} has shape {tuple(there.shape)}; their tokens have {shape}.")
-    empty = np.asarray(lib.host(~there.any(1))).nonzero()[0]
+def _check_mask(backend: Backend, mask: Mask, shape: tuple[int, ...], what: str) -> Array:
+    counts = backend.to_device(backend_of(mask).as_array(mask, f"mask of the {what}") != 0)
+    if tuple(counts.shape) != shape:
+        raise InputError(f"The mask of the {what} has shape {tuple(counts.shape)}; their tokens have {shape}.")
+    empty = np.asarray(backend.to_numpy(~counts.any(1))).nonzero()[0]
     if len(empty):
-        raise InputError(f"Row {empty[0]} of the {what} has no token that counts ({such_rows(len(empty))}).")
-    return there
+        raise InputError(
+            f"The mask leaves no token in row {empty[0]} of the {what} ({counted(len(empty), 'such row')})."
+        )
+    return counts

@@ -1,7 +1,7 @@
-"""`quantize`: vectors in one byte, half a byte or one bit a dimension, and back.
+"""`quantize`: vectors with 8, 4 or 1 bit per dimension, and back.
 
-int8 and int4 cut the range of every dimension, taken from a sample, into 256 or 16 even steps; binary keeps the sign.
-Two quantised operands are scored on their codes, in whole numbers and exactly: that is what an index of such vectors
+int8 and int4 divide the range of every dimension, taken from a sample, into 256 or 16 equal steps; binary keeps the
+sign. Two quantised operands are scored on their codes, exactly, as integers: this is what an index of such vectors
 does, and why its scores tie. A float query against quantised documents is scored on the decoded vectors.
 """
 
@@ -11,22 +11,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tiewise.errors import InputError
-from tiewise.scoring.arrays import Array, Library, is_integer, library_of, such_rows
-from tiewise.scoring.environment import unaffected_by_settings
+from tiewise.errors import InputError, counted
+from tiewise.scoring.backends import Array, Backend, backend_of
+from tiewise.scoring.dtypes import is_integer
+from tiewise.scoring.environment import ieee_arithmetic
 
 __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
 
-#: How many values a dimension is left with.
+#: How many values a dimension can have.
 KINDS = {"int8": 256, "int4": 16, "binary": 2}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Quantized:
-    """Vectors as codes: one byte a dimension (int8), or packed two (int4) or eight (binary) to the byte.
+    """Vectors as codes: one byte per dimension (int8), or two (int4) or eight (binary) dimensions per byte.
 
-    It is given to `score`, `search`, `tie_groups` and `rescore` in the place of vectors.
+    `score`, `search`, `tie_groups` and `rescore` take it in place of vectors.
     """
 
     codes: Array  # (n, bytes): int8, or uint8 where packed
@@ -48,20 +50,20 @@ class Quantized:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the codes take."""
+        """The memory of the codes."""
         return len(self) * int(self.codes.shape[1])
 
     def values(self, rows: Any = slice(None)) -> Array:
-        """The codes of some rows unpacked, as whole numbers: −128 … 127, −8 … 7, or −1 and 1."""
-        codes, lib = self.codes[rows], library_of(self.codes)
+        """The codes of some rows unpacked, as integers: −128 … 127, −8 … 7, or −1 and 1."""
+        codes, backend = self.codes[rows], backend_of(self.codes)
         if self.kind == "int8":
             return codes
         if self.kind == "int4":
-            halves = lib.xp.stack([codes >> 4, codes & 15], -1).reshape(len(codes), -1)[:, : self.dims]
-            return lib.cast(halves, lib.dtype("int8")) - 8
-        return lib.cast(unpack_bits(lib, codes, self.dims), lib.dtype("int8")) * 2 - 1
+            halves = backend.xp.stack([codes >> 4, codes & 15], -1).reshape(len(codes), -1)[:, : self.dims]
+            return backend.cast(halves, backend.dtype("int8")) - 8
+        return backend.cast(unpack_bits(backend, codes, self.dims), backend.dtype("int8")) * 2 - 1
 
-    @unaffected_by_settings
+    @ieee_arithmetic()
     def decode(self, rows: Any = slice(None)) -> Array:
         """The vectors that the codes of some rows stand for, in float32.
 
@@ -70,31 +72,36 @@ class Quantized:
                [0.5, 2. ],
                [1. , 4. ]], dtype=float32)
         """
-        lib = library_of(self.codes)
-        values = lib.cast(self.values(rows), lib.dtype("float32"))
+        backend = backend_of(self.codes)
+        values = backend.cast(self.values(rows), backend.dtype("float32"))
         if self.kind == "binary":
             return values
         assert self.low is not None and self.step is not None
         return (values + KINDS[self.kind] // 2) * self.step + self.low
 
     def same_scale(self, other: Quantized) -> bool:
-        """Whether codes of the two mean the same."""
+        """Whether equal codes of the two mean equal values."""
         if self.kind != other.kind or self.dims != other.dims:
             return False
         return self.kind == "binary" or all(
-            np.array_equal(library_of(a).host(a), library_of(b).host(b))
+            np.array_equal(backend_of(a).to_numpy(a), backend_of(b).to_numpy(b))
             for a, b in ((self.low, other.low), (self.step, other.step))
         )
 
 
-@unaffected_by_settings
-def quantize(vectors: Any, to: Literal["int8", "int4", "binary"] = "int8", *, calibration: Any = None) -> Quantized:
-    """Vectors as codes of 8, 4 or 1 bit a dimension.
+@ieee_arithmetic()
+def quantize(
+    vectors: ArrayLike,
+    to: Literal["int8", "int4", "binary"] = "int8",
+    *,
+    calibration: ArrayLike | Quantized | None = None,
+) -> Quantized:
+    """Vectors as codes of 8, 4 or 1 bit per dimension.
 
-    For int8 and int4 the range of each dimension comes from `calibration`: sample vectors (two rows, the lowest and the
-    highest values, will do), or a `Quantized` whose scale to share, as queries must that of their documents. Without
-    it, the range is that of the vectors themselves. Values beyond it take its nearest end. Binary keeps the sign (a bit
-    is set above 0) in NumPy's ``packbits`` layout and needs no calibration.
+    For int8 and int4 the range of each dimension comes from `calibration`: sample vectors (two rows with the lowest and
+    the highest values are enough), or a `Quantized` whose scale to use, as queries must use that of their documents.
+    Without it, the range is that of the vectors themselves. Values outside the range get the code of its nearest end.
+    Binary keeps the sign (a bit is set above 0) in the layout of NumPy's ``packbits`` and needs no calibration.
 
     >>> docs = quantize([[-1.0, 0.0], [1.0, 2.0]], to="int8")
     >>> docs, docs.codes.tolist()
@@ -106,77 +113,81 @@ def quantize(vectors: Any, to: Literal["int8", "int4", "binary"] = "int8", *, ca
     """
     if not isinstance(to, str) or to not in KINDS:
         raise InputError(f"Vectors cannot be quantised to {to!r}. Use one of: {', '.join(KINDS)}.")
-    lib = library_of(vectors.codes if isinstance(vectors, Quantized) else vectors)
-    array = _matrix(lib, vectors, "vectors")
+    backend = backend_of(vectors.codes if isinstance(vectors, Quantized) else vectors)
+    array = _float32_matrix(backend, vectors, "vectors")
     if to == "binary":
         if calibration is not None and not (isinstance(calibration, Quantized) and calibration.kind == "binary"):
             raise InputError("Binary codes keep the sign of each value and take no calibration. Centre vectors first.")
-        return Quantized(pack_bits(lib, array > 0), to, array.shape[1])
-    low, step = _scale(lib, array if calibration is None else calibration, to, array.shape[1])
+        return Quantized(pack_bits(backend, array > 0), to, array.shape[1])
+    low, step = _scale(backend, array if calibration is None else calibration, to, array.shape[1])
     levels = KINDS[to]
-    place = lib.xp.clip(lib.xp.round((array - low) / step), 0, levels - 1)
+    level = backend.xp.clip(backend.xp.round((array - low) / step), 0, levels - 1)
     if to == "int8":
-        return Quantized(lib.cast(place - levels // 2, lib.dtype("int8")), to, array.shape[1], low, step)
-    nibbles = lib.zeros((len(array), -(-array.shape[1] // 2) * 2), lib.dtype("uint8"))
-    nibbles[:, : array.shape[1]] = lib.cast(place, lib.dtype("uint8"))
+        return Quantized(backend.cast(level - levels // 2, backend.dtype("int8")), to, array.shape[1], low, step)
+    nibbles = backend.zeros((len(array), -(-array.shape[1] // 2) * 2), backend.dtype("uint8"))
+    nibbles[:, : array.shape[1]] = backend.cast(level, backend.dtype("uint8"))
     return Quantized((nibbles[:, 0::2] << 4) | nibbles[:, 1::2], to, array.shape[1], low, step)
 
 
-def _scale(lib: Library, calibration: Any, to: str, dims: int) -> tuple[Array, Array]:
+def _scale(backend: Backend, calibration: Any, to: str, dims: int) -> tuple[Array, Array]:
     """The lowest value and the step of each dimension."""
     if isinstance(calibration, Quantized):
         if (calibration.kind, calibration.dims) != (to, dims):
             raise InputError(
-                f"The calibration is {calibration.kind} with {calibration.dims} dimensions; wanted is {to} with {dims}."
+                f"The calibration is {calibration.kind} with {calibration.dims} dimensions, but it must be {to} with "
+                f"{dims}."
             )
-        return lib.here(calibration.low), lib.here(calibration.step)
-    sample = _matrix(lib, calibration, "calibration vectors")
+        return backend.to_device(calibration.low), backend.to_device(calibration.step)
+    sample = _float32_matrix(backend, calibration, "calibration vectors")
     if sample.shape[1] != dims or not len(sample):
         raise InputError(
-            f"The calibration vectors have shape {tuple(sample.shape)}; wanted are some vectors of {dims} dimensions."
+            f"The calibration vectors have shape {tuple(sample.shape)}. Give at least one vector of {dims} dimensions."
         )
-    low, high = lib.here(lib.xp.amin(sample, 0)), lib.here(lib.xp.amax(sample, 0))
+    low, high = (backend.to_device(extreme(sample, 0)) for extreme in (backend.xp.amin, backend.xp.amax))
     with np.errstate(over="ignore"):
         step = (high - low) / (KINDS[to] - 1)
-    if not lib.finite(step):
-        place = int(lib.host(~lib.xp.isfinite(step)).nonzero()[0][0])
-        raise InputError(f"The range of dimension {place} of the vectors is wider than float32 holds. Scale them down.")
-    return low, lib.xp.where(step > 0, step, lib.xp.ones_like(step))  # a constant dimension decodes to its constant
+    if not backend.all_finite(step):
+        dim = int(backend.to_numpy(~backend.xp.isfinite(step)).nonzero()[0][0])
+        raise InputError(f"The range of dimension {dim} of the vectors is too wide for float32. Scale them down.")
+    xp = backend.xp
+    return low, xp.where(step > 0, step, xp.ones_like(step))  # a constant dimension decodes to its constant
 
 
-def _matrix(lib: Library, given: Any, what: str) -> Array:
+def _float32_matrix(backend: Backend, given: Any, what: str) -> Array:
     """Vectors in float32, checked."""
     if isinstance(given, Quantized):
-        said = f"The {what} are quantised already, to {given.kind}."
-        raise InputError(f"{said} Give the original vectors, or decode() them first.")
-    array = lib.array(given, what)
+        raise InputError(
+            f"The {what} are already quantised, to {given.kind}. Give the original vectors, or decode() them first."
+        )
+    array = backend.as_array(given, what)
     if array.ndim != 2:
-        raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix, one vector a row.")
-    if is_integer(lib.name(array.dtype)):
-        raise InputError(f"The {what} are whole numbers ({lib.name(array.dtype)}) already. Give the original vectors.")
-    array = lib.cast(array, lib.dtype("float32"))
-    bad = lib.host(~lib.xp.isfinite(array).all(1)).nonzero()[0]
+        raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix with one vector per row.")
+    name = backend.dtype_name(array.dtype)
+    if is_integer(name):
+        raise InputError(f"The {what} are already integers ({name}). Give the original vectors.")
+    array = backend.cast(array, backend.dtype("float32"))
+    bad = backend.to_numpy(~backend.xp.isfinite(array).all(1)).nonzero()[0]
     if len(bad):
         raise InputError(
-            f"Row {bad[0]} of the {what} holds NaN, infinity, or what float32 cannot hold ({such_rows(len(bad))}). "
-            "Leave it out or scale it."
+            f"Row {bad[0]} of the {what} holds NaN, infinity, or a value too large for float32 "
+            f"({counted(len(bad), 'such row')}). Leave it out or scale it."
         )
     return array
 
 
-def pack_bits(lib: Library, bits: Array) -> Array:
-    """Bits eight to the byte, the first the highest; what is left of the last byte is 0."""
+def pack_bits(backend: Backend, bits: Array) -> Array:
+    """Eight bits per byte, the first one highest; the last byte is filled with 0."""
     if isinstance(bits, np.ndarray):
         return np.packbits(bits, axis=1)
-    wide = lib.zeros((len(bits), -(-bits.shape[1] // 8) * 8), lib.dtype("uint8"))
+    wide = backend.zeros((len(bits), -(-bits.shape[1] // 8) * 8), backend.dtype("uint8"))
     wide[:, : bits.shape[1]] = bits
-    weights = lib.cast(lib.integers([128, 64, 32, 16, 8, 4, 2, 1]), lib.dtype("uint8"))
-    return lib.cast((wide.reshape(len(bits), -1, 8) * weights).sum(-1), lib.dtype("uint8"))
+    weights = backend.cast(backend.as_indices([128, 64, 32, 16, 8, 4, 2, 1]), backend.dtype("uint8"))
+    return backend.cast((wide.reshape(len(bits), -1, 8) * weights).sum(-1), backend.dtype("uint8"))
 
 
-def unpack_bits(lib: Library, codes: Array, dims: int) -> Array:
+def unpack_bits(backend: Backend, codes: Array, dims: int) -> Array:
     """The first `dims` bits of each row of bytes, as 0 and 1."""
     if isinstance(codes, np.ndarray):
         return np.unpackbits(codes, axis=1, count=dims)
-    shifts = lib.cast(lib.integers([7, 6, 5, 4, 3, 2, 1, 0]), lib.dtype("uint8"))
+    shifts = backend.cast(backend.as_indices([7, 6, 5, 4, 3, 2, 1, 0]), backend.dtype("uint8"))
     return ((codes[:, :, None] >> shifts) & 1).reshape(len(codes), -1)[:, :dims]

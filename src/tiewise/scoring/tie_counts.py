@@ -1,4 +1,4 @@
-"""What is counted for judged documents in the ranking of a whole collection, and the tie groups that come of it."""
+"""Counts for judged documents in the ranking of a whole collection, and the tie groups that follow from them."""
 
 from __future__ import annotations
 
@@ -7,85 +7,101 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Floats
 from tiewise.errors import InputError, counted
+from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks
-from tiewise.scoring.judgments import Judged, Slots
+from tiewise.scoring.judgments import Judgments, Slots
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["TieCounts"]
 
 
 class TieCounts(ABC):
-    """What has been counted, along the judgments and the queries of the qrels."""
+    """Counts for each judgment and each query of the qrels.
 
-    def __init__(self, judged: Judged, orders: tuple[str, ...], given: Floats | None):
-        self.judged, self.orders = judged, orders
-        self.given = given  # the scores of all shards, if this is one of them
+    `shared_scores` are the scores of the judged documents of all shards, if the documents are one shard of several.
+    """
+
+    def __init__(self, judgments: Judgments, orders: tuple[str, ...], shared_scores: Floats | None):
+        self.judgments, self.orders, self.shared_scores = judgments, orders, shared_scores
 
     @abstractmethod
-    def add(self, blocks: Blocks) -> None:
-        """Count for all blocks of queries and documents."""
+    def count(self, blocks: Blocks) -> None:
+        """Count in all blocks of queries and documents."""
 
-    def begin_tables(self) -> None:
-        """Make room for what is counted, and check that there is something to count for."""
-        judged, given = self.judged, self.given
-        judged.check_queries()
-        n, queries = len(judged.qrels), len(judged.qrels.queries)
-        self.score = np.full(n, np.nan) if given is None else given
+    def allocate(self) -> None:
+        """Create the arrays of counts, and check that a judged query and document are here."""
+        judgments, shared = self.judgments, self.shared_scores
+        judgments.check_queries()
+        n, queries = len(judgments.qrels), len(judgments.qrels.queries)
+        self.score = np.full(n, np.nan) if shared is None else shared
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.floor, self.floor_size = np.full(queries, np.nan), np.zeros(queries, np.int64)
-        self.present = judged.place >= 0
-        self.length, self.unjudged = np.where(self.present, judged.docs.n, 0), judged.unjudged
-        counted = {"docid-asc": "docid-desc"}  # one follows from the other
-        self.before = {counted.get(order, order): np.zeros(n, np.int64) for order in self.orders}
-        if given is None:  # a shard may hold no judged document
-            judged.check_docs()
+        self.present = judgments.position >= 0
+        self.length, self.unjudged = np.where(self.present, judgments.doc_ids.n, 0), judgments.unjudged
+        # docid-asc follows from docid-desc
+        self.before = {order.replace("-asc", "-desc"): np.zeros(n, np.int64) for order in self.orders}
+        if shared is None:  # a shard may hold no judged document
+            judgments.check_docs()
 
-    def check_given(self, mine: Codes, score: Floats) -> None:
-        """Raise if judged documents have other scores here than those that all shards count for."""
-        wrong = mine[self.score[mine] != score]
+    def check_shared_scores(self, judged: Indices, score: Floats) -> None:
+        """Raise if judged documents have other scores here than the shared ones."""
+        wrong = judged[self.score[judged] != score]
         if len(wrong):
-            query, doc = self.judged.qrels.row(int(wrong[0]))
+            query, doc = self.judgments.qrels.row(int(wrong[0]))
             raise InputError(
-                f"The score given for document '{doc}' of query '{query}' is not the one it has here "
+                f"The given score of document '{doc}' for query '{query}' differs from its score here "
                 f"({counted(len(wrong), 'such document')}). Gather judged_scores() with the same queries and options, "
                 "on the same kind of device."
             )
 
-    def set_floor(self, queries: Codes | slice, floor: Floats, floor_size: Codes) -> None:
-        """The lowest score of some queries of the qrels, and how many documents have it."""
+    def set_floor(self, queries: Indices | slice, floor: Floats, floor_size: Indices) -> None:
+        """Set the lowest score of some queries of the qrels, and how many documents have it."""
         self.floor[queries], self.floor_size[queries] = floor, floor_size
 
-    def may_be_behind(self, slots: Slots, size: Codes) -> NDArray[np.bool_]:
-        """Which judged documents may have tied ones before them.
+    def can_have_ties_before(self, slots: Slots, size: Indices) -> NDArray[np.bool_]:
+        """Which judged documents can have tied documents before them, given the sizes of their groups.
 
-        One that ties with itself alone has none; one of another shard may tie with a single one here.
+        A document that ties only with itself has none. One of another shard may tie with a single document here.
         """
-        return size > 1 if self.given is None else (size > 1) | ((size > 0) & ~slots.known)
+        return size > 1 if self.shared_scores is None else (size > 1) | ((size > 0) & ~slots.has_vectors)
 
-    def break_ties(self, slots: Slots, group: Codes, tied: Codes, doc: Codes) -> None:
-        """Count the tied documents before each judged one: those of a greater id, and those of an earlier row.
+    def count_block_ties(
+        self, slots: Slots, size: Indices, group: Indices, tied_group: Indices, tied_doc: Indices
+    ) -> None:
+        """The same as `count_ties_before`, for the slots that can have tied documents before them."""
+        some = self.can_have_ties_before(slots, size)
+        group = group[some]
+        is_needed = np.isin(tied_group, group)
+        self.count_ties_before(slots.take(some), group, tied_group[is_needed], tied_doc[is_needed])
 
-        `group` has the group of each slot, `tied` the groups of the documents `doc`.
+    def count_ties_before(self, slots: Slots, group: Indices, tied_group: Indices, tied_doc: Indices) -> None:
+        """Count the tied documents before each judged one: those with a greater id, and those in an earlier row.
+
+        `group` has the group of each slot; `tied_group` has the group of each document in `tied_doc`.
         """
-        judged, wanted = self.judged, slots.judged
-        if "docid-desc" in self.before and len(tied):
-            keys, own = judged.docs.keys(doc, judged.doc[wanted], lambda: judged.qrels.ids(wanted))
-            self.before["docid-desc"][wanted] = _ahead(keys, tied, own, group)
-        if "given" in self.orders and len(tied):
-            here = judged.known[wanted]
-            last = judged.docs.n  # an earlier row is the greater key
-            self.before["given"][wanted[here]] = _ahead(last - doc, tied, last - judged.doc[wanted[here]], group[here])
+        if not len(tied_group):
+            return
+        judgments, judged = self.judgments, slots.judged
+        own_doc = judgments.doc[judged]
+        if "docid-desc" in self.before:
+            keys, own = judgments.doc_ids.sort_keys(tied_doc, own_doc, lambda: judgments.qrels.ids(judged))
+            self.before["docid-desc"][judged] = _count_greater(keys, tied_group, own, group)
+        if "given" in self.orders:
+            here = judgments.has_vectors[judged]
+            last = judgments.doc_ids.n  # an earlier row is the greater key
+            before = _count_greater(last - tied_doc, tied_group, last - own_doc[here], group[here])
+            self.before["given"][judged[here]] = before
 
-    def groups(self) -> TieGroups:
+    def to_tie_groups(self) -> TieGroups:
         """The tie groups."""
-        judged, qrels = self.judged, self.judged.qrels
         before = dict(self.before)
         if "docid-asc" in self.orders:
-            before["docid-asc"] = np.where(self.size > 0, self.size - judged.known - before["docid-desc"], 0)
+            others = self.size - self.judgments.has_vectors - before["docid-desc"]
+            before["docid-asc"] = np.where(self.size > 0, others, 0)
         return TieGroups(
-            qrels=qrels,
+            qrels=self.judgments.qrels,
             score=self.score,
             start=self.start,
             size=self.size,
@@ -94,14 +110,15 @@ class TieCounts(ABC):
             floor=self.floor,
             floor_size=self.floor_size,
             before={order: before[order] for order in self.orders},
-            owned=None if self.given is None else judged.known,
+            owned=None if self.shared_scores is None else self.judgments.has_vectors,
             unjudged=self.unjudged,
             complete=True,  # all documents were counted
         )
 
 
-def _ahead(keys: Codes, group: Codes, own: Codes, of: Codes) -> Codes:
-    """For each judged document, how many tied documents of its group have a greater key; keys are from 0 on."""
-    span = max(int(keys.max()), int(own.max(initial=0))) + 1
-    ordered = np.sort(group * span + keys)
-    return np.searchsorted(ordered, (of + 1) * span) - np.searchsorted(ordered, of * span + own, side="right")
+def _count_greater(keys: Indices, group: Indices, own_key: Indices, own_group: Indices) -> Indices:
+    """For each judged document, how many documents of its group have a greater key; keys are not negative."""
+    span = max(int(keys.max()), int(own_key.max(initial=0))) + 1
+    combined = np.sort(group * span + keys)
+    end = np.searchsorted(combined, (own_group + 1) * span)
+    return end - np.searchsorted(combined, own_group * span + own_key, side="right")

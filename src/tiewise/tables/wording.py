@@ -15,6 +15,7 @@ __all__ = [
     "MISSING",
     "PLAIN",
     "NumberFormat",
+    "capitalize_first",
     "escape_controls",
     "format_percent",
     "format_ranks",
@@ -48,6 +49,16 @@ class NumberFormat:
         if not self.leading_zero and text.lstrip("-").startswith("0."):
             text = text.replace("0.", ".", 1)
         return text
+
+    def short(self, value: float) -> str:
+        """A number without zeros at its end.
+
+        >>> short = NumberFormat(4, leading_zero=False)
+        >>> short.short(0.0109), short.short(0.001), short.short(1)
+        ('.0109', '.001', '1')
+        """
+        text = self.number(value)
+        return text.rstrip("0").rstrip(".") or "0" if "." in text else text
 
     def signed(self, value: float | None) -> str:
         """A difference with its sign, however small it is; exactly zero is ``0``.
@@ -88,17 +99,20 @@ class NumberFormat:
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
 
 
-def format_percent(share: float | None) -> str:
+def format_percent(share: float | None, *, in_words: bool = False) -> str:
     """A share as a percentage; it reads 0% or 100% only if it is exactly that.
 
     >>> format_percent(0.4936), format_percent(0.0), format_percent(0.0001), format_percent(0.9999)
     ('49.4%', '0%', '<0.1%', '>99.9%')
+    >>> format_percent(0.0001, in_words=True), format_percent(0.9999, in_words=True)
+    ('fewer than 0.1%', 'over 99.9%')
     """
     if share is None:
         return MISSING
     if share in (0, 1):
         return f"{share:.0%}"
-    return "<0.1%" if share < 0.0005 else ">99.9%" if share > 0.9995 else f"{share:.1%}"
+    less, more = ("fewer than ", "over ") if in_words else ("<", ">")
+    return f"{less}0.1%" if share < 0.0005 else f"{more}99.9%" if share > 0.9995 else f"{share:.1%}"
 
 
 def format_ranks(best: int, worst: int) -> str:
@@ -137,6 +151,15 @@ def join_names(names: Sequence[str], last: str = "and", limit: int = 3) -> str:
     """
     *first, final = [*names[:limit], *([f"{len(names) - limit:,} more"] if len(names) > limit else [])]
     return f"{', '.join(first)} {last} {final}" if first else final
+
+
+def capitalize_first(sentence: str) -> str:
+    """A sentence with a capital letter at its start; the rest stays.
+
+    >>> capitalize_first("over 99.9% of BM25 scores")
+    'Over 99.9% of BM25 scores'
+    """
+    return sentence[:1].upper() + sentence[1:]
 
 
 def escape_controls(text: str) -> str:

@@ -3,7 +3,8 @@
 For a judged document with score s, all that matters is how many documents of its list score above s (`start`)
 and how many score exactly s (`size`). Both are found by counting, so no run is ever sorted; counts of
 disjoint shards add up, so a collection in a thousand pieces is evaluated exactly. How ties are *broken* by one
-fixed order is decided here too, and nowhere else: `before` counts the tied documents that this order puts first.
+fixed order is decided in `tiewise.ties.counting`, and nowhere else: `before` counts the tied documents that this order
+puts first.
 """
 
 from __future__ import annotations
@@ -11,35 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats, positions, project
-from tiewise.data.dict_run import MappedRun
-from tiewise.data.runs import Qrels, Run
-from tiewise.data.streamed import StreamedRun
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, counted
 from tiewise.ties.shards import Counts, Total
 
-__all__ = [
-    "ORDERS",
-    "TieGroups",
-    "check_orders",
-    "grouped",
-    "judged_scores",
-    "notation",
-    "randomly_broken",
-    "scores_as",
-    "some_docs",
-    "tie_groups",
-    "tie_groups_as",
-]
-
-#: The orders in which a tool may list tied documents.
-ORDERS = ("docid-desc", "docid-asc", "given", "rank")
-NO_RANKS = "The run has no rank column of whole numbers to list its ties by. Use the order 'given'."
+__all__ = ["TieGroups"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +32,7 @@ class TieGroups:
 
     Arrays over documents run along the rows of `qrels`, arrays over queries along `qrels.queries`.
 
+    >>> from tiewise import notation
     >>> ties = notation("(20)-1")
     >>> ties.start, ties.size, ties.length
     (array([0, 0, 3]), array([2, 2, 1]), array([4]))
@@ -93,15 +78,19 @@ class TieGroups:
         """The same rankings, of which only the first `depth` ranks count."""
         return replace(self, depth=depth)
 
+    def with_nonzero_labels(self) -> TieGroups:
+        """The same rankings without the judgments of label 0, which most measures treat like unjudged documents."""
+        return self.take(np.flatnonzero(self.qrels.label != 0))
+
     def retrieved_only(self) -> TieGroups:
         """The same rankings with the judgments of retrieved documents alone."""
-        return self.where(np.flatnonzero(self.size > 0))
+        return self.take(np.flatnonzero(self.size > 0))
 
-    def where(self, rows: Codes) -> TieGroups:
+    def take(self, rows: Codes) -> TieGroups:
         """The same rankings with some of the judgments, given as ascending rows of the qrels."""
         return replace(
             self,
-            qrels=self.qrels.where(rows),
+            qrels=self.qrels.take(rows),
             score=self.score[rows],
             start=self.start[rows],
             size=self.size[rows],
@@ -189,354 +178,13 @@ class TieGroups:
     def from_shards(qrels: Any, shards: Sequence[Any], orders: Sequence[str] = ("docid-desc",)) -> TieGroups:
         """The tie groups of a run that is cut into shards of disjoint documents, given as whatever `evaluate` takes.
 
-        >>> qrels = Qrels.from_dict({"q": {"a": 1, "c": 1}})
-        >>> left = Run.from_dict({"q": {"a": 2.0, "b": 1.0}})
-        >>> right = Run.from_dict({"q": {"c": 1.0, "d": 3.0}})
-        >>> whole = TieGroups.from_shards(qrels, [left, right])
+        >>> left, right = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"c": 1.0, "d": 3.0}}
+        >>> whole = TieGroups.from_shards({"q": {"a": 1, "c": 1}}, [left, right])
         >>> whole.start, whole.size
         (array([1, 2]), array([1, 2]))
         """
-        if not shards:
-            raise InputError("There are no shards to count.")
-        judged = _judgments(qrels)
-        runs = [_countable(shard) for shard in shards]
-        scores = np.fmax.reduce([judged_scores(judged, run) for run in runs])
-        return TieGroups.merge(tie_groups(judged, run, orders, scores=scores) for run in runs)
-
-
-def tie_groups_as(
-    qrels: Qrels,
-    run: Run | MappedRun | StreamedRun,
-    wanted: Mapping[str, Sequence[str]],
-    scores: Floats | None = None,
-) -> dict[str, TieGroups]:
-    """The tie groups of a run for several readings of its scores (``"float64"``: as they are), each with its orders."""
-    if isinstance(run, StreamedRun):
-        return run.tie_groups(qrels, wanted, scores)
-    found = {}
-    for dtype, orders in wanted.items():
-        read = run if dtype == "float64" else run.projected(dtype)
-        found[dtype] = _of_rows(qrels, read, tuple(orders), scores_as(scores, dtype))
-    return found
-
-
-def scores_as(scores: Floats | None, dtype: str) -> Floats | None:
-    """The judged scores of a larger collection, if there is one, in another reading."""
-    return scores if scores is None or dtype == "float64" else project(scores, dtype)
-
-
-def some_docs(run: Run | MappedRun | StreamedRun) -> Sequence[str]:
-    """Some documents of a run, for messages."""
-    return run.docs if isinstance(run, StreamedRun) else run.ids(np.arange(min(3, len(run))))
-
-
-def check_orders(orders: Iterable[str]) -> None:
-    """Raise if an order is not known."""
-    for order in orders:
-        if order not in ORDERS:
-            raise InputError(f"Unknown tie-break order {order!r}. Use one of: {', '.join(ORDERS)}.")
-
-
-def _judgments(given: Any) -> Qrels:
-    """Judgments from whatever `evaluate` takes."""
-    from tiewise.io import as_qrels  # here, since reading counts too
-
-    return given if isinstance(given, Qrels) else as_qrels(given)
-
-
-def _countable(given: Any) -> Run | MappedRun | StreamedRun:
-    """A run from whatever `evaluate` takes."""
-    from tiewise.io import countable
-
-    return given if isinstance(given, (Run, MappedRun, StreamedRun)) else countable(given)
-
-
-def judged_scores(qrels: Any, run: Any) -> Floats:
-    """The score of every judged document, NaN where the run does not have it; both as `evaluate` takes them."""
-    judged, held = _judgments(qrels), _countable(run)
-    if isinstance(held, StreamedRun):
-        return held.tie_groups(judged, {"float64": ()})["float64"].score
-    return held.find(judged, positions(held.query_index, judged.queries))[0]
-
-
-def tie_groups(
-    qrels: Any,
-    run: Any,
-    orders: Sequence[str] = ("docid-desc",),
-    *,
-    scores: Floats | None = None,
-) -> TieGroups:
-    """The tie groups of the judged documents of a run, by counting.
-
-    `qrels` and `run` are whatever `evaluate` takes: paths, dictionaries, data frames, rows, `Qrels` and `Run`.
-    `orders` names the tie-break orders for which to count `before`. `scores` are the judged scores of a larger
-    collection of which `run` is one shard; without them the run is the whole collection.
-
-    >>> tie_groups({"q": {"a": 1, "z": 1}}, {"q": {"a": 1.0, "b": 1.0, "c": 2.0}})
-    <TieGroups: 1 query, 1 judged document retrieved, 1 of them tied>
-    """
-    return tie_groups_as(_judgments(qrels), _countable(run), {"float64": tuple(orders)}, scores)["float64"]
-
-
-def _of_rows(qrels: Qrels, run: Run | MappedRun, orders: tuple[str, ...], scores: Floats | None) -> TieGroups:
-    """The tie groups of a run in memory, its scores as they are."""
-    check_orders(orders)
-    if isinstance(run, MappedRun) and {"given", "rank"} & set(orders):
-        run = run.to_run()
-    if "rank" in orders and run.rank is None:
-        raise InputError(NO_RANKS)
-    places = positions(run.query_index, qrels.queries)
-    own, rows = run.find(qrels, places)
-    owned = ~np.isnan(own)
-    score = own if scores is None else scores
-    probes = _Probes(qrels, places, score)
-    above, equal, tied = _count(run, probes, 2 if scores is None else 1)
-    low, high = run.offsets[places], run.offsets[places + 1]  # places of −1 are masked by `present`
-    present = places >= 0
-    length = np.where(present, high - low, 0)
-    floor, floor_size = _floor(run, places, length)
-    doc = probes.of_document
-    known = doc >= 0
-    size = np.where(known, equal[doc] if len(equal) else 0, 0)
-    ahead = {order: np.where(known, _before(order, run, probes, tied, rows, owned, size), 0) for order in orders}
-    return TieGroups(
-        qrels=qrels,
-        score=score,
-        start=np.where(known, above[doc] if len(above) else 0, 0),
-        size=size,
-        length=length,
-        present=present,
-        floor=floor,
-        floor_size=floor_size,
-        before=ahead,
-        owned=None if scores is None else owned,
-        unjudged=frozenset(run.query_index.keys() - qrels.query_index.keys()),
-    )
-
-
-def notation(text: str) -> TieGroups:
-    """Tie groups from a ranking in short: digits are labels, ``-`` is unjudged, brackets tie.
-
-    What follows a ``|`` was judged but not retrieved. The order written is the `given` order.
-
-    >>> notation("(20)-1|1")
-    <TieGroups: 1 query, 3 judged documents retrieved, 2 of them tied>
-    """
-    listed, _, unretrieved = text.replace(" ", "").partition("|")
-    scores, labels, group, open_ = [], [], 0, False
-    for place, sign in enumerate(listed):
-        if sign in "()" and (sign == "(") != open_:
-            open_ = not open_
-            group += 1
-        elif sign.isdecimal() or sign == "-":
-            scores.append(-group)
-            labels.append(None if sign == "-" else int(sign))
-            group += not open_
-        else:
-            raise InputError(
-                f"'{sign}' at position {place + 1} of {text!r} is not ranking notation: digits are labels, "
-                "'-' is unjudged, brackets tie, and brackets do not nest."
-            )
-    if open_ or not set(unretrieved) <= set("0123456789"):
-        raise InputError(f"{text!r} is not ranking notation: a bracket is left open, or '|' is not followed by labels.")
-    names = [f"d{place:03d}" for place in range(len(labels) + len(unretrieved))]
-    judged = {name: float(label) for name, label in zip(names, labels, strict=False) if label is not None}
-    judged |= {name: float(label) for name, label in zip(names[len(labels) :], unretrieved, strict=True)}
-    run = Run.from_dict({"q": dict(zip(names, map(float, scores), strict=False))})
-    return tie_groups(Qrels.from_dict({"q": judged}), run, ("given", "docid-desc", "docid-asc"))
-
-
-def grouped(run: Run) -> tuple[Codes, Codes, Codes]:
-    """All rows of a run, list by list and best first, with the start and the size of the tie group of each.
-
-    >>> grouped(Run.from_dict({"q": {"a": 1.0, "b": 2.0, "c": 1.0}}))
-    (array([1, 0, 2]), array([0, 1, 1]), array([1, 2, 2]))
-    """
-    rows = np.arange(len(run)) if run.descending else np.lexsort((-run.value, run.query))
-    value, query = run.value[rows], run.query[rows]
-    new = np.ones(len(rows), dtype=bool)
-    new[1:] = (value[1:] != value[:-1]) | (query[1:] != query[:-1])
-    heads = np.flatnonzero(new)
-    size = np.diff(np.append(heads, len(rows)))
-    start = heads - run.offsets[query[heads]]
-    return rows, np.repeat(start, size), np.repeat(size, size)
-
-
-def randomly_broken(run: Run, seed: int) -> Run:
-    """The run with its ties broken strictly at random: down each list scores are n … 2, 1 and ranks 1, 2 … n.
-
-    Documents that were not tied keep their order. Scores are whole numbers, so that a reader of float32 ties none of
-    them again (up to 2**24 documents a list). Equal seeds give equal runs, in every version of NumPy.
-
-    >>> run = Run.from_dict({"q": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.9}})
-    >>> randomly_broken(run, seed=1).to_dict()
-    {'q': {'d': 4.0, 'c': 3.0, 'a': 2.0, 'b': 1.0}}
-    """
-    chance = np.random.PCG64(seed).random_raw(len(run))
-    rows = np.lexsort((chance, -run.value, run.query))  # queries stay in place, so offsets hold
-    lengths = np.diff(run.offsets)
-    rank = np.arange(len(run)) - np.repeat(run.offsets[:-1], lengths) + 1
-    score = (np.repeat(lengths, lengths) - rank + 1).astype(np.float64)
-    return replace(run, doc=run.doc[rows], value=score, rank=rank, source=None)
-
-
-# -- counting -------------------------------------------------------------------------------------------------
-
-
-class _Probes:
-    """The distinct scores of judged documents, by query and ascending: where the run is to be counted."""
-
-    def __init__(self, qrels: Qrels, places: Codes, score: Floats):
-        place = places[qrels.query] if len(qrels) else np.zeros(0, dtype=np.int64)
-        wanted = np.flatnonzero(~np.isnan(score) & (place >= 0))
-        order = wanted[np.lexsort((score[wanted], qrels.query[wanted]))]
-        query, value = qrels.query[order], score[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (query[1:] != query[:-1]) | (value[1:] != value[:-1])
-        self.value: Floats = value[new]  # (n_probes,)
-        self.place: Codes = place[order][new]  # (n_probes,): the query's position in the run
-        self.of_document = np.full(len(qrels), -1)  # (n_judged,): the probe of each judged document
-        self.of_document[order] = np.cumsum(new) - 1
-        self.qrels = qrels
-
-
-def _count(run: Run | MappedRun, probes: _Probes, least: int) -> tuple[Codes, Codes, tuple[Codes, Codes]]:
-    """For each probe the rows above and equal; and the rows of groups of at least so many rows, with their probe.
-
-    A judged document may tie with a single row of a shard that does not hold it.
-    """
-    if run.descending:
-        low, high = run.offsets[probes.place], run.offsets[probes.place + 1]
-        first = _bisect(run.value, low, high, probes.value, np.greater)
-        last = _bisect(run.value, first, high, probes.value, np.greater_equal)
-        equal = last - first
-        many = np.flatnonzero(equal >= least)
-        return first - low, equal, (_ranges(first[many], equal[many]), np.repeat(many, equal[many]))
-    heads = np.flatnonzero(np.diff(probes.place, prepend=-1))
-    segments, bounds = probes.place[heads], np.append(heads, len(probes.place))
-    lengths = run.offsets[segments + 1] - run.offsets[segments]
-    rows = _ranges(run.offsets[segments], lengths)
-    if len(segments) == len(probes.place):  # one probe a list: compare all rows with it at once
-        value, probe = run.value[rows], np.repeat(probes.value, lengths)
-        above, equal = _totals(value > probe, lengths), _totals(value == probe, lengths)
-        tied = np.flatnonzero((value == probe) & np.repeat(equal >= least, lengths))
-        return above, equal, (rows[tied], np.searchsorted(np.cumsum(lengths), tied, side="right"))
-    segment = np.repeat(np.arange(len(segments)), lengths)
-    above, equal, at = count_above(run.value[rows], segment, probes.value, bounds)
-    tied = np.flatnonzero((at >= 0) & (equal[at] >= least)) if len(equal) else np.zeros(0, dtype=np.int64)
-    return above, equal, (rows[tied], at[tied])
-
-
-def count_above(
-    values: NDArray[Any], segment: Codes, probes: NDArray[Any], bounds: Codes
-) -> tuple[Codes, Codes, Codes]:
-    """For each probe, how many values of its segment lie above it and how many equal it.
-
-    `probes[bounds[s]:bounds[s + 1]]` are the distinct probes of segment s, ascending. Each value is placed among
-    the probes of its segment by bisection, all values at once: one comparison a value if there is one probe.
-    The third result is, for each value, the probe it equals, or −1. Values may be numbers or text.
-
-    >>> count_above(np.array([3, 1, 2, 2]), np.zeros(4, int), np.array([1, 2]), np.array([0, 2]))
-    (array([3, 1]), array([1, 2]), array([-1,  0,  1,  1]))
-    """
-    low, high = bounds[segment], bounds[segment + 1]
-    place = _bisect(probes, low, high, values, np.less)  # the probes below the value end here
-    slots = np.bincount(place + segment, minlength=len(probes) + len(bounds) - 1)
-    so_far = np.cumsum(slots)
-    owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    above = so_far[bounds[owner + 1] + owner] - so_far[np.arange(len(probes)) + owner]
-    at = np.full(len(values), -1)
-    hit = np.flatnonzero(place < high)
-    hit = hit[np.asarray(probes[place[hit]] == values[hit], dtype=bool)]
-    at[hit] = place[hit]
-    return above, np.bincount(at[hit], minlength=len(probes)), at
-
-
-def _bisect(values: NDArray[Any], low: Codes, high: Codes, x: NDArray[Any], ahead: np.ufunc) -> Codes:
-    """The first index in [low, high) whose value is not `ahead` of x, for many x at once."""
-    for _ in range(int((high - low).max(initial=0)).bit_length()):
-        middle = (low + high) // 2
-        open_ = low < high
-        further = open_ & np.asarray(ahead(values[np.where(open_, middle, 0)], x), dtype=bool)
-        low = np.where(further, middle + 1, low)
-        high = np.where(open_ & ~further, middle, high)
-    return low
-
-
-def _ranges(starts: Codes, lengths: Codes) -> Codes:
-    """The integers of many ranges, one after another."""
-    ends = np.cumsum(lengths)
-    flat: Codes = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
-    return flat
-
-
-def _totals(flags: NDArray[np.bool_], lengths: Codes) -> Codes:
-    """How many flags of each stretch are set; stretches may be empty."""
-    heads = np.cumsum(lengths) - lengths
-    total: Codes = np.add.reduceat(np.append(flags, False), heads, dtype=np.int64)
-    return np.where(lengths > 0, total, 0)
-
-
-def _floor(run: Run | MappedRun, places: Codes, length: Codes) -> tuple[Floats, Codes]:
-    """The lowest score of each list and how many documents have it."""
-    floor, size = np.full(len(places), np.nan), np.zeros(len(places), dtype=np.int64)
-    some = np.flatnonzero(length > 0)
-    low, high = run.offsets[places[some]], run.offsets[places[some] + 1]
-    if run.descending:
-        floor[some] = run.value[high - 1]
-        size[some] = high - _bisect(run.value, low, high, floor[some], np.greater)
-    elif len(some):
-        rows = _ranges(low, length[some])
-        heads = np.cumsum(length[some]) - length[some]
-        floor[some] = np.minimum.reduceat(run.value[rows], heads)
-        size[some] = np.add.reduceat(run.value[rows] == np.repeat(floor[some], length[some]), heads, dtype=np.int64)
-    return floor, size
-
-
-def _before(
-    order: str,
-    run: Run | MappedRun,
-    probes: _Probes,
-    tied: tuple[Codes, Codes],
-    rows: Codes | None,
-    owned: NDArray[np.bool_],
-    size: Codes,
-) -> Codes:
-    """How many tied documents of the run stand before each judged document in an order, (n_judged,)."""
-    if order == "docid-asc":
-        return size - owned - _before("docid-desc", run, probes, tied, rows, owned, size)
-    tied_rows, tied_probe = tied
-    group = np.full(len(probes.value), -1)
-    present = np.flatnonzero(np.bincount(tied_probe, minlength=len(group)))
-    group[present] = np.arange(len(present))
-    in_group = np.where(probes.of_document >= 0, group[probes.of_document] if len(group) else -1, -1)
-    if order == "docid-desc":
-        docs = np.flatnonzero(in_group >= 0)
-        keys: NDArray[Any] = np.array(run.ids(tied_rows), dtype=object)
-        wanted: NDArray[Any] = np.array(probes.qrels.ids(docs), dtype=object)
-    else:  # what comes first has the larger key
-        assert rows is not None
-        docs = np.flatnonzero((in_group >= 0) & owned)
-        place = np.arange(len(run))
-        if order == "rank":
-            assert run.rank is not None
-            place = np.argsort(np.lexsort((place, run.rank)))
-        keys, wanted = -place[tied_rows], -place[rows[docs]]
-    # By group, ascending key: text by code point, which is the byte order of its UTF-8.
-    arranged = docs[_sorted_within(in_group[docs], wanted)]
-    key_of = np.empty(len(in_group), dtype=wanted.dtype)
-    key_of[docs] = wanted
-    bounds = np.searchsorted(in_group[arranged], np.arange(len(present) + 1))
-    above, _, _ = count_above(keys, group[tied_probe], key_of[arranged], bounds)
-    before = np.zeros(len(in_group), dtype=np.int64)
-    before[arranged] = above
-    return before
-
-
-def _sorted_within(group: Codes, key: NDArray[Any]) -> Codes:
-    """The order that sorts by group, then by key."""
-    by_key = np.argsort(key, kind="stable")
-    return by_key[np.argsort(group[by_key], kind="stable")]
+        merged: TieGroups = import_module("tiewise.io.sources").count_shards(qrels, shards, orders)
+        return merged
 
 
 def _check_apart(qrels: Qrels, twice: Codes) -> None:

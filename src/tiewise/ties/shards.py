@@ -70,7 +70,7 @@ class Counts:
 class Total:
     """The sum of the counts of shards that share no document, added in the order of the shards.
 
-    >>> from tiewise.ties.groups import notation
+    >>> from tiewise import notation
     >>> total = Total(3, 1, ["given"])
     >>> total.add(notation("(20)-1").counts())
     >>> total.start, total.before["given"], total.length

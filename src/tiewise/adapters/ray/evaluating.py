@@ -14,7 +14,7 @@ from tiewise.adapters.ray.vectors import VectorCounter, query_vectors
 from tiewise.adapters.ray.working import Counter, Reading, RunCounter
 from tiewise.analysis import evaluating as evaluation
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, check_options
-from tiewise.analysis.measuring import asked
+from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.readings import CountedRun, Facts
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError, counted
@@ -73,7 +73,7 @@ def evaluate(
     - `progress`: told ``(done, total)`` readings of files; half of them are enough if the run was cut by query.
     """
     check_options(oblivious, missing, no_relevant, score_dtype, depth)
-    chosen = asked(measures)
+    chosen = resolve_measures(measures)
     how: dict[str, Any] = {"oblivious": oblivious, "score_dtype": score_dtype, "judged_only": judged_only}
     run = count(qrels, shards, chosen, **how, tools=tools, format=format, address=address, progress=progress)
     left: dict[str, Any] = {"missing": missing, "no_relevant": no_relevant, "depth": depth, "complete": complete}
@@ -99,7 +99,7 @@ def count(
     """
     check_options(oblivious, "zero", "zero", score_dtype, None)
     judged = as_qrels(qrels)
-    orders = _orders(asked(measures), oblivious, tools)
+    orders = _orders(resolve_measures(measures), oblivious, tools)
     counter = RunCounter(judged, orders, score_dtype, judged_only, format)
     kept = {one: counter.orders_of(one) for one in counter.readings}
     shards = _found(shards)
@@ -153,7 +153,7 @@ def evaluate_vectors(
     check_options(oblivious, missing, no_relevant, None, depth)
     if device not in ("cuda", "cpu", None):
         raise InputError(f"device is 'cuda', 'cpu' or None, not {device!r}.")
-    chosen, judged = asked(measures), as_qrels(qrels)
+    chosen, judged = resolve_measures(measures), as_qrels(qrels)
     orders = sorted(_orders(chosen, oblivious, False)["float64"])
     vectors, shards = query_vectors(queries, fn, precision), _found(shards)
     with joined(address) as ray:

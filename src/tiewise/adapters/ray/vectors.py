@@ -22,8 +22,8 @@ from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, Qrels
 from tiewise.errors import InputError, counted, listed
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.pairwise import check_pairwise, pair_scores
-from tiewise.scoring.precisions import check_precision
+from tiewise.scoring.options import check_pair_function, check_precision
+from tiewise.scoring.scorers import make_scorer
 from tiewise.tables.optional import need
 from tiewise.ties.shards import small
 
@@ -127,11 +127,11 @@ def query_vectors(given: Any, fn: str = "dot", precision: str = "float32") -> Ve
 
     They are a Parquet file, an Arrow table, or a pair of ids and a matrix.
     """
-    check_pairwise(fn)
+    check_pair_function(fn)
     check_precision(precision)
     queries = _queries(given)
     with _blamed(queries):
-        pair_scores(queries.matrix, queries.matrix, fn=fn, precision=precision)
+        make_scorer(queries.matrix, queries.matrix, fn, precision)
         Ids(queries.ids, len(queries.matrix), "query")
         finite = np.isfinite(queries.matrix.astype(np.float64, copy=False)).all(axis=1)
         if not finite.all():

@@ -19,7 +19,7 @@ from tiewise.analysis.readings import Countable
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, TiewiseError
-from tiewise.io import as_run, countable
+from tiewise.io import as_run, as_source
 from tiewise.ties.groups import TieGroups, some_docs, tie_groups_as
 from tiewise.ties.shards import Counts, Total, small
 
@@ -143,9 +143,9 @@ class RunCounter:
 
     def _read(self, shard: Any) -> Countable:
         if isinstance(shard, str):
-            return countable(shard, format=self.format)
+            return as_source(shard, format=self.format)
         try:
-            return countable(shard)
+            return as_source(shard)
         except InputError as error:
             raise InputError(*(f"data set: {problem}" for problem in error.problems)) from None
 

@@ -1,12 +1,15 @@
-"""How tied a run is, in what precision its scores were, whether that matters, and what to do about it.
+"""Audits: how tied a run is, in what precision its scores were, whether that matters, and what to do about it.
 
-`grids` has the numbers on which scores may lie and `functions` what is done to them; `origins` finds from which numbers
-scores were made, `scaled` sees that they come in even steps, and `scores` says what speaks for a grid; `grouping` looks
-at all tie groups, `spacing` at how near scores lie, `identity` at identical documents, `fidelity` at a reference run;
-`verdict` weighs the evidence, `remedies` has the way out, and `auditing` puts all of it together.
+- `audits`: `audit` and its result, `Audit`
+- `tie_statistics`: the tie groups of all rows
+- `grids`, `transformations`: number types and printing; sigmoid, distance and other functions from numbers to scores
+- `inference`, `quantization`, `even_steps`, `gaps`: the tests that find rounding in scores
+- `duplicates`: identical documents
+- `causes`, `verdict`, `remedies`, `wording`: what made the ties, whether they matter, and what to do
+- `fidelity`: the comparison with a reference run
 """
 
+from tiewise.analysis.auditing.audits import CUTOFFS, Audit, audit
 from tiewise.analysis.auditing.remedies import LIBRARIES
-from tiewise.analysis.auditing.result import CUTOFFS, Audit, audit
 
 __all__ = ["CUTOFFS", "LIBRARIES", "Audit", "audit"]

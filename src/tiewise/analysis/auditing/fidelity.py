@@ -1,19 +1,19 @@
-"""How faithful a run is to a reference, such as the same scores in float32: no ties does not mean the right order.
+"""How faithful a run is to a reference run, such as the same scores in float32: a run without ties can still be wrong.
 
-Pairs of documents that both runs list are compared, query by query: does the run order them as the reference does, the
-other way round, or not at all? RBO compares the lists themselves, and the gap is the difference in expected values.
+For each query, the pairs of documents that both runs list are counted as concordant, inverted or tied. RBO compares the
+lists themselves, and the gap is the difference of expected values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.analysis.reports import Report
-from tiewise.data.columns import Codes, Floats, positions
-from tiewise.data.dict_run import MappedRun
+from tiewise.data.columns import Codes, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, listed
 from tiewise.rankings.run_similarity import mean_rbo
@@ -21,168 +21,135 @@ from tiewise.tables.model import Section, Table
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN, format_percent
 
-__all__ = ["Fidelity", "fidelity"]
+__all__ = ["Fidelity", "measure_fidelity"]
 
-PHI, DEPTH = 0.9, 100  # of RBO; a tie group at the last rank is read whole, for what stands so deep hardly weighs
-AT_ONCE = 2**20  # so many scores are sorted at a time
-SMALLEST = 32  # lists of this length are compared pair by pair
-SHARES = ("inverted", "tied")
+PHI, DEPTH = 0.9, 100  # of RBO; a tie group across the last rank is read whole, because it has little weight there
+BATCH_SIZE = 2**20  # scores that are sorted at a time
+BLOCK = 32  # up to this length, inversions are counted pair by pair
 
 
 @dataclass(frozen=True)
 class Fidelity(Result):
-    """A run beside its reference, over the queries that both have."""
+    """A run compared with its reference, over the queries of both."""
 
     queries: int
-    pairs: int  #: pairs of documents in both lists, of different scores in the reference
+    pairs: int  #: pairs of documents in both lists that the reference orders
     inverted: float | None  #: the share of these pairs that the run orders the other way round
-    tied: float | None  #: the share that it ties
+    tied: float | None  #: the share of these pairs that the run ties
     tau: float | None  #: Kendall's τ of the common documents, expected over the orders of ties, mean over queries
     rbo: float | None  #: RBO of the lists (φ = 0.9, first 100 ranks), extrapolated and expected, mean over queries
-    gap: dict[str, float]  #: by measure: what the run is expected to score, less what the reference is
+    gap: dict[str, float]  #: by measure: the expected value of the run minus that of the reference
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return dict(vars(self))
+        """The fields as plain values."""
+        return asdict(self)
 
     def _section(self) -> Section:
-        shares = {name: format_percent(getattr(self, name)) for name in SHARES}
+        shares = {"inverted": format_percent(self.inverted), "tied": format_percent(self.tied)}
         gaps = {name: PLAIN.signed(gap) for name, gap in self.gap.items()}
         return Section([Table.of_facts(self.to_dict() | shares | {"gap": gaps})], "Beside its reference")
 
+    def _records(self) -> Table:
+        return Table.of_record(self.to_dict())
 
-def fidelity(run: Run | MappedRun, reference: Run | MappedRun, judged: tuple[Report, Report] | None) -> Fidelity:
-    """How faithful a run is to a reference; `judged` are the reports of both, where there are judgments."""
-    ours, theirs = (one if isinstance(one, Run) else one.to_run() for one in (run, reference))
-    shared = set(ours.queries) & set(theirs.queries)
-    if not shared:
+
+def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | None) -> Fidelity:
+    """The fidelity of a run to a reference; `reports` are those of both, if there are judgments."""
+    common = set(run.queries) & set(reference.queries)
+    if not common:
         raise InputError(
-            f"The run and the reference have no query in common. Queries of the run: {listed(ours.queries)}; of the "
-            f"reference: {listed(theirs.queries)}."
+            f"The run and the reference have no query in common. Queries of the run: {listed(run.queries)}; of the "
+            f"reference: {listed(reference.queries)}."
         )
-    pairs, ordered, inverted, tied = _compared(_common(ours, theirs))
+    pairs, ordered, inverted, tied = _count_pairs(*_join_documents(run, reference))
     several = pairs > 0
     taus = (ordered - inverted - tied - inverted)[several] / pairs[several]
     total = int(ordered.sum())
     return Fidelity(
-        queries=len(shared),
+        queries=len(common),
         pairs=total,
         inverted=int(inverted.sum()) / total if total else None,
         tied=int(tied.sum()) / total if total else None,
         tau=float(taus.mean()) if several.any() else None,
-        rbo=mean_rbo(ours, theirs, PHI, DEPTH),
-        gap={} if judged is None else _gaps(*judged, shared),
+        rbo=mean_rbo(run, reference, PHI, DEPTH),
+        gap={} if reports is None else _measure_gaps(*reports, common),
     )
 
 
-class Common(NamedTuple):
-    """The documents that both runs list, query by query: their scores in the run and in the reference."""
-
-    query: Codes  # (n,): ascending
-    own: Floats  # (n,)
-    other: Floats  # (n,)
-
-
-def _common(run: Run, reference: Run) -> Common:
-    place = positions(run.query_index, reference.queries)[reference.query]
-    code = positions(run.doc_index, reference.docs)[reference.doc]
-    theirs = np.flatnonzero((place >= 0) & (code >= 0))
-    keys = run.query * len(run.docs) + run.doc, place[theirs] * len(run.docs) + code[theirs]
+def _join_documents(run: Run, reference: Run) -> tuple[Codes, Codes, Codes]:
+    """The documents that both runs list: their query, and the rank of their score in each run (equal if scores are)."""
+    query = positions(run.query_index, reference.queries)[reference.query]
+    doc = positions(run.doc_index, reference.docs)[reference.doc]
+    known = np.flatnonzero((query >= 0) & (doc >= 0))
+    keys = run.query * len(run.docs) + run.doc, query[known] * len(run.docs) + doc[known]
     _, left, right = np.intersect1d(*keys, assume_unique=True, return_indices=True)
-    return Common(run.query[left], run.score[left], reference.score[theirs[right]])
+    scores = run.score[left], reference.score[known[right]]
+    own, other = (np.unique(-score, return_inverse=True)[1] for score in scores)
+    return run.query[left], own, other
 
 
-def _compared(common: Common) -> Codes:
-    """For each query: pairs in all; those that the reference orders; of these, those inverted, and those tied.
+def _count_pairs(query: Codes, own: Codes, other: Codes) -> NDArray[np.int64]:
+    """For each query: all pairs, those that the reference orders, and of these the inverted and the tied ones.
 
-    Lists of about one length are looked at side by side, as rows of a matrix.
+    Lists of about the same length are rows of one matrix. Padding follows all documents, in the same order in both.
     """
-    starts = np.flatnonzero(np.diff(common.query, prepend=-1))
-    length = np.diff(np.append(starts, len(common.query)))
-    wide = 2 ** np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
-    found = np.zeros((4, len(starts)), dtype=np.int64)
-    for width in np.unique(wide).tolist():
-        mine = np.flatnonzero(wide == width)
-        for some in np.array_split(mine, -(-len(mine) * width // AT_ONCE)):
+    first = np.flatnonzero(np.diff(query, prepend=-1))
+    length = np.diff(np.append(first, len(query)))
+    widths = 2 ** np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
+    counts = np.zeros((4, len(first)), dtype=np.int64)
+    counts[0] = length * (length - 1) // 2
+    for width in np.unique(widths).tolist():
+        lists = np.flatnonzero(widths == width)
+        for some in np.array_split(lists, -(-len(lists) * width // BATCH_SIZE)):
             place = np.arange(width)
             inside = place < length[some, None]
-            rows = np.where(inside, starts[some, None] + place, 0)
-            a, b = (_groups(np.where(inside, scores[rows], np.nan)) for scores in (common.other, common.own))
-            found[:, some] = _counted(a, b, length[some])
-    return found
+            rows = np.where(inside, first[some, None] + place, 0)
+            a, b = (np.where(inside, rank[rows], len(query) + place) for rank in (other, own))
+            scale = len(query) + width
+            both = np.sort(a * scale + b, axis=1)
+            counts[1, some] = counts[0, some] - _count_equal(both // scale)
+            counts[2, some] = count_inversions(both % scale)
+            counts[3, some] = _count_equal(np.sort(b, axis=1)) - _count_equal(both)
+    return counts
 
 
-def _groups(scores: Floats) -> Codes:
-    """The tie group of each score in its row, the best first; what is NaN stands last, alone."""
-    order = np.argsort(-scores, axis=1, kind="stable")
-    ranked = np.take_along_axis(scores, order, axis=1)
-    group = np.empty(scores.shape, dtype=np.int64)
-    new = np.ones(scores.shape, dtype=bool)
-    new[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
-    np.put_along_axis(group, order, np.cumsum(new, axis=1) - 1, axis=1)
-    return group
-
-
-def _counted(a: Codes, b: Codes, length: Codes) -> tuple[Codes, Codes, Codes, Codes]:
-    """The counts of `_compared` from the groups in the reference and in the run."""
-    width = a.shape[1]
-    both = np.sort(a * width + b, axis=1)
-    pairs = length * (length - 1) // 2
-    tied_both = _tied(both)
-    return (
-        pairs,
-        pairs - _tied(both // width),
-        inversions_by_row(both % width),
-        _tied(np.sort(b, axis=1)) - tied_both,
-    )
-
-
-def _tied(rows: Codes) -> Codes:
-    """How many pairs of each row are equal numbers; rows ascend."""
+def _count_equal(rows: Codes) -> Codes:
+    """How many pairs of each ascending row are equal."""
     place = np.arange(rows.shape[1])
     new = np.ones(rows.shape, dtype=bool)
     new[:, 1:] = rows[:, 1:] != rows[:, :-1]
     first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
-    return np.asarray((place - first).sum(axis=1), dtype=np.int64)  # each has a pair with all equal ones before it
+    return np.asarray((place - first).sum(axis=1), dtype=np.int64)  # a pair with each equal number before it
 
 
-def inversions_by_row(rows: Codes) -> Codes:
-    """How many pairs of each row stand in the wrong order; a row's length is a power of two.
+def count_inversions(rows: Codes) -> Codes:
+    """How many pairs of each row are in the wrong order; the length of a row is a power of two.
 
-    Halves that are sorted already are merged: each number of the right one passes all larger ones of the left one.
+    Sorted halves are merged: each number of the right half passes all larger ones of the left half.
 
-    >>> inversions_by_row(np.array([[3, 1, 2, 2], [1, 2, 3, 4]]))
+    >>> count_inversions(np.array([[3, 1, 2, 2], [1, 2, 3, 4]]))
     array([3, 0])
     """
     count, width = rows.shape
-    part = min(width, SMALLEST)
+    part = min(width, BLOCK)
     blocks = rows.reshape(-1, part)
     later = np.triu(np.ones((part, part), dtype=bool), 1)
     found = ((blocks[:, :, None] > blocks[:, None, :]) & later).sum(axis=(1, 2)).reshape(count, -1).sum(axis=1)
     while part < width:
-        halves = np.sort(rows.reshape(-1, 2, part), axis=2)
-        found += _passed(halves[:, 0], halves[:, 1]).reshape(count, -1).sum(axis=1)
+        halves = np.sort(rows.reshape(-1, 2, part), axis=2).reshape(-1, 2 * part)
+        from_right = np.argsort(halves, axis=1, kind="stable") >= part  # of equal numbers, the left comes first
+        remaining = part - np.cumsum(~from_right, axis=1)
+        found += (remaining * from_right).sum(axis=1).reshape(count, -1).sum(axis=1)
         part *= 2
     return np.asarray(found, dtype=np.int64)
 
 
-def _passed(left: Codes, right: Codes) -> Codes:
-    """For each row, how many pairs have a larger number at the left; both sides ascend."""
-    both = np.argsort(
-        np.concatenate([left, right], axis=1), axis=1, kind="stable"
-    )  # of equal ones, the left stands first
-    from_right = both >= left.shape[1]
-    still_left = left.shape[1] - np.cumsum(~from_right, axis=1)
-    return np.asarray((still_left * from_right).sum(axis=1), dtype=np.int64)
-
-
-def _gaps(run: Report, reference: Report, shared: set[str]) -> dict[str, float]:
-    """By measure, the mean over common queries of what the run is expected to score less what the reference is."""
+def _measure_gaps(run: Report, reference: Report, common: set[str]) -> dict[str, float]:
+    """By measure, the mean difference of expected values over common queries."""
     gaps = {}
     for measure in run:
-        left, right = run.per_query(measure), reference.per_query(measure)
-        mine = np.array([query in shared for query in left.queries])
-        gap = (left.expected - right.expected)[mine]  # both are along the queries of the qrels
+        left, right = run.per_query(measure), reference.per_query(measure)  # both are along the queries of the qrels
+        gap = (left.expected - right.expected)[[query in common for query in left.queries]]
         if len(gap) and not np.isnan(gap).any():
             gaps[measure.name] = float(gap.sum() if measure.total else gap.mean())
     return gaps

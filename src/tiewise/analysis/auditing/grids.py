@@ -1,8 +1,8 @@
-"""The grid on which scores lie: the numbers that a type or a way of printing can tell apart, and the evidence for it.
+"""Number grids: the numbers that a type such as bfloat16, or printing with few digits, can represent.
 
-A score lies on a grid if its nearest float32 does, for text is often rounded to 9 digits. If all scores of a run lie on
-bfloat16's grid, where one float32 in 65,536 does, they were bfloat16 once; that a few do says nothing. From what
-numbers scores on a fine grid may have been made is the question of `origins`.
+A score lies on a grid if its nearest float32 does, because text often keeps only 9 digits. One float32 in 65,536 is a
+bfloat16 number. So if all scores of a run are bfloat16 numbers, they were rounded to bfloat16; a few such scores prove
+nothing. `quantization` looks for a coarse grid behind scores that lie on a fine one.
 """
 
 from __future__ import annotations
@@ -15,155 +15,152 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 
-__all__ = ["GRIDS", "LOW_PRECISION", "Grid", "grid_of", "nearest_float32", "printings"]
+__all__ = ["FLOAT32", "GRIDS", "LOW_PRECISION", "Grid", "find_grid", "find_printings", "nearest_float32"]
 
-FEW = 10  # fewer distinct scores than this are no evidence of anything: they may have been chosen by hand
-GLANCE = 1000  # so many scores are looked at before all are
+MIN_DISTINCT = 10  # fewer distinct scores are no evidence: they may have been chosen by hand
+SAMPLE_SIZE = 1000  # scores that are tested before all scores are
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers on which scores may lie; `step` is the distance from a number to the next one away from zero."""
+    """A set of numbers on which scores may lie."""
 
     name: str
 
-    def holds(self, x: Floats) -> NDArray[np.bool_]:
-        """Whether each score lies on it."""
+    def contains(self, x: Floats) -> NDArray[np.bool_]:
+        """Whether each score lies on the grid."""
         raise NotImplementedError
 
-    def step(self, x: Floats) -> Floats:
-        """The distance between neighbours of the grid where each score lies."""
+    def spacing(self, x: Floats) -> Floats:
+        """The distance from each score to the next number of the grid away from zero."""
         raise NotImplementedError
 
     @property
-    def words(self) -> str:
-        """What scores on it do."""
+    def description(self) -> str:
+        """What is true of scores on this grid, as the predicate of a sentence."""
         return f"lie on the {self.name} grid"
 
-    def nearest(self, x: Floats) -> Floats:
+    def round(self, x: Floats) -> Floats:
         """The number of the grid that is nearest to each score."""
-        step = self.step(x)
+        step = self.spacing(x)
         return np.rint(x / step) * step
+
+    def contains_all(self, x: Floats) -> bool:
+        """Whether all scores lie on the grid."""
+        return all(bool(self.contains(sample).all()) for sample in growing_samples(x))
 
 
 @dataclass(frozen=True)
 class FloatGrid(Grid):
-    """Binary floating point: so many digits behind the first one, a lowest exponent, and a largest number.
+    """A binary floating-point type.
 
-    >>> FloatGrid("bfloat16", 7, -126, 3.4e38).holds(np.array([0.71875, 0.719]))
+    >>> FloatGrid("bfloat16", 7, -126, 3.4e38).contains(np.array([0.71875, 0.719]))
     array([ True, False])
     """
 
-    digits: int
-    lowest: int
+    significand_bits: int  # without the leading one
+    min_exponent: int
     largest: float
 
-    def holds(self, x: Floats) -> NDArray[np.bool_]:
+    def contains(self, x: Floats) -> NDArray[np.bool_]:
         f = nearest_float32(x)
         with np.errstate(invalid="ignore"):
-            whole = f / self.step(f)
-            return (whole == np.rint(whole)) & (np.abs(f) <= self.largest)
+            steps = f / self.spacing(f)
+            return (steps == np.rint(steps)) & (np.abs(f) <= self.largest)
 
-    def step(self, x: Floats) -> Floats:
+    def spacing(self, x: Floats) -> Floats:
         exponent = np.frexp(np.where(np.isfinite(x), x, 1.0))[1] - 1
-        return np.ldexp(1.0, np.maximum(exponent, self.lowest) - self.digits)
+        return np.ldexp(1.0, np.maximum(exponent, self.min_exponent) - self.significand_bits)
 
 
 @dataclass(frozen=True)
 class _Float32(FloatGrid):
-    """float32, and what text makes of it: a score lies here too if it is a float32 printed with 6 to 16 digits."""
+    """float32, also after printing with 6 to 16 significant digits."""
 
-    def holds(self, x: Floats) -> NDArray[np.bool_]:
+    def contains(self, x: Floats) -> NDArray[np.bool_]:
         f = nearest_float32(x)
         with np.errstate(invalid="ignore"):
-            held: NDArray[np.bool_] = np.abs(f - x) <= 0.51 * 10.0 ** (_exponent(x) - 12)  # 13 digits or more
-        rest = np.flatnonzero(~held & np.isfinite(f) & (f != 0))
+            found: NDArray[np.bool_] = np.abs(f - x) <= 0.51 * 10.0 ** (_decimal_exponent(x) - 12)  # 13 digits or more
+        rest = np.flatnonzero(~found & np.isfinite(f) & (f != 0))
         for digits in range(6, 13):
-            printed = _significant(f[rest], digits)
+            printed = _round_significant(f[rest], digits)
             hit = np.abs(printed - x[rest]) <= 4 * np.spacing(np.abs(x[rest]))
-            held[rest[hit]] = True
+            found[rest[hit]] = True
             rest = rest[~hit]
-        return held
+        return found
 
 
 @dataclass(frozen=True)
 class DecimalGrid(Grid):
-    """So many digits behind the point; none: whole numbers. Where float32 itself has no more, a float32 must have
-    exactly these.
+    """Numbers with a fixed number of decimals; with none, whole numbers.
 
-    >>> DecimalGrid("decimal:2", 2).holds(np.array([0.25, 0.1, 0.125]))
+    Where float32 itself has no more decimals than that, a score must have exactly these decimals.
+
+    >>> DecimalGrid("decimal:2", 2).contains(np.array([0.25, 0.1, 0.125]))
     array([ True,  True, False])
     """
 
-    digits: int
+    decimals: int
 
-    def holds(self, x: Floats) -> NDArray[np.bool_]:
+    def contains(self, x: Floats) -> NDArray[np.bool_]:
         f = nearest_float32(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            rounded = np.round(x, self.digits)
-            alike = rounded.astype(np.float32) == f
-        finer = FLOAT32.step(f) < 10.0**-self.digits  # else every float32 would round to itself
-        return np.isfinite(x) & ((rounded == x) | (alike & finer))
+            rounded = np.round(x, self.decimals)
+            same_float32 = rounded.astype(np.float32) == f
+        finer = FLOAT32.spacing(f) < 10.0**-self.decimals  # else every float32 would round to itself
+        return np.isfinite(x) & ((rounded == x) | (same_float32 & finer))
 
-    def step(self, x: Floats) -> Floats:
-        return np.full(len(x), 10.0**-self.digits)
+    def spacing(self, x: Floats) -> Floats:
+        return np.full(len(x), 10.0**-self.decimals)
 
     @property
-    def words(self) -> str:
-        number = f"{self.digits} decimal{'' if self.digits == 1 else 's'}"
-        return f"have at most {number}" if self.digits else "are whole numbers"
+    def description(self) -> str:
+        number = f"{self.decimals} decimal{'' if self.decimals == 1 else 's'}"
+        return f"have at most {number}" if self.decimals else "are whole numbers"
 
 
 @dataclass(frozen=True)
-class DigitGrid(Grid):
-    """So many digits from the first one that is not 0, as ``%.6g`` prints them."""
+class SignificantDigitGrid(Grid):
+    """Numbers with a fixed number of significant digits, as ``%.6g`` prints them."""
 
     digits: int
 
-    def holds(self, x: Floats) -> NDArray[np.bool_]:
-        return np.abs(_significant(x, self.digits) - x) <= 4 * np.spacing(np.abs(x))
+    def contains(self, x: Floats) -> NDArray[np.bool_]:
+        return np.abs(_round_significant(x, self.digits) - x) <= 4 * np.spacing(np.abs(x))
 
-    def step(self, x: Floats) -> Floats:
-        return 10.0 ** (_exponent(x) - self.digits + 1)
+    def spacing(self, x: Floats) -> Floats:
+        return 10.0 ** (_decimal_exponent(x) - self.digits + 1)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"have at most {self.digits} digits"
 
 
 @dataclass(frozen=True)
-class StepGrid(Grid):
-    """Even steps: whole numbers divided by a power of two, as counts of bits are, and differences of logits.
+class UniformGrid(Grid):
+    """Multiples of one step, a power of two: counts of equal bits, or differences of low-precision logits.
 
-    >>> StepGrid("1/256", 2.0**-8).holds(np.array([0.71875, 0.719]))
+    >>> UniformGrid("1/256", 2.0**-8).contains(np.array([0.71875, 0.719]))
     array([ True, False])
     """
 
-    size: float
+    step: float
 
-    def holds(self, x: Floats) -> NDArray[np.bool_]:
-        whole = nearest_float32(x) / self.size
-        return np.asarray(whole == np.rint(whole))
+    def contains(self, x: Floats) -> NDArray[np.bool_]:
+        steps = nearest_float32(x) / self.step
+        return np.asarray(steps == np.rint(steps))
 
-    def step(self, x: Floats) -> Floats:
-        return np.full(len(x), self.size)
+    def spacing(self, x: Floats) -> Floats:
+        return np.full(len(x), self.step)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return f"come in even steps of {self.name}"
-
-
-@dataclass(frozen=True)
-class _Anything(FloatGrid):
-    """float64: every score lies on it."""
-
-    def holds(self, x: Floats) -> NDArray[np.bool_]:
-        return np.ones(len(x), dtype=bool)
 
 
 FLOAT32 = _Float32("float32", 23, -126, float(np.finfo(np.float32).max))
 
-#: From the coarsest on: a run's grid is the first that holds all its scores.
+#: From the coarsest to the finest: the grid of a run is the first that contains all its scores.
 GRIDS: dict[str, Grid] = {
     grid.name: grid
     for grid in (
@@ -172,39 +169,40 @@ GRIDS: dict[str, Grid] = {
         FloatGrid("float8_e4m3", 3, -6, 448.0),
         FloatGrid("bfloat16", 7, -126, 3.3895313892515355e38),
         FloatGrid("float16", 10, -14, 65504.0),
-        *(DecimalGrid(f"decimal:{digits}", digits) for digits in (1, 2, 3, 4)),
+        *(DecimalGrid(f"decimal:{decimals}", decimals) for decimals in (1, 2, 3, 4)),
         FLOAT32,
-        _Anything("float64", 52, -1022, float(np.finfo(np.float64).max)),
+        FloatGrid("float64", 52, -1022, float(np.finfo(np.float64).max)),
     )
 }
 
-#: The grids of number types in which scores are rounded off.
+#: The low-precision types.
 LOW_PRECISION = ("float8_e5m2", "float8_e4m3", "bfloat16", "float16")
 
 
-def grid_of(x: Floats) -> str:
-    """The name of the first grid that holds all of some distinct, finite scores."""
-    return next(name for name, grid in GRIDS.items() if all_on(grid, x))
+def find_grid(x: Floats) -> str:
+    """The name of the coarsest grid that contains all scores, which are distinct and finite."""
+    return next(name for name, grid in GRIDS.items() if name == "float64" or grid.contains_all(x))
 
 
-def all_on(grid: Grid, x: Floats) -> bool:
-    """Whether a grid holds all scores; a glance at some of them spares the rest."""
-    return all(bool(grid.holds(part).all()) for part in (glance(x), x))
+def find_printings(x: Floats) -> tuple[Grid, ...]:
+    """The fewest decimals (up to 8) and the fewest digits (2 to 8) with which all scores can have been printed."""
+    decimals = (DecimalGrid(f"decimal:{decimals}", decimals) for decimals in range(1, 9))
+    digits = (SignificantDigitGrid(f"digits:{digits}", digits) for digits in range(2, 9))
+    coarsest = (next((grid for grid in grids if grid.contains_all(x)), None) for grids in (decimals, digits))
+    return tuple(grid for grid in coarsest if grid is not None)
 
 
-def glance(x: Floats) -> Floats:
-    """Some of the scores, evenly from all of them."""
-    return x[:: len(x) // GLANCE + 1]
+def subsample(x: Floats) -> Floats:
+    """At most `SAMPLE_SIZE` of the scores, at even distances."""
+    return x[:: len(x) // SAMPLE_SIZE + 1]
 
 
-def printings(x: Floats) -> Iterator[Grid]:
-    """The fewest decimals, and the fewest digits, with which all scores can have been printed."""
-    decimals = (DecimalGrid(f"decimal:{digits}", digits) for digits in range(1, 9))
-    digits = (DigitGrid(f"digits:{digits}", digits) for digits in range(2, 9))
-    for grids in (decimals, digits):
-        found = next((grid for grid in grids if all_on(grid, x)), None)
-        if found is not None:
-            yield found
+def growing_samples(x: Floats) -> Iterator[Floats]:
+    """A sample of the scores, then all of them: most hypotheses fail on the sample."""
+    sample = subsample(x)
+    yield sample
+    if len(sample) < len(x):
+        yield x
 
 
 def nearest_float32(x: Floats) -> Floats:
@@ -214,14 +212,14 @@ def nearest_float32(x: Floats) -> Floats:
     return np.where((f == 0) & (x != 0), np.nan, f)
 
 
-def _exponent(x: Floats) -> Floats:
+def _decimal_exponent(x: Floats) -> Floats:
     return np.floor(np.log10(np.abs(np.where(x == 0, 1.0, x))))
 
 
-def _significant(x: Floats, digits: int) -> Floats:
-    """Numbers rounded to so many significant digits."""
-    places = digits - 1 - _exponent(x)
+def _round_significant(x: Floats, digits: int) -> Floats:
+    """Numbers rounded to a number of significant digits."""
+    places = digits - 1 - _decimal_exponent(x)
     with np.errstate(over="ignore", invalid="ignore"):
         scale = 10.0 ** np.abs(places)
-        scaled = np.where(places >= 0, np.rint(x * scale) / scale, np.rint(x / scale) * scale)
-    return np.where(x == 0, 0.0, scaled)
+        rounded = np.where(places >= 0, np.rint(x * scale) / scale, np.rint(x / scale) * scale)
+    return np.where(x == 0, 0.0, rounded)

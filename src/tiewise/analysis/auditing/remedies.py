@@ -1,4 +1,4 @@
-"""What to do about ties, by their cause, with the line of code for the library that made the scores."""
+"""Remedies for ties, by their cause, with a line of code for each library that may have made the scores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from tiewise.errors import InputError
 
-__all__ = ["LIBRARIES", "Remedy", "check_library", "remedy_for"]
+__all__ = ["LIBRARIES", "Remedy", "check_library", "find_remedy"]
 
-#: The libraries for which there are lines of code, with what is meant.
+#: The libraries with lines of code, and what they stand for in a sentence.
 LIBRARIES = {
     "sentence-transformers": "a model of sentence-transformers",
     "transformers": "a model of transformers",
@@ -16,79 +16,82 @@ LIBRARIES = {
     "own": "your own code",
 }
 
-_PRECISE = {
+_IN_FLOAT32 = {
     "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
     "transformers": "tiewise.adapters.transformers.high_precision(model)",
     "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine', query_ids=..., doc_ids=...)",
     "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
 }
-_HEAD = {
-    "sentence-transformers": _PRECISE["sentence-transformers"],
-    "transformers": _PRECISE["transformers"],
+_LAST_LAYER = {
+    "sentence-transformers": _IN_FLOAT32["sentence-transformers"],
+    "transformers": _IN_FLOAT32["transformers"],
     "own": "tiewise.scoring.head(hidden, weight, bias)",
 }
-_UNSATURATED = {
+_LOGITS = {
     "sentence-transformers": "model.predict(pairs, activation_fn=torch.nn.Identity())",
     "transformers": "scores = model(**inputs).logits  # and no sigmoid or softmax",
     "own": "tiewise.scoring.score(logits, fn='sigmoid', precision='float64')  # or rank by the logits",
 }
-_WIDER = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
-_DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
-_ENDS = {**_UNSATURATED, "own": _DIGITS["own"]}
-_FINER = {"own": "tiewise.scoring.head(hidden, weight, bias)  # or score(queries, docs, fn='cosine')"}
-_RESCORED = {"index": _PRECISE["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
+_FLOAT64 = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
+_ALL_DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
+_DIGITS_OR_LOGITS = {**_LOGITS, "own": _ALL_DIGITS["own"]}
+_FINER_SCORES = {"own": "tiewise.scoring.head(hidden, weight, bias)  # or score(queries, docs, fn='cosine')"}
+_RESCORE = {"index": _IN_FLOAT32["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do, in words, and the line of code for each library that has one."""
+    """What to do, and the line of code for each library that has one."""
 
-    words: str
+    text: str
     code: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"  {LIBRARIES[library]}: {line}" for library, line in self.code.items()]
-        return "\n".join([self.words, *lines])
+        return "\n".join([self.text, *lines])
 
 
-#: By cause; {type} is the type of number to which scores were rounded.
+#: By problem; {type} is the type to which numbers were rounded.
 _REMEDIES = {
-    "precision": Remedy("The model may stay in {type}: compute the last step of its scores in float32.", _PRECISE),
+    "precision": Remedy("The model may stay in {type}: compute the last step of its scores in float32.", _IN_FLOAT32),
     "logits": Remedy(
-        "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.", _HEAD
+        "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.",
+        _LAST_LAYER,
     ),
-    "either": Remedy(
+    "precision or counts": Remedy(
         "If a model made these scores, it may stay in {type}: compute the last step in float32. If they are counts, "
         "rank the candidates again by finer scores.",
-        _PRECISE,
+        _IN_FLOAT32,
     ),
-    "beneath": Remedy(
+    "before transformation": Remedy(
         "The score function was computed well, but of numbers in {type}: compute the step before it in float32 too. "
         "The model may stay in {type}.",
-        _PRECISE,
+        _IN_FLOAT32,
     ),
-    "spaced": Remedy(
+    "only gaps": Remedy(
         "Were logits, distances or vectors in low precision before the score function? Then compute the last step in "
         "float32. If these are counts, rank the candidates again by finer scores. Else report the expected value with "
         "its range.",
-        _FINER,
+        _FINER_SCORES,
     ),
     "scaled": Remedy(
         "Were these numbers rounded to low precision before they were scaled? Then compute them in float32: the model "
         "may stay as it is. If they are counts, rank the candidates again by finer scores.",
-        _PRECISE,
+        _IN_FLOAT32,
     ),
-    "decimals": Remedy("Write scores with all their digits.", _DIGITS),
-    "float32": Remedy("Compute scores in float64, if differences so small mean anything.", _WIDER),
+    "decimals": Remedy("Write scores with all their digits.", _ALL_DIGITS),
+    "float32": Remedy("Compute scores in float64, if differences so small mean anything.", _FLOAT64),
     "float64": Remedy("Look at the score function: differences so small are lost in it, not in the scores."),
-    "integer": Remedy("Rank the candidates again by finer scores, such as those of float vectors.", _RESCORED),
+    "integer": Remedy("Rank the candidates again by finer scores, such as those of float vectors.", _RESCORE),
     "steps": Remedy(
         "Rank the candidates again by finer scores, such as those of float vectors; if these are differences of "
         "logits, compute the last layer in float32.",
-        {**_RESCORED, "own": _FINER["own"]},
+        {**_RESCORE, "own": _FINER_SCORES["own"]},
     ),
-    "ends": Remedy("Write scores with all their digits, or rank by the logit, which does not level off.", _ENDS),
-    "saturation": Remedy("Rank by the logit, or compute the score function in float64.", _UNSATURATED),
+    "printed saturation": Remedy(
+        "Write scores with all their digits, or rank by the logit, which does not level off.", _DIGITS_OR_LOGITS
+    ),
+    "saturation": Remedy("Rank by the logit, or compute the score function in float64.", _LOGITS),
     "constant": Remedy("Look at what the scorer was given: a list of equal scores ranks nothing."),
     "few": Remedy("Score on a finer scale: the expected rating under a model's probabilities, say, not the likeliest."),
     "identical": Remedy("Keep one of each set of identical documents, or judge them as one."),
@@ -96,7 +99,7 @@ _REMEDIES = {
         "Nothing in the scores tells what made these ties. Were logits or vectors in low precision before? Then "
         "compute the last step in float32. Else report the expected value with its range, or break ties by a second "
         "score.",
-        _FINER,
+        _FINER_SCORES,
     ),
     "order": Remedy(
         "Find what differs: score a few pairs both ways, and compare the model's precision, its prompt, how texts are "
@@ -107,19 +110,18 @@ _REMEDIES = {
 
 
 def check_library(library: str | None) -> None:
-    """Refuse a library for which there are no lines of code."""
+    """Raise an error for a library without lines of code."""
     if library is not None and library not in LIBRARIES:
         raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
 
 
-def remedy_for(cause: str, precision: str | None, library: str | None) -> Remedy:
-    """What to do about a cause; for one library only its line, where there is one.
+def find_remedy(problem: str, precision: str | None, library: str | None) -> Remedy:
+    """The remedy for a problem; only the line of code for `library`, if there is one.
 
-    >>> print(remedy_for("precision", "bfloat16", "transformers"))
+    >>> print(find_remedy("precision", "bfloat16", "transformers"))
     The model may stay in bfloat16: compute the last step of its scores in float32.
       a model of transformers: tiewise.adapters.transformers.high_precision(model)
     """
-    check_library(library)
-    known = _REMEDIES[cause]
-    only = {library: known.code[library]} if library in known.code else known.code
-    return Remedy(known.words.format(type=precision or "low precision"), only)
+    remedy = _REMEDIES[problem]
+    code = {library: remedy.code[library]} if library in remedy.code else remedy.code
+    return Remedy(remedy.text.format(type=precision or "low precision"), code)

@@ -13,8 +13,7 @@ from tiewise.analysis.comparison.comparing import (
     check_options,
     check_pairs,
     compare,
-    of_run,
-    read_run,
+    prefix_errors,
 )
 from tiewise.analysis.comparison.pair import Duel
 
@@ -27,6 +26,5 @@ __all__ = [
     "check_options",
     "check_pairs",
     "compare",
-    "of_run",
-    "read_run",
+    "prefix_errors",
 ]

@@ -15,7 +15,7 @@ from importlib import import_module
 from itertools import combinations
 from os import PathLike
 from statistics import NormalDist
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -25,34 +25,39 @@ from tiewise.analysis.comparison.leaderboard import Ranks, apart, leaderboard, t
 from tiewise.analysis.comparison.orders import Meeting, Orders, Outcome
 from tiewise.analysis.comparison.pair import Duel
 from tiewise.analysis.comparison.sections import comparison_records, comparison_section
-from tiewise.analysis.comparison.system import Shelf, System
-from tiewise.analysis.evaluating import evaluate
+from tiewise.analysis.comparison.system import System
+from tiewise.analysis.evaluating import report_of
+from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
+from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import said_once
-from tiewise.analysis.significance import DUST, Test
+from tiewise.analysis.significance import ATOL as DUST
+from tiewise.analysis.significance import Test
 from tiewise.data.columns import Floats, by_name, identifier
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.progress import Progress, check_progress
-from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
-from tiewise.io import as_qrels, as_run
-from tiewise.metrics.definition import Measure, parse, parse_all
+from tiewise.io import as_qrels, as_source
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
+from tiewise.metrics.names import parse, parse_all
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.ties.groups import TieGroups
+from tiewise.ties.counted import RunSource
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "DEFAULT_MEASURES",
     "Compared",
     "Orders",
+    "as_source_of",
     "check_options",
     "check_pairs",
     "compare",
-    "of_run",
-    "read_run",
+    "prefix_errors",
 ]
 
 #: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
@@ -89,7 +94,7 @@ def compare(
     samples: int = 10_000,
     seed: int = 0,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionNames],
 ) -> Compared:
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
@@ -113,39 +118,40 @@ def compare(
     >>> pair.certain, pair.probability, pair.probability_equal
     (False, 0.5, 0.5)
     """
-    chosen = parse_all(measures)
+    chosen, checked = resolve_measures(measures), Options.of("compare", options)
     named = by_name(runs, "system") if isinstance(runs, Mapping) else {}
     baseline = None if baseline is None else identifier(baseline, "system")
     _check(named, runs, baseline)
     check_options(orders, test, confidence, samples, seed)
     check_progress(progress)
-    judged = as_qrels(qrels)
-    systems, shelf = [], Shelf()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CutWarning)  # said once, below, for all
-        for done, (name, run) in enumerate(named.items(), 1):
-            # A file is counted where it is, and read again when its rows are needed.
-            held = run if isinstance(run, (TieGroups, str, PathLike)) else read_run(name, run)
-            with of_run(name):
-                report = evaluate(judged, held, chosen, **options)
-            systems.append(System(name, held, judged, report, shelf, across_queries=orders == "shared"))
-            if progress is not None:
-                progress(done, len(named))
+    judged, systems = as_qrels(qrels), []
+    sources = {name: as_source_of(name, run) for name, run in named.items()}
+    for done, (name, source) in enumerate(sources.items(), 1):
+        with prefix_errors(name):
+            evaluation = Evaluation(count_run(judged, source, checked), checked)
+            systems.append(System(name, evaluation, report_of(evaluation, chosen)))
+        if progress is not None:
+            progress(done, len(named))
     measured = [one for one in chosen if any(len(system.estimates[one]) for system in systems)]
     if not measured:
         raise InputError(f"No query is left to compare by {listed(chosen)}: see missing= and no_relevant=.")
+    if orders != "independent":  # one order for several runs is of all their documents
+        kept = {measure: aligned(systems, measure).kept for measure in measured}
+        for system, source in zip(systems, sources.values(), strict=True):
+            with prefix_errors(system.name):
+                system.find_members(source.rows(), kept, across_queries=orders == "shared")
     found = Compared(systems, measured, baseline, orders, test, confidence, samples, seed)
     if found.cut_note:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
 
 
-def read_run(name: str, run: Any) -> Run | MappedRun:
-    """A run; what is wrong with it is said of its name, or of its file."""
+def as_source_of(name: str, run: Any) -> RunSource:
+    """A run that can be counted; errors start with its name, or with the name of its file."""
     if isinstance(run, (str, PathLike)):
-        return as_run(run)  # what is wrong names the file
-    with of_run(name):
-        return as_run(run)
+        return as_source(run)
+    with prefix_errors(name):
+        return as_source(run)
 
 
 def check_pairs(systems: int, baseline: str | None) -> None:
@@ -159,8 +165,8 @@ def check_pairs(systems: int, baseline: str | None) -> None:
 
 
 @contextmanager
-def of_run(name: str) -> Iterator[None]:
-    """What is wrong with one of several runs is said of its name."""
+def prefix_errors(name: str) -> Iterator[None]:
+    """Start errors with the name of the run."""
     try:
         yield
     except InputError as error:
@@ -172,7 +178,7 @@ def check_options(orders: Any, test: Any, confidence: Any, samples: Any, seed: A
     if orders not in get_args(Orders):
         *most, last = map(repr, get_args(Orders))
         raise InputError(f"Unknown orders {orders!r}. Use {', '.join(most)} or {last}.")
-    significance.check(test, confidence, samples, seed)
+    significance.check_options(test, confidence, samples, seed)
 
 
 def _check(named: Mapping[str, Any], runs: object, baseline: str | None) -> None:
@@ -381,8 +387,7 @@ class Compared(Result):
     @property
     def oblivious(self) -> str | None:
         """The order of ties, or the tool, of the oblivious values."""
-        name: str | None = next(iter(self._systems.values())).provenance.options["oblivious"]
-        return name
+        return next(iter(self._systems.values())).options.oblivious
 
     @property
     def sources(self) -> list[dict[str, Any]]:
@@ -418,10 +423,10 @@ class Compared(Result):
             )
         if self.orders != "independent":
             notes.append(NOTES[self.orders])
-        if self.queries > significance.BLOCKS:
+        if self.queries > significance.MAX_BLOCKS:
             notes.append(
-                f"For tests and intervals the {self.queries:,} queries were added up in {significance.BLOCKS:,} random "
-                "blocks."
+                f"For tests and intervals the {self.queries:,} queries were added up in {significance.MAX_BLOCKS:,} "
+                "random blocks."
             )
         return tuple(notes)
 
@@ -493,7 +498,7 @@ class Compared(Result):
                 some = pairs[first : first + 500]
                 each = np.stack([expected[:, self._place[a]] - expected[:, self._place[b]] for a, b in some], axis=1)
                 p.append(significance.p_values(each, self.test, samples=self.samples, seed=self.seed))
-                ends = significance.intervals(each, self.confidence, samples=self.samples, seed=self.seed)
+                ends = significance.bootstrap_intervals(each, self.confidence, samples=self.samples, seed=self.seed)
                 low.append(ends[0])
                 high.append(ends[1])
         flat = np.concatenate(p)
@@ -510,7 +515,7 @@ class Compared(Result):
                 return p, p_holm, (low, high) if len(each) > 1 else None
         options = {"samples": self.samples, "seed": self.seed}
         p = float(significance.p_values(each[:, None], self.test, **options)[0])
-        ends = significance.intervals(each[:, None], self.confidence, **options)
+        ends = significance.bootstrap_intervals(each[:, None], self.confidence, **options)
         return p, None, (float(ends[0][0]), float(ends[1][0])) if len(each) > 1 else None
 
     def _deployed(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:

@@ -16,10 +16,10 @@ from math import perm
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL as DUST
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import Order, Urns, per, sums
+from tiewise.metrics.engine import Order, Urns, safe_divide, segment_sum
 
 __all__ = ["Chances", "Lot", "Tied", "Words", "added", "chances", "lots", "words"]
 
@@ -108,7 +108,7 @@ class Lot:
     def merged(self) -> Lot:
         """The same in ascending order, with equal values taken together."""
         _, first, at = np.unique(np.round(self.value, 12), return_index=True, return_inverse=True)
-        return replace(self, value=self.value[first], chance=sums(at.ravel(), self.chance, len(first)))
+        return replace(self, value=self.value[first], chance=segment_sum(at.ravel(), self.chance, len(first)))
 
     def to_bins(self, bins: int) -> Lot:
         """Values rarer than one in `bins` in so many bins of equal chance, each at its mean; all others as they are.
@@ -120,9 +120,9 @@ class Lot:
         if len(value) <= bins:
             return self
         place = np.minimum((np.cumsum(chance) - chance / 2) / chance.sum() * bins, bins - 1).astype(np.int64)
-        held = sums(place, chance, bins)
+        held = segment_sum(place, chance, bins)
         some = held > 0
-        means = sums(place, chance * value, bins)[some] / held[some]
+        means = segment_sum(place, chance * value, bins)[some] / held[some]
         whole = np.append(self.value[~rare], means), np.append(self.chance[~rare], held[some])
         order = np.argsort(whole[0])
         return Lot(whole[0][order], whole[1][order], rounded=True)
@@ -253,7 +253,7 @@ class Tied:
 
     def shares(self, rank: Codes) -> Floats:
         """What each group adds to its query's value when `docs` stand at these ranks, (n_groups,)."""
-        return per(self._added(rank)[self.groups], self._divisor[self.groups])
+        return safe_divide(self._added(rank)[self.groups], self._divisor[self.groups])
 
     def _added(self, rank: Codes) -> Floats:
         """The sum of the terms of every group of `urns` in an order of `docs`."""
@@ -263,14 +263,15 @@ class Tied:
         order = Order(urns, query[rows], rank[rows], urns.label[self.docs][rows])
         within = order.rank <= self.depth[order.query]
         terms = np.where(within, self.measure.terms(order), 0.0)
-        return sums(urns.group[self.docs][rows], terms, len(urns.first))
+        return segment_sum(urns.group[self.docs][rows], terms, len(urns.first))
 
     def constant(self, expected: Floats) -> float:
         """The sum over the queries kept, without what these groups add; `expected` holds all queries' values."""
         rest = np.ones(len(self.urns.first), dtype=bool)
         rest[self.groups] = False
         fixed = (
-            per(self._added(self.rank), self._divisor)[rest].sum() + self.measure.base(self.urns)[self.queries].sum()
+            safe_divide(self._added(self.rank), self._divisor)[rest].sum()
+            + self.measure.base(self.urns)[self.queries].sum()
         )
         return float(expected[self._kept & ~self.queries].sum() + fixed)
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.significance import DUST, bootstrap
+from tiewise.analysis.significance import ATOL as DUST
+from tiewise.analysis.significance import bootstrap_means
 from tiewise.data.columns import Codes, Floats
 from tiewise.tables.records import Rows
 
@@ -118,7 +119,7 @@ def _over_queries(
     """The interval of each system's rank over resamples of the queries, and after which places all above stay above."""
     ranks = np.empty((samples, len(order)), dtype=np.int32)
     firm, done = np.zeros(len(order) - 1), 0
-    for means in bootstrap(expected, samples, seed):
+    for means in bootstrap_means(expected, samples, seed):
         some = slice(done, done + len(means))
         ranks[some] = _ranks(means)
         sorted_ = means[:, order]

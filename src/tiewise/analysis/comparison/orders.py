@@ -20,7 +20,7 @@ from tiewise.analysis.comparison.aligned import Columns
 from tiewise.analysis.comparison.distribution import Chances, Lot, Tied, added, chances
 from tiewise.analysis.comparison.shared_order import Component, components, lots_of
 from tiewise.analysis.comparison.system import System
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL as DUST
 from tiewise.data.columns import Floats
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -151,7 +151,7 @@ class Meeting:
         What can be enumerated is exact. Queries with too many orders keep the range of independent orders, and queries
         that share documents in too many orders the sum of their own ranges: bounds that some order may not reach.
         """
-        sides = [system.members(self.measure, self.columns.kept) for system in self.systems]
+        sides = [system.members(self.measure) for system in self.systems]
         parts = components(sides, across_queries=False)
         whole = components(sides, across_queries=True) if across_queries else parts
         if parts is None or whole is None:

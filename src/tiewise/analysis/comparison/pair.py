@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiewise.analysis.comparison.distribution import Chances
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL as DUST
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.comparison.pair import Duel
-from tiewise.analysis.significance import DUST
+from tiewise.analysis.significance import ATOL
 from tiewise.errors import counted
 from tiewise.tables.model import Bar, Section, Table
 from tiewise.tables.records import Rows
@@ -98,7 +98,7 @@ def _bar(row: dict[str, Any], ends: tuple[float, float]) -> Bar:
 
 
 def _is_tied(row: dict[str, Any]) -> bool:
-    return bool(row["maximum"] > row["minimum"] + DUST)
+    return bool(row["maximum"] > row["minimum"] + ATOL)
 
 
 def _farthest(pairs: Sequence[Duel], sign: int) -> float:

@@ -21,7 +21,7 @@ from tiewise.analysis.comparison.distribution import Lot, Tied, Words, words
 from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
-from tiewise.ties.groups import grouped
+from tiewise.ties.orders import group_rows
 
 __all__ = ["Component", "Members", "components", "drawn", "lots_of"]
 
@@ -52,7 +52,7 @@ class Members:
         first = run.offsets[places[tied.query]] + tied.urns.group_start[tied.groups]
         self._head = np.repeat(np.cumsum(size) - size, size)
         self.group: Codes = np.repeat(np.arange(len(tied)), size)  # (n_members,)
-        rows = grouped(run)[0][np.repeat(first, size) + np.arange(len(self.group)) - self._head]
+        rows = group_rows(run)[0][np.repeat(first, size) + np.arange(len(self.group)) - self._head]
         self.doc = _hashes(run.docs, run.doc[rows])
         self._query = _hashes(qrels.queries, tied.query)[self.group]
         label_of_row = np.full(len(run), np.nan)

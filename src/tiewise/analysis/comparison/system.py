@@ -1,15 +1,9 @@
-"""A system of a comparison: a run, measured once, of which little is kept until more is asked for.
-
-What is kept of every system are its estimates, what tools print for it, and how its sum over queries is spread over the
-orders of its ties: a few numbers a query. Tie groups and documents are found when a pair needs them, and stand on a
-`Shelf` that holds the runs used last; from any other, the run is opened again.
-"""
+"""A system of a comparison: a run that was counted once, and how its ties spread its sum over queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,19 +11,18 @@ from numpy.typing import NDArray
 
 from tiewise.analysis.comparison.distribution import Lot, Tied, added, lots
 from tiewise.analysis.comparison.shared_order import Members, drawn
-from tiewise.analysis.readings import Readings
+from tiewise.analysis.measuring import Evaluation
+from tiewise.analysis.options import Options
 from tiewise.analysis.reports import Provenance, Report
 from tiewise.data.columns import Codes, Floats
-from tiewise.data.dict_run import MappedRun
-from tiewise.data.runs import Qrels
-from tiewise.errors import InputError
+from tiewise.data.runs import Run
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.tools import TOOLS, Rule
-from tiewise.ties.groups import TieGroups
+from tiewise.ties.counted import DTYPES
 
-__all__ = ["ORDERS", "Printed", "Shelf", "System"]
+__all__ = ["ORDERS", "Printed", "System"]
 
 #: Orders in which tools list ties, applied to a measure as it is defined here.
 ORDERS = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
@@ -37,38 +30,6 @@ ORDERS = {"given": "the order of the file", "docid-desc": "descending ids", "doc
 FEWEST, DRAWS, SEEN = 200, 2000, 40_000_000
 #: Orders that look at more documents than this are drawn only if there is no other way.
 LARGE = 50_000
-#: How many rows the runs on a shelf may have together.
-ROOM = 10_000_000
-
-
-class Opened:
-    """A run with its tie groups counted, and those that matter to a measure, with all their documents if need be."""
-
-    def __init__(self, readings: Readings):
-        self.readings = readings
-        self.rows = (0 if readings.run is None else len(readings.run)) + len(readings.qrels)
-        self.tied: dict[Measure, Tied] = {}
-        self.members: dict[Measure, Members] = {}
-
-    @cached_property
-    def urns(self) -> engine.Urns:
-        """The tie groups of the scores as they are."""
-        return self.readings.urns("float64")
-
-
-class Shelf:
-    """The runs that were opened last: two, and more while they have no more than ROOM rows together."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, Opened] = {}
-
-    def take(self, name: str, opened: Callable[[], Opened]) -> Opened:
-        """A run from the shelf, or opened now."""
-        found = self._held.pop(name, None) or opened()
-        self._held[name] = found  # the one used last stands last
-        while len(self._held) > 2 and sum(one.rows for one in self._held.values()) > ROOM:
-            del self._held[next(iter(self._held))]
-        return found
 
 
 @dataclass(frozen=True)
@@ -82,48 +43,46 @@ class Printed:
 class System:
     """A run under its name, with the estimates of all measures."""
 
-    def __init__(self, name: str, run: Any, qrels: Qrels, report: Report, shelf: Shelf, *, across_queries: bool):
-        self.name, self._run, self._qrels, self._shelf = name, run, qrels, shelf
-        self._across_queries = across_queries  # whether an order that is for several runs is also for all queries
+    def __init__(self, name: str, evaluation: Evaluation, report: Report):
+        self.name, self._evaluation = name, evaluation
         self.estimates: Mapping[Measure, Estimates] = {measure: report.per_query(measure) for measure in report}
-        self.provenance: Provenance = report.provenance
+        self._report = report
         self.notes, self.cut_lists = report.notes, report.cut_lists
+        self._tied: dict[Measure, Tied] = {}
+        self._members: dict[Measure, Members] = {}
         self._printed: dict[Measure, dict[str, Printed]] = {}
         self._totals: dict[Measure, Lot | None] = {}
         self._drawn: dict[Measure, Floats] = {}
 
-    def _readings(self) -> Readings:
-        options = self.provenance.options
-        return Readings(
-            None if isinstance(self._run, TieGroups) else self._qrels,
-            self._run,
-            **{name: options[name] for name in ("score_dtype", "judged_only", "depth")},
-        )
+    @property
+    def options(self) -> Options:
+        """The options of the evaluation."""
+        return self._evaluation.options
 
-    def _opened(self) -> Opened:
-        return self._shelf.take(self.name, lambda: Opened(self._readings()))
+    @property
+    def provenance(self) -> Provenance:
+        """The files, and how many queries and rows there were."""
+        return self._report.provenance
 
     # -- the order of ties --------------------------------------------------------------------------------------
 
     def tied(self, measure: Measure, kept: NDArray[np.bool_]) -> Tied:
         """The tie groups whose order can change a measure, of the queries that are compared."""
-        run = self._opened()
-        if measure not in run.tied:
-            run.tied[measure] = Tied(measure, run.urns, kept)
-        return run.tied[measure]
+        if measure not in self._tied:
+            self._tied[measure] = Tied(measure, self._evaluation.urns(measure), kept)
+        return self._tied[measure]
 
-    def members(self, measure: Measure, kept: NDArray[np.bool_]) -> Members:
-        """All the documents that stand in them."""
-        tied, opened = self.tied(measure, kept), self._opened()
-        if measure not in opened.members:
-            run = opened.readings.run
-            if run is None:
-                raise InputError(
-                    f"'{self.name}' is given as tie groups, which hold no documents to order: use its run."
-                )
-            whole = run.to_run() if isinstance(run, MappedRun) else run
-            opened.members[measure] = Members(tied, whole, across_queries=self._across_queries)
-        return opened.members[measure]
+    def find_members(self, run: Run, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
+        """Find all documents of these groups, for each measure: an order for several runs needs them."""
+        options = self._evaluation.options
+        run = run.judged_only(self._evaluation.qrels) if options.judged_only else run
+        run = run if options.score_dtype is None else run.projected(options.score_dtype)
+        for measure, queries in kept.items():
+            self._members[measure] = Members(self.tied(measure, queries), run, across_queries=across_queries)
+
+    def members(self, measure: Measure) -> Members:
+        """All documents of the tie groups that matter to a measure."""
+        return self._members[measure]
 
     def constant(self, measure: Measure, kept: NDArray[np.bool_]) -> float:
         """The sum over queries without what these groups add."""
@@ -157,7 +116,7 @@ class System:
     def drawn(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
         """The sum over queries in random orders that are the same for all runs."""
         if measure not in self._drawn:
-            self._drawn[measure] = drawn(self.members(measure, kept), seed) + self.constant(measure, kept)
+            self._drawn[measure] = drawn(self.members(measure), seed) + self.constant(measure, kept)
         return self._drawn[measure]
 
     # -- tools --------------------------------------------------------------------------------------------------
@@ -165,32 +124,30 @@ class System:
     def printed(self, measure: Measure) -> dict[str, Printed]:
         """What each known tool prints, and what the measure is in each order that one of them uses."""
         if not self._printed:
-            readings = self._readings()  # of its own: these orders are counted for this alone
-            if readings.run is None:
+            evaluation = self._evaluation
+            if not all(evaluation.counted.has(order, dtype) for order in ORDERS for dtype in DTYPES):
                 return {}
-            rules = (tool.rule(one) for one in self.estimates for tool in TOOLS.values())
-            readings.count({rule for rule in rules if rule is not None} | {Rule(order) for order in ORDERS})
-            table = Report(self.estimates, readings, self.provenance.options).oblivious_by_tool()
-            for one in self.estimates:  # all measures at once: the orders are counted for all of them
+            table = Report(evaluation, self.estimates).oblivious_by_tool()
+            for one in self.estimates:
                 means: dict[tuple[Any, ...], float] = {}
                 found = {
-                    row.tool: Printed(row.value, self._same(readings, one, row.tool, means))
+                    row.tool: Printed(row.value, self._same(one, row.tool, means))
                     for row in table
                     if row.measure == one.name and row.value is not None
                 }
-                self._printed[one] = found | self._in_orders(readings, one)
+                self._printed[one] = found | self._in_orders(one)
         return self._printed[measure]
 
-    def _in_orders(self, readings: Readings, measure: Measure) -> dict[str, Printed]:
+    def _in_orders(self, measure: Measure) -> dict[str, Printed]:
         kept = self.kept(measure)
-        values = {order: readings.in_order(measure, Rule(order)) for order in ORDERS}
+        values = {order: self._evaluation.in_order(measure, Rule(order)) for order in ORDERS}
         return {
             ORDERS[order]: Printed(float(value[kept].sum() if measure.total else value[kept].mean()), True)
             for order, value in values.items()
             if value is not None
         }
 
-    def _same(self, readings: Readings, measure: Measure, tool: str, means: dict[tuple[Any, ...], float]) -> bool:
+    def _same(self, measure: Measure, tool: str, means: dict[tuple[Any, ...], float]) -> bool:
         """Whether a tool's definition and queries give the same expectation as ours here; `means` holds those known."""
         rule = TOOLS[tool].rule(measure)
         ours = self.estimates[measure].mean().expected
@@ -198,16 +155,16 @@ class System:
         own = rule.measure or measure
         key = (own, rule.missing, rule.skips_no_relevant, rule.retrieved_only)
         if key not in means:
-            means[key] = _expected(readings, own, rule, total=measure.total)
+            means[key] = _expected(self._evaluation, own, rule, total=measure.total)
         return abs(means[key] - ours) < 1e-9
 
     def kept(self, measure: Measure) -> NDArray[np.bool_]:
         """Which of the judged queries its estimates have, (n_queries,)."""
         there = self.estimates[measure].queries
-        if len(there) == len(self._qrels.queries):
+        if len(there) == len(self._evaluation.qrels.queries):
             return np.ones(len(there), dtype=bool)
         known = set(there)
-        return np.array([query in known for query in self._qrels.queries], dtype=bool)
+        return np.array([query in known for query in self._evaluation.qrels.queries], dtype=bool)
 
     def source(self) -> dict[str, Any]:
         """The name and the file of the run."""
@@ -260,12 +217,12 @@ class Places:
         return slot
 
 
-def _expected(readings: Readings, measure: Measure, rule: Rule, *, total: bool) -> float:
+def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bool) -> float:
     """The mean expectation over the queries that a rule counts."""
-    urns = readings.urns("float64")
+    urns = evaluation.urns(measure)
     kept = np.ones(urns.n_queries, dtype=bool)
     if rule.missing == "skip":
-        kept &= readings.ties.present
+        kept &= evaluation.ties.present
     if rule.skips_no_relevant:
         kept &= urns.relevant(measure) > 0
     if rule.retrieved_only:

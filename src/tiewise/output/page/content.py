@@ -10,24 +10,25 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
-from tiewise.analysis.comparison import Compared, Duel, Orders, check_options, compare, of_run, read_run
+from tiewise.analysis.comparison import Compared, Duel, Orders, check_options, compare, prefix_errors
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
-from tiewise.analysis.measuring import asked
+from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import Test
 from tiewise.data.columns import by_name
-from tiewise.data.dict_run import MappedRun
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
-from tiewise.io import as_qrels
-from tiewise.metrics.definition import Measure, parse
+from tiewise.io import as_qrels, as_run
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.names import parse
 from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
 from tiewise.output.page.tie_orders import replay_query
@@ -61,7 +62,7 @@ def collect_content(
     named = _check_runs(runs, reference)
     check_options(orders, test, confidence, samples, seed)
     check_progress(progress)
-    chosen, all_qrels = asked(measures), as_qrels(qrels)
+    chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
     read = {name: _read(name, run) for name, run in named.items()}
@@ -73,7 +74,7 @@ def collect_content(
         warnings.simplefilter("ignore", CutWarning)  # the notes contain it
         reports = {}
         for name, run in read.items():
-            with of_run(name):
+            with prefix_errors(name):
                 reports[name] = evaluate(judged, run, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
@@ -102,8 +103,10 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
 
 
 def _read(name: str, run: Any) -> Run:
-    read = read_run(name, run)
-    return read.to_run() if isinstance(read, MappedRun) else read
+    if isinstance(run, (str, PathLike)):
+        return as_run(run)  # errors name the file
+    with prefix_errors(name):
+        return as_run(run)
 
 
 def _common_queries(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:

@@ -19,7 +19,8 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels, Run
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
-from tiewise.ties.groups import grouped, tie_groups
+from tiewise.ties.counting import count_ties
+from tiewise.ties.orders import group_rows
 
 __all__ = ["RANDOM_ORDERS", "SHOWN_RANKS", "STOPS", "replay_query"]
 
@@ -91,14 +92,14 @@ class _Ranking:
         scores = scores.projected(options["score_dtype"]) if options["score_dtype"] else scores
         if not len(scores):
             return None
-        down, start, _ = grouped(scores)
+        down, start, _ = group_rows(scores)
         docs = scores.ids(down)
         judged = np.array([doc in labels for doc in docs])
         label = np.array([labels.get(doc, 0.0) for doc in docs])
         # Counting needs a retrieved document that is judged, so a second query has one.
         other, first = f"{query}'", next(iter(labels))
         both = Run.from_columns([query] * len(docs) + [other], [*docs, first], np.append(scores.value[down], 0.0))
-        ties = tie_groups(Qrels.from_dict({query: labels, other: labels}), both, ())
+        ties = count_ties(Qrels.from_dict({query: labels, other: labels}), both, ())["float64"]
         urns = engine.Urns(ties.to_depth(options["depth"]))
         key = np.where(judged, measure.key(label), 0.0)
         return cls(query, docs, scores.value[down], start, label, judged, key, int(measure.depth(urns)[0]), labels)

@@ -1,0 +1,163 @@
+"""Whether scores come in even steps of any size, as rounded or counted numbers do after scaling.
+
+`quantization` knows grids with steps of known size. Integers times a scale of their own, and lists that were scaled one
+by one (to 0 … 1, to z-scores, by a softmax over the candidates), lie on no such grid. But their distances are still
+multiples of one step: with the lowest score moved to 0 and the highest to 1, all scores are fractions with the same
+denominator. The steps of floating point grow with the number, so halves and quarters of the range are tested as well:
+in each of them, a float type has at most two step sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiewise.analysis.auditing.grids import FLOAT32, MIN_DISTINCT, Grid
+from tiewise.analysis.auditing.quantization import LOG10_ALPHA, Preimage, invert
+from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Transformation
+from tiewise.data.columns import Floats
+
+__all__ = ["EvenSteps", "find_steps_by_list", "find_steps_in_run"]
+
+LOG10_ALPHA_OF_LIST = -6.0  # the significance level for a single list
+RANGES = ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25))  # parts of the range of a list
+OF_LISTS = [one for one in UP_TO_SCALE if one.name in ("scaling", "exp", "sigmoid")]  # exp: a softmax over a list
+DENOMINATORS = np.arange(1.0, 4097.0)  # float16 has no more numbers in such a part
+
+
+@dataclass(frozen=True)
+class EvenSteps:
+    """How many lists come in even steps, among those with enough distinct scores."""
+
+    lists: int
+    looked_at: int
+    function: str  #: the transformation of most of these lists
+    log10_chance: float  #: log10 of the p-value: the chance of such even lists if scores were any numbers
+    one_step: bool  #: whether the whole run has one step
+    preimage: str  #: what comes in even steps
+
+    @property
+    def evidence(self) -> str:
+        """The evidence, in a sentence."""
+        lists = "the one list" if self.looked_at == 1 else f"{self.lists:,} of {self.looked_at:,} lists"
+        where = "throughout the run" if self.one_step else f"in {lists} looked at"
+        return (
+            f"But {where}, {self.preimage} come in even steps, as numbers do that were rounded or "
+            f"counted, and scaled after it; by chance, one run in 10^{-self.log10_chance:,.0f} would."
+        )
+
+    @property
+    def description(self) -> str:
+        """What is true of the scores, as a clause."""
+        return f"{self.preimage} come in even steps{'' if self.one_step else ', list by list'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return {name: value for name, value in vars(self).items() if name != "preimage"}
+
+
+def find_steps_by_list(lists: Sequence[Floats], printings: Sequence[Grid] = ()) -> EvenSteps | None:
+    """The even steps of at least half of the lists, whose scores are distinct and ascend; None without evidence.
+
+    `printings` are the grids with which scores may have been printed: the steps that they make are no evidence.
+
+    >>> coarse = [np.unique(np.round(np.sin(np.arange(q, q + 40.0) ** 2), 1)) for q in range(5)]
+    >>> scaled = [(x - x.min()) / (x.max() - x.min()) for x in coarse]
+    >>> find_steps_by_list(scaled).lists, find_steps_by_list([np.sin(x) for x in scaled])
+    (5, None)
+    """
+    found = [_test_scores(x, OF_LISTS, printings) for x in lists if len(x) >= MIN_DISTINCT]
+    even = [transformation for p_value, transformation in found if p_value < LOG10_ALPHA_OF_LIST]
+    combined = _combine_p_values([p_value for p_value, _ in found])
+    if not even or 2 * len(even) < len(found) or combined > LOG10_ALPHA:
+        return None
+    transformation = Counter(even).most_common(1)[0][0]
+    return EvenSteps(len(even), len(found), transformation.name, combined, False, transformation.preimage)
+
+
+def find_steps_in_run(x: Floats, lists: int, printings: Sequence[Grid] = ()) -> EvenSteps | None:
+    """The even steps of the distinct, ascending scores of a whole run; None without evidence.
+
+    >>> find_steps_in_run(np.log(np.arange(40.0, 80.0) * 0.0137), 1).description
+    'exponentials of scores come in even steps'
+    """
+    if len(x) < MIN_DISTINCT:
+        return None
+    p_value, transformation = _test_scores(x, UP_TO_SCALE, printings)
+    if p_value >= LOG10_ALPHA:
+        return None
+    return EvenSteps(lists, lists, transformation.name, p_value, True, transformation.preimage)
+
+
+def _combine_p_values(log10_p: Sequence[float]) -> float:
+    """log10 of the p-value of several independent tests, by Fisher's method.
+
+    In logarithms, because scipy's p-value would be 0 below 10^-308.
+    """
+    total = -sum(log10_p) * math.log(10)
+    if not total:
+        return 0.0
+    terms = [j * math.log(total) - math.lgamma(j + 1) for j in range(len(log10_p))]
+    return min(0.0, float(np.logaddexp.reduce(terms) - total) / math.log(10))
+
+
+def _test_scores(
+    x: Floats, transformations: Sequence[Transformation], printings: Sequence[Grid]
+) -> tuple[float, Transformation]:
+    """log10 of the p-value of even steps in scores, and the transformation that hides them.
+
+    It is corrected for all tests that were made: parts of the range, transformations and denominators.
+    """
+    tests = math.log10(len(RANGES) * len(transformations) * len(DENOMINATORS))
+    found = [
+        (_test_part(part), transformation)
+        for transformation in transformations
+        if transformation.can_produce(x[0], x[-1])
+        for part in _split_range(x, transformation, printings)
+    ]
+    p_value, transformation = min(found, key=lambda one: one[0], default=(0.0, transformations[0]))
+    return min(0.0, p_value + tests), transformation
+
+
+def _split_range(x: Floats, transformation: Transformation, printings: Sequence[Grid]) -> Iterator[Preimage]:
+    """The preimage of scores, ascending, in those parts of its range that hold enough of them."""
+    largest = np.full_like(x, np.abs(x).max())  # a number of this size may have been subtracted
+    printed = np.max([grid.spacing(x) for grid in printings], axis=0, initial=0.0) if printings else 0.0
+    computed = transformation.error * FLOAT32.spacing(largest if transformation.linear else x)
+    preimage = invert(x, computed + printed / 2, transformation)
+    value, margin = preimage.take(np.isfinite(preimage.margin))
+    if len(value) < MIN_DISTINCT or value[-1] == value[0]:
+        return
+    if value[0] > value[-1]:
+        value, margin = value[::-1], margin[::-1]
+    place = (value - value[0]) / (value[-1] - value[0])
+    for low, high in RANGES:
+        inside = (place >= low) & (place <= high)
+        if np.count_nonzero(inside) >= MIN_DISTINCT and np.ptp(value[inside]) > 0:
+            yield Preimage(value[inside], margin[inside])
+
+
+def _test_part(preimage: Preimage) -> float:
+    """log10 of the chance that all numbers are fractions with their common denominator; 0 if there is none.
+
+    Distinct scores must be distinct fractions.
+    """
+    value, margin = preimage
+    width = value[-1] - value[0]
+    place = (value - value[0]) / width
+    tolerance = (margin + max(margin[0], margin[-1])) / width
+    median = np.sort(tolerance)[[(len(value) - 1) // 2, len(value) // 2]].mean()  # np.median takes ten times as long
+    possible = DENOMINATORS[4 * median * DENOMINATORS < 1]  # with finer steps, most scores would always fit
+    for at, error in zip(place[1:-1], tolerance[1:-1], strict=True):
+        possible = possible[np.abs(at * possible - np.rint(at * possible)) <= error * possible]
+        if not len(possible):
+            break
+    for denominator in possible:
+        if np.diff(np.rint(place * denominator)).min() >= 1:
+            return float(np.log10(np.minimum(2 * tolerance[1:-1] * denominator, 1.0)).sum())
+    return 0.0

@@ -1,0 +1,236 @@
+"""Tie statistics of all rows of a run: the tie groups, their sizes, their places in the lists, and their scores.
+
+`tiewise.ties` counts only what judged documents need. This module looks at every row, after one sort of each list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.analysis.auditing.grids import Grid
+from tiewise.data.columns import Codes, Floats, project, sorted_lists
+from tiewise.data.runs import Run
+
+__all__ = ["Pile", "SizeBin", "TieExample", "TieStatistics"]
+
+MAX_LISTS = 200  # lists that are tested one by one
+MAX_GROUPS = 300_000  # about the number of groups in a sample
+MAX_EXAMPLES = 5  # of the largest groups, and of the documents in each
+NEARLY_CONSTANT = 0.9  # a list is nearly constant if one score has this share of its documents
+MIN_LISTS = 10  # shorter lists are never nearly constant, and fewer lists are no evidence of unmatched documents
+NEAR_ONE = 2.0**-20  # float32 has only 16 numbers this near below 1
+APPROACH = 1e-3  # scores this near to their limit, without reaching it, show that a function saturates there
+MIN_BESIDE = 0.05  # of the scores printed as the limit: this share must be one printed step before it
+
+
+class SizeBin(NamedTuple):
+    """The tie groups with `low` to `high` documents; an untied document is a group of one."""
+
+    low: int
+    high: int
+    groups: int
+    rows: int
+
+
+class TieExample(NamedTuple):
+    """A tie group, with some of its documents."""
+
+    query: str
+    score: float
+    rank: int  #: of its first document
+    size: int
+    docs: tuple[str, ...]
+
+
+class Pile(NamedTuple):
+    """Scores at 1 or 0, where a score function saturates."""
+
+    at: float  #: 1 or 0
+    rows: int
+    tied_rows: int
+    levels_off: bool  #: whether other scores come close to the limit, as those of a sigmoid or a softmax do
+    printed: bool = False  #: whether few digits, rather than float32, make these scores equal
+
+
+@dataclass(frozen=True, eq=False)
+class TieStatistics:
+    """Every tie group of a run, list by list and best first, and counts of them; an untied row is a group of one."""
+
+    run: Run
+    # -- (n_groups,)
+    query: Codes  #: the position of the list in the run
+    start: Codes  #: documents of the list with a higher score
+    size: Codes
+    score: Floats
+    pairs: Codes  #: tied pairs of documents
+    is_tied: NDArray[np.bool_]  #: whether the group holds several documents
+    is_last: NDArray[np.bool_]  #: whether the group is the last of its list
+    # -- counts
+    lists: int  #: lists that are not empty
+    rankings: int  #: lists of two documents or more, so that there is something to rank
+    longest: int  #: the length of the longest list
+    tied_rows: int  #: rows that share their score with another row of their list
+    tied_pairs: int  #: pairs of documents that are tied
+    constant: int  #: lists of two documents or more that give all of them one score
+    nearly_constant: int  #: other lists that give most documents one score, except a final 0: nothing matched these
+    ending_tied: int  #: lists that end with tied documents, so that they may have been truncated inside a tie group
+
+    @classmethod
+    def of(cls, run: Run) -> TieStatistics:
+        """The tie groups of a run."""
+        values = run.value if run.descending else sorted_lists(run.value, run.offsets)
+        lengths = np.diff(run.offsets)
+        new = np.ones(len(values), dtype=bool)
+        new[1:] = values[1:] != values[:-1]
+        new[run.offsets[:-1][lengths > 0]] = True
+        first = np.flatnonzero(new)
+        query = np.searchsorted(run.offsets, first, side="right") - 1
+        start, size = first - run.offsets[query], np.diff(np.append(first, len(values)))
+        score, length, pairs = values[first], lengths[query], size * (size - 1) // 2
+        is_tied, is_last = size > 1, start + size == length
+        most = (size >= NEARLY_CONSTANT * length) & (size < length) & (length >= MIN_LISTS)
+        return cls(
+            run=run,
+            query=query,
+            start=start,
+            size=size,
+            score=score,
+            pairs=pairs,
+            is_tied=is_tied,
+            is_last=is_last,
+            lists=int(np.count_nonzero(lengths)),
+            rankings=int(np.count_nonzero(lengths > 1)),
+            longest=int(lengths.max(initial=0)),
+            tied_rows=int(size[is_tied].sum()),
+            tied_pairs=int(pairs.sum()),
+            constant=int(np.count_nonzero(is_tied & (size == length))),
+            nearly_constant=int(np.count_nonzero(most & ((score != 0) | ~is_last))),
+            ending_tied=int(np.count_nonzero(is_last & is_tied)),
+        )
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied."""
+        return self.tied_rows / max(len(self.run), 1)
+
+    def histogram(self) -> tuple[SizeBin, ...]:
+        """The groups by size: 1, 2, 3 to 4, 5 to 8 and so on."""
+        power = np.ceil(np.log2(self.size)).astype(np.int64)
+        groups, rows = np.bincount(power), np.bincount(power, weights=self.size).astype(np.int64)
+        return tuple(
+            SizeBin(2 ** (b - 1) + 1 if b else 1, 2**b, count, total)
+            for b, (count, total) in enumerate(zip(groups.tolist(), rows.tolist(), strict=True))
+        )
+
+    def examples(self) -> tuple[TieExample, ...]:
+        """The largest groups of tied documents, each with some of its documents."""
+        tied = np.flatnonzero(self.is_tied)
+        return tuple(map(self._example, tied[np.argsort(-self.size[tied], kind="stable")[:MAX_EXAMPLES]].tolist()))
+
+    def _example(self, group: int) -> TieExample:
+        place, score = int(self.query[group]), float(self.score[group])
+        low, high = self.run.offsets[place : place + 2]
+        rows = low + np.flatnonzero(self.run.value[low:high] == score)
+        docs = tuple(self.run.ids(rows[:MAX_EXAMPLES]))
+        return TieExample(self.run.queries[place], score, int(self.start[group]) + 1, int(self.size[group]), docs)
+
+    def count_across(self, cutoff: int) -> int:
+        """How many lists have a tie between this rank and the next."""
+        return int(np.count_nonzero((self.start < cutoff) & (self.start + self.size > cutoff)))
+
+    def float32_ties(self) -> int:
+        """How many more rows are tied if scores are read as float32."""
+        score = project(self.score, "float32")
+        new = np.ones(len(score), dtype=bool)
+        new[1:] = (score[1:] != score[:-1]) | (self.query[1:] != self.query[:-1])
+        size = np.add.reduceat(self.size, np.flatnonzero(new))
+        return int(size[size > 1].sum()) - self.tied_rows
+
+    # -- signs of a cause -----------------------------------------------------------------------------------------
+
+    @property
+    def is_unmatched(self) -> bool:
+        """Whether most ties are final scores of 0, as documents without a match get.
+
+        If scores were rounded to 0 instead, the scores before them are often tied as well.
+        """
+        last = (self.score == 0) & self.is_last & (self.start > 0)
+        pairs = int(self.pairs[last].sum())
+        before = self.size[np.flatnonzero(last) - 1]
+        tied_before = int(np.count_nonzero(before > 1))
+        return 2 * pairs >= self.tied_pairs and len(before) >= MIN_LISTS and 4 * tied_before < len(before)
+
+    @property
+    def are_ranks(self) -> bool:
+        """Whether the scores are ranks: untied, and one apart in all lists."""
+        steps = -np.diff(self.score)[np.diff(self.query) == 0]
+        return not self.tied_rows and len(steps) > 0 and bool((steps == 1).all())
+
+    def explain_by_rounding(self, grids: Sequence[Grid], limits: Sequence[float]) -> tuple[float, Grid] | None:
+        """The largest share of tied pairs that rounding to one of the grids explains, and the grid; None without ties.
+
+        If only rounding makes ties, scores fall into one cell of the grid as often as into neighbouring cells: half as
+        many pairs share a cell as are one step apart. Documents that tie for another reason have no such neighbours.
+        Groups with a score of ±`limits` are left out: a limit has a neighbour on one side only.
+        """
+        kept = ~np.isin(np.abs(self.score), limits)
+        tied = int(self.pairs[kept].sum())
+        if not tied:
+            return None
+        above = np.flatnonzero((self.query[1:] == self.query[:-1]) & kept[1:] & kept[:-1])
+        upper, lower, pairs = self.score[above], self.score[above + 1], self.size[above] * self.size[above + 1]
+        smaller = np.where(np.abs(upper) < np.abs(lower), upper, lower)
+
+        def share(grid: Grid) -> float:
+            with np.errstate(invalid="ignore", over="ignore"):
+                steps = (upper - lower) / grid.spacing(smaller)
+            return min(1.0, float(pairs[np.abs(steps - 1) < 0.01].sum()) / 2 / tied)
+
+        return max(((share(grid), grid) for grid in grids), key=lambda one: one[0])
+
+    def piles(self, printing: Grid | None = None) -> tuple[Pile, ...]:
+        """Tied scores at 1 and 0, if all scores lie between −1 and 1.
+
+        At 1, scores that float32 can hardly distinguish from 1 count too; with few digits, those printed as 1 or 0.
+        """
+        if not len(self.score) or self.score.max() > 1 or self.score.min() < -1:
+            return ()
+        from_one, from_zero = 1 - np.abs(self.score), np.abs(self.score)
+        step = 0.0 if printing is None else float(printing.spacing(np.array([0.99]))[0])
+        found = (self._pile(1.0, from_one, step, NEAR_ONE, APPROACH), self._pile(0.0, from_zero, step, 0.0, NEAR_ONE))
+        return tuple(pile for pile in found if pile.tied_rows)
+
+    def _pile(self, at: float, distance: Floats, step: float, within: float, approach: float) -> Pile:
+        printed = step > NEAR_ONE
+        here = distance < step / 2 if printed else (distance < within) | (distance == 0)
+        rows, tied = int(self.size[here].sum()), int(self.size[here & self.is_tied].sum())
+        near = ~here & (distance < (1.5 * step if printed else approach))
+        needed = MIN_BESIDE * rows if printed else 1
+        return Pile(at, rows, tied, int(self.size[near].sum()) >= needed, printed)
+
+    # -- samples for other tests ----------------------------------------------------------------------------------
+
+    def sample_tied_lists(self) -> list[Floats]:
+        """The distinct finite scores, ascending, of lists with ties: of all such lists, or some at even distances."""
+        tied = np.unique(self.query[self.is_tied])
+        chosen = tied[:: len(tied) // MAX_LISTS + 1]
+        bounds = zip(*(np.searchsorted(self.query, chosen, side=side) for side in ("left", "right")), strict=True)
+        lists = (self.score[low:high][::-1] for low, high in bounds)
+        return [scores[np.isfinite(scores)] for scores in lists]
+
+    def sample_groups(self) -> tuple[Codes, Floats, Codes]:
+        """The list, score and size of groups with a finite score: of all lists, or some at even distances."""
+        chosen = np.isfinite(self.score) & (self.query % (len(self.score) // MAX_GROUPS + 1) == 0)
+        return self.query[chosen], self.score[chosen], self.size[chosen]
+
+    def tied_documents(self) -> tuple[list[str], Codes]:
+        """The documents of all tied rows, and the group of each."""
+        group = np.repeat(np.arange(len(self.size)), self.size)
+        order = np.lexsort((-self.run.value, np.repeat(np.arange(len(self.run.queries)), np.diff(self.run.offsets))))
+        tied = np.flatnonzero(self.is_tied[group])
+        return self.run.ids(order[tied]), group[tied]

@@ -1,0 +1,82 @@
+"""The options of an evaluation: one frozen object. Python, the command line and reports use the same names."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+
+from tiewise.data.columns import project
+from tiewise.errors import InputError
+
+__all__ = ["OptionNames", "Options"]
+
+Missing = Literal["zero", "skip", "error"]
+NoRelevant = Literal["zero", "skip"]
+
+
+class OptionNames(TypedDict, total=False):
+    """The options as keywords: see `Options`."""
+
+    oblivious: str | None
+    missing: Missing
+    no_relevant: NoRelevant
+    score_dtype: str | None
+    depth: int | None
+    judged_only: bool
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is evaluated.
+
+    - `oblivious`: the order whose value is reported beside the expectation: the name of a tool, or ``"given"``,
+      ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none. For a measure that a tool
+      does not have, its usual order is used.
+    - `missing`: judged queries that the run does not have score 0 (``"zero"``), are left out (``"skip"``), or are an
+      ``"error"``. `no_relevant`: the same for queries without a relevant document.
+    - `score_dtype`: round scores to ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"decimal:3"`` first.
+    - `depth`: only the first ranks count.
+    - `judged_only`: unjudged documents, and those with a label below 0, are removed first, as ``trec_eval -J`` does.
+    - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
+
+    >>> Options(depth=10).to_dict()["depth"]
+    10
+    """
+
+    oblivious: str | None = "trec_eval"
+    missing: Missing = "zero"
+    no_relevant: NoRelevant = "zero"
+    score_dtype: str | None = None
+    depth: int | None = None
+    judged_only: bool = False
+    complete: bool = False
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("zero", "skip", "error") or self.no_relevant not in ("zero", "skip"):
+            raise InputError("missing is 'zero', 'skip' or 'error'; no_relevant is 'zero' or 'skip'.")
+        depth = self.depth
+        if depth is not None:
+            if not isinstance(depth, Integral) or isinstance(depth, bool) or not 1 <= depth <= 2**53:
+                raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
+            object.__setattr__(self, "depth", int(depth))
+        if not isinstance(self.oblivious, (str, type(None))) or not isinstance(self.score_dtype, (str, type(None))):
+            raise InputError("oblivious and score_dtype are names, or None.")
+        if self.score_dtype is not None:
+            project(np.zeros(0), self.score_dtype)  # an unknown type is an error
+
+    @classmethod
+    def of(cls, function: str, names: OptionNames) -> Options:
+        """Options from the keywords of a function; an unknown one is a TypeError, as for any function."""
+        known = {field.name for field in fields(cls)}
+        for name in names:
+            if name not in known:
+                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+        return cls(**names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options by name."""
+        return asdict(self)

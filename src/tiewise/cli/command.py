@@ -1,0 +1,129 @@
+"""How a command is declared: options in groups, described arguments and examples, all shown by ``--help``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+MEASURES, INPUT, TIES = "Measures", "Queries and documents", "Ties"
+SCORES, SIGNIFICANCE, EXECUTION, OUTPUT = "Scores", "Significance", "Execution", "Output"
+
+#: A command with at most this many options shows them under one heading, without their groups.
+FEW_OPTIONS = 6
+
+
+class Option(click.Option):
+    """An option that belongs to a `group` in the help text.
+
+    `default_note` describes a default that is not a fixed value. `old_names` are accepted, but never shown.
+    """
+
+    def __init__(
+        self, *args: Any, group: str, default_note: str = "", old_names: Sequence[str] = (), **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        self.group, self.old_names = group, list(old_names)
+        default = None if self.is_flag else settings.get("default")
+        self.default_note = default_note or ("" if default is None else str(default))
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Register the names of the option, the old ones too."""
+        shown = self.opts
+        self.opts = [*shown, *self.old_names]
+        super().add_to_parser(parser, ctx)
+        self.opts = shown
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The names of the option; its help and its default."""
+        record = super().get_help_record(ctx)
+        default = f" [default: {self.default_note}]" if self.default_note else ""
+        return None if record is None else (record[0], f"{self.help}{default}")
+
+
+class Argument(click.Argument):
+    """An argument with a description."""
+
+    def __init__(self, *args: Any, description: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.description = description
+
+
+class Command(click.Command):
+    """A command that shows its arguments, its options by group, and its examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.examples = examples
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for the arguments and one for each group of options."""
+        params = self.get_params(ctx)
+        sections = {"Arguments": [(str(p.metavar), p.description) for p in params if isinstance(p, Argument)]}
+        options = [p for p in params if isinstance(p, click.Option)]
+        for one in options:
+            group = getattr(one, "group", OUTPUT) if len(options) > FEW_OPTIONS + 1 else "Options"  # and --help
+            if record := one.get_help_record(ctx):
+                sections.setdefault(group, []).append(record)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=min(30, formatter.width * 2 // 5))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, never broken, so that they can be copied."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+def command(name: str, *, examples: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Command]:
+    """Decorator: make a function a command, with its docstring as help."""
+    return click.command(name, cls=Command, examples=examples)
+
+
+def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any) -> Callable[[Function], Function]:
+    """Decorator: add an `Option`, written as help shows it: ``-l, --rel LABEL``, ``--missing zero|skip``, ``--wide``.
+
+    The value goes `into` the parameter of that name, if it is not that of the option.
+    """
+    words = spec.replace(",", "").split()
+    names = [word for word in words if word.startswith("-")]
+    value = words[-1] if len(names) < len(words) else ""
+    if "|" in value:
+        settings["type"] = click.Choice(value.split("|"))
+    elif value:
+        settings["metavar"] = value
+    else:
+        settings["is_flag"] = True
+    if settings.get("multiple"):
+        help += " Repeatable."
+    return click.option(*names, *([into] if into else []), cls=Option, group=group, help=help, **settings)
+
+
+def argument(spec: str, description: str, **settings: Any) -> Callable[[Function], Function]:
+    """Decorator: add an `Argument`, written as help shows it: ``RUN``, ``RUN...`` for one or more, ``[NAME]``."""
+    if spec.endswith("..."):
+        settings |= {"nargs": -1, "required": True}
+    name = settings.pop("into", re.sub(r"\W", "", spec).lower())
+    settings |= {"metavar": spec, "required": not spec.startswith("[")}
+    return click.argument(name, cls=Argument, description=description, **settings)
+
+
+def complete_from(values: Callable[[], Iterable[str] | Mapping[str, str]]) -> Callable[..., list[Any]]:
+    """Shell completion of an option from its possible values, perhaps with a description each."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        known = values()
+        texts = known if isinstance(known, Mapping) else dict.fromkeys(known)
+        start = incomplete.lower()
+        return [CompletionItem(one, help=text) for one, text in texts.items() if one.lower().startswith(start)]
+
+    return complete

@@ -1,0 +1,48 @@
+"""The measures and conditions that a command line asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tiewise.analysis.evaluating import DEFAULT_MEASURES
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import parse, parse_all, split_names
+
+if TYPE_CHECKING:
+    from tiewise.cli.conditions import Condition
+
+__all__ = ["DEFAULT_MEASURES", "parse_conditions", "resolve_measures"]
+
+
+def resolve_measures(names: Sequence[str], rel: float | None, conditions: Sequence[Condition] = ()) -> list[Measure]:
+    """The measures of some names, then those of the conditions, each once.
+
+    `rel` sets the lowest relevant label of measures that have one and whose name does not set it.
+    """
+    named = [one for text in names for one in _parse_with_rel(text, rel)]
+    return list(dict.fromkeys([*named, *(one for condition in conditions for one in condition.measures)]))
+
+
+def parse_conditions(
+    texts: Sequence[str], rel: float | None, facts: Sequence[str] = (), systems: Sequence[str] = ()
+) -> list[Condition]:
+    """The conditions of some texts; `facts` and `systems` are what they may name besides measures."""
+    if not texts:
+        return []
+    from tiewise.cli.conditions import Condition
+
+    def parse_one(name: str) -> Measure:
+        found = _parse_with_rel(name, rel)
+        return found[0] if len(found) == 1 else parse(name)  # an error: it names several measures
+
+    return [Condition.parse(text, parse_one, facts, systems) for text in texts]
+
+
+def _parse_with_rel(text: str, rel: float | None) -> list[Measure]:
+    found = []
+    for word in split_names(text) or [text]:
+        explicit = rel is None or re.search(r"\brel\s*=|-l\d+$", word)
+        found += [one if explicit or "rel" not in one.params else one(rel=rel) for one in parse_all(word)]
+    return found

@@ -1,0 +1,67 @@
+"""Measures of the first relevant document: reciprocal rank and success."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiewise.data.columns import Floats
+from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.engine import Urn
+from tiewise.metrics.names import measure
+
+__all__ = ["RR", "Success"]
+
+
+class _First(Binary):
+    """Measures that pay for the first relevant document only: payoff(r, seen) = [seen = 0] · worth(r)."""
+
+    def worth(self, rank: Floats) -> Floats:
+        raise NotImplementedError
+
+    def payoff(self, rank: Floats, seen: Floats) -> Floats:
+        return np.where(seen == 0, self.worth(rank), 0.0)
+
+    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+        # The first relevant document is in slot s with chance q_s = survival_s · r/(n−s); no binomials, so that
+        # a million tied documents neither overflow nor cancel.
+        left = np.maximum(urn.size - urn.slot, 1)
+        stay = np.clip((urn.size - urn.relevant - urn.slot) / left, 0.0, 1.0)
+        survival = np.ones_like(urn.rank)
+        np.cumprod(stay[:, :-1], axis=1, out=survival[:, 1:])
+        chance = np.where(urn.within & (urn.seen == 0), survival * np.minimum(urn.relevant / left, 1.0), 0.0)
+        worth = self.worth(urn.rank)
+        mean = (chance * worth).sum(axis=1, keepdims=True)
+        missed = np.where(urn.seen == 0, np.maximum(1 - chance.sum(axis=1, keepdims=True), 0.0), 0.0)
+        return mean, (chance * (worth - mean) ** 2).sum(axis=1, keepdims=True) + missed * mean**2
+
+
+class _RR(_First):
+    """Reciprocal rank: 1 / rank of the first relevant document, 0 if it stands below k (mean: MRR).
+
+    >>> RR.of("(10)1")
+    RR 0.7500 [0.5000, 1.0000]
+    """
+
+    aliases = ("mrr", "recip_rank", "reciprocal_rank")
+
+    def worth(self, rank: Floats) -> Floats:
+        return 1.0 / rank
+
+
+RR = measure(_RR)
+
+
+class _Success(_First):
+    """1 if a relevant document stands in the first k, else 0 (hit rate; Hits counts them).
+
+    >>> Success.of("(0011)", k=2)
+    Success@2 0.8333 [0.0000, 1.0000]
+    """
+
+    aliases = ("hit_rate", "hitrate", "top_k_accuracy")
+
+    def worth(self, rank: Floats) -> Floats:
+        return np.ones_like(rank)
+
+
+Success = measure(_Success)

@@ -1,0 +1,252 @@
+"""The names of measures: the registry, and the parser, which knows the spellings of other tools too."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import re
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, TypeVar
+
+from tiewise.data.columns import Floats
+from tiewise.errors import MeasureError
+from tiewise.metrics.definition import Measure
+
+__all__ = ["measure", "measures", "parse", "parse_all", "split_names"]
+
+M = TypeVar("M", bound=Measure)
+_registry: dict[str, Measure] = {}
+_aliases: dict[str, str] = {}
+
+
+def measure(cls: type[M]) -> M:
+    """Enter a subclass of `Measure` into the registry, and return it as a value ready for use.
+
+    It is a decorator. Where a type checker should know that the name is a value and no longer a class, as mypy does
+    not, write ``Fade = measure(_Fade)``: underscores in front of a class's name are not part of the measure's.
+
+    >>> import numpy as np
+    >>> @measure
+    ... class Fade(Measure):
+    ...     '''The sum of 1/√rank over the relevant documents.'''
+    ...     def payoff(self, rank):
+    ...         return 1 / np.sqrt(rank)
+    >>> (Fade @ 2).of("(10)1")
+    Fade@2 0.8536 [0.7071, 1.0000]
+    >>> parse("Fade@2") == Fade @ 2
+    True
+    >>> _ = _registry.pop("Fade")
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Measure)):
+        raise MeasureError(f"{getattr(cls, '__name__', cls)} is no measure: let it inherit from tiewise.Measure.")
+    if not cls.__module__.startswith("tiewise."):
+        _register_catalogue()
+    known = _registry.get(cls.__name__.lstrip("_"))
+    if known is not None and type(known).__module__.startswith("tiewise."):
+        raise MeasureError(f"'{known}' is a measure of Tiewise. Call yours something else.")
+    for name in cls.params:
+        if hasattr(Measure, name):
+            raise MeasureError(
+                f"{cls.__name__}: '{name}' is an attribute of every measure. Call the parameter otherwise."
+            )
+    plain: Any = cls.payoff
+    asked = inspect.signature(plain).parameters
+    cls.uses_seen = "seen" in asked and plain is not Measure.payoff
+    if len(asked) == 2:  # payoff(self, rank): the engine gives it `seen` all the same
+
+        def payoff(self: Measure, rank: Floats, _: Floats) -> Floats:
+            return plain(self, rank)
+
+        cls.payoff = payoff  # type: ignore[assignment,method-assign]
+    made = cls()
+    _registry[made.stem] = made
+    for alias in (made.stem, *cls.aliases):
+        spelling, _, params = alias.partition(":")
+        _aliases.setdefault(spelling.lower(), f"{made.stem}:{params}")
+    return made
+
+
+#: The modules that hold our measures: of a run against judgments, and of two rankings.
+_CATALOGUE = ("tiewise.metrics.catalogue", "tiewise.rankings.run_similarity")
+
+
+def _register_catalogue(modules: Iterable[str] = _CATALOGUE) -> bool:
+    """Import the modules that hold our measures, which registers them; whether any was new."""
+    known = len(_registry)
+    for module in modules:
+        import_module(module)
+    return len(_registry) > known
+
+
+def measures() -> dict[str, Measure]:
+    """The catalogue: every registered measure by name.
+
+    >>> [name for name in measures() if name.startswith("n")]
+    ['nDCG', 'nERR']
+    """
+    _register_catalogue()
+    return dict(_registry)
+
+
+def parse(name: str | Measure) -> Measure:
+    """The measure of a name, in our spelling or that of trec_eval, ir_measures, ranx, MTEB or BEIR.
+
+    A name of several, such as ``nDCG@10,20``, is an error here; `parse_all` takes it.
+
+    >>> parse("ndcg_cut_10"), parse('AP(norm="cap") @ 100'), parse("map@100-l2"), parse("rbp.95")
+    (nDCG@10, AP(norm="cap")@100, AP(rel=2)@100, RBP(p=0.95))
+    """
+    if isinstance(name, Measure):
+        return name
+    found = parse_all(name)
+    if len(found) != 1:
+        raise MeasureError(f"'{name}' names {len(found)} measures: {', '.join(map(str, found))}. Give one of them.")
+    return found[0]
+
+
+def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """The measures of a text or of several: split at blanks and commas outside brackets.
+
+    A number by itself is one more cutoff of the measure before it.
+
+    >>> parse_all("nDCG@10,20 RR ndcg_cut.5,10")
+    [nDCG@10, nDCG@20, RR, nDCG@5]
+    """
+    if isinstance(names, Measure):
+        return [names]
+    if not isinstance(names, str):
+        if not isinstance(names, Iterable) or isinstance(names, bytes):
+            raise MeasureError(f"{names!r} is no measure. Give names such as 'nDCG@10', or measures.")
+        found = list(dict.fromkeys(one for name in names for one in parse_all(name)))
+        if not found:
+            raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
+        return found
+    _register_catalogue(_CATALOGUE[:1])
+    words = split_names(names)
+    if not words:
+        raise MeasureError("An empty measure name. `tiewise measures` lists them.")
+    return list(dict.fromkeys(one for word in words for one in _parse_word(word)))
+
+
+#: trec_eval's measures that are nothing without a cutoff, and the cutoffs that it takes where none is given.
+TREC_CUTS = {"ndcg_cut": "nDCG", "map_cut": "AP"}
+TREC_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+
+
+# -- spelling -------------------------------------------------------------------------------------------------
+
+
+def split_names(text: str) -> list[str]:
+    """Measure names in a text; the cutoffs of ``nDCG@5,10`` or trec_eval's ``ndcg_cut.5,10`` stay with their name."""
+    text = re.sub(r"\s*@\s*", "@", re.sub(r"\s+\(", "(", text))
+    word = r"[^\s,()]+(?:\([^()]*\))?[^\s,()]*"
+    if re.sub(word, "", text).strip(" ,\t\r\n"):
+        raise _unknown(text)
+    words: list[str] = []
+    for found in re.findall(word, text):
+        if found.isdecimal() and words and re.search(r"\.[^()]*$|[@_]\d+(,\d+)*$", words[-1]):
+            words[-1] += f",{found}"
+        else:
+            words.append(found)
+    return words
+
+
+def _parse_word(word: str) -> list[Measure]:
+    plain = word.strip()
+    many = re.fullmatch(r"(.+[@_])(\d+(?:,\d+)+)", plain)
+    if many:
+        return [one for cutoff in many[2].split(",") for one in _parse_word(many[1] + cutoff)]
+    level = re.fullmatch(r"(.+)-l(\d+)", plain)  # ranx: map@100-l2
+    if level:
+        return [one(rel=int(level[2])) for one in _parse_word(level[1])]
+    if plain.lower() in _aliases:
+        return [_resolve(plain, word)]
+    if plain.lower() in TREC_CUTS:
+        return [_resolve(TREC_CUTS[plain.lower()], word) @ cutoff for cutoff in TREC_CUTOFFS]
+    at = re.search(r"@([^()]*)$", plain)
+    if at and not (at[1].isascii() and at[1].isdecimal()):
+        raise MeasureError(f"'{word}': a cutoff is one whole number from 1 on, as in nDCG@10.")
+    try:
+        return [_from_ast(ast.parse(plain, mode="eval").body, word)]
+    except SyntaxError:
+        pass
+    dotted = re.fullmatch(r"(\w+)\.(.+)", plain)  # trec_eval: ndcg_cut.5,10 and rbp.p=0.8; ranx: rbp.95
+    if dotted:
+        return [_with_argument(_resolve(dotted[1], word), part, word) for part in dotted[2].split(",")]
+    raise _unknown(word)
+
+
+def _from_ast(node: ast.expr, word: str) -> Measure:
+    match node:
+        case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Constant(value=int(cutoff))):
+            found = _from_ast(left, word)
+            if found.cutoff not in (None, cutoff):
+                raise MeasureError(f"'{word}' has two cutoffs, {found.cutoff} and {cutoff}. Give one of them.")
+            return found @ cutoff
+        case ast.BinOp(left=left, op=ast.MatMult()):
+            raise MeasureError(f"'{word}': a cutoff is a whole number from 1 on.")
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords) if all(one.arg for one in keywords):
+            names = [str(one.arg) for one in keywords]
+            for twice in (one for one in names if names.count(one) > 1):
+                raise MeasureError(f"'{word}': '{twice}' is given twice.")
+            given = {str(one.arg): _literal(one.value, word) for one in keywords}
+            if given.get("dcg") in ("log2", "exp-log2"):  # ir_measures
+                given["gains"] = {"log2": "linear", "exp-log2": "exp"}[given.pop("dcg")]
+            return _resolve(name, word)(**given)
+        case ast.Call(func=ast.Name(id=name)):
+            raise MeasureError(f"'{word}': parameters have names, as in P(rel=2).")
+        case ast.Name(id=name):
+            return _resolve(name, word)
+        case ast.Attribute(value=ast.Name(id=name), attr=part):
+            return _with_argument(_resolve(name, word), part, word)
+    raise _unknown(word)
+
+
+def _resolve(name: str, word: str) -> Measure:
+    if name in _registry:
+        return _registry[name]
+    known = _aliases.get(name.lower())
+    if known:
+        canonical, _, params = known.partition(":")
+        found = _registry[canonical]
+        return _with_argument(found, params, word) if params else found
+    if name.lower() in TREC_CUTS:  # with its cutoff after a dot
+        return _resolve(TREC_CUTS[name.lower()], word)
+    cut = re.fullmatch(r"(.+?)(?:_at)?_(\d+)", name)  # MTEB: ndcg_at_10; trec_eval prints ndcg_cut_10
+    if cut and cut[1].lower() in (_aliases | TREC_CUTS):
+        return _resolve(cut[1], word) @ int(cut[2])
+    if _register_catalogue():
+        return _resolve(name, word)
+    raise _unknown(word)
+
+
+def _with_argument(found: Measure, text: str, word: str) -> Measure:
+    name, equals, value = text.partition("=")
+    if equals:
+        try:
+            return found(**{name: _literal(ast.parse(value, mode="eval").body, word)})
+        except SyntaxError:
+            raise MeasureError(f"'{word}': '{value}' is no value for {name}.") from None
+    if not text.isdecimal():
+        raise MeasureError(f"'{word}': '{text}' is neither a cutoff nor a parameter.")
+    if "p" in found.params:
+        return found(p=float(f"0.{text}"))  # ranx: rbp.95
+    return found @ int(text)
+
+
+def _literal(node: ast.expr, word: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        raise MeasureError(f"'{word}': a parameter is a number or a quoted word.") from None
+
+
+def _unknown(word: str) -> MeasureError:
+    _register_catalogue()
+    stem, at, tail = word.partition("@")
+    names = {alias: alias for alias in _aliases} | {name.lower(): name for name in _registry}
+    close = difflib.get_close_matches(stem.lower(), names, 1, 0.6) if len(stem) > 1 else []
+    hint = f" Did you mean '{names[close[0]]}{at}{tail}'?" if close else ""
+    return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")

@@ -1,0 +1,262 @@
+"""Scores of queries against documents on a device, computed in tiles of one fixed shape.
+
+cuBLAS chooses a kernel by the shape and the alignment of the operands, and kernels add in different orders. So the last
+bits of a dot product may depend on how many others are computed with it. Then a score would change with the size of a
+block, and a document would not tie with its own copy. Therefore all products here have one shape: queries and documents
+come in tiles, and a tile that is not full is filled with zeros. For one model of GPU and one number of queries, a score
+then depends on its two vectors alone.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NoReturn
+
+from tiewise.errors import InputError
+from tiewise.scoring.backends import Array, Rows, TorchBackend, not_finite_error
+from tiewise.scoring.blocks import round_up, split
+from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
+from tiewise.scoring.dtypes import ScoreTypes
+from tiewise.scoring.host_scorer import overflow_remedy
+from tiewise.scoring.operands import Operand
+
+__all__ = ["MIN_TILE", "DeviceScorer"]
+
+#: The smallest number of queries in a tile: for fewer, libraries use kernels for narrow matrices. A single query is
+#: scored alone on CUDA, where its products do not depend on the position of a document.
+MIN_TILE = 16
+
+#: Rows of scores begin at multiples of this, because kernels are also chosen by alignment.
+ALIGNMENT = 64
+
+#: Vectors are filled with zeros to a multiple of this number of dimensions, so that all rows have one alignment.
+DIMS_ALIGNMENT = 16
+
+#: From this number of tiles on, documents may be multiplied in one product.
+MIN_TILES_AT_ONCE = 4
+
+#: By device and shape: whether one product of all documents has the bits of the products of tiles.
+_same_bits: dict[Any, dict[Any, bool]] = {}
+
+
+class DeviceScorer:
+    """Scores of queries against documents on a device, for any rows of both."""
+
+    def __init__(
+        self,
+        backend: TorchBackend,
+        queries: Operand,
+        docs: Operand,
+        fn: str,
+        precision: str,
+        *,
+        queries_at_once: int | None = None,
+        doc_tile: int | None = None,
+    ):
+        """`queries_at_once` queries are scored together, if not all; a tile has `doc_tile` documents."""
+        self.backend, self.queries, self.docs, self.precision = backend, queries, docs, precision
+        self.types = ScoreTypes(precision, fn, queries, docs)
+        self.arithmetic = Arithmetic(backend, self.types, fn, queries, docs)
+        self.function = DEVICE_FUNCTIONS[fn](backend, self.arithmetic, queries, docs)
+        self.query_tile = self._choose_query_tile(queries_at_once or queries.n)
+        self.doc_tile = doc_tile or max(backend.doc_tile // docs.tokens, 1)
+        self._dims_padding = -queries.dims % DIMS_ALIGNMENT
+        self._buffers: dict[int, Array] = {}
+        self._zero_counts: dict[tuple[str, int], Array] | None = {} if fn == "cosine" else None
+
+    def _choose_query_tile(self, n: int) -> int:
+        """Queries per tile, for tiles of equal size. It depends on their number only, not on blocks or documents."""
+        tokens = self.queries.tokens
+        if n * tokens == 1 and self.backend.is_cuda:
+            return 1
+        tiles = max(-(-n // max(self.backend.query_tile // tokens, 1)), 1)
+        return round_up(max(-(-n // tiles), 1), -(-MIN_TILE // tokens))
+
+    def block_sizes(
+        self, n_queries: int, block: int | None, query_block: int | None, memory: int | None
+    ) -> tuple[int, int]:
+        """The number of queries and of documents in a block, in whole tiles."""
+        query_size = round_up(query_block or self.query_tile, self.query_tile)
+        doc_size = max(self.backend.block // self.docs.tokens, 1)
+        if memory is not None:
+            tiles = memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile
+            doc_size = max(doc_size, tiles * self.doc_tile)
+        return query_size, round_up(block or doc_size, self.doc_tile)
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def query_tiles(self, rows: Rows) -> list[Tile]:
+        """Tiles of some queries, prepared."""
+        return [
+            self._make_tile(self.queries, part, self.query_tile, "queries") for part in _parts(rows, self.query_tile)
+        ]
+
+    def scores(self, tiles: list[Tile], rows: Rows, *, buffer: int = 0) -> Array:
+        """The scores of prepared queries against some documents, (queries, documents).
+
+        With a `buffer` number, they overwrite the result of the last call with the same number. This saves memory.
+        """
+        n = _length(rows)
+        in_place = isinstance(rows, slice) and self._multiplies_in_place
+        out = self._allocate(len(tiles), round_up(n, ALIGNMENT if in_place else self.doc_tile), buffer)
+        placed = [(slice(i * self.query_tile, (i + 1) * self.query_tile), tile) for i, tile in enumerate(tiles)]
+        if in_place and n:
+            assert isinstance(rows, slice)
+            self._multiply(out, placed, rows)
+        else:
+            for j, part in enumerate(_parts(rows, self.doc_tile)):
+                docs = self._make_tile(self.docs, part, self.doc_tile, "documents")
+                columns = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
+                for out_rows, queries in placed:
+                    self.function.combine_into(out[out_rows, columns], queries, docs)
+        return _part(out, slice(0, sum(tile.n for tile in tiles)), n)
+
+    def finite_scores(self, tiles: list[Tile], rows: Rows, query_rows: Rows, *, buffer: int = 0) -> Array:
+        """The same scores; an error if one of them is not finite."""
+        scores = self.scores(tiles, rows, buffer=buffer)
+        if not self.backend.all_finite(scores):
+            self.raise_not_finite(scores, rows, query_rows)
+        return scores
+
+    def score_all(self) -> Array:
+        """The scores of all queries against all documents, in the type of the precision."""
+        queries = slice(0, self.queries.n)
+        scores = self.finite_scores(self.query_tiles(queries), slice(0, self.docs.n), queries)
+        if self.queries.n % self.query_tile or not scores.is_contiguous():
+            scores = self.backend.concatenate([scores])  # a copy without the padding of the tiles
+        if self.precision != "native":
+            return scores
+        return self.backend.cast(scores, self.types.native_dtype(self.queries, self.backend))
+
+    def count_zero_vectors(self) -> dict[str, int]:
+        """How many queries and documents were zero vectors, whose cosine is 0."""
+        counts: dict[str, int] = {}
+        for (side, _), count in (self._zero_counts or {}).items():
+            counts[side] = counts.get(side, 0) + int(count)
+        return counts
+
+    def raise_not_finite(self, scores: Array, rows: Rows, query_rows: Rows) -> NoReturn:
+        """Raise the error for scores that are not finite; it names the row that causes them."""
+        for operand, part, side in ((self.queries, query_rows, "queries"), (self.docs, rows, "documents")):
+            bad = self.backend.rows_not_finite(operand.take(part))
+            if len(bad):
+                raise not_finite_error(side, bad, part, " Leave it out or correct it.")
+        too_large, _ = self.backend.to_numpy(~self.backend.xp.isfinite(scores)).nonzero()
+        name = self.backend.dtype_name(self.arithmetic.low_dtype or self.arithmetic.out_dtype)
+        raise InputError(
+            f"{len(too_large):,} of the scores, or the squares in them, are too large for {name}. "
+            f"{overflow_remedy(name)}"
+        )
+
+    # -- products -----------------------------------------------------------------------------------------------------
+
+    def _allocate(self, n_tiles: int, width: int, buffer: int) -> Array:
+        shape = n_tiles * self.query_tile, width
+        out = self._buffers.get(buffer)
+        if out is None or tuple(out.shape) != shape:
+            out = self.backend.empty(shape, self.arithmetic.out_dtype)
+        if buffer:
+            self._buffers[buffer] = out
+        return out
+
+    @cached_property
+    def _multiplies_in_place(self) -> bool:
+        """Whether scores are products of the documents as they are in memory."""
+        arithmetic, matrix = self.arithmetic, self.docs.matrix
+        if matrix is None or not self.function.is_plain_product or self._dims_padding:
+            return False
+        if not (arithmetic.float32_output or matrix.dtype == arithmetic.compute_dtype):
+            return False
+        if not matrix.is_contiguous() or matrix.data_ptr() % 16:
+            return False
+        return self.backend.can_write_product(matrix.dtype, arithmetic.out_dtype)
+
+    def _multiply(self, out: Array, tiles: list[tuple[slice, Tile]], rows: slice) -> None:
+        """Write products of documents: of all in one product, where that has the bits of the products of tiles.
+
+        One product costs less than many. Its bits are compared once for each shape, on the first and the last tile.
+        """
+        n = _length(rows)
+        shape = self.arithmetic.out_dtype, self.docs.dtype, self.docs.dims, self.query_tile, n
+        same_bits = _same_bits.setdefault(self.backend.device, {})
+        if n > (MIN_TILES_AT_ONCE - 1) * self.doc_tile and same_bits.get(shape, True):
+            docs = self.docs.take(rows)
+            for out_rows, tile in tiles:
+                self.backend.product_into(_part(out, out_rows, n), tile.vectors, docs)
+            if shape not in same_bits:
+                same_bits[shape] = self._has_bits_of_tiles(out, tiles[0], rows)
+            if same_bits[shape]:
+                return
+        self._multiply_tiles(out, tiles, rows)
+
+    def _has_bits_of_tiles(self, out: Array, tile: tuple[slice, Tile], rows: slice) -> bool:
+        """Whether the product of all documents has the bits of products of tiles."""
+        product = self.backend.empty((self.query_tile, self.doc_tile), self.arithmetic.out_dtype)
+        for start in (0, _length(rows) - self.doc_tile):
+            part = slice(rows.start + start, rows.start + start + self.doc_tile)
+            self.backend.product_into(product, tile[1].vectors, self.docs.take(part))
+            if not self.backend.equal(product, out[tile[0], start : start + self.doc_tile]):
+                return False
+        return True
+
+    def _multiply_tiles(self, out: Array, tiles: list[tuple[slice, Tile]], rows: slice) -> None:
+        """Write products of tiles; of a last tile that is not full, its part."""
+        size = self.doc_tile
+        for part in split(rows, size):
+            columns = slice(part.start - rows.start, part.stop - rows.start)
+            n = _length(part)
+            if n == size:
+                for out_rows, tile in tiles:
+                    self.backend.product_into(out[out_rows, columns], tile.vectors, self.docs.take(part))
+                continue
+            has_full_tile = part.stop >= size  # a full tile that ends at the same document
+            vectors = self.docs.take(slice(part.stop - size, part.stop) if has_full_tile else part)
+            kept = slice(size - n, size) if has_full_tile else slice(n)
+            product = self.backend.empty((self.query_tile, size), self.arithmetic.out_dtype)
+            vectors = self._pad_rows(vectors, size)
+            for out_rows, tile in tiles:
+                self.backend.product_into(product, tile.vectors, vectors)
+                out[out_rows, columns] = product[:, kept]
+
+    # -- tiles --------------------------------------------------------------------------------------------------------
+
+    def _make_tile(self, operand: Operand, rows: Rows, size: int, side: str) -> Tile:
+        n = _length(rows)
+        mask = None if operand.mask is None else self._pad_rows(operand.mask[rows], size)
+        vectors, extra = self.function.prepare(self._pad_rows(self._pad_dims(operand.take(rows)), size), mask)
+        if self._zero_counts is not None and (side == "queries" or isinstance(rows, slice)):
+            assert extra is not None
+            first = rows.start if isinstance(rows, slice) else int(rows[0])
+            self._zero_counts[side, first] = (extra[:n] == 0).sum()
+        return Tile(vectors, extra, n)
+
+    def _pad_dims(self, x: Array) -> Array:
+        """Vectors filled with zeros, which change no product, no norm and no distance."""
+        if not self._dims_padding:
+            return x
+        padded = self.backend.zeros((*x.shape[:-1], x.shape[-1] + self._dims_padding), x.dtype)
+        padded[..., : x.shape[-1]] = x
+        return padded
+
+    def _pad_rows(self, x: Array, size: int) -> Array:
+        if len(x) == size:
+            return x
+        padded = self.backend.zeros((size, *x.shape[1:]), x.dtype)
+        padded[: len(x)] = x
+        return padded
+
+
+def _parts(rows: Rows, size: int) -> list[Any]:
+    """Rows cut into pieces of a size."""
+    if isinstance(rows, slice):
+        return split(rows, size)
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+def _part(array: Array, rows: slice, columns: int) -> Array:
+    """Some rows and the first columns of an array; the array itself if these are all."""
+    return array if (_length(rows), columns) == tuple(array.shape) else array[rows, :columns]
+
+
+def _length(rows: Rows) -> int:
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)

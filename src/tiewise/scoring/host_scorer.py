@@ -1,0 +1,214 @@
+"""Exact scores of vectors in main memory: approximate scores decide, the definition where they cannot.
+
+`tiewise.scoring.host_functions` has both for each score function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.data.columns import Floats
+from tiewise.errors import InputError, counted
+from tiewise.scoring.approximate import ApproximateScores
+from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
+from tiewise.scoring.blocks import Blocks
+from tiewise.scoring.definition import squared_norms
+from tiewise.scoring.dtypes import ScoreTypes, finfo
+from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
+from tiewise.scoring.operands import Operand
+from tiewise.scoring.rounding import Rounding, no_rounding, to_float32, to_low_precision
+
+__all__ = ["HostScorer", "max_near", "overflow_remedy"]
+
+#: How many numbers of document vectors are kept at a time while scattered pairs are scored.
+CHUNK = 2**24
+
+#: The usual number of queries and documents in a block.
+QUERIES, DOCUMENTS = 256, 16_384
+
+#: If more than one in this number of documents of a block is near a threshold, all are scored by a float64 product.
+NEAR_SHARE = 8
+
+
+class HostScorer:
+    """Scores of queries against documents, for any rows of both."""
+
+    def __init__(self, queries: Operand, docs: Operand, fn: str, precision: str):
+        self.queries, self.docs, self.fn, self.precision = queries, docs, fn, precision
+        self.types = ScoreTypes(precision, fn, queries, docs)
+        self.rounding = _make_rounding(self.types, queries)
+        self.function = _make_function(fn, queries, docs, self.rounding, self.types)
+        self.vector_dtype: Any = np.dtype(np.float64 if self.types.wide else np.float32)
+        self.result_name = "scores"  # for messages
+        self._zero_rows: dict[str, set[int]] = {"queries": set(), "documents": set()}
+
+    # -- vectors ------------------------------------------------------------------------------------------------------
+
+    def query_vectors(self, rows: Rows) -> VectorBlock:
+        """Some queries, prepared."""
+        return self._prepare(self.queries, rows, "queries")
+
+    def doc_vectors(self, rows: Rows) -> VectorBlock:
+        """Some documents, prepared."""
+        return self._prepare(self.docs, rows, "documents")
+
+    def _prepare(self, operand: Operand, rows: Rows, side: str) -> VectorBlock:
+        given = np.asarray(operand.take(rows))
+        n = len(given)
+        vectors = np.ascontiguousarray(given.reshape(-1, given.shape[-1]), dtype=self.vector_dtype)
+        mask = None if operand.mask is None else np.asarray(operand.mask[rows])
+        if mask is not None:
+            vectors = np.where(mask.reshape(-1, 1), vectors, 0)  # tokens that do not count need not be finite
+        scaled, exponents = scale_rows(vectors) if self.types.wide else (vectors, np.zeros(len(vectors), np.int64))
+        squares = squared_norms(scaled) if self.fn in ("cosine", "euclidean") else np.zeros(0)
+        block = VectorBlock(n, vectors, scaled, exponents, squares, mask, side, rows)
+        if not np.isfinite(squares).all():
+            block.check_finite()
+        if self.fn == "cosine":
+            zero = np.flatnonzero(squares == 0)
+            self._zero_rows[side].update((zero + rows.start if isinstance(rows, slice) else rows[zero]).tolist())
+            if self.types.low:
+                vectors = self._normalise_in_low_precision(vectors, squares)
+                return VectorBlock(n, vectors, vectors, exponents, np.zeros(0), mask, side, rows)
+        return block
+
+    def _normalise_in_low_precision(self, vectors: NDArray[Any], squares: Floats) -> NDArray[Any]:
+        """Vectors over their norms, both rounded to low precision, as a model normalises its output."""
+        norms = self.rounding(np.sqrt(squares))
+        if not np.isfinite(norms).all():
+            number = counted(int(np.count_nonzero(~np.isfinite(norms))), "vector has", "vectors have")
+            raise InputError(
+                f"{number} a norm too large for {self.rounding.name}. Use precision='float32' or scale the vectors."
+            )
+        unit = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
+        return np.ascontiguousarray(self.rounding(unit), dtype=np.float32)
+
+    def count_zero_vectors(self) -> dict[str, int]:
+        """How many queries and documents were zero vectors, whose cosine is 0."""
+        return {side: len(rows) for side, rows in self._zero_rows.items()}
+
+    def block_sizes(
+        self, n_queries: int, block: int | None, query_block: int | None, memory: int | None
+    ) -> tuple[int, int]:
+        """The number of queries and of documents in a block."""
+        query_size = query_block or max(QUERIES // self.queries.tokens, 1)
+        # Few queries have few scores, so that their blocks may have more documents.
+        factor = max(QUERIES // 4 // max(min(query_size, n_queries), 1), 1)
+        return query_size, block or max(DOCUMENTS * factor // self.docs.tokens, 1)
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def approximate(self, q: VectorBlock, d: VectorBlock) -> ApproximateScores:
+        """Approximate scores of all pairs."""
+        return self.function.approximate(q, d, self.vector_dtype)
+
+    def exact_scores(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
+        """The scores of some pairs by the definition."""
+        return self._check_finite(self.rounding(self.function.exact(q, d, i, j)), q, d)
+
+    def exact_matrix(self, q: VectorBlock, d: VectorBlock, bias: Floats | None = None) -> Floats:
+        """The scores of all pairs, (queries, documents); `bias` is added before rounding.
+
+        They come from a product in float64. An interval around each value holds the sum of the definition. Where both
+        ends of it round to the same value, that is the score.
+        """
+        approximate = self.function.approximate(q, d, np.float64)
+        row = np.arange(q.n)[:, None]
+        error = approximate.error(row, np.arange(d.n))
+        ends = [self.function.from_filter(q, row, approximate.matrix + sign * error) for sign in (-1, 1)]
+        ends = ends if bias is None else [end + bias for end in ends]  # addition is monotone
+        low, high = (self.rounding(end) for end in ends)
+        decided = np.isfinite(approximate.matrix) & np.isfinite(low) & (low == high)
+        i, j = np.nonzero(~(decided & (np.signbit(low) == np.signbit(high))))
+        if len(i):
+            exact = self.function.exact(q, d, i, j)
+            low[i, j] = self.rounding(exact if bias is None else exact + np.broadcast_to(bias, low.shape)[i, j])
+        return self._check_finite(low, q, d)
+
+    def score_pairs(self, query_rows: Indices, doc_rows: Indices) -> Floats:
+        """The scores of any pairs of a query and a document, by the definition."""
+        scores = np.empty(len(query_rows))
+        order = np.argsort(doc_rows, kind="stable")
+        size = max(CHUNK // max(self.docs.dims * self.docs.tokens, 1), 1)
+        distinct, position = np.unique(doc_rows[order], return_inverse=True)
+        for start in range(0, len(distinct), size):
+            docs = self.doc_vectors(distinct[start : start + size])
+            low, high = np.searchsorted(position, [start, start + size])
+            for begin in range(low, high, step := max(CHUNK // max(self.queries.tokens, 1), 1)):
+                pairs = order[begin : min(begin + step, high)]
+                queries, i = np.unique(query_rows[pairs], return_inverse=True)
+                j = position[begin : begin + len(pairs)] - start
+                scores[pairs] = self.exact_scores(self.query_vectors(queries), docs, i, j)
+        return scores
+
+    def score_all(self) -> Array:
+        """The scores of all queries against all documents, in the library of the queries."""
+        scores = np.empty((self.queries.n, self.docs.n), self.types.result)
+        blocks = Blocks(self, self.queries.n)
+        queries = [self.query_vectors(rows) for rows in blocks.queries]
+        for span in blocks.docs:
+            docs = self.doc_vectors(span)
+            for rows, block in zip(blocks.queries, queries, strict=True):
+                scores[rows, span] = self.exact_matrix(block, docs)
+        return self.to_query_backend(scores)
+
+    def to_query_backend(self, scores: NDArray[Any]) -> Array:
+        """Scores in the library of the queries, and in the type of the precision."""
+        backend = self.queries.backend
+        array = backend.torch.from_numpy(scores) if isinstance(backend, TorchBackend) else scores
+        if self.precision != "native":
+            return array
+        return backend.cast(array, self.types.native_dtype(self.queries, backend))
+
+    def _check_finite(self, scores: Floats, q: VectorBlock, d: VectorBlock) -> Floats:
+        too_large = scores.size - np.count_nonzero(np.isfinite(scores))
+        if too_large:
+            q.check_finite()
+            d.check_finite()
+            name = self.rounding.name
+            raise InputError(
+                f"{too_large:,} of the {self.result_name} are too large for {name}. {overflow_remedy(name)}"
+            )
+        return scores
+
+
+def max_near(docs: int) -> int:
+    """If more documents of a block are near, a product in float64 is faster than the definition."""
+    return max(docs // NEAR_SHARE, 64)
+
+
+def overflow_remedy(dtype_name: str) -> str:
+    """What to do if scores are too large for a type."""
+    remedies = {"float64": "Scale", "float32": "Use precision='float64' or scale"}
+    remedy = remedies.get(dtype_name, "Use precision='float32' or scale")
+    return f"{remedy} the vectors."
+
+
+def _make_function(fn: str, queries: Operand, docs: Operand, rounding: Rounding, types: ScoreTypes) -> Dot:
+    # In low precision, vectors are normalised before they are multiplied.
+    function = Dot if fn == "cosine" and types.low else FUNCTIONS[fn]
+    return function(queries.dims, rounding, types.integer, (queries.tokens, docs.tokens), types.low)
+
+
+def _make_rounding(types: ScoreTypes, queries: Operand) -> Rounding:
+    if types.low:
+        return to_low_precision(queries.dtype_name, _low_precision_cast(queries), finfo(queries.dtype))
+    return to_float32() if types.result == "float32" and not types.integer else no_rounding()
+
+
+def _low_precision_cast(queries: Operand) -> Callable[[Floats], Floats]:
+    """The rounding to the type of the queries, by the library that has the type."""
+    backend = queries.backend
+
+    def cast(x: Floats) -> Floats:
+        single = x.astype(np.float32)
+        if not isinstance(backend, TorchBackend):
+            return np.asarray(single.astype(queries.dtype), dtype=np.float64)
+        rounded = backend.torch.from_numpy(np.ascontiguousarray(single)).to(queries.dtype)
+        return np.asarray(rounded.double().numpy()).reshape(x.shape)
+
+    return cast

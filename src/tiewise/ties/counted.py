@@ -1,0 +1,182 @@
+"""`RunSource`: everything that can be counted; `Counted`: a run after counting.
+
+A run comes from a file, a dictionary, columns, an Arrow table, vectors or shards. Whatever it is, it answers two
+questions: count the tie groups for some judgments, and give all rows. `Counted` holds the answer to the first: small
+arrays, and no reference to the run. Evaluation, comparison and the HTML page share one `Counted`, so a run is counted
+once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tiewise.data.columns import Floats
+from tiewise.data.runs import Qrels, RankedLists, Run, Source
+from tiewise.errors import InputError
+from tiewise.ties.counting import count_ties
+from tiewise.ties.groups import TieGroups
+
+__all__ = ["DTYPES", "EXAMPLES", "Counted", "RunSource", "count_lists"]
+
+#: The score types that known tools use: "float64" are the scores as they are.
+DTYPES = ("float64", "float32")
+#: Queries and documents that are kept for messages.
+EXAMPLES = 3
+
+
+class RunSource(ABC):
+    """A run, wherever it is."""
+
+    @abstractmethod
+    def rows(self) -> Run:
+        """All rows as columns: for what tie groups do not hold."""
+
+    def count(
+        self,
+        qrels: Qrels,
+        orders: Sequence[str],
+        dtypes: Sequence[str] = DTYPES,
+        *,
+        score_dtype: str | None = None,
+        judged_only: bool = False,
+        scores: Floats | None = None,
+    ) -> Counted:
+        """The tie groups for every order and every score type, in one pass over the run.
+
+        Scores are rounded to `score_dtype` first. With `judged_only` unjudged documents are removed first, and those of
+        a negative label. `scores` are the judged scores of a larger collection, of which this run is one shard.
+        """
+        if judged_only:
+            return _count_condensed(self.rows(), qrels, orders, dtypes, score_dtype, scores)
+        return self._count(qrels, orders, dtypes, score_dtype, scores)
+
+    @abstractmethod
+    def _count(
+        self,
+        qrels: Qrels,
+        orders: Sequence[str],
+        dtypes: Sequence[str],
+        score_dtype: str | None,
+        scores: Floats | None,
+    ) -> Counted:
+        """The same of all documents."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(RunSource):
+    """The tie groups of a run for one or more score types, and a few facts about all of its rows.
+
+    >>> from tiewise import notation
+    >>> Counted.of(notation("(10)1")).complete
+    False
+    """
+
+    ties: Mapping[str, TieGroups]  # by score type; "float64" is the scores as they are
+    n_rows: int | None = None
+    tied_rows: int | None = None  # rows that share their score with another row of their query
+    new_ties: int | None = None  # tied rows that `score_dtype` made
+    n_found: int | None = None  # judged documents that the run has
+    n_queries: int | None = None
+    queries: tuple[str, ...] = ()  # the first few, for messages
+    docs: tuple[str, ...] = ()  # the first few, for messages
+    source: Source | None = None  # the file
+    score_dtype: str | None = None  # the type to which scores were rounded before counting
+    judged_only: bool = False  # whether unjudged documents were removed before counting
+
+    @staticmethod
+    def of(ties: TieGroups) -> Counted:
+        """A run of which only the tie groups are known."""
+        return Counted({"float64": ties})
+
+    @property
+    def qrels(self) -> Qrels:
+        """The judgments for which the run was counted."""
+        return self.ties["float64"].qrels
+
+    @property
+    def complete(self) -> bool:
+        """Whether the lists are known to be complete."""
+        return self.ties["float64"].complete
+
+    def has(self, order: str | None, dtype: str) -> bool:
+        """Whether the run was counted for an order of ties and a score type."""
+        return dtype in self.ties and order in self.ties[dtype].before
+
+    # -- a source of itself -------------------------------------------------------------------------------------
+
+    def count(
+        self,
+        qrels: Qrels,
+        orders: Sequence[str],
+        dtypes: Sequence[str] = DTYPES,
+        *,
+        score_dtype: str | None = None,
+        judged_only: bool = False,
+        scores: Floats | None = None,
+    ) -> Counted:
+        """The same; an error if it was counted for other judgments or options."""
+        if (score_dtype, judged_only) != (self.score_dtype, self.judged_only):
+            raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
+        if any(ties.owned is not None for ties in self.ties.values()):
+            raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
+        if qrels is not self.qrels and tuple(qrels) != tuple(self.qrels):
+            raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
+        return self
+
+    def _count(
+        self,
+        qrels: Qrels,
+        orders: Sequence[str],
+        dtypes: Sequence[str],
+        score_dtype: str | None,
+        scores: Floats | None,
+    ) -> Counted:
+        raise NotImplementedError("`count` is overridden")
+
+    def rows(self) -> Run:
+        """Raise: tie groups hold no rows."""
+        raise InputError("Tie groups hold counts, not rows: give the run itself.")
+
+
+def count_lists(
+    lists: RankedLists,
+    qrels: Qrels,
+    orders: Sequence[str],
+    dtypes: Sequence[str],
+    score_dtype: str | None,
+    scores: Floats | None,
+) -> Counted:
+    """Ranked lists in memory, counted."""
+    read = lists if score_dtype is None else lists.projected(score_dtype)
+    ties = count_ties(qrels, read, orders, dtypes, scores)
+    return Counted(
+        ties,
+        n_rows=len(read),
+        tied_rows=read.tied_rows,
+        new_ties=None if score_dtype is None else read.tied_rows - lists.tied_rows,
+        n_found=int(np.count_nonzero(next(iter(ties.values())).size)),
+        n_queries=len(lists.queries),
+        queries=lists.queries[:EXAMPLES],
+        docs=tuple(lists.ids(np.arange(min(EXAMPLES, len(lists))))),
+        source=lists.source,
+        score_dtype=score_dtype,
+    )
+
+
+def _count_condensed(
+    run: Run,
+    qrels: Qrels,
+    orders: Sequence[str],
+    dtypes: Sequence[str],
+    score_dtype: str | None,
+    scores: Floats | None,
+) -> Counted:
+    """The run without its unjudged documents. A list is open-ended only where it ends as the whole list does."""
+    counted = count_lists(run.judged_only(qrels), qrels, orders, dtypes, score_dtype, scores)
+    whole = count_lists(run, qrels, (), dtypes, score_dtype, scores)
+    ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
+    return replace(counted, ties=ties, n_found=whole.n_found, docs=whole.docs, judged_only=True)

@@ -1,0 +1,103 @@
+"""Each run is counted once: how often a command opens its files, and what the counts are enough for."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tiewise as tw
+
+#: Runs a command in this process, and prints how often each file was opened for reading.
+COMMAND = """
+import collections, json, os, sys
+opened, folder = collections.Counter(), sys.argv[1]
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], str) and arguments[1] in (None, "r", "rb"):
+        name = os.path.abspath(arguments[0])
+        if os.path.dirname(name) == folder:
+            opened[os.path.basename(name)] += 1
+sys.addaudithook(hook)
+from tiewise.cli import main
+sys.argv = ["tiewise", *sys.argv[2:]]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+print(json.dumps(opened), file=sys.stderr)
+"""
+
+#: A file is opened once to recognise its format, and once to be counted; its SHA-256 takes another time.
+FORMAT, COUNT, ROWS, HASH = 1, 1, 1, 1
+COMMANDS = {
+    "evaluate qrels a": FORMAT + COUNT,
+    "evaluate qrels a b -m nDCG@10 -m Bpref -q": FORMAT + COUNT,
+    "evaluate qrels a --tools": FORMAT + COUNT,
+    "evaluate qrels a --format json": FORMAT + COUNT + HASH,
+    "evaluate qrels a -J": FORMAT + ROWS,
+    "compare qrels a b": FORMAT + COUNT,
+    "compare qrels a b --format markdown": FORMAT + COUNT,
+    "compare qrels a b --orders shared": FORMAT + COUNT + ROWS,
+    "audit a": ROWS,
+    "similarity a b": ROWS,
+    "report qrels a b -o page.html": ROWS,
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    rows = {
+        "a": [(q, d, (7 * d + q) % 5) for q in range(6) for d in range(20)],
+        "b": [(q, d, (3 * d + q) % 7) for q in range(6) for d in range(20)],
+    }
+    for name, lines in rows.items():
+        text = (f"q{q} Q0 d{d} 1 {score} {name}\n" for q, d, score in lines)
+        (tmp_path / name).write_text("".join(text))
+    (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{d} {d % 3}\n" for q in range(6) for d in range(0, 20, 3)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_how_often_a_command_opens_a_run(files: Path, command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, str(files), *command.split()],
+        cwd=files,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    opened = json.loads(done.stderr.splitlines()[-1])
+    runs = [name for name in ("a", "b") if f" {name}" in f" {command} "]
+    assert {name: opened.get(name, 0) for name in runs} == dict.fromkeys(runs, COMMANDS[command])
+    assert opened.get("qrels", 0) <= 1
+
+
+def test_a_report_needs_no_run_after_counting(files: Path) -> None:
+    report = tw.evaluate(files / "qrels", files / "a", ["nDCG@10", "RR"], complete=True)
+    wanted = report.oblivious_by_tool(), report.at(["Bpref", "P@5"]).to_columns(per_query=True)
+    again = pickle.loads(pickle.dumps(report))
+    (files / "a").unlink()
+    for one in (report, again):
+        assert (one.oblivious_by_tool(), one.at(["Bpref", "P@5"]).to_columns(per_query=True)) == wanted
+    assert again.provenance.run == {
+        "path": str(files / "a"),
+        "sha256": again.provenance.run["sha256"],
+        "format": "trec",
+    }
+
+
+@pytest.mark.parametrize("orders", ["independent", "per-query", "shared"])
+def test_a_comparison_needs_no_run_after_counting(files: Path, orders: str) -> None:
+    runs = {"a": files / "a", "b": files / "b"}
+    compared = tw.compare(files / "qrels", runs, ["nDCG@10", "AP"], orders=orders, complete=True, samples=200)
+    for name in runs:
+        (files / name).unlink()
+    pairs = [pair.to_dict() for pair in compared.pairs()]
+    assert [pair.to_dict() for pair in pickle.loads(pickle.dumps(compared)).pairs()] == pairs
+    assert all(pair["tools"] for pair in pairs)
