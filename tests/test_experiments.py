@@ -334,15 +334,15 @@ def test_numbers_of_formats():
 
 
 @pytest.fixture
-def precision():
+def number_formats():
     pytest.importorskip("altair")
-    from tiewise.figures import precision
+    from tiewise.figures import number_formats
 
-    return precision
+    return number_formats
 
 
-def test_number_lines_draw_each_number_or_a_bar(precision):
-    chart = precision.number_lines(
+def test_number_lines_draw_each_number_or_a_bar(number_formats):
+    chart = number_formats.number_lines(
         {"few": [0.0, 0.5, 1.0, 2.0], "many": np.linspace(0, 0.01, 50)}, points=[0.3]
     ).to_dict()
     rows = [row for part in chart["datasets"].values() for row in part]
@@ -353,8 +353,8 @@ def test_number_lines_draw_each_number_or_a_bar(precision):
     assert {row["line"]: row["count"] for row in rows if "count" in row} == {"few": "3", "many": "50", "points": "1"}
 
 
-def test_what_cannot_be_drawn(precision):
+def test_what_cannot_be_drawn(number_formats):
     with pytest.raises(tw.InputError, match="lower end first"):
-        precision.number_lines({"a": [0.0]}, domain=(1, 0))
+        number_formats.number_lines({"a": [0.0]}, domain=(1, 0))
     with pytest.raises(tw.InputError, match="no format"):
-        precision.number_lines({})
+        number_formats.number_lines({})

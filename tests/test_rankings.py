@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import oracle_rankings as oracle
 import tiewise as tw
+from tiewise import rankings as rankings_folder
 from tiewise.errors import InputError
 
 PHI = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
@@ -340,7 +342,7 @@ def test_a_cutoff_inside_a_tie_group():
 @pytest.mark.parametrize(
     ("ranking", "message"),
     [
-        ("a b a", "'a' stands twice"),
+        ("a b a", "'a' occurs twice"),
         ([["a"], []], "Group 2 of the ranking is empty"),
         ("a ()", "Group 2 of the ranking is empty"),
         ("a (b", "bracket"),
@@ -348,19 +350,43 @@ def test_a_cutoff_inside_a_tie_group():
         ([["a", ["b"]]], "do not nest"),
         ({"a", "b"}, "has no order"),
         ({"a": 1.0}, "from_scores"),
-        (7, "is no ranking"),
+        (7, "is not a ranking"),
     ],
 )
-def test_what_is_no_ranking(ranking, message):
+def test_invalid_rankings(ranking, message):
     with pytest.raises(InputError, match=message):
         tw.Ranking(ranking)
+
+
+def test_rbp_takes_phi_under_both_names():
+    found = tw.rbp("a (b c)", {"a": 1, "b": 0}, phi=0.5)
+    assert tw.rbp("a (b c)", {"a": 1, "b": 0}, p=0.5) == found
+    assert tw.rbp("a b", {"a": 1}) == tw.rbp("a b", {"a": 1}, phi=0.8) == tw.rbp("a b", {"a": 1}, p=0.8)
+    with pytest.raises(InputError, match=r"phi=0\.5 and p=0.5 are two names of one parameter"):
+        tw.rbp("a", {"a": 1}, phi=0.5, p=0.5)
+    assert tw.RBP(phi=0.9) == tw.RBP(p=0.9) == tw.parse("RBP(phi=0.9)") == tw.parse("rbp.phi=0.9")
+    assert str(tw.RBP(phi=0.9) @ 10) == "RBP(p=0.9)@10"
+    assert tw.RBP(p=0.9)(phi=0.5) == tw.RBP(p=0.5)
+    with pytest.raises(tw.MeasureError, match="p and phi are two names of one parameter"):
+        tw.RBP(p=0.9, phi=0.9)
+
+
+def test_the_folder_exports_its_functions_and_results():
+    for name in rankings_folder.__all__:
+        value = getattr(rankings_folder, name)
+        assert getattr(tw, name, value) is value
+        assert inspect.getdoc(value if inspect.isfunction(value) or inspect.isclass(value) else type(value))
+    assert isinstance(tw.tau("a b", "b a"), rankings_folder.Tau)
+    assert set(dir(rankings_folder)) == set(rankings_folder.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'rbx'"):
+        rankings_folder.rbx  # noqa: B018
 
 
 def test_bad_arguments():
     for phi in (0, 1, -0.1, 1.5, float("nan")):
         with pytest.raises(InputError, match="above 0 and below 1"):
             tw.rbo("a", "a", phi=phi)
-    with pytest.raises(InputError, match="numbers from 0 … gmax=1"):
+    with pytest.raises(InputError, match="numbers from 0 to gmax=1"):
         tw.rbp("a", {"a": 2.0}, phi=0.5)
     with pytest.raises(InputError, match="gmax"):
         tw.rbp("a", {"a": 0.0}, phi=0.5, gmax=0)

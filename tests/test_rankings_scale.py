@@ -12,12 +12,12 @@ import pytest
 import oracle_rankings as oracle
 import tiewise as tw
 from tiewise.errors import InputError
-from tiewise.rankings.alignment import rba_of, scattered
-from tiewise.rankings.correlation import inversions, smaller_before
-from tiewise.rankings.overlap import rbo_of
-from tiewise.rankings.pairs import Pair
-from tiewise.rankings.rank_biased import rbr_of, reversed_rba
-from tiewise.rankings.weights import mean_weight, tail, weights
+from tiewise.rankings.alignment import compute_rba, expected_power_sum
+from tiewise.rankings.correlation import count_inversions, count_smaller_before
+from tiewise.rankings.overlap import compute_rbo
+from tiewise.rankings.pairs import RankingPair
+from tiewise.rankings.rank_biased_recall import compute_rbr
+from tiewise.rankings.weights import mean_weight, reversed_rba, tail_weight, weight_table
 
 PHIS = [0.1, 0.5, 0.9, 0.99, 0.999, 0.999999]
 
@@ -53,18 +53,17 @@ def exact_tails(phi: float, depth: int) -> list[Decimal]:
 @pytest.mark.parametrize("phi", PHIS)
 def test_tails_have_all_their_digits(phi):
     truth = [float(value) for value in exact_tails(phi, 300)]
-    table = weights(phi, 300)
-    assert table.after[:301] == pytest.approx(truth, rel=1e-13, abs=0)
+    table = weight_table(phi, 300)
+    assert table.tail[:301] == pytest.approx(truth, rel=1e-13, abs=0)
     for depth in (0, 1, 2, 7, 100, 300):
-        assert tail(phi, depth) == pytest.approx(truth[depth], rel=1e-13, abs=0)
-        assert table.beyond(depth) == pytest.approx(truth[depth] * phi / (1 - phi), rel=1e-13, abs=0)
+        assert tail_weight(phi, depth) == pytest.approx(truth[depth], rel=1e-13, abs=0)
     assert tw.top_weight(phi, 200) == pytest.approx(1 - phi**199 + 200 * truth[199], rel=1e-13)
 
 
 def test_tables_serve_all_lengths_to_the_next_power_of_two():
-    assert weights(0.9, 513) is weights(0.9, 1024)
-    assert len(weights(0.9, 1025).each) == 2048
-    assert len(weights(0.9, 0).each) == len(weights(0.9, 1).each) == 1
+    assert weight_table(0.9, 513) is weight_table(0.9, 1024)
+    assert len(weight_table(0.9, 1025).weight) == 2048
+    assert len(weight_table(0.9, 0).weight) == len(weight_table(0.9, 1).weight) == 1
 
 
 @pytest.mark.parametrize("phi", PHIS)
@@ -109,7 +108,7 @@ def oracle_most(x: list[int], y: list[int], phi: float) -> float:
 
 @pytest.mark.parametrize(("n", "phi"), [(200, 0.5), (2000, 0.99), (100_000, 0.999), (100_000, 0.99999)])
 def test_identical_lists(n, phi):
-    after = float(exact_tails(phi, n)[n]) if n < 3000 else tail(phi, n)
+    after = float(exact_tails(phi, n)[n]) if n < 3000 else tail_weight(phi, n)
     found = tw.rbo(range(n), range(n), phi=phi)
     assert found.lower.expected == found.lower.minimum == found.lower.maximum
     assert found.lower.expected == pytest.approx(-math.expm1(n * math.log(phi)) + n * after, rel=1e-13)
@@ -127,7 +126,9 @@ def test_lists_of_one_tie_group(n, phi):
     group = [list(range(n))]
     found = tw.rbo(group, group, phi=phi)
     head = (1 - phi**n * (1 + n * (1 - phi))) / (1 - phi) / n
-    assert found.lower.expected == pytest.approx(head + n * tail(phi, n), rel=1e-12)  # of which the formula loses some
+    assert found.lower.expected == pytest.approx(
+        head + n * tail_weight(phi, n), rel=1e-12
+    )  # of which the formula loses some
     assert found.lower.maximum == tw.rbo(range(n), range(n), phi=phi).lower.expected
     assert found.lower.minimum == tw.rbo(range(n), range(n)[::-1], phi=phi).lower.expected
     half = (1 - phi ** (n / 2)) * (1 + math.sqrt(phi)) / (1 - phi)
@@ -207,7 +208,7 @@ def test_lonely_items_of_a_group_fall_anywhere(x):
                 for p in range(size)
                 for i in range(min(lonely, p + 1))
             )
-        assert scattered(x, size, lonely) == pytest.approx(float(truth), rel=1e-13)
+        assert expected_power_sum(x, size, lonely) == pytest.approx(float(truth), rel=1e-13)
 
 
 def test_expected_alignment_of_long_tied_lists():
@@ -231,11 +232,11 @@ def test_alignment_with_the_reverse(k, phi):
 # -- without extremes -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("of", "ties"), [(rbo_of, t) for t in ("average", "w", "b")] + [(rba_of, "average")])
+@pytest.mark.parametrize(("of", "ties"), [(compute_rbo, t) for t in ("average", "w", "b")] + [(compute_rba, "average")])
 def test_expectations_alone(of, ties):
     rng = random.Random(5)
     for groups in (0.4, 1.0):  # tied and untied
-        pair = Pair.of(*(tw.Ranking(tied(rng, 30, 25, groups)) for _ in range(2)))
+        pair = RankingPair.from_rankings(*(tw.Ranking(tied(rng, 30, 25, groups)) for _ in range(2)))
         whole, alone = of(pair, 0.9, ties), of(pair, 0.9, ties, extremes=False)
         for part in ("lower", "upper", "extrapolated"):
             mine, theirs = getattr(alone, part), getattr(whole, part)
@@ -254,8 +255,8 @@ def test_counting_what_is_smaller_before():
     for n in (0, 1, 2, 50, 300):
         values = rng.integers(0, max(n // 2, 1), n)
         truth = [int((values[:i] < values[i]).sum()) for i in range(n)]
-        assert smaller_before(values).tolist() == truth
-        assert inversions(values) == smaller_before(values.max(initial=0) - values).sum()
+        assert count_smaller_before(values).tolist() == truth
+        assert count_inversions(values) == count_smaller_before(values.max(initial=0) - values).sum()
 
 
 def test_expected_tau_ap_is_that_of_all_pairs():
@@ -295,7 +296,7 @@ def test_tau_ap_of_long_lists():
     assert found.minimum == pytest.approx(1 - 2 * half, abs=1e-13)
 
 
-# -- the ends of φ, and what is no number ---------------------------------------------------------------------------
+# -- φ near 0 and 1, and invalid arguments ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("phi", [5e-324, 1e-320, 1e-300, 1e-9, 1 - 1e-9, 1 - 2**-53])
@@ -312,29 +313,31 @@ def test_no_phi_is_too_near_to_zero_or_one(phi):
         assert calls[4].lower.expected == pytest.approx(0.5, abs=1e-4)
 
 
-@pytest.mark.parametrize("phi", ["0.9", None, [0.9], 0.9j, np.array([0.5, 0.6])])
-def test_a_phi_that_is_no_number(phi):
-    pair = Pair.of(tw.Ranking("a"), tw.Ranking("a"))
-    for call in (
+@pytest.mark.parametrize("phi", ["0.9", [0.9], 0.9j, np.array([0.5, 0.6]), None])
+def test_invalid_phi(phi):
+    pair = RankingPair.from_rankings(tw.Ranking("a"), tw.Ranking("a"))
+    calls = [
         lambda: tw.rbo("a", "a", phi=phi),
         lambda: tw.rba("a", "a", phi=phi),
         lambda: tw.rbr("a", "a", phi=phi),
-        lambda: tw.rbp("a", {"a": 1}, phi=phi),
         lambda: tw.top_weight(phi, 3),
-        lambda: rbr_of(pair, phi),
-    ):
+        lambda: compute_rbr(pair, phi),
+    ]
+    if phi is not None:  # which is the default of rbp
+        calls += [lambda: tw.rbp("a", {"a": 1}, phi=phi), lambda: tw.rbp("a", {"a": 1}, p=phi)]
+    for call in calls:
         with pytest.raises(InputError, match=r"phi=.* is not possible.*above 0 and below 1"):
             call()
 
 
 @pytest.mark.parametrize("depth", ["3", 0, -1, 2.5, True])
-def test_a_depth_that_is_none(depth):
+def test_invalid_depth(depth):
     for call in (lambda: tw.rbp("a b", {"a": 1}, depth=depth), lambda: tw.rbr("a b", "a b", phi=0.5, depth=depth)):
         with pytest.raises(InputError, match=r"depth=.* is not possible.*whole number"):
             call()
 
 
-def test_other_arguments_that_are_no_numbers():
+def test_other_invalid_arguments():
     for call in (
         lambda: tw.rbp("a", {"a": 1}, gmax="2"),
         lambda: tw.rbp("a", {"a": 1}, gmax=math.inf),

@@ -27,8 +27,8 @@ from tiewise.errors import InputError, listed
 from tiewise.io import read_run
 from tiewise.output import View
 from tiewise.output.places import check_place
-from tiewise.rankings.costs import read_costs
-from tiewise.rankings.first_stages import RERANK, stages
+from tiewise.rankings.costs import RERANK, read_costs
+from tiewise.rankings.first_stages import stages
 
 __all__ = ["EXAMPLES", "recall"]
 

@@ -25,7 +25,7 @@ from tiewise.errors import InputError, MeasureError
 from tiewise.io import read_run
 from tiewise.metrics.definition import parse
 from tiewise.output import View
-from tiewise.rankings import run_similarity as likeness
+from tiewise.rankings import run_similarity
 
 __all__ = ["EXAMPLES", "similarity"]
 
@@ -68,17 +68,17 @@ def similarity(
     with heeded() as warned:
         read = {name: read_run(path, format=input_format) for name, path in files.items()}
         with progress("queries", quiet=quiet) as tell:
-            found = likeness.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=tell)
+            found = run_similarity.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=tell)
     sheet = Similar(found, read, edge)
     view = replace(view, notes=(*warned, *sheet.notes))
     write(draw(sheet, view), output)
     note_beside(view, view.notes, quiet)
 
 
-def _comparison(text: str, phi: float | None, depth: int | None) -> likeness.Comparison:
+def _comparison(text: str, phi: float | None, depth: int | None) -> run_similarity.PairMeasure:
     """The measure of two rankings that was asked for, with phi and depth where its name says neither."""
     found = parse(text)
-    if not isinstance(found, likeness.Comparison):
+    if not isinstance(found, run_similarity.PairMeasure):
         raise MeasureError(f"{found} is for a run and judgments: use `tiewise evaluate`. Between runs: RBO, RBA, RBR.")
     if depth is not None and found.cutoff not in (None, depth):
         raise InputError(f"{found} has a cutoff, and --depth {depth} was given too. Give one of them.")

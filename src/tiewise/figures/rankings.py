@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
-from tiewise.rankings.rank_biased import reversed_rba
+from tiewise.rankings.weights import reversed_rba
 
 if TYPE_CHECKING:
     import altair as alt

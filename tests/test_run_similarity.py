@@ -122,7 +122,7 @@ def test_systems_may_be_called_by_numbers():
     assert found.systems == ("1", "2") and repr(found).splitlines()[1].startswith("1  1.000")
     assert "<table" in found._repr_html_() and found.to_frame() is not None
     assert found.pair(1, 2) == found.pair("1", "2")
-    with pytest.raises(tw.InputError, match=r"There is no system '3'\. There are: 1, 2"):
+    with pytest.raises(tw.InputError, match=r"There is no system '3'\. Systems: 1, 2"):
         found.pair(1, 3)
     with pytest.raises(tw.InputError, match="Two of the systems are called '1'"):
         tw.similarity({1: a, "1": b})

@@ -258,9 +258,9 @@ def test_names_and_the_order_within_groups_do_not_matter(case, shuffle):
         ("a b", {"a": -1}, 1, "The gain -1 of 'a' is not possible"),
         ("a b", {"b": 1, "z": math.nan}, 1, "The gain nan of 'z' is not possible"),
         ("a b", {"a": math.inf}, 1, "The gain inf of 'a' is not possible"),
-        ("a b a", {"a": 1}, 1, "'a' stands twice"),
-        (["a", {"b"}, ["b"]], {"a": 1}, 1, "'b' stands twice"),
-        ({"a": 1.0}, {"a": 1}, 1, "is no ranking"),
+        ("a b a", {"a": 1}, 1, "'a' occurs twice"),
+        (["a", {"b"}, ["b"]], {"a": 1}, 1, "'b' occurs twice"),
+        ({"a": 1.0}, {"a": 1}, 1, "is not a ranking"),
     ],
 )
 def test_an_error_says_what_is_wrong(measure, ranking, gains, k, message):
@@ -270,7 +270,7 @@ def test_an_error_says_what_is_wrong(measure, ranking, gains, k, message):
 
 @pytest.mark.parametrize("others", [-1, -0.5, math.nan])
 def test_others_are_a_number_of_items(others):
-    with pytest.raises(tw.InputError, match=f"others={others} is no number of items"):
+    with pytest.raises(tw.InputError, match=f"others={others} is not a number of items"):
         tw.recall_at("a", {"a": 1}, 1, others=others)
 
 

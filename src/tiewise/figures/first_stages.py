@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.errors import InputError
 from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, WIDTH, altair, dressed, rows
-from tiewise.rankings.first_stages import SPREAD, Stages
+from tiewise.rankings.first_stages import SPREAD_COLUMNS, Stages
 
 if TYPE_CHECKING:
     import altair as alt
@@ -93,7 +93,7 @@ class Plots:
         if not len(found):
             raise InputError(f"No set of {depth} documents has a recall of {recall:g} in every order of its ties.")
         place = list(range(1, len(found) + 2))  # a set's step ends where the next begins
-        data = rows({"place": place} | {name: [*found[name], found[name][-1]] for name in SPREAD})
+        data = rows({"place": place} | {name: [*found[name], found[name][-1]] for name in SPREAD_COLUMNS})
         x = alt.X(
             "place:Q", title=f"{len(found):,} sets of equal recall, in ascending order", axis=alt.Axis(grid=False)
         )
