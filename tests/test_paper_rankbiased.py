@@ -302,7 +302,7 @@ def test_what_cannot_be_drawn(figures):
     with pytest.raises(InputError, match="one length, not empty"):
         figures.agreement([], [], [])
     for rbo in (1.5, float("nan")):
-        with pytest.raises(InputError, match="RBO lies between 0 and 1"):
+        with pytest.raises(InputError, match="RBO must lie between 0 and 1"):
             figures.agreement([0.0], [rbo], [0.5])
     with pytest.raises(InputError, match="RBA lies between 0 and 1"):
         figures.agreement([-0.5], [0.5], [-0.5])

@@ -118,9 +118,9 @@ def recall(
 
     kind, output = target(format, output)
     if figure is not None:
-        from tiewise.figures.theme import kind_of
+        from tiewise.figures.theme import check_figure_path
 
-        kind_of(figure)  # so that a figure that cannot be drawn is refused before anything is written
+        check_figure_path(figure)  # before anything is written
         _both(figure, output)
     files = named(runs, name)
     phis = _numbers(phi, "--phi", float)
