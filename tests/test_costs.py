@@ -1,4 +1,4 @@
-"""`read_costs`: what the stages of a search take, from JSON and from lines of text, and what is wrong with a file."""
+"""`read_costs`: the costs of the stages of a search, from JSON and from lines of text, and errors in files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NAMES = st.text("abc-_./:01", min_size=1).filter(lambda name: name != "system")
 
 @settings(max_examples=100, deadline=None)
 @given(costs=st.dictionaries(NAMES, COST | st.dictionaries(st.integers(1, 10**6), COST, min_size=1), min_size=1))
-def test_every_number_comes_back_as_it_was(tmp_path_factory, costs):
+def test_every_number_round_trips(tmp_path_factory, costs):
     lines = [
         f"{system} {words} {cost!r}"
         for system, one in costs.items()
@@ -114,7 +114,7 @@ def test_every_number_comes_back_as_it_was(tmp_path_factory, costs):
         (b"\x1f\x8b cut short", "costs: the gzip data is corrupt"),
     ],
 )
-def test_an_error_says_where_and_what(tmp_path, monkeypatch, text, message):
+def test_errors_name_the_place_and_the_problem(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(tw.InputError) as caught:
         read(Path(), text)
@@ -122,7 +122,7 @@ def test_an_error_says_where_and_what(tmp_path, monkeypatch, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(tw.InputError, match="there is no such file"):
         read_costs(tmp_path / "nowhere")
     with pytest.raises(tw.InputError, match="is a folder"):

@@ -17,7 +17,7 @@ from tiewise.data.columns import Codes
 from tiewise.errors import InputError, listed
 from tiewise.metrics.estimate import Estimate
 from tiewise.rankings.pairs import RankingPair, TieOrder, make_estimate
-from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike
+from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike, as_ranking
 
 __all__ = ["Tau", "TauAP", "tau", "tau_ap"]
 
@@ -131,7 +131,7 @@ def count_smaller_before(values: Codes) -> Codes:
 
 def _align_items(x: RankingLike, y: RankingLike, complete: str | None) -> tuple[Codes, Codes]:
     """The tie group of each item in both rankings, over the same items."""
-    left, right = Ranking(x), Ranking(y)
+    left, right = as_ranking(x), as_ranking(y)
     only_left, only_right = set(left.items) - set(right.items), set(right.items) - set(left.items)
     if complete not in (None, "union"):
         raise InputError(f"complete={complete!r} is not possible. Use 'union' or None.")

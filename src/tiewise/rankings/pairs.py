@@ -15,7 +15,7 @@ import numpy as np
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Estimate
-from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike
+from tiewise.rankings.ranking import RankGroups, RankingLike, as_ranking
 
 __all__ = ["RankingPair", "Side", "TieOrder", "make_estimate"]
 
@@ -73,7 +73,7 @@ class RankingPair:
     @staticmethod
     def from_rankings(x: RankingLike, y: RankingLike) -> RankingPair:
         """The pair of two rankings of named items."""
-        left, right = Ranking(x), Ranking(y)
+        left, right = as_ranking(x), as_ranking(y)
         position = np.array([right.position.get(item, -1) for item in left.items], dtype=np.int64)
         return RankingPair(left.groups, right.groups, position)
 

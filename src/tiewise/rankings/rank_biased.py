@@ -8,7 +8,6 @@ Equation numbers are those of Moffat et al. (SIGIR-AP 2024), unless another pape
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from math import inf
 from numbers import Real
 from typing import Any, Literal
@@ -24,7 +23,7 @@ from tiewise.rankings.alignment import compute_rba
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pairs import RankingPair
 from tiewise.rankings.rank_biased_recall import compute_rbr, single_ranking_ties
-from tiewise.rankings.ranking import Gains, RankGroups, Ranking, RankingLike, check_depth, check_gains
+from tiewise.rankings.ranking import Gains, RankGroups, Ranking, RankingLike, as_ranking, check_depth, check_gains
 from tiewise.rankings.weights import check_phi
 
 __all__ = ["rba", "rbo", "rbp", "rbr"]
@@ -55,13 +54,13 @@ def rbp(
     if not isinstance(gmax, Real) or not 0 < gmax < inf:
         raise InputError(f"gmax={gmax!r} is not possible: it is the largest gain that an item can have.")
     check_gains(gains, gmax)
-    x = Ranking(ranking)
+    x = as_ranking(ranking)
     length = len(x.items) if depth is None else min(depth, len(x.items))
     judged = np.array([position for item, position in x.position.items() if item in gains], dtype=np.int64)
     gain = np.array([gains.get(item, gmax) for item in x.items], dtype=np.float64)  # unjudged items at their best
     lower = _estimate_rbp(x.groups, judged, gain[judged], phi, depth, gmax)
-    upper = _estimate_rbp(x.groups, np.arange(len(gain)), gain, phi, depth, gmax)
-    return Bounds(lower, _shift(upper, phi**length * gmax), measure="RBP")
+    upper = _estimate_rbp(x.groups, np.arange(len(gain)), gain, phi, depth, gmax, tail=phi**length)
+    return Bounds(lower, upper, measure="RBP")
 
 
 def rbr(observed: RankingLike | Iterable[Any], reference: RankingLike, phi: float, depth: int | None = None) -> Bounds:
@@ -107,17 +106,12 @@ def rba(x: RankingLike, y: RankingLike, phi: float, ties: Literal["average", "sh
 
 
 def _estimate_rbp(
-    groups: RankGroups, judged: Codes, gain: Floats, phi: float, depth: int | None, gmax: float
+    groups: RankGroups, judged: Codes, gain: Floats, phi: float, depth: int | None, gmax: float, tail: float = 0.0
 ) -> Estimate:
-    """RBP by the engine, in units of gain; `judged` are the positions of the items with a gain."""
+    """RBP by the engine, in units of gain; `judged` are the positions of the items with a gain, `tail` is added."""
     ties = single_ranking_ties(groups.item_start[judged], groups.item_size[judged], gain, len(groups))
     measure = RBP(p=phi, gains="graded", max=gmax) @ depth
     mean = engine.estimates(measure, engine.Urns(ties)).mean()
-    values = (mean.expected, mean.minimum, mean.maximum, mean.std)
-    expected, minimum, maximum, std = ((value or 0.0) * gmax for value in values)
-    return Estimate(expected, minimum, maximum, std, measure="RBP")
-
-
-def _shift(estimate: Estimate, by: float) -> Estimate:
-    low, mean, high = ((value or 0.0) + by for value in (estimate.minimum, estimate.expected, estimate.maximum))
-    return replace(estimate, expected=mean, minimum=low, maximum=high)
+    values = (mean.expected, mean.minimum, mean.maximum)
+    expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
+    return Estimate(expected, minimum, maximum, (mean.std or 0.0) * gmax, measure="RBP")

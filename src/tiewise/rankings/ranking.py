@@ -18,7 +18,17 @@ from tiewise.data.columns import Codes
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 
-__all__ = ["Edge", "Gains", "RankGroups", "Ranking", "RankingLike", "check_depth", "check_gains", "rank_rows"]
+__all__ = [
+    "Edge",
+    "Gains",
+    "RankGroups",
+    "Ranking",
+    "RankingLike",
+    "as_ranking",
+    "check_depth",
+    "check_gains",
+    "rank_rows",
+]
 
 Item = Hashable
 RankingLike = str | Iterable[Item | Collection[Item]]  #: anything that `Ranking` takes; a Ranking is one too
@@ -189,6 +199,11 @@ class Ranking(Sequence[tuple[Item, ...]]):
 
     def __repr__(self) -> str:
         return " ".join(f"({' '.join(map(str, g))})" if len(g) > 1 else str(g[0]) for g in self) or "(empty)"
+
+
+def as_ranking(ranking: RankingLike) -> Ranking:
+    """The ranking itself, or a new one in any form that `Ranking` takes."""
+    return ranking if isinstance(ranking, Ranking) else Ranking(ranking)
 
 
 def rank_rows(run: Run, query: int) -> tuple[Codes, Codes]:

@@ -19,7 +19,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.engine import per
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
-from tiewise.rankings.ranking import Gains, Ranking, RankingLike, check_depth, check_gains
+from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 
 __all__ = ["precision", "precision_at", "recall", "recall_at"]
 
@@ -120,7 +120,7 @@ class _Head:
 
     @staticmethod
     def of(ranking: RankingLike, gains: Gains, k: int) -> _Head:
-        x = Ranking(ranking)
+        x = as_ranking(ranking)
         check_depth(k, "k")
         check_gains(gains)
         complete = x.groups.head_length(k, "shrink")
