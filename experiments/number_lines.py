@@ -1,4 +1,4 @@
-"""Figures of number formats: the numbers that a type has, as ticks on a line (Yang et al. 2025, Appendix A)."""
+"""A figure of number formats: the numbers that a type has, as ticks on a line (Yang et al. 2025, Appendix A)."""
 
 from __future__ import annotations
 
