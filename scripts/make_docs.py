@@ -35,7 +35,7 @@ from tiewise.metrics import catalogue
 from tiewise.metrics import tools as profiles
 from tiewise.output.compared import COMPARE_COLUMNS
 from tiewise.output.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
-from tiewise.rankings import run_similarity as likeness
+from tiewise.rankings import run_similarity
 
 ROOT = Path(__file__).parent.parent
 MADE = "<!-- This page is made by scripts/make_docs.py: do not edit it by hand. -->"
@@ -102,7 +102,7 @@ SPELLINGS = {
 
 
 #: Where our own measures are defined: those that plugins bring are no part of the page.
-MODULES = (catalogue.__name__, likeness.__name__)
+MODULES = (catalogue.__name__, run_similarity.__name__)
 
 
 def measures_page() -> str:
