@@ -289,9 +289,9 @@ SERIES = {"whole": "Tiewise, the whole call", "beyond": "Tiewise, beyond the cos
 
 def figure(result: Result) -> Any:
     """What a line costs, over the number of lines."""
-    from tiewise.figures.theme import PALETTE, WIDTH, altair, dressed, rows
+    from tiewise.figures.theme import PALETTE, WIDTH, apply_theme, inline_data, load_altair
 
-    alt = altair()
+    alt = load_altair()
     drawn = [
         {"lines": row["lines"], "ns": _each(row, which, _call(result["lines"])), "what": name}
         for row in result["lines"]
@@ -302,7 +302,7 @@ def figure(result: Result) -> Any:
     legend = alt.Legend(title=None, orient="top", labelLimit=300, symbolType="stroke", symbolSize=400)
     powers = [10**power for power in range(10)]
     chart = (
-        alt.Chart(rows({key: [row[key] for row in drawn] for key in drawn[0]}))
+        alt.Chart(inline_data({key: [row[key] for row in drawn] for key in drawn[0]}))
         .mark_line(point=alt.OverlayMarkDef(filled=True, size=60))
         .encode(
             alt.X(
@@ -323,4 +323,4 @@ def figure(result: Result) -> Any:
         .properties(width=WIDTH, height=260, title="What a line costs")
     )
     ends = drawn[0]["lines"], drawn[-1]["lines"]
-    return dressed(chart, f"CPU nanoseconds for each line, from {ends[0]:,} to {ends[1]:,} lines.")
+    return apply_theme(chart, f"CPU nanoseconds for each line, from {ends[0]:,} to {ends[1]:,} lines.")

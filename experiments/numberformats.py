@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.drawing import draw
-from tiewise.figures.precision import number_lines
+from experiments.number_lines import number_lines
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import tiewise as tw
 from tiewise import figures
-from tiewise.rankings.rank_biased import weights
+from tiewise.rankings.weights import weight_table
 
 Floats = NDArray[np.float64]
 Ranks = NDArray[np.int64]
@@ -160,12 +160,12 @@ def scores(ranks: Ranks, phi: float) -> dict[str, Floats]:
     n = ranks.shape[-1]
     reference = np.arange(1, n + 1)
     discordant = sum((ranks[..., i : i + 1] > ranks[..., i + 1 :]).sum(axis=-1) for i in range(n - 1))
-    overlaps = weights(phi, n).beyond(np.maximum(ranks, reference) - 1).sum(axis=-1)
+    overlaps = weight_table(phi, n).tail[np.maximum(ranks, reference) - 1].sum(axis=-1)
     aligned = (phi ** ((ranks + reference) / 2)).sum(axis=-1)
     scale = (1 - phi) / phi
     return {
         "τ": 1 - 4 * discordant / (n * (n - 1)),
-        "RBO": np.round(scale * overlaps, 12),
+        "RBO": np.round(overlaps, 12),
         "RBA": np.round(scale * aligned, 12),
     }
 

@@ -148,7 +148,7 @@ def test_long_names_are_numbered_in_a_matrix(tiewise):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("A.trec", "Similarity is between two runs or more; 1 was given"),
+        ("A.trec", "Similarity needs two runs or more; 1 was given"),
         ("A.trec nowhere.trec", "nowhere.trec: there is no such file"),
         ("A.trec other.trec", "no query in common"),
         ("- -", "can be read once"),

@@ -1,4 +1,4 @@
-"""`read_costs`: what the stages of a search take, from JSON and from lines of text, and what is wrong with a file."""
+"""`read_costs`: the costs of the stages of a search, from JSON and from lines of text, and errors in files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_one_table_in_many_spellings(tmp_path, text):
 
 def test_the_header_is_only_at_the_top(tmp_path):
     assert read(tmp_path, "# times\nsystem cost\nbm25 1\n") == {"bm25": 1}
-    with pytest.raises(tw.InputError, match=r"costs:2: the cost 'cost' is no number"):
+    with pytest.raises(tw.InputError, match=r"costs:2: the cost 'cost' is not a number"):
         read(tmp_path, "bm25 1\nsystem cost\n")
 
 
@@ -65,7 +65,7 @@ NAMES = st.text("abc-_./:01", min_size=1).filter(lambda name: name != "system")
 
 @settings(max_examples=100, deadline=None)
 @given(costs=st.dictionaries(NAMES, COST | st.dictionaries(st.integers(1, 10**6), COST, min_size=1), min_size=1))
-def test_every_number_comes_back_as_it_was(tmp_path_factory, costs):
+def test_every_number_round_trips(tmp_path_factory, costs):
     lines = [
         f"{system} {words} {cost!r}"
         for system, one in costs.items()
@@ -82,11 +82,11 @@ def test_every_number_comes_back_as_it_was(tmp_path_factory, costs):
         ("{}", "costs: holds no costs."),
         ("bm25 1\ndense\n", "costs:2: 1 word. Expected a system, perhaps a depth, and a cost."),
         ("bm25 10 1 ms\n", "costs:1: 4 words. Expected"),
-        ("bm25 1\n\n# remark\ndense fast\n", "costs:4: the cost 'fast' is no number."),
-        ("bm25 1.5 2\n", "costs:1: '1.5' is no depth. It is a number of documents, from 1 on."),
-        ("bm25 0 2\n", "costs:1: '0' is no depth."),
-        ("bm25 all 2\n", "costs:1: 'all' is no depth."),
-        ("bm25 -1\n", "costs:1: the cost -1 is not possible. Costs are numbers from 0 on."),
+        ("bm25 1\n\n# remark\ndense fast\n", "costs:4: the cost 'fast' is not a number."),
+        ("bm25 1.5 2\n", "costs:1: '1.5' is not a depth. A depth is a number of documents, 1 or more."),
+        ("bm25 0 2\n", "costs:1: '0' is not a depth."),
+        ("bm25 all 2\n", "costs:1: 'all' is not a depth."),
+        ("bm25 -1\n", "costs:1: the cost -1 is not possible. Costs are finite numbers, 0 or more."),
         ("bm25 nan\n", "costs:1: the cost nan is not possible."),
         ("bm25 10 inf\n", "costs:1: the cost inf is not possible."),
         ("bm25 1\nbm25 1\n", "costs:2: 'bm25' has a cost already. Keep one of the lines."),
@@ -97,15 +97,15 @@ def test_every_number_comes_back_as_it_was(tmp_path_factory, costs):
         ('{"bm25": 1', "costs:1:11: is not JSON: "),
         ('{"bm25": 1} {"dense": 2}', "costs:1:13: is not JSON: "),
         ("[1, 2]", 'costs: is a JSON list. Expected an object: {"bm25": 1.2, "rerank": 0.4}.'),
-        ('{"bm25": 1, "bm25": 2}', "costs: 'bm25' stands twice in one JSON object. Keep one of them."),
-        ('{"bm25": {"10": 2, "20": 3, "10": 2}}', "costs: '10' stands twice in one JSON object."),
-        ('{"bm25": "fast"}', "costs: 'bm25': the cost 'fast' is no number."),
-        ('{"bm25": true}', "costs: 'bm25': the cost True is no number."),
-        ('{"bm25": null}', "costs: 'bm25': the cost None is no number."),
-        ('{"bm25": [1]}', "costs: 'bm25': the cost [1.0] is no number."),
-        ('{"bm25": {"10": {"x": 1}}}', "costs: 'bm25': the cost {'x': 1.0} is no number."),
-        ('{"bm25": {"deep": 1}}', "costs: 'bm25': 'deep' is no depth."),
-        ('{"bm25": {"-10": 1}}', "costs: 'bm25': '-10' is no depth."),
+        ('{"bm25": 1, "bm25": 2}', "costs: 'bm25' occurs twice in one JSON object. Keep one of them."),
+        ('{"bm25": {"10": 2, "20": 3, "10": 2}}', "costs: '10' occurs twice in one JSON object."),
+        ('{"bm25": "fast"}', "costs: 'bm25': the cost 'fast' is not a number."),
+        ('{"bm25": true}', "costs: 'bm25': the cost True is not a number."),
+        ('{"bm25": null}', "costs: 'bm25': the cost None is not a number."),
+        ('{"bm25": [1]}', "costs: 'bm25': the cost [1.0] is not a number."),
+        ('{"bm25": {"10": {"x": 1}}}', "costs: 'bm25': the cost {'x': 1.0} is not a number."),
+        ('{"bm25": {"deep": 1}}', "costs: 'bm25': 'deep' is not a depth."),
+        ('{"bm25": {"-10": 1}}', "costs: 'bm25': '-10' is not a depth."),
         ('{"bm25": -0.5}', "costs: 'bm25': the cost -0.5 is not possible."),
         ('{"bm25": NaN}', "costs: 'bm25': the cost nan is not possible."),
         ('{"bm25": 1' + "0" * 5000 + "}", "costs: 'bm25': the cost inf is not possible."),
@@ -114,7 +114,7 @@ def test_every_number_comes_back_as_it_was(tmp_path_factory, costs):
         (b"\x1f\x8b cut short", "costs: the gzip data is corrupt"),
     ],
 )
-def test_an_error_says_where_and_what(tmp_path, monkeypatch, text, message):
+def test_errors_name_the_place_and_the_problem(tmp_path, monkeypatch, text, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(tw.InputError) as caught:
         read(Path(), text)
@@ -122,7 +122,7 @@ def test_an_error_says_where_and_what(tmp_path, monkeypatch, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(tw.InputError, match="there is no such file"):
         read_costs(tmp_path / "nowhere")
     with pytest.raises(tw.InputError, match="is a folder"):

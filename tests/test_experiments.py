@@ -334,17 +334,15 @@ def test_numbers_of_formats():
 
 
 @pytest.fixture
-def precision():
+def number_lines():
     pytest.importorskip("altair")
-    from tiewise.figures import precision
+    from experiments.number_lines import number_lines
 
-    return precision
+    return number_lines
 
 
-def test_number_lines_draw_each_number_or_a_bar(precision):
-    chart = precision.number_lines(
-        {"few": [0.0, 0.5, 1.0, 2.0], "many": np.linspace(0, 0.01, 50)}, points=[0.3]
-    ).to_dict()
+def test_number_lines_draw_each_number_or_a_bar(number_lines):
+    chart = number_lines({"few": [0.0, 0.5, 1.0, 2.0], "many": np.linspace(0, 0.01, 50)}, points=[0.3]).to_dict()
     rows = [row for part in chart["datasets"].values() for row in part]
     strokes = [row["low"] for row in rows if set(row) == {"line", "low"} and row["line"] == "few"]
     assert strokes == [0.0, 0.5, 1.0]
@@ -353,8 +351,8 @@ def test_number_lines_draw_each_number_or_a_bar(precision):
     assert {row["line"]: row["count"] for row in rows if "count" in row} == {"few": "3", "many": "50", "points": "1"}
 
 
-def test_what_cannot_be_drawn(precision):
+def test_invalid_number_lines(number_lines):
     with pytest.raises(tw.InputError, match="lower end first"):
-        precision.number_lines({"a": [0.0]}, domain=(1, 0))
+        number_lines({"a": [0.0]}, domain=(1, 0))
     with pytest.raises(tw.InputError, match="no format"):
-        precision.number_lines({})
+        number_lines({})

@@ -103,7 +103,7 @@ def test_other_measures_are_of_a_run_and_of_tie_groups(reports):
 # -- what is drawn -----------------------------------------------------------------------------------------------------
 
 
-def test_charts_are_valid_and_in_one_look(charts):
+def test_charts_are_valid_and_share_one_look(charts):
     for name, chart in charts.items():
         made = chart.to_dict()  # checked against the schema of Vega-Lite
         assert made["config"]["background"] == "#ffffff" and made["description"], name
@@ -120,7 +120,7 @@ def test_charts_become_files(charts, figures, tmp_path, suffix):
         assert b"NaN" not in content or suffix in ("html", "png", "pdf"), name
 
 
-def test_a_curve_has_the_numbers_of_the_reports(charts, reports, qrels):
+def test_a_curve_shows_the_numbers_of_the_reports(charts, reports, qrels):
     points = data_of(charts["curve"])
     assert {(row["system"], row["cutoff"]) for row in points} == {(name, k) for name in FILES for k in range(1, 31)}
     for name, path in FILES.items():
@@ -158,14 +158,14 @@ def test_a_curve_without_crosses(figures, reports, qrels):
 
 
 @pytest.mark.parametrize("number", [6, 7, 30])
-def test_lines_can_be_told_apart(figures, reports, number):
+def test_lines_differ_in_colour_or_dashes(figures, reports, number):
     many = figures.curve({f"system {i}": reports["bf16"] for i in range(number)}, "P", [1, 2]).to_dict()
     line = next(layer for layer in many["layer"] if layer["mark"]["type"] == "line")["encoding"]
     looks = list(zip(line["color"]["scale"]["range"], map(tuple, line["strokeDash"]["scale"]["range"]), strict=True))
     assert len(set(looks)) == number and len({colour for colour, _ in looks}) <= 6
 
 
-def test_a_forest_has_the_numbers_of_the_reports(charts, figures, reports):
+def test_a_forest_shows_the_numbers_of_the_reports(charts, figures, reports):
     rows = figures.forest_rows(reports, "nDCG@10")
     assert isinstance(rows, Rows) and rows["name"] == list(FILES)
     drawn = {row["name"]: row for row in known(data_of(charts["forest"]), "words")}
@@ -219,7 +219,7 @@ def test_rows_of_a_forest(figures, reports):
         ((0.0, 0.0, 0.0), [0.0, 0.02]),
     ],
 )
-def test_axes_end_where_values_can(figures, values, ends):
+def test_axes_stay_within_the_range_of_the_measure(figures, values, ends):
     row = dict(zip(("minimum", "expected", "maximum"), values, strict=True))
     made = figures.forest([{"name": "x", **row}]).to_dict()
     assert [layer["encoding"]["x"]["scale"]["domain"] for layer in made["layer"][:-1]] == [pytest.approx(ends)] * 2
@@ -299,7 +299,7 @@ def test_an_audit_draws_its_report(qrels):
         tw.audit(file(FILES["bf16"])).plot.forest()
 
 
-def test_what_cannot_be_drawn(figures, reports):
+def test_invalid_figures(figures, reports):
     one = reports["bf16"]
     for wrong, words in [
         (lambda: figures.curve({}), "no report"),
@@ -319,7 +319,7 @@ def test_what_cannot_be_drawn(figures, reports):
             wrong()
 
 
-def test_figures_of_a_comparison_are_those_of_its_reports(qrels, reports, figures):
+def test_figures_of_a_comparison_equal_those_of_its_reports(qrels, reports, figures):
     runs = {name: file(FILES[name]) for name in ("bf16", "fp32")}
     found = tw.compare(qrels, runs, ["nDCG@10", "RR@10"], complete=True, confidence=0.9, samples=500, seed=3)
     drawn = known(data_of(found.plot.forest("nDCG@10")), "expected")
@@ -347,7 +347,7 @@ def test_figures_of_a_comparison_are_those_of_its_reports(qrels, reports, figure
     assert sorted(-row["difference"] for row in turned) == sorted(gaps)
 
 
-def test_figures_of_a_comparison_say_what_is_missing(figures):
+def test_invalid_figures_of_a_comparison(figures):
     run = {"q": {"a": 1.0, "b": 1.0}}
     found = tw.compare({"q": {"a": 1}}, {"A": run, "B": run, "C": run}, ["RR", "NumRet"], complete=True)
     for wrong, words in [
@@ -547,7 +547,7 @@ def test_a_table_of_a_report(reports):
     assert "over ties" not in plain._repr_html_() and "svg" not in Reader(plain._repr_html_()).tags
 
 
-def test_long_tables_end(reports):
+def test_long_tables_are_truncated(reports):
     page = Reader(reports["1bit"].per_query("RR@10")._repr_html_())
     assert len(page.lines) == 31 and "… and 170 more" in page.text
     assert len(Reader(tw.read_run(file(FILES["1bit"]))._repr_html_()).lines) == 11
@@ -558,7 +558,7 @@ def test_long_tables_end(reports):
     assert len(Rows({"text": ["x" * 10_000]})._repr_html_()) < 1000
 
 
-def test_bars_lie_where_the_values_are():
+def test_bars_are_drawn_at_their_values():
     def places(svg):
         rect = re.search(r'<rect x="([\d.]+)" y="3" width="([\d.]+)"', svg)
         line = re.search(r'<line x1="([\d.]+)" x2="\1"', svg)

@@ -58,7 +58,7 @@ def test_table_3(observed):
 
 
 @pytest.mark.parametrize("phi", [0.1, 0.5, 0.8, 0.99])
-def test_rbo_cannot_tell_halves_from_a_reversal_and_rba_can(phi):
+def test_rbo_does_not_distinguish_halves_from_a_reversal_but_rba_does(phi):
     *_, halves, reverse = paper.TABLE_3
     straight = range(1, 11)
     assert tw.rbo(halves, straight, phi=phi).lower == tw.rbo(reverse, straight, phi=phi).lower
@@ -137,7 +137,7 @@ def test_each_step_of_the_simulation_exchanges_two_items():
 
 
 @pytest.mark.parametrize("phi", [0.7, 0.9])
-def test_scores_of_many_permutations_are_those_of_the_library(phi):
+def test_scores_of_many_permutations_equal_the_library(phi):
     ranks = paper.disturbed(seed=5, sequences=4, swaps=6)
     found = paper.scores(ranks, phi)
     for place in np.ndindex(ranks.shape[:2]):
@@ -229,7 +229,7 @@ def test_charts_are_valid_and_share_one_look(charts):
         assert other["title"] == made["config"]["title"]
 
 
-def test_the_range_is_that_of_rba(figures):
+def test_rba_range_shows_rba(figures):
     made = figures.rba_range((5, 20), phi=(0.5, 0.99))
     lines, peaks = sorted(data_of(made), key=len, reverse=True)
     for row in lines[::37]:
@@ -291,7 +291,7 @@ def test_nothing_is_left_where_a_figure_fails(charts, figures, tmp_path):
     assert kept.read_text() == "before"
 
 
-def test_what_cannot_be_drawn(figures):
+def test_invalid_figures(figures):
     for lengths in ((), (1, 10)):
         with pytest.raises(InputError, match="two items or more"):
             figures.rba_range(lengths)
@@ -302,9 +302,9 @@ def test_what_cannot_be_drawn(figures):
     with pytest.raises(InputError, match="one length, not empty"):
         figures.agreement([], [], [])
     for rbo in (1.5, float("nan")):
-        with pytest.raises(InputError, match="RBO lies between 0 and 1"):
+        with pytest.raises(InputError, match="RBO must lie between 0 and 1"):
             figures.agreement([0.0], [rbo], [0.5])
-    with pytest.raises(InputError, match="RBA lies between 0 and 1"):
+    with pytest.raises(InputError, match="RBA must lie between 0 and 1"):
         figures.agreement([-0.5], [0.5], [-0.5])
     with pytest.raises(InputError, match="bins=0"):
         figures.agreement([0.0], [0.5], [0.5], bins=0)

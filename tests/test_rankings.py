@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import oracle_rankings as oracle
 import tiewise as tw
+from tiewise import rankings as rankings_folder
 from tiewise.errors import InputError
 
 PHI = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
@@ -108,7 +110,7 @@ def test_tau_and_tau_ap_over_all_orders(x, y):
 
 
 @pytest.mark.parametrize(("x", "y"), [("", ""), ("a", ""), ("", "a"), ("a", "a")])
-def test_tau_of_fewer_than_two_items_is_not_known(x, y):
+def test_tau_of_fewer_than_two_items_is_none(x, y):
     assert tw.tau(x, y, complete="union").expected is None
     assert tw.tau_ap(x, y, complete="union").expected is None
 
@@ -116,7 +118,7 @@ def test_tau_of_fewer_than_two_items_is_not_known(x, y):
 @pytest.mark.parametrize("x", ["", "a", "a b", "a b c"])
 @pytest.mark.parametrize("y", ["", "a", "b a", "c d", "d e f"])
 @pytest.mark.parametrize("phi", [0.1, 0.5, 0.9])
-def test_bounds_are_those_over_all_completions(x, y, phi):
+def test_bounds_equal_the_extremes_over_all_completions(x, y, phi):
     """Every way in which both rankings can go on, to five items: the bounds hold, and are reached in the limit."""
     a, b = x.split(), y.split()
     for mine, theirs in ((tw.rbo, oracle.rbo_by_completion), (tw.rba, oracle.rba_by_completion)):
@@ -185,7 +187,7 @@ RBO_EXT = [
 
 
 @pytest.mark.parametrize(("x", "y", "p", "printed"), RBO_EXT)
-def test_rbo_without_ties_is_that_of_the_package_rbo(x, y, p, printed):
+def test_rbo_without_ties_equals_the_package_rbo(x, y, p, printed):
     assert tw.rbo(list(x), list(y), phi=p).extrapolated.expected == pytest.approx(printed, abs=1e-13)
 
 
@@ -196,7 +198,7 @@ def test_precision_and_recall_of_sets(x, y):
     assert tw.recall(x, y) == tw.precision(y, x) == pytest.approx(oracle.recall(sorted(x), sorted(y)))
 
 
-def test_parameters():
+def test_choice_of_phi():
     assert tw.phi_for_discount(0.5, 10) == pytest.approx(0.5**0.1)
     for k, score in ((10, 0.3), (50, 0.2), (2, 0.5)):
         phi = tw.phi_for_reverse_rba(score, k)
@@ -213,7 +215,7 @@ def test_parameters():
             call()
 
 
-def test_tau_is_scipys():
+def test_tau_b_equals_scipy():
     stats = pytest.importorskip("scipy.stats")
     rng = random.Random(0)
     for _ in range(50):
@@ -222,96 +224,6 @@ def test_tau_is_scipys():
         found = tw.tau(*(tw.Ranking.from_scores(dict(enumerate(map(float, s)))) for s in scores))
         truth = stats.kendalltau(*scores).statistic
         assert (found.tau_b is None and math.isnan(truth)) or found.tau_b == pytest.approx(truth, abs=1e-12)
-
-
-# -- whole runs -----------------------------------------------------------------------------------------------------
-
-
-def made_runs(systems: int, queries: int, seed: int) -> dict[str, dict[str, dict[str, float]]]:
-    rng = random.Random(seed)
-    docs = [f"d{i}" for i in range(12)]
-    return {
-        f"S{s}": {f"q{q}": {d: float(rng.randrange(5)) for d in rng.sample(docs, 8)} for q in range(queries + s)}
-        for s in range(systems)
-    }
-
-
-@pytest.mark.parametrize("name", ["RBO(phi=0.9)", 'RBO(phi=0.8, ties="b")', "RBA(phi=0.95)", "RBR(phi=0.8)"])
-def test_similarity_of_runs_is_that_of_their_rankings(name):
-    runs = made_runs(3, 4, seed=1)
-    found = tw.similarity(runs, name)
-    assert found.queries == ("q0", "q1", "q2", "q3")
-    assert found.left_out == 2
-    one = {
-        "RBO(phi=0.9)": lambda x, y: tw.rbo(x, y, phi=0.9),
-        'RBO(phi=0.8, ties="b")': lambda x, y: tw.rbo(x, y, phi=0.8, ties="b"),
-        "RBA(phi=0.95)": lambda x, y: tw.rba(x, y, phi=0.95),
-        "RBR(phi=0.8)": lambda x, y: tw.rbr(x.items, y, phi=0.8),
-    }[name]
-    for a in runs:
-        for b in runs:
-            each = found.per_query(a, b)
-            for query in found.queries:
-                truth = one(*(tw.Ranking.from_scores(runs[s][query]) for s in (a, b)))
-                for part in ("lower", "upper", "extrapolated"):
-                    mine, theirs = getattr(each[query], part), getattr(truth, part)
-                    assert (mine is None) == (theirs is None)
-                    if mine is not None:
-                        close(mine, theirs)
-            mean = sum(e.lower.expected for e in each.values()) / 4
-            assert found.pair(a, b).lower.expected == pytest.approx(mean)
-    assert found.matrix("lower").shape == (3, 3)
-    assert list(found.to_frame()["system"]) == ["S0", "S1", "S2"]
-    assert name in repr(found)
-
-
-def test_all_alignments_in_one_product():
-    runs = made_runs(4, 3, seed=2)
-    steps = []
-    quick = tw.similarity(runs, "RBA(phi=0.9)", bounds=False, progress=lambda done, total: steps.append((done, total)))
-    assert steps == [(10, 30), (20, 30), (30, 30)]  # one product a query; ten pairs each
-    steps.clear()
-    slow = tw.similarity(runs, "RBA(phi=0.9)", progress=lambda done, total: steps.append((done, total)))
-    assert steps == [(0, 30), (10, 30), (10, 30), (20, 30), (20, 30), (30, 30)]
-    assert quick.matrix("lower") == pytest.approx(slow.matrix("lower"), abs=1e-14)
-    with pytest.raises(InputError, match="no 'upper expected'"):
-        quick.matrix("upper")
-
-
-@pytest.mark.parametrize("edge", ["extend", "shrink"])
-def test_similarity_to_a_depth(edge):
-    runs = made_runs(2, 5, seed=3)
-    found = tw.similarity(runs, "RBO(phi=0.9)@3", edge=edge)
-    for query, bounds in found.per_query("S0", "S1").items():
-        x, y = (tw.Ranking.from_scores(runs[s][query]).cut(3, edge) for s in ("S0", "S1"))
-        close(bounds.lower, tw.rbo(x, y, phi=0.9).lower)
-    with pytest.raises(
-        InputError, match=r"Depth 3 ends inside a group of \d tied items of query 'q\d'.*extend.*shrink"
-    ):
-        tw.similarity(runs, "RBO(phi=0.9)@3", edge="error")
-
-
-def test_an_empty_list_cannot_be_extrapolated_and_the_rest_can():
-    tied, plain = {"a": 1.0, "b": 1.0}, {"a": 2.0, "b": 1.0}
-    runs = {"A": {"q": tied, "p": plain}, "B": {"q": plain, "p": plain}}
-    found = tw.similarity(runs, "RBO(phi=0.9)@1", edge="shrink")
-    assert found.per_query("A", "B")["q"].extrapolated is None
-    assert found.pair("A", "B").extrapolated.expected == pytest.approx(1.0)
-    assert found.matrix()[0, 1] == pytest.approx(1.0)
-
-
-def test_what_cannot_be_compared():
-    runs = made_runs(2, 2, seed=4)
-    with pytest.raises(tw.MeasureError, match="nDCG@10 measures a run against judgments"):
-        tw.similarity(runs, "nDCG@10")
-    with pytest.raises(tw.MeasureError, match=r"RBO.*compares two rankings"):
-        tw.evaluate({"q0": {"d1": 1}}, runs["S0"], "RBO")
-    with pytest.raises(InputError, match="two runs or more"):
-        tw.similarity({"A": runs["S0"]})
-    with pytest.raises(InputError, match="no query in common"):
-        tw.similarity({"A": {"q": {"d": 1.0}}, "B": {"p": {"d": 1.0}}})
-    with pytest.raises(InputError, match="no system 'C'"):
-        tw.similarity(runs).pair("S0", "C")
 
 
 # -- rankings -------------------------------------------------------------------------------------------------------
@@ -340,7 +252,7 @@ def test_a_cutoff_inside_a_tie_group():
 @pytest.mark.parametrize(
     ("ranking", "message"),
     [
-        ("a b a", "'a' stands twice"),
+        ("a b a", "'a' occurs twice"),
         ([["a"], []], "Group 2 of the ranking is empty"),
         ("a ()", "Group 2 of the ranking is empty"),
         ("a (b", "bracket"),
@@ -348,19 +260,43 @@ def test_a_cutoff_inside_a_tie_group():
         ([["a", ["b"]]], "do not nest"),
         ({"a", "b"}, "has no order"),
         ({"a": 1.0}, "from_scores"),
-        (7, "is no ranking"),
+        (7, "is not a ranking"),
     ],
 )
-def test_what_is_no_ranking(ranking, message):
+def test_invalid_rankings(ranking, message):
     with pytest.raises(InputError, match=message):
         tw.Ranking(ranking)
+
+
+def test_rbp_takes_phi_under_both_names():
+    found = tw.rbp("a (b c)", {"a": 1, "b": 0}, phi=0.5)
+    assert tw.rbp("a (b c)", {"a": 1, "b": 0}, p=0.5) == found
+    assert tw.rbp("a b", {"a": 1}) == tw.rbp("a b", {"a": 1}, phi=0.8) == tw.rbp("a b", {"a": 1}, p=0.8)
+    with pytest.raises(InputError, match=r"phi=0\.5 and p=0.5 are two names of one parameter"):
+        tw.rbp("a", {"a": 1}, phi=0.5, p=0.5)
+    assert tw.RBP(phi=0.9) == tw.RBP(p=0.9) == tw.parse("RBP(phi=0.9)") == tw.parse("rbp.phi=0.9")
+    assert str(tw.RBP(phi=0.9) @ 10) == "RBP(p=0.9)@10"
+    assert tw.RBP(p=0.9)(phi=0.5) == tw.RBP(p=0.5)
+    with pytest.raises(tw.MeasureError, match="p and phi are two names of one parameter"):
+        tw.RBP(p=0.9, phi=0.9)
+
+
+def test_the_folder_exports_its_functions_and_results():
+    for name in rankings_folder.__all__:
+        value = getattr(rankings_folder, name)
+        assert getattr(tw, name, value) is value
+        assert inspect.getdoc(value if inspect.isfunction(value) or inspect.isclass(value) else type(value))
+    assert isinstance(tw.tau("a b", "b a"), rankings_folder.Tau)
+    assert set(dir(rankings_folder)) == set(rankings_folder.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'rbx'"):
+        rankings_folder.rbx  # noqa: B018
 
 
 def test_bad_arguments():
     for phi in (0, 1, -0.1, 1.5, float("nan")):
         with pytest.raises(InputError, match="above 0 and below 1"):
             tw.rbo("a", "a", phi=phi)
-    with pytest.raises(InputError, match="numbers from 0 … gmax=1"):
+    with pytest.raises(InputError, match="numbers from 0 to gmax=1"):
         tw.rbp("a", {"a": 2.0}, phi=0.5)
     with pytest.raises(InputError, match="gmax"):
         tw.rbp("a", {"a": 0.0}, phi=0.5, gmax=0)

@@ -1,4 +1,4 @@
-"""Rank-biased measures and τ_AP of long rankings and at the ends of φ: no digits lost, no bound crossed."""
+"""Rank-biased measures and τ_AP of long rankings and for φ close to 0 or 1: no lost digits, no crossed bounds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 import oracle_rankings as oracle
 import tiewise as tw
 from tiewise.errors import InputError
-from tiewise.rankings.alignment import rba_of, scattered
-from tiewise.rankings.correlation import inversions, smaller_before
-from tiewise.rankings.overlap import rbo_of
-from tiewise.rankings.pairs import Pair
-from tiewise.rankings.rank_biased import rbr_of, reversed_rba
-from tiewise.rankings.weights import mean_weight, tail, weights
+from tiewise.rankings.alignment import compute_rba, expected_power_sum
+from tiewise.rankings.correlation import count_inversions, count_smaller_before
+from tiewise.rankings.overlap import compute_rbo
+from tiewise.rankings.pairs import RankingPair
+from tiewise.rankings.rank_biased_recall import compute_rbr
+from tiewise.rankings.weights import mean_weight, reversed_rba, tail_weight, weight_table
 
 PHIS = [0.1, 0.5, 0.9, 0.99, 0.999, 0.999999]
 
@@ -51,24 +51,23 @@ def exact_tails(phi: float, depth: int) -> list[Decimal]:
 
 
 @pytest.mark.parametrize("phi", PHIS)
-def test_tails_have_all_their_digits(phi):
+def test_tail_weights_keep_all_digits(phi):
     truth = [float(value) for value in exact_tails(phi, 300)]
-    table = weights(phi, 300)
-    assert table.after[:301] == pytest.approx(truth, rel=1e-13, abs=0)
+    table = weight_table(phi, 300)
+    assert table.tail[:301] == pytest.approx(truth, rel=1e-13, abs=0)
     for depth in (0, 1, 2, 7, 100, 300):
-        assert tail(phi, depth) == pytest.approx(truth[depth], rel=1e-13, abs=0)
-        assert table.beyond(depth) == pytest.approx(truth[depth] * phi / (1 - phi), rel=1e-13, abs=0)
+        assert tail_weight(phi, depth) == pytest.approx(truth[depth], rel=1e-13, abs=0)
     assert tw.top_weight(phi, 200) == pytest.approx(1 - phi**199 + 200 * truth[199], rel=1e-13)
 
 
-def test_tables_serve_all_lengths_to_the_next_power_of_two():
-    assert weights(0.9, 513) is weights(0.9, 1024)
-    assert len(weights(0.9, 1025).each) == 2048
-    assert len(weights(0.9, 0).each) == len(weights(0.9, 1).each) == 1
+def test_weight_tables_are_shared_up_to_the_next_power_of_two():
+    assert weight_table(0.9, 513) is weight_table(0.9, 1024)
+    assert len(weight_table(0.9, 1025).weight) == 2048
+    assert len(weight_table(0.9, 0).weight) == len(weight_table(0.9, 1).weight) == 1
 
 
 @pytest.mark.parametrize("phi", PHIS)
-def test_means_over_tied_ranks(phi):
+def test_mean_weight_of_tied_ranks(phi):
     ranks = range(8, 20)  # twelve items after seven
     for power in (0.5, 1.0):
         truth = math.fsum(((1 - phi) * phi ** (r - 1)) ** power for r in ranks) / 12
@@ -109,7 +108,7 @@ def oracle_most(x: list[int], y: list[int], phi: float) -> float:
 
 @pytest.mark.parametrize(("n", "phi"), [(200, 0.5), (2000, 0.99), (100_000, 0.999), (100_000, 0.99999)])
 def test_identical_lists(n, phi):
-    after = float(exact_tails(phi, n)[n]) if n < 3000 else tail(phi, n)
+    after = float(exact_tails(phi, n)[n]) if n < 3000 else tail_weight(phi, n)
     found = tw.rbo(range(n), range(n), phi=phi)
     assert found.lower.expected == found.lower.minimum == found.lower.maximum
     assert found.lower.expected == pytest.approx(-math.expm1(n * math.log(phi)) + n * after, rel=1e-13)
@@ -127,14 +126,16 @@ def test_lists_of_one_tie_group(n, phi):
     group = [list(range(n))]
     found = tw.rbo(group, group, phi=phi)
     head = (1 - phi**n * (1 + n * (1 - phi))) / (1 - phi) / n
-    assert found.lower.expected == pytest.approx(head + n * tail(phi, n), rel=1e-12)  # of which the formula loses some
+    assert found.lower.expected == pytest.approx(
+        head + n * tail_weight(phi, n), rel=1e-12
+    )  # of which the formula loses some
     assert found.lower.maximum == tw.rbo(range(n), range(n), phi=phi).lower.expected
     assert found.lower.minimum == tw.rbo(range(n), range(n)[::-1], phi=phi).lower.expected
     half = (1 - phi ** (n / 2)) * (1 + math.sqrt(phi)) / (1 - phi)
     assert tw.rba(group, group, phi=phi).lower.expected == pytest.approx((1 - phi) * half**2 / n, rel=1e-12)
 
 
-def test_expected_overlap_is_the_sum_of_products_of_chances():
+def test_expected_overlap_is_the_sum_of_products_of_probabilities():
     """Against the chances of all items at all depths, (n_depths, n_items)."""
     rng = random.Random(1)
     for _ in range(200):
@@ -159,7 +160,7 @@ def test_expected_overlap_is_the_sum_of_products_of_chances():
             assert found.extrapolated is None
 
 
-def test_variants_against_all_degrees_at_all_depths():
+def test_variants_against_all_contributions_at_all_depths():
     rng = random.Random(2)
     for _ in range(200):
         x, y = (tied(rng, 30, rng.choice((5, 25)), rng.choice((0.2, 0.6))) for _ in range(2))
@@ -174,7 +175,7 @@ def test_variants_against_all_degrees_at_all_depths():
                 assert found.extrapolated.expected == pytest.approx(extrapolated, abs=1e-13)
 
 
-def test_long_tied_lists_keep_all_orders_of_size():
+def test_bounds_and_extremes_of_long_tied_lists_are_ordered():
     """Extremes, expectation and bounds stand in order, exactly, and the variants are those of untied lists."""
     rng = random.Random(3)
     for n, phi in ((3000, 0.5), (3000, 0.99), (20_000, 0.9999)):
@@ -197,17 +198,17 @@ def test_long_tied_lists_keep_all_orders_of_size():
 
 
 @pytest.mark.parametrize("x", [0.05, 0.3, 0.9, 0.9999, 1 - 1e-12])
-def test_lonely_items_of_a_group_fall_anywhere(x):
-    for size, lonely in [(m, u) for m in range(2, 9) for u in range(1, m)] + [(300, 1), (300, 120), (300, 299)]:
-        ways = math.comb(size, lonely)
+def test_expected_power_sum(x):
+    for size, marked in [(m, u) for m in range(2, 9) for u in range(1, m)] + [(300, 1), (300, 120), (300, 299)]:
+        ways = math.comb(size, marked)
         with localcontext() as context:
             context.prec = 40
             truth = sum(
-                Decimal(math.comb(p, i) * math.comb(size - 1 - p, lonely - 1 - i)) / ways * Decimal(x) ** (p + i)
+                Decimal(math.comb(p, i) * math.comb(size - 1 - p, marked - 1 - i)) / ways * Decimal(x) ** (p + i)
                 for p in range(size)
-                for i in range(min(lonely, p + 1))
+                for i in range(min(marked, p + 1))
             )
-        assert scattered(x, size, lonely) == pytest.approx(float(truth), rel=1e-13)
+        assert expected_power_sum(x, size, marked) == pytest.approx(float(truth), rel=1e-13)
 
 
 def test_expected_alignment_of_long_tied_lists():
@@ -231,11 +232,11 @@ def test_alignment_with_the_reverse(k, phi):
 # -- without extremes -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("of", "ties"), [(rbo_of, t) for t in ("average", "w", "b")] + [(rba_of, "average")])
-def test_expectations_alone(of, ties):
+@pytest.mark.parametrize(("of", "ties"), [(compute_rbo, t) for t in ("average", "w", "b")] + [(compute_rba, "average")])
+def test_expectations_without_extremes(of, ties):
     rng = random.Random(5)
     for groups in (0.4, 1.0):  # tied and untied
-        pair = Pair.of(*(tw.Ranking(tied(rng, 30, 25, groups)) for _ in range(2)))
+        pair = RankingPair.from_rankings(*(tw.Ranking(tied(rng, 30, 25, groups)) for _ in range(2)))
         whole, alone = of(pair, 0.9, ties), of(pair, 0.9, ties, extremes=False)
         for part in ("lower", "upper", "extrapolated"):
             mine, theirs = getattr(alone, part), getattr(whole, part)
@@ -249,16 +250,16 @@ def test_expectations_alone(of, ties):
 # -- τ_AP -----------------------------------------------------------------------------------------------------------
 
 
-def test_counting_what_is_smaller_before():
+def test_count_smaller_before():
     rng = np.random.default_rng(6)
     for n in (0, 1, 2, 50, 300):
         values = rng.integers(0, max(n // 2, 1), n)
         truth = [int((values[:i] < values[i]).sum()) for i in range(n)]
-        assert smaller_before(values).tolist() == truth
-        assert inversions(values) == smaller_before(values.max(initial=0) - values).sum()
+        assert count_smaller_before(values).tolist() == truth
+        assert count_inversions(values) == count_smaller_before(values.max(initial=0) - values).sum()
 
 
-def test_expected_tau_ap_is_that_of_all_pairs():
+def test_expected_tau_ap_equals_the_sum_over_all_pairs():
     """Item i in slot p of its group: those above its group that belong there, and half of those tied with it."""
     rng = random.Random(7)
     for _ in range(60):
@@ -295,11 +296,11 @@ def test_tau_ap_of_long_lists():
     assert found.minimum == pytest.approx(1 - 2 * half, abs=1e-13)
 
 
-# -- the ends of φ, and what is no number ---------------------------------------------------------------------------
+# -- φ near 0 and 1, and invalid arguments ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("phi", [5e-324, 1e-320, 1e-300, 1e-9, 1 - 1e-9, 1 - 2**-53])
-def test_no_phi_is_too_near_to_zero_or_one(phi):
+def test_phi_very_close_to_zero_or_one(phi):
     x, y = "a (b c) d (e f g)", "(b a) c (g x e)"
     calls = [tw.rbo(x, y, phi=phi, ties=ties) for ties in ("average", "w", "a", "b")]
     calls += [tw.rba(x, y, phi=phi), tw.rba(x, y, phi=phi, ties="share"), tw.rbr("ab", y, phi=phi)]
@@ -312,29 +313,31 @@ def test_no_phi_is_too_near_to_zero_or_one(phi):
         assert calls[4].lower.expected == pytest.approx(0.5, abs=1e-4)
 
 
-@pytest.mark.parametrize("phi", ["0.9", None, [0.9], 0.9j, np.array([0.5, 0.6])])
-def test_a_phi_that_is_no_number(phi):
-    pair = Pair.of(tw.Ranking("a"), tw.Ranking("a"))
-    for call in (
+@pytest.mark.parametrize("phi", ["0.9", [0.9], 0.9j, np.array([0.5, 0.6]), None])
+def test_invalid_phi(phi):
+    pair = RankingPair.from_rankings(tw.Ranking("a"), tw.Ranking("a"))
+    calls = [
         lambda: tw.rbo("a", "a", phi=phi),
         lambda: tw.rba("a", "a", phi=phi),
         lambda: tw.rbr("a", "a", phi=phi),
-        lambda: tw.rbp("a", {"a": 1}, phi=phi),
         lambda: tw.top_weight(phi, 3),
-        lambda: rbr_of(pair, phi),
-    ):
+        lambda: compute_rbr(pair, phi),
+    ]
+    if phi is not None:  # which is the default of rbp
+        calls += [lambda: tw.rbp("a", {"a": 1}, phi=phi), lambda: tw.rbp("a", {"a": 1}, p=phi)]
+    for call in calls:
         with pytest.raises(InputError, match=r"phi=.* is not possible.*above 0 and below 1"):
             call()
 
 
 @pytest.mark.parametrize("depth", ["3", 0, -1, 2.5, True])
-def test_a_depth_that_is_none(depth):
+def test_invalid_depth(depth):
     for call in (lambda: tw.rbp("a b", {"a": 1}, depth=depth), lambda: tw.rbr("a b", "a b", phi=0.5, depth=depth)):
         with pytest.raises(InputError, match=r"depth=.* is not possible.*whole number"):
             call()
 
 
-def test_other_arguments_that_are_no_numbers():
+def test_other_invalid_arguments():
     for call in (
         lambda: tw.rbp("a", {"a": 1}, gmax="2"),
         lambda: tw.rbp("a", {"a": 1}, gmax=math.inf),
@@ -349,6 +352,6 @@ def test_other_arguments_that_are_no_numbers():
             call()
 
 
-def test_the_upper_bound_of_rbp_spreads_as_its_orders_do():
+def test_both_bounds_of_rbp_have_a_std():
     found = tw.rbp("(a b) c", {"a": 1, "b": 0}, phi=0.5)
     assert found.lower.std == found.upper.std == pytest.approx(0.125)

@@ -135,9 +135,9 @@ def spreads(draw: st.DrawFn, certain: bool) -> tuple[Case, int, float, int, floa
 
 
 @settings(max_examples=100, deadline=None)
-@given(asked=spreads(certain=True))
-def test_spread_over_every_set_and_every_order(asked):
-    case, depth, phi, k, recall = asked
+@given(chosen=spreads(certain=True))
+def test_spread_over_every_set_and_every_order(chosen):
+    case, depth, phi, k, recall = chosen
     rows = list(case.stages().spread(recall, depth=depth, phi=phi, k=k))
     found = {(row["system"], row["query"]): row for row in rows}
     assert len(found) == len(rows)
@@ -159,16 +159,16 @@ def test_spread_over_every_set_and_every_order(asked):
 
 
 @settings(max_examples=100, deadline=None)
-@given(asked=spreads(certain=False))
-def test_spread_holds_the_queries_that_have_the_recall_in_every_order(asked):
-    case, depth, phi, k, recall = asked
+@given(chosen=spreads(certain=False))
+def test_spread_holds_the_queries_that_have_the_recall_in_every_order(chosen):
+    case, depth, phi, k, recall = chosen
     rows = case.stages().spread(recall, depth=depth, phi=phi, k=k)
-    wanted = [
+    expected = [
         (system, query)
         for system, query in itertools.product(case.runs, case.reference)
         if all(abs(one - recall) < 1e-9 for one in case.recalls(system, query, depth, k))
     ]
-    assert sorted((row["system"], row["query"]) for row in rows) == sorted(wanted)
+    assert sorted((row["system"], row["query"]) for row in rows) == sorted(expected)
 
 
 @pytest.mark.parametrize("phi", [0.1, 0.5, 0.9])
@@ -229,8 +229,8 @@ def test_a_cut_inside_a_tie_group_by_hand():
     """One of b and x is taken after a: ranks 1 and 2 of R weigh a half and a quarter."""
     (row,) = tw.stages({"q": {"a": 2, "b": 1}}, {"s": {"q": {"a": 9, "b": 4, "x": 4}}}, 2, 0.5).table()
     found = {name: row[name] for name in STATISTICS}
-    wanted = (0.625, 0.6875, 0.5, 0.75, 0.75)  # with b .75; with x .5, or .5 + .25·.5 at best
-    assert found == pytest.approx(dict(zip(STATISTICS, wanted, strict=True)), abs=1e-15)
+    truth = (0.625, 0.6875, 0.5, 0.75, 0.75)  # with b .75; with x .5, or .5 + .25·.5 at best
+    assert found == pytest.approx(dict(zip(STATISTICS, truth, strict=True)), abs=1e-15)
 
 
 def test_recall_at_a_cutoff_inside_a_tie_group_of_the_reference():
@@ -417,26 +417,26 @@ def test_identical_points_both_stay():
     assert list(frontier({"one": RUN, "two": RUN}, cost={"one": 1, "two": 1, "rerank": 1})) == [True] * 4
 
 
-def test_the_same_for_more_is_dropped():
+def test_a_dearer_equal_point_is_dropped():
     assert list(frontier({"one": RUN, "two": RUN}, 2, {"one": 1, "two": 2})) == [True, False]
     assert list(frontier({"one": RUN}, [3, 4])) == [True, False]  # nothing is left for the fourth place
 
 
 @pytest.mark.parametrize("phi", [0.5, 0.9])
 @pytest.mark.parametrize("depth", [1, 2])
-def test_the_same_for_more_is_dropped_however_it_was_summed(depth, phi):
+def test_a_dearer_equal_point_is_dropped_whatever_the_rounding(depth, phi):
     """Any of three documents that the reference ties is worth as much as a random one."""
     tied, untied = {"q": {"a": 1, "b": 1, "c": 1}}, {"q": {"a": 3, "b": 2, "c": 1}}
     table = tw.stages(tied, {"one": untied, "two": tied}, depth, phi, {"one": 1, "two": 2}).table()
     assert list(table["pareto"]) == [True, False]
 
 
-def test_more_for_the_same_drops_the_other():
+def test_a_better_point_of_equal_cost_drops_the_other():
     better, worse = {"q": {"a": 1}}, {"q": {"b": 1}}
     assert list(frontier({"worse": worse, "better": better}, 1)) == [False, True]
 
 
-def test_a_point_that_may_still_be_as_good_stays():
+def test_a_point_that_may_be_as_good_stays():
     """x may be the next document of R: .75 + φ⁴/2 is more than .75."""
     sure, open_ = {"q": {"a": 2, "b": 1}}, {"q": {"a": 3, "b": 2, "x": 1}}
     assert list(frontier({"sure": sure, "open": open_}, None, {"sure": 1, "open": 2})) == [True, True]
@@ -517,12 +517,12 @@ def test_the_cutoff_of_recall_is_whole_and_positive(k):
 
 
 @pytest.mark.parametrize("empty", ["depths", "phi"])
-def test_there_is_a_depth_and_a_phi(empty):
+def test_a_depth_and_a_phi_are_required(empty):
     with pytest.raises(InputError, match=empty):
         tw.stages(REFERENCE, {"s": RUN}, **({"depths": 10, "phi": 0.5} | {empty: []}))
 
 
-def test_there_is_a_first_stage():
+def test_a_first_stage_is_required():
     with pytest.raises(InputError, match=r"(?i)run|first stage"):
         tw.stages(REFERENCE, {}, 10, 0.5)
 
@@ -544,7 +544,7 @@ def test_a_run_has_a_query_of_the_reference_but_sets_need_not():
         (0.8, 10, 0.7, ["phi", "0.7", "0.5"]),
     ],
 )
-def test_spread_is_asked_for_what_there_is(recall, depth, phi, fragments):
+def test_spread_of_points_that_were_not_measured(recall, depth, phi, fragments):
     stages = tw.stages(REFERENCE, {"s": RUN}, [10, 20], 0.5)
     with pytest.raises(InputError) as error:
         stages.spread(recall, depth=depth, phi=phi)
@@ -618,11 +618,13 @@ def test_a_data_frame():
     assert frame.to_dict("records") == list(table)
 
 
-def test_progress_is_told_to_the_end():
-    told = []
-    tw.stages(DEEP, {"s": TIED, "t": DEEP}, [1, 3], [0.5, 0.9], progress=lambda done, total: told.append((done, total)))
-    assert told
-    done, totals = zip(*told, strict=True)
+def test_progress_is_reported_to_the_end():
+    calls = []
+    tw.stages(
+        DEEP, {"s": TIED, "t": DEEP}, [1, 3], [0.5, 0.9], progress=lambda done, total: calls.append((done, total))
+    )
+    assert calls
+    done, totals = zip(*calls, strict=True)
     assert len(set(totals)) == 1
     assert list(done) == sorted(done)
     assert done[-1] == totals[-1] > 0

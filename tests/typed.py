@@ -15,4 +15,8 @@ if TYPE_CHECKING:
     expected: float | None = report["RR"].expected
     scored = tw.scoring.score
     drawn = tw.figures.curve
+    bounds: tw.Bounds = tw.rbp("a (b c)", {"a": 1}, p=0.8)
+    overlap: tw.Bounds = tw.rbo(["a", {"b", "c"}], [["a"], ["b", "c"]])
+    correlation: float | None = tw.tau(range(3), tw.Ranking("0 1 2")).tau_b
+    tw.rbo("a", 3)  # type: ignore[arg-type]
     tw.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, depht=5)  # type: ignore[call-arg]

@@ -52,18 +52,11 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.output.page import write_report
     from tiewise.rankings.correlation import tau, tau_ap
     from tiewise.rankings.first_stages import Stages, stages
-    from tiewise.rankings.rank_biased import (
-        phi_for_discount,
-        phi_for_reverse_rba,
-        rba,
-        rbo,
-        rbp,
-        rbr,
-        top_weight,
-    )
+    from tiewise.rankings.rank_biased import rba, rbo, rbp, rbr
     from tiewise.rankings.ranking import Ranking
     from tiewise.rankings.run_similarity import RBA, RBO, RBR, Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
+    from tiewise.rankings.weights import phi_for_discount, phi_for_reverse_rba, top_weight
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _HOMES = {
@@ -80,12 +73,13 @@ _HOMES = {
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.rankings.run_similarity": "RBA RBO RBR Similarity similarity",
     "tiewise.output.page": "write_report",
-    "tiewise.rankings.rank_biased": "phi_for_discount phi_for_reverse_rba rba rbo rbp rbr top_weight",
+    "tiewise.rankings.rank_biased": "rba rbo rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
     "tiewise.metrics.definition": "Measure param",
     "tiewise.metrics.names": "measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
+    "tiewise.rankings.weights": "phi_for_discount phi_for_reverse_rba top_weight",
     "tiewise.analysis.auditing": "Audit audit",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }

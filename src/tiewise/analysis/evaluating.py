@@ -13,6 +13,7 @@ from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError, counted, listed
+from tiewise.io import as_qrels, as_source
 from tiewise.metrics.definition import Measure
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def evaluate(
     """
     chosen = resolve_measures(measures)
     checked = Options.of("evaluate", options)
-    report = report_of(Evaluation(count_run(qrels, run, checked), checked), chosen)
+    judged = None if qrels is None else as_qrels(qrels)
+    source = as_source(run)
+    report = report_of(Evaluation(count_run(judged, source, checked), checked, source), chosen)
     if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)
     return report
@@ -69,7 +72,7 @@ def report_of(evaluation: Evaluation, measures: list[Measure]) -> Report:
     """The report of a run that was counted."""
     options = evaluation.options
     if evaluation.counted.complete and not options.complete:
-        evaluation = Evaluation(evaluation.counted, replace(options, complete=True))
+        evaluation = Evaluation(evaluation.counted, replace(options, complete=True), evaluation.source)
     absent = [evaluation.qrels.queries[place] for place in np.flatnonzero(~evaluation.ties.present).tolist()]
     if absent and options.missing == "error":
         number = counted(len(absent), "judged query is", "judged queries are")

@@ -23,7 +23,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.names import parse_all
 from tiewise.metrics.tools import Rule, rule_for
-from tiewise.ties.counted import Counted
+from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
@@ -78,12 +78,13 @@ def _check_common(qrels: Qrels, counted: Counted) -> None:
 class Evaluation:
     """A counted run under some options: the value of any measure, over all orders of ties or in one of them."""
 
-    def __init__(self, counted: Counted, options: Options):
+    def __init__(self, counted: Counted, options: Options, source: RunSource | None = None):
         self.counted, self.options = counted, options
+        self.source = source  # for the few questions that need all rows; it is not pickled
         self._urns: dict[tuple[str, bool], engine.Urns] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"counted": self.counted, "options": self.options, "_urns": {}}
+        return {"counted": self.counted, "options": self.options, "source": None, "_urns": {}}
 
     @property
     def qrels(self) -> Qrels:

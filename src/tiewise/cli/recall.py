@@ -16,8 +16,7 @@ from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs, ru
 from tiewise.cli.output import Output
 from tiewise.errors import InputError, listed
 from tiewise.output.paths import check_writable
-from tiewise.rankings.costs import read_costs
-from tiewise.rankings.first_stages import RERANK
+from tiewise.rankings.costs import RERANK, read_costs
 
 __all__ = ["recall"]
 
@@ -133,9 +132,9 @@ def _costs_of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[
 
 def _check_figure(figure: Path, output: Path) -> None:
     """Require that the figure can be drawn and written, before anything is read."""
-    from tiewise.figures.theme import kind_of
+    from tiewise.figures.theme import check_figure_path
 
-    kind_of(figure)
+    check_figure_path(figure)
     if output.absolute() == figure.absolute():
         raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o different files.")
     check_writable(figure)

@@ -14,7 +14,7 @@ from tiewise.cli.command import MEASURES, TIES, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output
 from tiewise.errors import InputError, MeasureError
-from tiewise.rankings.run_similarity import Comparison
+from tiewise.rankings.run_similarity import PairMeasure
 
 __all__ = ["similarity"]
 
@@ -90,10 +90,10 @@ def similarity(
     output.write(render(tables, view), view.notes)
 
 
-def _resolve_comparison(text: str, phi: float | None, depth: int | None) -> Comparison:
+def _resolve_comparison(text: str, phi: float | None, depth: int | None) -> PairMeasure:
     """The measure of two rankings with this name; `phi` and `depth` apply where the name does not set them."""
     found = tw.parse(text)
-    if not isinstance(found, Comparison):
+    if not isinstance(found, PairMeasure):
         raise MeasureError(f"{found} needs judgments: use `tiewise evaluate`. Measures of two runs: RBO, RBA, RBR.")
     if depth is not None and found.cutoff not in (None, depth):
         raise InputError(f"{found} has a cutoff, and --depth {depth} was given too. Give one of them.")

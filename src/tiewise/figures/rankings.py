@@ -1,6 +1,6 @@
-"""Figures of sets and rankings against each other: what to measure them by, and how the measures behave.
+"""Figures of sets and rankings: which measure to use, and how the measures behave.
 
-They show what Figures 1, 6 and 7 of Moffat et al. (SIGIR-AP 2024) show.
+They follow Figures 1, 6 and 7 of Moffat et al. (SIGIR-AP 2024).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
-from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, altair, dressed, rows
-from tiewise.rankings.rank_biased import reversed_rba
+from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, apply_theme, inline_data, layer_chart, load_altair
+from tiewise.rankings.weights import reversed_rba
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,18 +27,18 @@ ORDERS = ("reversed: the least", "the same: the most")
 
 
 def rba_range(lengths: Sequence[int] = (10, 50, 100), *, phi: tuple[float, float] = (0.3, 1.0)) -> alt.LayerChart:
-    """The range of RBA between permutations, as a function of φ, for some lengths: a chart to choose φ by.
+    """The range of RBA between permutations as a function of φ, for some lengths: a chart to choose φ by.
 
-    The solid line of each pair is the score of a reversed ranking, k(1−φ)·φ^((k−1)/2) (Eq. 12), the least that a
-    permutation can have; the dashed one that of the same ranking, 1 − φ^k, the most. A dot marks the peak of each solid
-    line, at φ* = (k−1)/(k+1). `phi` are the ends of the axis.
+    The solid line is the score of a reversed ranking, k(1−φ)·φ^((k−1)/2) (Eq. 12), the lowest of a permutation. The
+    dashed line is the score of the same ranking, 1 − φ^k, the highest. A dot marks the peak of each solid line, at
+    φ* = (k−1)/(k+1). `phi` are the ends of the axis.
     """
     low, high = phi
     if not lengths or min(lengths) < 2:
         raise InputError(f"lengths={tuple(lengths)!r}: give one or more lengths of rankings, of two items or more.")
     if not 0 <= low < high <= 1:
         raise InputError(f"phi={phi!r}: give where the axis begins and ends, between 0 and 1.")
-    alt = altair()
+    alt = load_altair()
     names = [f"{k} items" for k in lengths]
     legend = {"orient": "top", "symbolType": "stroke", "symbolSize": 500}
     axes = {
@@ -52,22 +52,22 @@ def rba_range(lengths: Sequence[int] = (10, 50, 100), *, phi: tuple[float, float
         scale=alt.Scale(domain=list(ORDERS), range=[[1, 0], [6, 4]]),
         legend=alt.Legend(**legend, symbolStrokeColor=INK),
     )
-    lines = alt.Chart(_ranges(lengths, names, np.linspace(low, high, 281))).mark_line().encode(**axes, strokeDash=dash)
-    peaks = alt.Chart(_peaks(lengths, names, phi)).mark_point(size=70, opacity=1).encode(**axes)
-    title = alt.Title(
-        "The range of RBA between permutations",
+    grid = np.linspace(low, high, 281)
+    lines = alt.Chart(_range_lines(lengths, names, grid)).mark_line().encode(**axes, strokeDash=dash)
+    peaks = alt.Chart(_range_peaks(lengths, names, phi)).mark_point(size=70, opacity=1).encode(**axes)
+    return layer_chart(
+        [lines, peaks],
+        title="The range of RBA between permutations",
         subtitle="Where the solid line has come near the dashed one, orders can no longer be told apart.",
-    )
-    return dressed(
-        alt.layer(lines, peaks).properties(width=WIDTH, height=340, title=title),
-        f"RBA of reversed and of equal rankings of {', '.join(map(str, lengths))} items against φ.",
+        description=f"RBA of reversed and of equal rankings of {', '.join(map(str, lengths))} items against φ.",
+        height=340,
     )
 
 
-def _ranges(lengths: Sequence[int], names: Sequence[str], phi: Floats) -> Any:
+def _range_lines(lengths: Sequence[int], names: Sequence[str], phi: Floats) -> Any:
     """The two lines of each length, point by point."""
     scores = [line for k in lengths for line in (reversed_rba(phi, k), 1 - phi**k)]
-    return rows(
+    return inline_data(
         {
             "length": np.repeat(names, 2 * len(phi)),
             "order": np.tile(np.repeat(ORDERS, len(phi)), len(lengths)),
@@ -77,65 +77,67 @@ def _ranges(lengths: Sequence[int], names: Sequence[str], phi: Floats) -> Any:
     )
 
 
-def _peaks(lengths: Sequence[int], names: Sequence[str], phi: tuple[float, float]) -> Any:
-    """Where the score of a reversed ranking is largest, if the axis goes there."""
+def _range_peaks(lengths: Sequence[int], names: Sequence[str], phi: tuple[float, float]) -> Any:
+    """The peaks of the solid lines that are on the axis."""
     peaks = [((k - 1) / (k + 1), k, name) for k, name in zip(lengths, names, strict=True)]
-    shown = [(at, reversed_rba(at, k), name) for at, k, name in peaks if phi[0] <= at <= phi[1]]
-    return rows(dict(zip(("phi", "score", "length"), zip(*shown, strict=True), strict=False)))
+    inside = [(peak, reversed_rba(peak, k), name) for peak, k, name in peaks if phi[0] <= peak <= phi[1]]
+    return inline_data(dict(zip(("phi", "score", "length"), zip(*inside, strict=True), strict=False)))
 
 
 # -- Figure 7: how far τ, RBO and RBA agree ----------------------------------------------------------------------------
 
 
 def agreement(tau: ArrayLike, rbo: ArrayLike, rba: ArrayLike, *, title: str = "", bins: int = 70) -> alt.VConcatChart:
-    """How τ, RBO and RBA of the same pairs of rankings go together, from three columns of scores of equal length.
+    """How τ, RBO and RBA of the same pairs of rankings agree, from three columns of scores of equal length.
 
-    Above, RBA against RBO, as a heat map: a cell is darker the more pairs fall into it (on a logarithmic scale), and
-    there are `bins` of them along each axis. Below, the cumulative distributions of all three.
+    Above: RBA against RBO as a heat map with `bins` cells along each axis, on a logarithmic colour scale. Below: the
+    cumulative distributions of all three.
     """
-    scores = _columns({"τ": tau, "RBO": rbo, "RBA": rba})
+    scores = _check_scores({"τ": tau, "RBO": rbo, "RBA": rba})
     if bins < 1:
         raise InputError(f"bins={bins!r}: give the number of cells along an axis, one or more.")
-    alt = altair()
+    alt = load_altair()
     n = scores["τ"].size
     heading = alt.Title(title or "τ, RBO and RBA of the same rankings", subtitle=f"{n:,} pairs of rankings")
-    chart = alt.vconcat(_heat(scores["RBO"], scores["RBA"], bins), _distributions(scores), spacing=28)
-    return dressed(
+    chart = alt.vconcat(_heat_map(scores["RBO"], scores["RBA"], bins), _distributions(scores), spacing=28)
+    return apply_theme(
         chart.properties(title=heading).resolve_scale(color="independent", strokeDash="independent"),
         f"RBA against RBO of {n:,} pairs of rankings, and the cumulative distributions of τ, RBO and RBA.",
     )
 
 
-def _columns(given: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """The scores as arrays of one length, each within its measure's range."""
-    found = {name: np.asarray(column, dtype=np.float64) for name, column in given.items()}
-    if len({column.shape for column in found.values()}) > 1 or any(c.ndim != 1 or not c.size for c in found.values()):
-        shapes = ", ".join(f"{name} {column.shape}" for name, column in found.items())
+def _check_scores(given: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """The scores as arrays of one length, each within the range of its measure."""
+    scores = {name: np.asarray(column, dtype=np.float64) for name, column in given.items()}
+    if len({column.shape for column in scores.values()}) > 1 or any(c.ndim != 1 or not c.size for c in scores.values()):
+        shapes = ", ".join(f"{name} {column.shape}" for name, column in scores.items())
         raise InputError(f"agreement() needs three columns of one length, not empty. It was given {shapes}.")
-    for name, column in found.items():
-        least = -1.0 if name == "τ" else 0.0
-        if not np.all((column >= least - 1e-9) & (column <= 1 + 1e-9)):  # NaN is outside too
-            raise InputError(f"{name} lies between {least:g} and 1; here are other numbers. Leave those pairs out.")
-        found[name] = np.clip(column, least, 1.0)
-    return found
+    for name, column in scores.items():
+        lowest = -1.0 if name == "τ" else 0.0
+        if not np.all((column >= lowest - 1e-9) & (column <= 1 + 1e-9)):  # NaN is outside too
+            raise InputError(
+                f"{name} must lie between {lowest:g} and 1; other numbers were given. Leave those pairs out."
+            )
+        scores[name] = np.clip(column, lowest, 1.0)
+    return scores
 
 
-def _heat(x: Floats, y: Floats, bins: int) -> alt.Chart:
+def _heat_map(x: Floats, y: Floats, bins: int) -> alt.Chart:
     """The number of points in each cell that has any."""
-    alt = altair()
+    alt = load_altair()
     edges = np.linspace(0, 1, bins + 1)
     count, _, _ = np.histogram2d(x, y, bins=(edges, edges))
     column, row = np.nonzero(count)
-    places = {"x": edges[column], "x2": edges[column + 1], "y": edges[row], "y2": edges[row + 1]}
-    cells = rows({name: np.round(at, 4) for name, at in places.items()} | {"pairs": count[column, row].astype(int)})
-    whole = alt.Scale(domain=[0, 1])
+    corners = {"x": edges[column], "x2": edges[column + 1], "y": edges[row], "y2": edges[row + 1]}
+    cells = {name: np.round(edge, 4) for name, edge in corners.items()} | {"pairs": count[column, row].astype(int)}
+    scale = alt.Scale(domain=[0, 1])
     return (
-        alt.Chart(cells)
+        alt.Chart(inline_data(cells))
         .mark_rect(aria=False)  # a cell needs no name of its own
         .encode(
-            x=alt.X("x:Q", scale=whole, title="RBO", axis=alt.Axis(tickCount=10)),
+            x=alt.X("x:Q", scale=scale, title="RBO", axis=alt.Axis(tickCount=10)),
             x2="x2:Q",
-            y=alt.Y("y:Q", scale=whole, title="RBA"),
+            y=alt.Y("y:Q", scale=scale, title="RBA"),
             y2="y2:Q",
             color=alt.Color(
                 "pairs:Q",
@@ -148,20 +150,20 @@ def _heat(x: Floats, y: Floats, bins: int) -> alt.Chart:
     )
 
 
-def _distributions(scores: dict[str, Floats]) -> alt.Chart:
+def _distributions(scores: Mapping[str, Floats]) -> alt.Chart:
     """The share of pairs with at most a score, for each measure."""
-    alt = altair()
+    alt = load_altair()
     low = min(0.0, *(float(column.min()) for column in scores.values()))
     grid = np.linspace(np.floor(low * 5) / 5, 1, 401)
     share = [np.searchsorted(np.sort(column), grid, side="right") / column.size for column in scores.values()]
-    lines = rows(
+    lines = inline_data(
         {
             "measure": np.repeat(list(scores), len(grid)),
             "score": np.round(np.tile(grid, len(scores)), 4),
             "share": np.round(np.concatenate(share), 4),
         }
     )
-    names, colours, dashes = list(scores), [PALETTE[2], PALETTE[1], PALETTE[0]], [[2, 3], [7, 3], [1, 0]]
+    names, colors, dashes = list(scores), [PALETTE[2], PALETTE[1], PALETTE[0]], [[2, 3], [7, 3], [1, 0]]
     legend = alt.Legend(title=None, orient="right", symbolType="stroke", symbolSize=500)
     return (
         alt.Chart(lines)
@@ -169,7 +171,7 @@ def _distributions(scores: dict[str, Floats]) -> alt.Chart:
         .encode(
             x=alt.X("score:Q", title="score", scale=alt.Scale(domain=[float(grid[0]), 1], nice=False)),
             y=alt.Y("share:Q", title="share of pairs with at most this score", scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("measure:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+            color=alt.Color("measure:N", scale=alt.Scale(domain=names, range=colors), legend=legend),
             strokeDash=alt.StrokeDash("measure:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
         )
         .properties(width=WIDTH, height=260)
@@ -178,104 +180,101 @@ def _distributions(scores: dict[str, Floats]) -> alt.Chart:
 
 # -- Figure 1 with Table 5: which measure for which pair ---------------------------------------------------------------
 
-#: Observation, reference, the measures' names and their functions.
+#: Observation, reference, the names of the measures and their functions.
 CASES = (
     ("set", "set", "precision, recall", "precision()  recall()"),
     ("ranking", "set", "rank-biased precision", "rbp()"),
     ("set", "ranking", "rank-biased recall", "rbr()"),
     ("ranking", "ranking", "rank-biased overlap, or alignment", "rbo()  rba()"),
 )
-PANEL, TALL = WIDTH / 2 - 10, 236  # the size of a case
-MIDDLE, RADIUS = 106, 52  # the height at which the shapes stand, and the half of their own
-SHIFTS = {  # of the shapes from the middle; a set covers the items that it shares
+PANEL_WIDTH, PANEL_HEIGHT = WIDTH / 2 - 10, 236
+CENTER_Y, RADIUS = 106, 52  # of the shapes
+SHIFTS = {  # of the two shapes from the centre; a set covers the items that it shares
     ("set", "set"): (-32, 32),
     ("ranking", "set"): (-31, 9),
     ("set", "ranking"): (-9, 31),
     ("ranking", "ranking"): (-40, 40),
 }
-HEIGHTS = [MIDDLE - RADIUS + 24 + 20 * place for place in range(5)]  # of the items on an arrow
+ITEM_Y = [CENTER_Y - RADIUS + 24 + 20 * i for i in range(5)]  # of the items on an arrow
 
 
 def chooser() -> alt.VConcatChart:
-    """Which measure for which pair: an observation B and a reference R, each of them a set or a ranking.
+    """Which measure for which pair: an observation B and a reference R, each a set or a ranking.
 
-    Circles are sets and arrows rankings, as in Figure 1 of the paper; the dots on an arrow are as large as ranks weigh.
+    Circles are sets and arrows rankings, as in Figure 1 of the paper. The size of a dot on an arrow is the weight of
+    its rank.
     """
-    alt = altair()
-    cases = [_case(*case) for case in CASES]
-    lines = [alt.hconcat(*cases[place : place + 2], spacing=20) for place in (0, 2)]
+    alt = load_altair()
+    panels = [_panel(*case) for case in CASES]
+    rows = [alt.hconcat(*panels[i : i + 2], spacing=20) for i in (0, 2)]
     title = alt.Title(
         "Which measure for which pair?",
         subtitle="An observation B against a reference R. Circles are sets; arrows are rankings, best items on top.",
     )
-    return dressed(
-        alt.vconcat(*lines, spacing=20).properties(title=title),
+    return apply_theme(
+        alt.vconcat(*rows, spacing=20).properties(title=title),
         "; ".join(f"{observed} against {reference}: {name}" for observed, reference, name, _ in CASES),
     )
 
 
-def _case(observed: str, reference: str, name: str, function: str) -> alt.LayerChart:
-    """One case: the two shapes, what they are, and what measures the one against the other."""
-    alt = altair()
-    left, right = (PANEL / 2 + shift for shift in SHIFTS[observed, reference])
+def _panel(observed: str, reference: str, name: str, function: str) -> alt.LayerChart:
+    """One case: the two shapes, what they are, and the measure of one against the other."""
+    alt = load_altair()
+    left, right = (PANEL_WIDTH / 2 + shift for shift in SHIFTS[observed, reference])
     layers = _links(left, right) if observed == reference == "ranking" else []
     raised = 12 if observed != reference else 0  # a set then holds the upper items of a ranking
     shapes = [(observed, left, PALETTE[0], "B"), (reference, right, PALETTE[1], "R")]
-    for kind, x, colour, label in sorted(shapes, key=lambda shape: shape[0] == "ranking"):  # sets lie underneath
-        layers += _circle(x, MIDDLE - raised, colour, label) if kind == "set" else _arrow(x, colour, label)
+    for kind, x, color, label in sorted(shapes, key=lambda shape: shape[0] == "ranking"):  # draw sets first
+        layers += _circle(x, CENTER_Y - raised, color, label) if kind == "set" else _arrow(x, color, label)
     layers += [
-        _text(PANEL / 2, 22, f"{observed} | {reference}", fontSize=14, fontWeight="bold"),
-        _text(PANEL / 2, 194, name, fontSize=14),
-        _text(PANEL / 2, 216, function, fontSize=12, font="Menlo, Consolas, monospace", color=GREY),
+        _text(PANEL_WIDTH / 2, 22, f"{observed} | {reference}", fontSize=14, fontWeight="bold"),
+        _text(PANEL_WIDTH / 2, 194, name, fontSize=14),
+        _text(PANEL_WIDTH / 2, 216, function, fontSize=12, font="Menlo, Consolas, monospace", color=GREY),
     ]
     frame = alt.ViewBackground(stroke="#d0d7de", cornerRadius=8)
-    return alt.layer(*layers, view=frame).properties(width=PANEL, height=TALL)
+    return alt.layer(*layers, view=frame).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT)
 
 
-def _circle(x: float, y: float, colour: str, name: str) -> list[Any]:
-    """A set, with its name on its outer side."""
+def _circle(x: float, y: float, color: str, label: str) -> list[Any]:
+    """A set, with its label on the outer side."""
     disc = {"shape": "circle", "size": (2 * RADIUS) ** 2, "fillOpacity": 0.16, "strokeWidth": 2.5}
-    circle = _at(_mark().mark_point(color=colour, stroke=colour, **disc), x, y)
-    return [circle, _name(name, x, RADIUS + 14, y, colour)]
+    circle = _at(_shape().mark_point(color=color, stroke=color, **disc), x=x, y=y)
+    return [circle, _label(label, x, RADIUS + 14, y, color)]
 
 
-def _arrow(x: float, colour: str, name: str) -> list[Any]:
-    """A ranking, its items on it, with its name on its outer side."""
-    alt = altair()
-    shaft = _mark().mark_rule(color=colour, strokeWidth=3)
-    head = _mark().mark_point(shape="triangle-up", size=260, color=colour, opacity=1)
+def _arrow(x: float, color: str, label: str) -> list[Any]:
+    """A ranking with its items, and its label on the outer side."""
+    shaft = _shape().mark_rule(color=color, strokeWidth=3)
+    head = _shape().mark_point(shape="triangle-up", size=260, color=color, opacity=1)
     items = [
-        _at(_mark().mark_point(size=150 * 0.7**place, color=colour, opacity=1), x, height)
-        for place, height in enumerate(HEIGHTS)
+        _at(_shape().mark_point(size=150 * 0.7**rank, color=color, opacity=1), x=x, y=y)
+        for rank, y in enumerate(ITEM_Y)
     ]
-    line = shaft.encode(x=alt.value(x), y=alt.value(MIDDLE - RADIUS + 4), y2=alt.value(MIDDLE + RADIUS + 4))
-    return [line, _at(head, x, MIDDLE - RADIUS), *items, _name(name, x, 24, MIDDLE, colour)]
+    line = _at(shaft, x=x, y=CENTER_Y - RADIUS + 4, y2=CENTER_Y + RADIUS + 4)
+    return [line, _at(head, x=x, y=CENTER_Y - RADIUS), *items, _label(label, x, 24, CENTER_Y, color)]
 
 
-def _name(name: str, x: float, away: float, y: float, colour: str) -> Any:
-    side = -1 if name == "B" else 1
-    return _text(x + side * away, y, name, fontSize=16, fontStyle="italic", color=colour)
+def _label(label: str, x: float, distance: float, y: float, color: str) -> Any:
+    side = -1 if label == "B" else 1
+    return _text(x + side * distance, y, label, fontSize=16, fontStyle="italic", color=color)
 
 
 def _links(left: float, right: float) -> list[Any]:
     """Thin lines between the same items on two arrows."""
-    alt = altair()
-    line = _mark().mark_rule(color=GREY, strokeWidth=1)
-    return [
-        line.encode(x=alt.value(left), y=alt.value(HEIGHTS[a]), x2=alt.value(right), y2=alt.value(HEIGHTS[b]))
-        for a, b in enumerate((1, 0, 2, 4))
-    ]
+    line = _shape().mark_rule(color=GREY, strokeWidth=1)
+    return [_at(line, x=left, y=ITEM_Y[a], x2=right, y2=ITEM_Y[b]) for a, b in enumerate((1, 0, 2, 4))]
 
 
-def _text(x: float, y: float, words: str, **style: Any) -> Any:
-    return _at(_mark().mark_text(text=words, **style), x, y)
+def _text(x: float, y: float, text: str, **style: Any) -> Any:
+    return _at(_shape().mark_text(text=text, **style), x=x, y=y)
 
 
-def _mark() -> Any:
-    """A chart of one thing, to be placed by pixels."""
-    return altair().Chart(rows({"one": [1]}))
+def _shape() -> Any:
+    """A chart with one mark, to be placed by pixels."""
+    return load_altair().Chart(inline_data({"one": [1]}))
 
 
-def _at(chart: Any, x: float, y: float) -> Any:
-    alt = altair()
-    return chart.encode(x=alt.value(x), y=alt.value(y))
+def _at(chart: Any, **pixels: float) -> Any:
+    """The chart with its mark at these pixels: x and y, and x2 and y2 for lines."""
+    alt = load_altair()
+    return chart.encode(**{channel: alt.value(pixel) for channel, pixel in pixels.items()})

@@ -1,15 +1,15 @@
-"""The look that all figures share, and how they become files.
+"""The common look of all figures, and how they are saved.
 
-Colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart; lines that differ in
-meaning differ in dashes too, for print in grey. The background is a white card, so that a figure can be read on a dark
-page. The look is part of the chart and not of altair's settings: the charts of others stay as they are.
+The colours are those of Okabe and Ito, which people with any kind of colour vision can distinguish. Lines also differ
+in dashes, for print in grey. The background is white, so a figure can be read on a dark page. The look is part of each
+chart and not of altair's settings, so other charts of the user do not change.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,18 +22,31 @@ from tiewise.tables.optional import need
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["FAINT", "GREY", "INK", "PALETTE", "WIDTH", "altair", "dressed", "kind_of", "rows", "save"]
+__all__ = [
+    "FAINT",
+    "GREY",
+    "INK",
+    "PALETTE",
+    "WIDTH",
+    "apply_theme",
+    "check_figure_path",
+    "inline_data",
+    "layer_chart",
+    "load_altair",
+    "palette_colors",
+    "save",
+]
 
-Drawn = TypeVar("Drawn")
+ChartT = TypeVar("ChartT")
 
-WIDTH = 620  # of a chart's frame, in pixels: a page's column
+WIDTH = 620  # of a chart's frame, in pixels: the width of a page's column
 
-#: Okabe & Ito's colours in the order in which figures use them, without black, which is text, and yellow, too light.
+#: Okabe & Ito's colours in the order of use, without black, which is for text, and yellow, which is too light.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-INK, GREY, FAINT = "#1f2328", "#59636e", "#e4e8ec"  # of text, of what stands beside it, of grids
+INK, GREY, FAINT = "#1f2328", "#59636e", "#e4e8ec"  # text, secondary text, grids
 
-_WORDS = {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
-_LINES = {"domainColor": GREY, "tickColor": GREY, "gridColor": FAINT}
+_TEXT = {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
+_AXIS_LINES = {"domainColor": GREY, "tickColor": GREY, "gridColor": FAINT}
 _SUBTITLE = {"subtitleColor": GREY, "subtitleFontSize": 13, "subtitlePadding": 5, "subtitleLineHeight": 17}
 
 CONFIG: Mapping[str, Any] = {
@@ -43,9 +56,9 @@ CONFIG: Mapping[str, Any] = {
     "view": {"stroke": None},
     "range": {"category": list(PALETTE)},
     "title": {"color": INK, "fontSize": 16, "anchor": "start", "offset": 12, **_SUBTITLE},
-    "axis": {**_WORDS, **_LINES, "titlePadding": 8, "labelFlush": False},
-    "legend": {**_WORDS, "symbolStrokeWidth": 2.5},
-    "header": _WORDS,
+    "axis": {**_TEXT, **_AXIS_LINES, "titlePadding": 8, "labelFlush": False},
+    "legend": {**_TEXT, "symbolStrokeWidth": 2.5},
+    "header": _TEXT,
     "text": {"color": INK, "fontSize": 12},
     "line": {"strokeWidth": 2.5},
     "bar": {"color": PALETTE[0]},
@@ -54,66 +67,88 @@ CONFIG: Mapping[str, Any] = {
 }
 
 
-class _InScript(json.JSONEncoder):
-    """JSON to stand in a script: a name that looks like the end of the script does not end it."""
+class _ScriptSafeEncoder(json.JSONEncoder):
+    """JSON for an HTML script: a name such as ``</script>`` does not end the script."""
 
     def encode(self, o: Any) -> str:
-        return super().encode(o).replace("<", "\\u003c")  # in JSON this can only stand in a text
+        return super().encode(o).replace("<", "\\u003c")  # in JSON, < can only be part of a string
 
 
-#: The suffixes of files, and how altair is asked for each.
+#: The suffixes of files, with altair's options for each.
 FORMATS: Mapping[str, Mapping[str, Any]] = {
     ".svg": {},
     ".png": {"scale_factor": 2},  # sharp in print and on dense screens
     ".pdf": {},
-    ".html": {"inline": True, "json_kwds": {"cls": _InScript}},  # holds the programs that draw it: no network
+    ".html": {"inline": True, "json_kwds": {"cls": _ScriptSafeEncoder}},  # with all scripts inside: needs no network
     ".json": {},
 }
 BINARY = (".png", ".pdf")
 
 
-def altair() -> Any:
+def load_altair() -> Any:
     """The module altair, or an error that says how to install it."""
     return need("altair", "Drawing a figure", "report")
 
 
-def dressed(chart: Drawn, description: str) -> Drawn:
-    """The chart in the look of all figures, with a sentence that says what it shows to those who cannot see it.
-
-    The look is the chart's configuration: ``chart.configure_axis(labelFontSize=20)`` puts another look of axes in the
-    place of this one, and the rest stays.
-    """
-    drawn: Any = chart
-    return drawn.properties(config=altair().Config(**CONFIG), description=description)
-
-
-def rows(columns: Mapping[str, Iterable[Any]]) -> Any:
-    """Columns as altair's data, without a data frame; NumPy's numbers become Python's."""
+def inline_data(columns: Mapping[str, Iterable[Any]]) -> Any:
+    """Columns as data for altair, without a data frame; NumPy's numbers become Python's."""
     plain = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
-    return altair().InlineData(values=[dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)])
+    values = [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+    return load_altair().InlineData(values=values)
 
 
-def kind_of(path: PathLike) -> str:
-    """The suffix of a figure's path, or an error if a figure cannot be saved so, or not on this machine."""
+def palette_colors(n: int) -> list[str]:
+    """The colours of n series, in order; after the last colour they start again."""
+    return [PALETTE[i % len(PALETTE)] for i in range(n)]
+
+
+def apply_theme(chart: ChartT, description: str) -> ChartT:
+    """The chart in the common look, with a description for readers who cannot see it.
+
+    The look is the chart's configuration: ``chart.configure_axis(labelFontSize=20)`` replaces the look of the axes and
+    keeps the rest.
+    """
+    themed: Any = chart
+    return themed.properties(config=load_altair().Config(**CONFIG), description=description)
+
+
+def layer_chart(
+    layers: Sequence[Any],
+    *,
+    title: str,
+    description: str,
+    height: Any,
+    width: float = WIDTH,
+    subtitle: str | Sequence[str] | None = None,
+) -> alt.LayerChart:
+    """Layers as one chart in the common look."""
+    alt = load_altair()
+    heading = alt.Title(title) if subtitle is None else alt.Title(title, subtitle=subtitle)
+    chart: Any = alt.layer(*layers).properties(width=width, height=height, title=heading)
+    return apply_theme(chart, description)
+
+
+def check_figure_path(path: PathLike) -> str:
+    """The suffix of a path; an error if a figure cannot be saved in that format, or not on this machine."""
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix not in FORMATS:
         known = ", ".join(FORMATS)
         raise InputError(f"{name}: a figure cannot be saved as '{suffix}'. Give the file one of the suffixes {known}.")
-    altair()
+    load_altair()
     need("vl_convert", "Saving a figure", "report")
     return suffix
 
 
 def save(chart: alt.TopLevelMixin, path: PathLike) -> None:
-    """Write a chart as SVG, PNG, PDF, HTML or JSON, by the suffix of the path: a whole file or none.
+    """Write a chart as SVG, PNG, PDF, HTML or JSON, by the suffix of the path. The file is written whole or not at all.
 
-    It needs neither a browser nor a network. The HTML holds all that is needed to draw it; the JSON is the chart's
+    It needs no browser and no network. The HTML holds everything that is needed to draw the chart; the JSON is its
     specification in Vega-Lite.
     """
-    suffix = kind_of(path)
-    made: Any = BytesIO() if suffix in BINARY else StringIO()
-    kind: Any = suffix[1:]
-    chart.save(made, format=kind, **FORMATS[suffix])
-    whole = made.getvalue()
-    save_bytes(path, [whole if isinstance(whole, bytes) else whole.encode()])
+    suffix = check_figure_path(path)
+    buffer: Any = BytesIO() if suffix in BINARY else StringIO()
+    format_name: Any = suffix[1:]
+    chart.save(buffer, format=format_name, **FORMATS[suffix])
+    content = buffer.getvalue()
+    save_bytes(path, [content if isinstance(content, bytes) else content.encode()])

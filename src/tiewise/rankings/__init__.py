@@ -1,1 +1,73 @@
-"""Rankings compared with sets and with other rankings: RBP, RBR, RBO, RBA, τ, similarity of runs, first stages."""
+"""Rankings compared with sets and with other rankings: RBP, RBR, RBO, RBA, τ, similarity of runs, first stages.
+
+A name is imported from its module when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tiewise.metrics.estimate import Bounds
+    from tiewise.rankings.correlation import Tau, TauAP, tau, tau_ap
+    from tiewise.rankings.costs import read_costs
+    from tiewise.rankings.first_stages import Stages, stages
+    from tiewise.rankings.rank_biased import rba, rbo, rbp, rbr
+    from tiewise.rankings.ranking import Ranking
+    from tiewise.rankings.run_similarity import RBA, RBO, RBR, PairMeasure, Similarity, similarity
+    from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
+    from tiewise.rankings.weights import phi_for_discount, phi_for_reverse_rba, top_weight
+
+_MODULES = {
+    "tiewise.metrics.estimate": "Bounds",
+    "tiewise.rankings.correlation": "Tau TauAP tau tau_ap",
+    "tiewise.rankings.costs": "read_costs",
+    "tiewise.rankings.first_stages": "Stages stages",
+    "tiewise.rankings.rank_biased": "rba rbo rbp rbr",
+    "tiewise.rankings.ranking": "Ranking",
+    "tiewise.rankings.run_similarity": "RBA RBO RBR PairMeasure Similarity similarity",
+    "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
+    "tiewise.rankings.weights": "phi_for_discount phi_for_reverse_rba top_weight",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = [
+    "RBA",
+    "RBO",
+    "RBR",
+    "Bounds",
+    "PairMeasure",
+    "Ranking",
+    "Similarity",
+    "Stages",
+    "Tau",
+    "TauAP",
+    "phi_for_discount",
+    "phi_for_reverse_rba",
+    "precision",
+    "precision_at",
+    "rba",
+    "rbo",
+    "rbp",
+    "rbr",
+    "read_costs",
+    "recall",
+    "recall_at",
+    "similarity",
+    "stages",
+    "tau",
+    "tau_ap",
+    "top_weight",
+]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'tiewise.rankings' has no attribute {name!r}")
+        value = getattr(import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__

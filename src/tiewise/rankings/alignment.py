@@ -1,8 +1,8 @@
-"""Rank-biased alignment (RBA) of two rankings with ties: common items weigh by their rank in both.
+"""Rank-biased alignment (RBA) of two rankings with ties: common items count by their rank in both.
 
-A common item adds the geometric mean of the weights of its two ranks (Moffat et al., SIGIR-AP 2024, Eq. 11). At best
-each ranking goes on with the items that only the other holds, in the other's order, and then both go on alike
-(Algorithm 1). Over the orders of ties expectations have closed forms, as tie groups are ordered independently.
+A common item adds the geometric mean of the weights of its two ranks (Moffat et al., SIGIR-AP 2024, Eq. 11). For the
+upper bound each ranking continues with the items that only the other one has, in the other's order, and then both
+continue with the same items (Algorithm 1). Tie groups are ordered independently, so the expectations have closed forms.
 """
 
 from __future__ import annotations
@@ -16,94 +16,95 @@ import numpy as np
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds
-from tiewise.rankings.pairs import Pair, Side, estimate
+from tiewise.rankings.pairs import RankingPair, Side, TieOrder, make_estimate
 from tiewise.rankings.weights import check_phi, mean_weight
 
-__all__ = ["rba_of"]
+__all__ = ["compute_rba"]
 
 
-def rba_of(pair: Pair, phi: float, ties: str = "average", extremes: bool = True) -> Bounds:
-    """RBA of two rankings side by side; without `extremes`, the expectations alone."""
+def compute_rba(pair: RankingPair, phi: float, ties: str = "average", extremes: bool = True) -> Bounds:
+    """RBA of a pair of rankings; without `extremes`, only the expectations."""
     phi = check_phi(phi)
     if ties == "share":
-        share = [np.sqrt(mean_weight(phi, side.start, side.size)) for side in (pair.left, pair.right)]
-        return Bounds(estimate("RBA", [float((share[0] * share[1]).sum())], extremes), None, measure="RBA")
+        left, right = (np.sqrt(mean_weight(phi, side.start, side.size)) for side in (pair.left, pair.right))
+        return Bounds(make_estimate("RBA", [float((left * right).sum())], extremes), None, measure="RBA")
     if ties != "average":
         raise InputError(f"ties={ties!r} is not possible for RBA. Use 'average' or 'share'.")
-    if not pair.tied:
-        values = [_of_order(pair, phi, "best")]
+    if pair.tied:
+        values = [_expected_bounds(pair, phi)]
+        if extremes:
+            values += [_bounds_in_order(pair, phi, order) for order in ("worst", "best")]
     else:
-        values = [_expected(pair, phi)]
-        values += [_of_order(pair, phi, which) for which in ("worst", "best")] if extremes else []
+        values = [_bounds_in_order(pair, phi, "best")]
     lower, upper = zip(*values, strict=True)
-    return Bounds(estimate("RBA", lower, extremes), estimate("RBA", upper, extremes), measure="RBA")
+    return Bounds(make_estimate("RBA", lower, extremes), make_estimate("RBA", upper, extremes), measure="RBA")
 
 
-def _of_order(pair: Pair, phi: float, which: str) -> tuple[float, float]:
-    """Lower and upper bound in the best or the worst order of ties: Algorithm 1."""
-    left, right = pair.ranks(which)
-    base = _aligned(phi, left[pair.left.common], right[pair.right.common])
-    extra = 0.0
+def _bounds_in_order(pair: RankingPair, phi: float, order: TieOrder) -> tuple[float, float]:
+    """The lower and the upper bound in the best or the worst tie order: Algorithm 1."""
+    left, right = pair.ranks(order)
+    base = _align(phi, left[pair.left.common], right[pair.right.common])
+    residual = 0.0
     for side, ranks in ((pair.left, left), (pair.right, right)):
-        lonely = np.sort(np.delete(ranks, side.common))
-        extra += _aligned(phi, lonely, side.other_length + np.arange(1, len(lonely) + 1))
-    return base, base + extra + phi**pair.union
+        unmatched = np.sort(np.delete(ranks, side.common))
+        residual += _align(phi, unmatched, side.other_length + np.arange(1, len(unmatched) + 1))
+    return base, base + residual + phi**pair.n_union
 
 
-def _aligned(phi: float, left: Codes, right: Codes) -> float:
-    """What items with these ranks add: Σ √(weight · weight)."""
+def _align(phi: float, left: Codes, right: Codes) -> float:
+    """What items with these two ranks add: Σ √(weight · weight) (Eq. 11)."""
     return float((1 - phi) * (phi ** ((left + right) / 2 - 1)).sum())
 
 
-def _expected(pair: Pair, phi: float) -> tuple[float, float]:
-    """Lower and upper bound in expectation over the orders of ties."""
+def _expected_bounds(pair: RankingPair, phi: float) -> tuple[float, float]:
+    """The lower and the upper bound, expected over all tie orders."""
     left, right = (mean_weight(phi, side.start, side.size, power=0.5) for side in (pair.left, pair.right))
     base = float((left * right).sum())
-    return base, base + _lonely(pair.left, phi) + _lonely(pair.right, phi) + phi**pair.union
+    return base, base + _unmatched_residual(pair.left, phi) + _unmatched_residual(pair.right, phi) + phi**pair.n_union
 
 
-def _lonely(side: Side, phi: float) -> float:
-    """What the items that the other ranking lacks can still add, in expectation (Algorithm 1, lines 7 to 11).
+def _unmatched_residual(side: Side, phi: float) -> float:
+    """What the unmatched items of a ranking can still add, in expectation (Algorithm 1, lines 7 to 11).
 
-    The i-th of them, counted from the head, comes at rank n' + i of the other. A group that is lonely throughout adds
-    the same in every order.
+    The i-th unmatched item takes rank n' + i of the other ranking, which has n' items. A group without matched items
+    adds the same in every order.
     """
-    starts, sizes, lonely = side.groups.starts, side.groups.sizes, side.lonely
-    before = np.cumsum(lonely) - lonely  # lonely items of earlier groups
-    group = side.groups.group
-    place = np.flatnonzero((lonely == sizes)[group])
-    turn = before[group[place]] + place - starts[group[place]]
-    whole = _aligned(phi, place + 1, side.other_length + turn + 1)
-    mixed = np.flatnonzero((lonely > 0) & (lonely < sizes))
+    groups, unmatched = side.groups, side.unmatched
+    before = np.cumsum(unmatched) - unmatched  # unmatched items of earlier groups
+    position = np.flatnonzero((unmatched == groups.size)[groups.group])
+    number = before[groups.group[position]] + position - groups.item_start[position]
+    residual = _align(phi, position + 1, side.other_length + number + 1)
+    mixed = np.flatnonzero((unmatched > 0) & (unmatched < groups.size))
     if not len(mixed):
-        return whole
+        return residual
     root = math.sqrt(phi)
-    inside = [scattered(root, *counts) for counts in zip(sizes[mixed].tolist(), lonely[mixed].tolist(), strict=True)]
-    head = phi ** ((starts[mixed] + side.other_length + before[mixed]) / 2)
-    return whole + (1 - phi) * float((head * inside).sum())
+    counts = zip(groups.size[mixed].tolist(), unmatched[mixed].tolist(), strict=True)
+    inside = [expected_power_sum(root, size, marked) for size, marked in counts]
+    head = phi ** ((groups.start[mixed] + side.other_length + before[mixed]) / 2)
+    return residual + (1 - phi) * float((head * inside).sum())
 
 
 @lru_cache(maxsize=1 << 14)
-def scattered(x: float, size: int, lonely: int) -> float:
-    """E[Σ_i x^(slot of the i-th lonely item + i)], slots and i from 0, if the lonely items of a group fall anywhere.
+def expected_power_sum(x: float, size: int, marked: int) -> float:
+    """E[Σ_i x^(slot of the i-th marked item + i)] over random orders of a group; slots and i count from 0.
 
-    An item in slot p is lonely with chance u/m, and has H lonely ones before it: Σ_p u/m · x^p · E[x^H], where
+    The item in slot p is marked with probability u/m and has H marked items before it: Σ_p u/m · x^p · E[x^H], with
     H ~ Hypergeometric(m−1, u−1, p).
     """
-    others, marked = size - 1, lonely - 1
-    # E[x^H] goes from 1 at p = 0 to x^marked at the end. Its ratios follow upward from the one, and downward from the
-    # other, by sums of positive terms: each to where the other takes over.
-    up = math.ceil((others - marked * (1 - x)) / (1 + x))
-    ratio = np.empty(others)
-    ratio[:up] = list(_ratios(others, marked, x, up))
-    ratio[up:] = [1 / down for down in _ratios(others, marked, 1 / x, others - up)][::-1]
+    m, u = size - 1, marked - 1
+    # E[x^H] goes from 1 at p = 0 to x^u at the end. Both recurrences of its ratios add positive terms only; each is
+    # used where it is stable: upward from p = 0, and downward from the end.
+    upward = math.ceil((m - u * (1 - x)) / (1 + x))
+    ratio = np.empty(m)
+    ratio[:upward] = list(_power_ratios(m, u, x, upward))
+    ratio[upward:] = [1 / down for down in _power_ratios(m, u, 1 / x, m - upward)][::-1]
     mean: Floats = np.cumprod(np.append(1.0, ratio))
-    return float(lonely / size * (x ** np.arange(size) * mean).sum())
+    return float(marked / size * (x ** np.arange(size) * mean).sum())
 
 
-def _ratios(others: int, marked: int, x: float, steps: int) -> Iterator[float]:
-    """E[x^H] of p + 1 draws over that of p draws, for p = 0, 1, …, of `others` items of which some are marked."""
+def _power_ratios(m: int, u: int, x: float, steps: int) -> Iterator[float]:
+    """E[x^H] of p + 1 draws divided by that of p draws, for p = 0, 1, …, if u of m items are marked."""
     ratio = 1.0
     for p in range(steps):
-        ratio = (others - 2 * p + (p - marked) * (1 - x) + p * x / ratio) / (others - p)
+        ratio = (m - 2 * p + (p - u) * (1 - x) + p * x / ratio) / (m - p)
         yield ratio

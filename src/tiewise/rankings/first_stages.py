@@ -1,18 +1,18 @@
-"""`stages`: first stages measured against the second stage that reads what they hand on.
+"""`stages`: first stages of a search, measured against the second stage that reranks their documents.
 
-A first stage hands a *set* of documents to a reranker, which orders it anew. How good the set is depends on where the
-reranker would have put its documents, had it read the whole collection: rank-biased recall of the set against that
-reference ranking (Moffat et al., SIGIR-AP 2024, §3). Deeper sets hold more and cost more, so systems and depths are
-weighed against their cost, and a point is dropped only if another one is surely better.
+A first stage passes a *set* of documents to a reranker, which sorts them again. The quality of the set depends on where
+the reranker would rank its documents if it read the whole collection: it is the rank-biased recall of the set against
+that reference ranking (Moffat et al., SIGIR-AP 2024, §3). Deeper sets hold more and cost more, so each system and depth
+is weighed against its cost. A point is dropped only if another point is certainly better.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
-from tiewise.errors import InputError, counted, listed
+from tiewise.errors import InputError, counted
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
-from tiewise.rankings.costs import read_costs
-from tiewise.rankings.rank_biased_recall import Observed
+from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
+from tiewise.rankings.rank_biased_recall import ObservedRankings, RecallBounds
 from tiewise.rankings.ranking import Ranking, check_depth
+from tiewise.rankings.weights import check_phi
 from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
@@ -34,13 +35,11 @@ from tiewise.ties.orders import group_rows
 
 __all__ = ["Stages", "stages"]
 
-ROUNDING = 1e-12  # values that differ by less are equal: they were added up in another order
+ATOL = 1e-12  # smaller differences are rounding
+DEFAULT_K = 10  # of `Stages.spread`
 
-#: The key of a table of costs under which stands what the second stage takes for one document.
-RERANK = "rerank"
-
-Depth = int | None
-Cost = Mapping[str, float | Mapping[int, float]]
+#: The columns of `Stages.spread` after system and query.
+SPREAD_COLUMNS = ("base", "base_upper", "full", "full_upper", "ceiling")
 
 
 def stages(
@@ -48,24 +47,22 @@ def stages(
     runs: Mapping[str, Any],
     depths: int | Iterable[Depth] | None = (10, 20, 50, 100),
     phi: float | Iterable[float] = (0.8, 0.9),
-    cost: Cost | PathLike | None = None,
+    cost: Costs | PathLike | None = None,
     *,
     k: int | None = None,
     progress: Progress | None = None,
 ) -> Stages:
-    """First stages against a second stage: rank-biased recall and cost of the sets they hand on, at some depths.
+    """First stages against a second stage: rank-biased recall and cost of the sets that they pass on, at some depths.
 
-    `reference` is the second stage's ranking of all it could be given, as a run; equal scores are ties. `runs` are the
-    first stages by name, as runs, or as ``{query: ids}``: a set of ids where the set is known (the union of some
-    shards, say), a list where it is ranked, with sets for ties. At
-    depth k the set holds the first k documents; of a tie group that straddles k, each with the chance that a random
-    order gives it. A depth of None takes the whole list. Queries are those of the reference, and a run that lacks one
-    hands on nothing for it.
+    `reference` is the second stage's ranking of all documents it could be given, as a run; equal scores are ties.
+    `runs` are the first stages by name: runs, or ``{query: ids}`` with a set of ids, or with a ranked list in which
+    sets are ties. At depth k the set holds the first k documents; if k splits a tie group, each document of the group
+    is in the set with the probability that a random order gives. A depth of None takes the whole list. The queries are
+    those of the reference; a run without a query passes on nothing for it.
 
-    `recall` in the result is of the reference's first `k` documents (all of them, if k is None). `cost` holds for each
-    system what its first stage takes, a number or one for each depth, and under ``"rerank"`` what the second stage
-    takes for a document (nothing, if it is not there); it may be a file with that. Without `cost`, the depth is the
-    cost by which points are dropped.
+    `recall` in the result is of the reference's first `k` documents (None: of all). `cost` is a table, or a file with
+    one: the cost of each first stage, one number or one for each depth, and under ``"rerank"`` the cost of the second
+    stage for one document (default 0). Without `cost`, the depth is the cost.
 
     >>> second = {"q": {"a": 9.0, "b": 7.0, "c": 5.0, "d": 3.0}}
     >>> bm25, dense = {"q": {"b": 2.0, "a": 1.0, "x": 1.0}}, {"q": {"a": 0.9, "y": 0.8, "b": 0.7}}
@@ -78,37 +75,49 @@ def stages(
     dense 3 0.360 0.500 True
     """
     if not isinstance(runs, Mapping) or not runs:
-        raise InputError(f"{type(runs).__name__} of no runs by name. Give the first stages as {{'bm25': run}}.")
+        raise InputError("There are no runs. Give the first stages by name: {'bm25': run}.")
     check_progress(progress)
-    second = _run(reference)
+    second = _as_run(reference)
     if not second.queries:
-        raise InputError("The reference has no query: there is nothing to measure against.")
-    asked, phis = _depths(depths), _phis(phi)
+        raise InputError("The reference has no query, so there is nothing to measure against.")
+    all_depths, phis = _as_depths(depths), _as_phis(phi)
     if k is not None:
         check_depth(k, "k")
     table = read_costs(cost) if isinstance(cost, (str, os.PathLike)) else cost
-    costs = None if table is None else _Costs(table, tuple(runs), asked)
-    deepest = None if None in asked else max(depth for depth in asked if depth is not None)
-    done, total = 0, len(runs) * len(asked)
-    found, observed, left_out = {}, {}, {}
+    costs = None if table is None else StageCosts(table, tuple(runs), all_depths)
+    deepest = None if None in all_depths else max(depth for depth in all_depths if depth is not None)
+    done, total = 0, len(runs) * len(all_depths)
+    points, observed, left_out = {}, {}, {}
     for name, run in runs.items():
-        sets, left_out[name] = _first_stage(name, run, second, deepest)
-        observed[name] = sets
-        for depth in asked:
-            drawn = sets.to(depth)
-            recall, number = drawn.recall(k), float(drawn.number.mean())
+        observed[name], left_out[name] = _observe(name, run, second, deepest)
+        for depth in all_depths:
+            sets = observed[name].first(depth)
+            recall, set_size = sets.recall(k), float(sets.set_size.mean())
             for one in phis:
-                found[name, depth, one] = _Point(drawn.rbr(one), recall, number)
+                points[name, depth, one] = _Point(sets.rbr(one), recall, set_size)
             done += 1
             if progress is not None:
                 progress(done, total)
-    return Stages(second.queries, tuple(runs), asked, phis, k, found, observed, costs, left_out)
+    return Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, costs, left_out)
+
+
+class _Point(NamedTuple):
+    """One system at one depth, for one φ."""
+
+    rbr: RecallBounds
+    recall: Floats  # (n_queries,)
+    set_size: float  # the mean over queries
 
 
 class Stages(Result):
-    """What first stages hand to a second stage: rank-biased recall with its bounds, recall, cost, and what is worth it.
+    """The sets that first stages pass to a second stage: rank-biased recall with its bounds, recall and cost.
 
     `plot.pareto()` and `plot.spread()` draw it (with the extra ``tiewise[report]``).
+
+    >>> stages({"q": {"a": 2.0, "b": 1.0}}, {"bm25": {"q": {"b": 1.0}}}, depths=1, phi=0.8)
+    RBR over 1 query
+    system  depth  phi     rbr_lower  rbr_upper  rbr_minimum  rbr_maximum  recall  cost  pareto
+    bm25    1      0.8000  0.1600     0.1600     0.1600       0.1600       0.5000  –     yes
     """
 
     def __init__(
@@ -119,79 +128,83 @@ class Stages(Result):
         phis: tuple[float, ...],
         k: int | None,
         points: Mapping[tuple[str, Depth, float], _Point],
-        observed: Mapping[str, Observed],
-        costs: _Costs | None,
+        observed: Mapping[str, ObservedRankings],
+        costs: StageCosts | None,
         left_out: Mapping[str, int],
     ):
         self.queries, self.systems, self.depths, self.phis, self.k = queries, systems, depths, phis, k
         self._points, self._observed, self._costs = points, observed, costs
-        self.left_out = dict(left_out)  #: how many queries each system has that the reference lacks
+        self.left_out = dict(left_out)  #: how many queries of each system the reference lacks
 
     def table(self) -> Rows:
         """Means over queries, a row for each system, depth and φ.
 
-        `rbr_lower` and `rbr_upper` are expected over the orders of ties, if what the reference does not show comes last
-        or next; `rbr_minimum` and `rbr_maximum` are the lowest and the highest that both uncertainties allow. `pareto`
-        is False where another point costs no more and its lower bound reaches the upper bound of this one (unless the
-        two are equal in both).
+        `rbr_lower` and `rbr_upper` are expected over the tie orders, if documents that the reference does not show come
+        last, or next. `rbr_minimum` and `rbr_maximum` are the lowest and the highest value that both uncertainties
+        allow. `pareto` is False if another point costs no more and its lower bound reaches the upper bound of this
+        point (unless both points are equal).
         """
-        columns = {name: [float(column.mean()) for column in columns] for name, columns in self._columns.items()}
-        kept = np.array([columns["rbr_lower"], columns["rbr_upper"]])[:, :, None]
-        return Rows(self._keys() | columns | {"cost": self._cost(), "pareto": self._pareto(*kept)[:, 0].tolist()})
+        means = {name: [float(column.mean()) for column in columns] for name, columns in self._columns.items()}
+        bounds = (np.array(means[name])[:, None] for name in ("rbr_lower", "rbr_upper"))
+        return Rows(self._keys() | means | {"cost": self._cost(), "pareto": self._pareto(*bounds)[:, 0].tolist()})
 
     def per_query(self) -> Rows:
-        """The same for each query: the rows of `table`, query by query."""
+        """The rows of `table` for each query."""
         n = len(self.queries)
-        kept = self._pareto(np.array(self._columns["rbr_lower"]), np.array(self._columns["rbr_upper"]))
-        keys = {name: [one for one in column for _ in range(n)] for name, column in self._keys().items()}
-        columns = {name: np.concatenate(columns).tolist() for name, columns in self._columns.items()}
-        cost = {"cost": [one for one in self._cost() for _ in range(n)], "pareto": kept.ravel().tolist()}
+        values = {name: np.concatenate(columns).tolist() for name, columns in self._columns.items()}
+        bounds = (np.array(self._columns[name]) for name in ("rbr_lower", "rbr_upper"))
+        values["pareto"] = self._pareto(*bounds).ravel().tolist()
+        repeated = {
+            name: [value for value in column for _ in range(n)]
+            for name, column in (self._keys() | {"cost": self._cost()}).items()
+        }
         query = {"query": list(self.queries) * len(self._points)}
-        return Rows({"system": keys.pop("system")} | query | keys | columns | cost)
+        names = ("system", "query", "depth", "phi", *self._columns, "cost", "pareto")
+        columns = repeated | query | values
+        return Rows({name: columns[name] for name in names})
 
     def spread(self, recall: float, *, depth: int, phi: float | None = None, k: int | None = None) -> Rows:
-        """Sets of equal recall told apart by rank-biased recall: the paper's Figure 3.
+        """Sets of equal recall that differ in rank-biased recall: Figure 3 of the paper.
 
-        A row for each system and query whose set of `depth` documents holds, whatever the order of ties, just this
-        share of the reference's first `k` (10, unless `stages` was given another): `base` weighs those k ranks alone,
-        `base_upper` adds what the other documents could bring if the reference went on with them, `full` is measured
-        against the whole reference, and `ceiling` is the best that any such set could reach. Ordered by base and full.
+        A row for each system and query whose set of `depth` documents holds exactly this share of the reference's first
+        `k` documents in every tie order (k is that of `stages`, else 10). `base` counts only those k ranks;
+        `base_upper` adds what the other documents could add if the reference continued with them; `full` is measured
+        against the whole reference; `ceiling` is the best value that such a set can reach. Rows are sorted by `base`,
+        then `full`.
         """
-        k, phi = self.k or 10 if k is None else k, self.phis[0] if phi is None else phi
+        k, phi = self.k or DEFAULT_K if k is None else k, self.phis[0] if phi is None else phi
         check_depth(k, "k")
         if isinstance(recall, str) or not 0 <= recall <= 1:
-            raise InputError(f"recall={recall!r} is no share. It lies between 0 and 1.")
+            raise InputError(f"recall={recall!r} is not possible. It must lie between 0 and 1.")
         if depth not in self.depths or phi not in self.phis:
-            raise InputError(
-                f"depth={depth!r} with phi={phi!r} was not measured. Depths: {_numbers(self.depths)}; "
-                f"phi: {_numbers(self.phis)}."
-            )
-        parts: dict[str, list[Any]] = {name: [] for name in ("system", "query", *SPREAD)}
+            depths, phis = (", ".join(map(str, values)) for values in (self.depths, self.phis))
+            raise InputError(f"depth={depth!r} with phi={phi!r} was not measured. Depths: {depths}; phi: {phis}.")
+        columns: dict[str, list[Any]] = {name: [] for name in ("system", "query", *SPREAD_COLUMNS)}
         for name in self.systems:
-            drawn, point = self._observed[name].to(depth), self._points[name, depth, phi]
-            seen = np.minimum(drawn.ties.length, k)
-            low, high = drawn.recall_range(k)
+            sets, rbr = self._observed[name].first(depth), self._points[name, depth, phi].rbr
+            low, high = sets.recall_range(k)
             at = np.flatnonzero((abs(low - recall) < 1e-9) & (abs(high - recall) < 1e-9))
-            base, hits = drawn.base(phi, k)[at], np.rint(recall * seen[at])
-            others = drawn.number[at] - hits
-            beyond = phi ** seen[at] * (1 - phi**others)  # Eq. 9
-            values = (base, base + beyond, point.rbr.lower[at], point.rbr.upper[at], 1 - phi**hits + beyond)
-            for column, value in zip(SPREAD, values, strict=True):
-                parts[column] += value.tolist()
-            parts["system"] += [name] * len(at)
-            parts["query"] += [self.queries[q] for q in at.tolist()]
-        order = np.lexsort((parts["full"], parts["base"])).tolist()
-        return Rows({name: [column[i] for i in order] for name, column in parts.items()})
+            length = np.minimum(sets.ties.length, k)[at]
+            base, hits = sets.rbr_at(phi, k)[at], np.rint(recall * length)
+            others = sets.set_size[at] - hits
+            residual = phi**length * (1 - phi**others)  # Eq. 9
+            values = (base, base + residual, rbr.lower[at], rbr.upper[at], 1 - phi**hits + residual)
+            for column, value in zip(SPREAD_COLUMNS, values, strict=True):
+                columns[column] += value.tolist()
+            columns["system"] += [name] * len(at)
+            columns["query"] += [self.queries[q] for q in at.tolist()]
+        order = np.lexsort((columns["full"], columns["base"])).tolist()
+        return Rows({name: [column[i] for i in order] for name, column in columns.items()})
 
     @property
     def plot(self) -> Any:
         """Figures of this result: `pareto()` and `spread()`."""
-        return import_module("tiewise.figures.stages").Plots(self)
+        return import_module("tiewise.figures.first_stages").Plots(self)
 
     @cached_property
     def missing(self) -> dict[str, int]:
-        """For how many queries each system hands on nothing."""
-        return {name: int(np.count_nonzero(one.to(None).number == 0)) for name, one in self._observed.items()}
+        """The number of queries for which each system passes on nothing."""
+        return {name: int(np.count_nonzero(one.first(None).set_size == 0)) for name, one in self._observed.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -210,14 +223,17 @@ class Stages(Result):
         )
         return (*missing, *others)
 
+    @property
+    def _title(self) -> str:
+        return f"RBR over {counted(len(self.queries), 'query', 'queries')}"
+
     def __repr__(self) -> str:
-        return f"RBR over {counted(len(self.queries), 'query', 'queries')}\n{self.table()!r}"
+        return f"{self._title}\n{self.table()!r}"
 
     def _section(self) -> Section:
-        title = f"RBR over {counted(len(self.queries), 'query', 'queries')}"
-        return Section(self.table()._section().parts, title, self.notes)
+        return Section(self.table()._section().parts, self._title, self.notes)
 
-    # -- points ------------------------------------------------------------------------------------------------
+    # -- columns over the points -------------------------------------------------------------------------------
 
     @cached_property
     def _columns(self) -> dict[str, list[Floats]]:
@@ -232,128 +248,66 @@ class Stages(Result):
         }
 
     def _keys(self) -> dict[str, list[Any]]:
-        names = ("system", "depth", "phi")
-        return dict(zip(names, map(list, zip(*self._points, strict=True)), strict=True))
+        return dict(zip(("system", "depth", "phi"), map(list, zip(*self._points, strict=True)), strict=True))
 
     def _cost(self) -> list[float | None]:
         if self._costs is None:
             return [None] * len(self._points)
-        return [self._costs.of(name, depth, point.number) for (name, depth, _), point in self._points.items()]
+        return [self._costs.total(name, depth, point.set_size) for (name, depth, _), point in self._points.items()]
 
     def _pareto(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
-        """Whether each point is worth its cost, (n_points, n_queries), among the points of its φ."""
-        price = (
-            self._cost() if self._costs else [depth or point.number for (_, depth, _), point in self._points.items()]
-        )
-        cost, phi = np.array(price, dtype=np.float64), np.array([phi for _, _, phi in self._points])
+        """Whether each point is on the Pareto frontier of its φ, (n_points, n_queries)."""
+        sizes = [depth or point.set_size for (_, depth, _), point in self._points.items()]
+        cost = np.array(self._cost() if self._costs else sizes, dtype=np.float64)
+        phi = np.array(self._keys()["phi"])
         kept = np.ones(lower.shape, dtype=bool)
         for one in self.phis:
-            mine = np.flatnonzero(phi == one)
-            kept[mine] = worth_it(cost[mine], lower[mine], upper[mine])
+            rows = np.flatnonzero(phi == one)
+            kept[rows] = pareto_mask(cost[rows], lower[rows], upper[rows])
         return kept
 
 
-#: The columns of `Stages.spread` beside system and query.
-SPREAD = ("base", "base_upper", "full", "full_upper", "ceiling")
-
-
-def worth_it(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
-    """Whether no other point costs no more and has a lower bound that reaches this upper bound, one of them strictly.
+def pareto_mask(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """Whether no other point dominates each point: costs no more, has a lower bound ≥ this upper bound, and not both =.
 
     `cost` is (n_points,), the bounds are (n_points, n_queries).
 
-    >>> worth_it(np.array([1.0, 2.0, 2.0]), np.array([[0.5], [0.3], [0.4]]), np.array([[0.6], [0.5], [0.7]]))[:, 0]
+    >>> pareto_mask(np.array([1.0, 2.0, 2.0]), np.array([[0.5], [0.3], [0.4]]), np.array([[0.6], [0.5], [0.7]]))[:, 0]
     array([ True, False,  True])
     """
     order = np.argsort(cost, kind="stable")
-    best = np.maximum.accumulate(lower[order], axis=0)
     none = np.full_like(lower[:1], -np.inf)
-    best = np.concatenate([none, best])  # best[i]: the highest lower bound among the i cheapest
+    best = np.concatenate([none, np.maximum.accumulate(lower[order], axis=0)])  # among the i cheapest points
     cheaper = best[np.searchsorted(cost[order], cost, side="left")]
-    no_dearer = best[np.searchsorted(cost[order], cost, side="right")]
-    kept: NDArray[np.bool_] = (cheaper < upper - ROUNDING) & (no_dearer <= upper + ROUNDING)
+    not_dearer = best[np.searchsorted(cost[order], cost, side="right")]
+    kept: NDArray[np.bool_] = (cheaper < upper - ATOL) & (not_dearer <= upper + ATOL)
     return kept
 
 
-class _Point:
-    """One system at one depth and φ."""
-
-    def __init__(self, rbr: Any, recall: Floats, number: float):
-        self.rbr, self.recall, self.number = rbr, recall, number
+# -- arguments -----------------------------------------------------------------------------------------------------
 
 
-class _Costs:
-    """What each first stage and the second stage take."""
-
-    def __init__(self, cost: Cost, systems: Sequence[str], depths: Sequence[Depth]):
-        if not isinstance(cost, Mapping):
-            raise InputError(f"cost={cost!r} is no table. Give {{'bm25': 1.2, '{RERANK}': 0.4}}.")
-        if RERANK in systems:
-            raise InputError(f"A system cannot be called '{RERANK}' where costs are given: that is the second stage.")
-        missing = [name for name in systems if name not in cost]
-        unknown = [name for name in cost if name not in systems and name != RERANK]
-        if missing or unknown:
-            raise InputError(
-                *([f"There is no cost for {listed(missing)}. Give one for every system."] if missing else []),
-                *(
-                    [f"There is a cost for {listed(unknown)}, which is no system. Systems: {listed(systems)}."]
-                    if unknown
-                    else []
-                ),
-            )
-        self._rerank = _cost(cost.get(RERANK, 0.0), f"'{RERANK}'")
-        self._first = {name: self._by_depth(name, cost[name], depths) for name in systems}
-
-    @staticmethod
-    def _by_depth(name: str, cost: Any, depths: Sequence[Depth]) -> dict[Depth, float]:
-        if not isinstance(cost, Mapping):
-            return dict.fromkeys(depths, _cost(cost, f"'{name}'"))
-        missing = [depth for depth in depths if depth not in cost]
-        if missing:
-            where = "for whole lists" if missing == [None] else f"at depth {_numbers(missing)}"
-            raise InputError(f"There is no cost of '{name}' {where}. Give one for every depth, or one number for all.")
-        return {depth: _cost(cost[depth], f"'{name}' at depth {depth}") for depth in depths}
-
-    def of(self, name: str, depth: Depth, number: float) -> float:
-        """The cost of both stages; `number` documents are read where no depth says how many."""
-        return self._first[name][depth] + self._rerank * (number if depth is None else depth)
-
-
-def _numbers(values: Iterable[object]) -> str:
-    return ", ".join(map(str, values))
-
-
-def _cost(value: Any, whose: str) -> float:
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and 0 <= float(value) < np.inf:
-        return float(value)
-    raise InputError(f"The cost {value!r} of {whose} is no number from 0 on.")
-
-
-# -- what was given ------------------------------------------------------------------------------------------------
-
-
-def _first_stage(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[Observed, int]:
-    """A first stage's documents down to the deepest set, in their tie groups, and where the reference has them; and how
-    many of its queries the reference lacks."""
-    is_set = _holds_sets(given)
-    run = _of_sets(given) if is_set else _run(given)
-    query = positions(reference.query_index, run.queries)  # where the reference has each query
-    if not (query >= 0).any() and not is_set:
+def _observe(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[ObservedRankings, int]:
+    """The documents of a first stage down to the deepest depth, with their tie groups in its own list and in the
+    reference; and how many of its queries the reference lacks."""
+    is_sets = _holds_sets(given)
+    run = Run.from_dict({query: _as_scores(ids) for query, ids in given.items()}) if is_sets else _as_run(given)
+    query = positions(reference.query_index, run.queries)  # the position of each query in the reference
+    if not (query >= 0).any() and not is_sets:
         raise InputError(f"'{name}' has no query of the reference. Do their query ids match?")
     rows, start, size = group_rows(run)
-    kept = query[run.query[rows]] >= 0
-    if deepest is not None:
-        kept &= start < deepest
+    row_query = query[run.query[rows]]
+    kept = np.flatnonzero((row_query >= 0) & (start < (np.inf if deepest is None else deepest)))
+    kept = kept[np.argsort(row_query[kept], kind="stable")]
     rows, start, size = rows[kept], start[kept], size[kept]
-    place = query[run.query[rows]]
-    order = np.argsort(place, kind="stable")
-    rows, start, size = rows[order], start[order], size[order]
-    offsets = np.searchsorted(place[order], np.arange(len(reference.queries) + 1))
-    listed_docs = Qrels(reference.queries, offsets, run.doc[rows], run.docs, np.zeros(len(rows)))
-    return Observed(count_ties(listed_docs, reference, ())["float64"], start, size), int(np.count_nonzero(query < 0))
+    offsets = np.searchsorted(row_query[kept], np.arange(len(reference.queries) + 1))
+    documents = Qrels(reference.queries, offsets, run.doc[rows], run.docs, np.zeros(len(rows)))
+    return ObservedRankings(count_ties(documents, reference, ())["float64"], start, size), int(
+        np.count_nonzero(query < 0)
+    )
 
 
-def _run(given: Any) -> Run:
+def _as_run(given: Any) -> Run:
     return as_run(given)
 
 
@@ -364,32 +318,25 @@ def _holds_sets(given: Any) -> bool:
     return all(isinstance(ids, Collection) and not isinstance(ids, (Mapping, str, bytes)) for ids in given.values())
 
 
-def _of_sets(sets: Mapping[Any, Iterable[Any]]) -> Run:
-    return Run.from_dict({query: _scores(ids) for query, ids in sets.items()})
-
-
-def _scores(ids: Iterable[Any]) -> dict[Any, float]:
-    """Scores that rank a list as it stands, and tie the items of a set."""
+def _as_scores(ids: Iterable[Any]) -> dict[Any, float]:
+    """Scores that keep the order of a list, and tie the items of a set."""
     if isinstance(ids, Set):
         return dict.fromkeys(ids, 0.0)
-    return {item: -float(place) for place, group in enumerate(Ranking(ids)) for item in group}
+    return {item: -float(rank) for rank, group in enumerate(Ranking(ids)) for item in group}
 
 
-def _depths(depths: int | Iterable[Depth] | None) -> tuple[Depth, ...]:
-    asked = tuple(depths) if isinstance(depths, Iterable) and not isinstance(depths, str) else (depths,)
-    for depth in asked:
+def _as_depths(depths: int | Iterable[Depth] | None) -> tuple[Depth, ...]:
+    values = tuple(depths) if isinstance(depths, Iterable) and not isinstance(depths, str) else (depths,)
+    if not values:
+        raise InputError("No depth was given. Use depths=[10, 20].")
+    for depth in values:
         if depth is not None:
             check_depth(depth)
-    if not asked:
-        raise InputError("No depth was given. Say depths=[10, 20].")
-    return tuple(dict.fromkeys(None if depth is None else int(depth) for depth in asked))
+    return tuple(dict.fromkeys(None if depth is None else int(depth) for depth in values))
 
 
-def _phis(phi: float | Iterable[float]) -> tuple[float, ...]:
-    asked = tuple(phi) if isinstance(phi, Iterable) and not isinstance(phi, str) else (phi,)
-    for one in asked:
-        if not isinstance(one, (int, float, np.floating)) or not 0 < one < 1:
-            raise InputError(f"phi={one!r} is not possible. It must lie above 0 and below 1.")
-    if not asked:
-        raise InputError("No phi was given. Say phi=[0.8, 0.9].")
-    return tuple(dict.fromkeys(float(one) for one in asked))
+def _as_phis(phi: float | Iterable[float]) -> tuple[float, ...]:
+    values = tuple(phi) if isinstance(phi, Iterable) and not isinstance(phi, str) else (phi,)
+    if not values:
+        raise InputError("No phi was given. Use phi=[0.8, 0.9].")
+    return tuple(dict.fromkeys(map(check_phi, values)))

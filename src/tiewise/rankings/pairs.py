@@ -1,110 +1,113 @@
-"""`Pair`: two rankings side by side, their common items, and the orders of ties in which they are most and least alike.
+"""`RankingPair`: two rankings with their common items, and the tie orders in which they agree most and least.
 
-A sum over common items of a function that falls with both ranks and is supermodular is largest when the tied items of
-each ranking follow the other ranking, and smallest when they run against it. So are every overlap of RBO at once, RBA
-and τ_AP: their extremes over all orders of ties need sorting only.
+RBO, RBA and τ_AP are sums over the common items of a function that falls with both ranks and is supermodular. Such a
+sum is largest if the tied items of each ranking follow the other ranking, and smallest if they run against it. So their
+extremes over all tie orders only need sorting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Estimate
-from tiewise.rankings.ranking import Groups, Ranking
+from tiewise.rankings.ranking import RankGroups, RankingLike, as_ranking
 
-__all__ = ["Pair", "Side", "estimate"]
+__all__ = ["RankingPair", "Side", "TieOrder", "make_estimate"]
+
+TieOrder = Literal["best", "worst"]
 
 
 class Side:
-    """One of two rankings: arrays over the common items, in an order that both sides share."""
+    """One ranking of a pair. Arrays over the common items have the same order on both sides."""
 
-    def __init__(self, groups: Groups, common: Codes, other: Groups):
-        self.groups, self.common = groups, common  # `common`: the places of the common items
-        self.length, self.other_length = len(groups.group), len(other.group)
-        self.tied = len(groups.sizes) < self.length
-        mine = groups.group[common]
-        self.start: Codes = groups.starts[mine]
-        self.size: Codes = groups.sizes[mine]
+    def __init__(self, groups: RankGroups, common: Codes, other_length: int):
+        self.groups, self.common = groups, common  # `common`: the positions of the common items
+        self.length, self.other_length = len(groups), other_length
+        self.tied = len(groups.size) < self.length
+        self.start: Codes = groups.item_start[common]
+        self.size: Codes = groups.item_size[common]
         self.end: Codes = self.start + self.size
 
     @cached_property
-    def lonely(self) -> Codes:
+    def unmatched(self) -> Codes:
         """How many items of each group the other ranking lacks, (n_groups,)."""
-        mine = self.groups.group[self.common]
-        return self.groups.sizes - np.bincount(mine, minlength=len(self.groups.sizes))
+        matched = np.bincount(self.groups.group[self.common], minlength=len(self.groups.size))
+        return self.groups.size - matched
 
-    def chance(self, depths: int) -> Floats:
-        """The chance of the items of the group that rank d is in to be in the top d, for d = 1 … depths.
+    def contribution(self, depths: int) -> Floats:
+        """The probability that an item of the tie group at rank d is among the first d, for d = 1 … depths.
 
-        Groups before it are in the top d whole. Past the ranking's end no group is open, and the chance is given as 0.
+        It is the contribution c_{e|d} of Corsi & Urbano (2024). Items of earlier groups contribute 1, items of later
+        groups 0. After the end of the ranking it is 0.
         """
-        chance = np.zeros(depths)
-        mine = self.groups.group
-        chance[: self.length] = (np.arange(1, self.length + 1) - self.groups.starts[mine]) / self.groups.sizes[mine]
-        return chance
+        contribution = np.zeros(depths)
+        ranks = np.arange(1, self.length + 1)
+        contribution[: self.length] = (ranks - self.groups.item_start) / self.groups.item_size
+        return contribution
 
-    def ranks_by(self, key: Codes, most: int) -> Codes:
-        """The ranks of all items if tied ones stand in the order of their keys, 0 … most; equal keys as they are."""
+    def break_ties(self, key: Codes, largest: int) -> Codes:
+        """The ranks of all items if ties are broken by ascending key, 0 … largest; equal keys keep their order."""
         ranks = np.arange(1, self.length + 1)
         if self.tied:
-            group = self.groups.group
-            tied = np.flatnonzero(self.groups.sizes[group] > 1)
-            order = tied[np.argsort(group[tied] * (most + 1) + key[tied], kind="stable")]
+            tied = np.flatnonzero(self.groups.item_size > 1)
+            order = tied[np.argsort(self.groups.group[tied] * (largest + 1) + key[tied], kind="stable")]
             ranks[order] = tied + 1
         return ranks
 
 
-class Pair:
-    """Two rankings with their common items; `at` is the place in y of each item of x, −1 where y lacks it."""
+class RankingPair:
+    """Two rankings x and y; `position` is where y has each item of x, −1 if y lacks it."""
 
-    def __init__(self, x: Groups, y: Groups, at: Codes):
-        here = np.flatnonzero(at >= 0)
-        self.common = len(here)
-        self.left, self.right = Side(x, here, y), Side(y, at[here], x)
-        self.union = len(x.group) + len(y.group) - self.common
+    def __init__(self, x: RankGroups, y: RankGroups, position: Codes):
+        common = np.flatnonzero(position >= 0)
+        self.n_common = len(common)
+        self.n_union = len(x) + len(y) - self.n_common
+        self.left, self.right = Side(x, common, len(y)), Side(y, position[common], len(x))
         self.tied = self.left.tied or self.right.tied
 
     @staticmethod
-    def of(x: Ranking, y: Ranking) -> Pair:
+    def from_rankings(x: RankingLike, y: RankingLike) -> RankingPair:
         """The pair of two rankings of named items."""
-        at = np.array([y.place.get(item, -1) for item in x.items], dtype=np.int64)
-        return Pair(x.groups, y.groups, at)
+        left, right = as_ranking(x), as_ranking(y)
+        position = np.array([right.position.get(item, -1) for item in left.items], dtype=np.int64)
+        return RankingPair(left.groups, right.groups, position)
 
     @property
     def by_length(self) -> tuple[Side, Side]:
-        """The shorter ranking and the longer one."""
+        """The shorter ranking S and the longer ranking L."""
         return (self.left, self.right) if self.left.length <= self.right.length else (self.right, self.left)
 
-    def ranks(self, which: str) -> tuple[Codes, Codes]:
-        """The ranks of all items of both rankings in the best or the worst order of ties, along their `items`.
+    def ranks(self, order: TieOrder) -> tuple[Codes, Codes]:
+        """The ranks of all items of both rankings in the best or the worst tie order.
 
-        Best: tied items follow the other ranking's groups, those that it lacks come last, and items that are tied in
-        both stand in one order on both sides: that of x. Worst: the reverse of all three.
+        Best: tied items follow the other ranking's groups, unmatched items come last, and items that are tied in both
+        rankings have one order on both sides: that of x. Worst: the reverse of all three.
         """
         left, right = self.left, self.right
-        to_group, to_place = len(right.groups.sizes), left.length
-        group = np.full(left.length, to_group)  # in y, of each item of x; past the last for items that y lacks
+        n_groups, n_items = len(right.groups.size), left.length
+        group = np.full(left.length, n_groups)  # the group in y of each item of x
         group[left.common] = right.groups.group[right.common]
-        place = np.full(right.length, to_place)  # in x, of each item of y: ascending, as x's groups are
-        place[right.common] = left.common
-        if which == "worst":
-            group, place = to_group - group, to_place - place
-        return left.ranks_by(group, to_group), right.ranks_by(place, to_place)
+        position = np.full(right.length, n_items)  # the position in x of each item of y
+        position[right.common] = left.common
+        if order == "worst":
+            group, position = n_groups - group, n_items - position
+        return left.break_ties(group, n_groups), right.break_ties(position, n_items)
 
-    def common_ranks(self, which: str) -> tuple[Codes, Codes]:
-        """The ranks of the common items in the best or the worst order of ties."""
-        left, right = self.ranks(which)
+    def common_ranks(self, order: TieOrder) -> tuple[Codes, Codes]:
+        """The ranks of the common items in the best or the worst tie order."""
+        left, right = self.ranks(order)
         return left[self.left.common], right[self.right.common]
 
 
-def estimate(measure: str, values: Sequence[float] | Floats, extremes: bool = True) -> Estimate:
-    """An Estimate from the expectation and from the values in the worst and the best order.
+def make_estimate(measure: str, values: Sequence[float] | Floats, extremes: bool = True) -> Estimate:
+    """An Estimate from (expected,), or from (expected, worst, best).
 
-    One value alone is the same in all orders. The expectation lies between the extremes, whatever rounding made of it.
+    A single value is the same in all tie orders. Rounding cannot move the expectation outside the extremes.
     """
     if not extremes:
         return Estimate(float(values[0]), measure=measure)

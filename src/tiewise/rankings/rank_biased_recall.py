@@ -1,9 +1,10 @@
-"""`Observed`: sets against reference rankings, where a set may be the head of a ranking that ends inside a tie group.
+"""Rank-biased recall (RBR): sets of documents against reference rankings.
 
-Rank-biased recall is rank-biased precision with the roles exchanged, RBR(B|R) = RBP(R|B): the reference is the run, and
-the observed documents are what is judged (Moffat et al., SIGIR-AP 2024, Eqs. 6 to 9). If a tie group of the observed
-ranking straddles the depth, its documents are in the set by chance: the expectation weighs each by that chance, and the
-extremes take those that the reference ranks highest, or lowest.
+RBR is rank-biased precision with exchanged roles, RBR(B|R) = RBP(R|B): the reference R is the run, and the documents of
+the set B are the judged ones (Moffat et al., SIGIR-AP 2024, Eqs. 6 to 9). The set may be the first `depth` documents of
+a ranking. If the depth splits a tie group of that ranking, the documents of the group are in the set with a
+probability. The expectation weighs each by this probability. The extremes take the documents of the group that the
+reference ranks highest, or lowest.
 """
 
 from __future__ import annotations
@@ -16,20 +17,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
+from tiewise.data.runs import Qrels
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue import RBP, Hits
+from tiewise.metrics.estimate import Bounds
 from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.rankings.pairs import RankingPair, make_estimate
+from tiewise.rankings.ranking import check_depth
+from tiewise.rankings.weights import check_phi
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["Observed", "Recalls"]
+__all__ = ["ObservedRankings", "ObservedSets", "RecallBounds", "compute_rbr", "single_ranking_ties"]
+
+
+def compute_rbr(pair: RankingPair, phi: float, depth: int | None = None) -> Bounds:
+    """RBR of the first `depth` items of the left ranking, as a set, against the right ranking."""
+    phi = check_phi(phi)
+    if depth is not None:
+        check_depth(depth)
+    left, right = pair.left, pair.right
+    start, size = np.zeros((2, left.length), dtype=np.int64)
+    start[left.common], size[left.common] = right.start, right.size
+    ties = single_ranking_ties(start, size, np.zeros(left.length), right.length)
+    observed = ObservedRankings(ties, left.groups.item_start, left.groups.item_size)
+    rbr = observed.first(depth).rbr(phi)
+    lower = np.concatenate([rbr.lower, rbr.lower_minimum, rbr.lower_maximum])
+    upper = np.concatenate([rbr.upper, rbr.upper_minimum, rbr.upper_maximum])
+    return Bounds(make_estimate("RBR", lower), make_estimate("RBR", upper), measure="RBR")
+
+
+def single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -> TieGroups:
+    """The tie groups of one ranking, from those of its judged items, which need no names."""
+    n = len(start)
+    return TieGroups(
+        qrels=Qrels(("",), np.array([0, n]), np.arange(n), [""] * n, gain),
+        score=np.full(n, np.nan),
+        start=start,
+        size=size,
+        length=np.array([length]),
+        present=np.array([True]),
+        floor=np.full(1, np.nan),
+        floor_size=np.zeros(1, dtype=np.int64),
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class Recalls:
-    """Rank-biased recall for each query, (n_queries,) each: bounds, and over the orders of ties what each can be."""
+class RecallBounds:
+    """Rank-biased recall for each query, (n_queries,) each: expected bounds, and their extremes over the tie orders."""
 
-    lower: Floats  # expected, if all that the reference does not show comes last
-    upper: Floats  # expected, if it comes next
+    lower: Floats  # if the documents that the reference does not show come last
+    upper: Floats  # if they come next
     lower_minimum: Floats
     lower_maximum: Floats
     upper_minimum: Floats
@@ -37,29 +74,30 @@ class Recalls:
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
-    """The documents that were observed, in their own tie groups, and where the reference has them."""
+class ObservedRankings:
+    """The documents of observed rankings, their own tie groups, and their tie groups in the reference."""
 
-    ties: TieGroups  # of these documents in the reference; its labels are not looked at
-    start: Codes  # (n_rows,): documents of the own list that score higher
-    size: Codes  # (n_rows,): documents of the own list that score the same
+    ties: TieGroups  # in the reference; the labels are not used
+    start: Codes  # (n_rows,): documents of the observed ranking that score higher
+    size: Codes  # (n_rows,): documents of the observed ranking that score the same
 
-    def to(self, depth: int | None) -> Drawn:
-        """The sets of the first `depth` documents; None takes all of them."""
+    def first(self, depth: int | None) -> ObservedSets:
+        """The sets of the first `depth` documents, or of all documents (None)."""
         if depth is None:
-            return Drawn(self.ties, np.ones(len(self.start)))
+            return ObservedSets(self.ties, np.ones(len(self.start)))
         rows = np.flatnonzero(self.start < depth)
-        return Drawn(self.ties.take(rows), np.minimum((depth - self.start[rows]) / self.size[rows], 1.0))
+        probability = np.minimum((depth - self.start[rows]) / self.size[rows], 1.0)
+        return ObservedSets(self.ties.take(rows), probability)
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """Sets of documents, each of which is in the set of its query with a chance."""
+class ObservedSets:
+    """Sets of documents. Each document is in the set of its query with a probability."""
 
     ties: TieGroups  # of the documents in the reference
-    chance: Floats  # (n_rows,), above 0
+    probability: Floats  # (n_rows,), above 0
 
-    def rbr(self, phi: float) -> Recalls:
+    def rbr(self, phi: float) -> RecallBounds:
         """Rank-biased recall of the sets, with its bounds."""
         measure = RBP(p=phi, gains="graded")
         mean, worst, best = self._urns
@@ -67,94 +105,98 @@ class Drawn:
         maximum = engine.value(measure, best, best.best(measure))
         expected = np.clip(engine.expected(measure, mean)[0], minimum, maximum)
         tail = phi ** self.ties.length.astype(np.float64)
-        more = [tail * (1 - power) for power in self._unseen_power(phi)]  # Eq. 9
-        return Recalls(expected, expected + more[0], minimum, maximum, minimum + more[1], maximum + more[2])
+        residual = [tail * (1 - power) for power in self._absent_powers(phi)]  # Eq. 9
+        return RecallBounds(
+            expected, expected + residual[0], minimum, maximum, minimum + residual[1], maximum + residual[2]
+        )
 
-    def base(self, phi: float, k: int) -> Floats:
-        """Expected rank-biased recall if only the first k ranks of the reference weigh, (n_queries,)."""
+    def rbr_at(self, phi: float, k: int) -> Floats:
+        """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
         return engine.expected(RBP(p=phi, gains="graded") @ k, self._urns[0])[0]
 
     def recall(self, k: int | None = None) -> Floats:
-        """The expected share of the reference's first `k` documents (None: of all) that is in the set, (n_queries,)."""
-        ties, seen = self.ties, self._seen(k)
-        inside = np.clip((seen[ties.qrels.query] - ties.start) / np.maximum(ties.size, 1), 0.0, 1.0)
-        return engine.safe_divide(self._sum(self.chance * np.where(ties.size > 0, inside, 0.0)), seen)
+        """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""
+        ties, length = self.ties, self._reference_length(k)
+        inside = np.clip((length[ties.qrels.query] - ties.start) / np.maximum(ties.size, 1), 0.0, 1.0)
+        return engine.safe_divide(self._sum(self.probability * np.where(ties.size > 0, inside, 0.0)), length)
 
     def recall_range(self, k: int | None = None) -> tuple[Floats, Floats]:
-        """The lowest and the highest that `recall` can be over the orders of ties."""
+        """The lowest and the highest `recall` over the tie orders."""
         hits, (_, worst, best) = Hits @ k, self._urns
         low = engine.value(hits, worst, worst.worst(hits))
         high = engine.value(hits, best, best.best(hits))
-        return engine.safe_divide(low, self._seen(k)), engine.safe_divide(high, self._seen(k))
+        return engine.safe_divide(low, self._reference_length(k)), engine.safe_divide(high, self._reference_length(k))
 
-    def _seen(self, k: int | None) -> Codes:
+    def _reference_length(self, k: int | None) -> Codes:
         return self.ties.length if k is None else np.minimum(self.ties.length, k)
 
     @property
-    def number(self) -> Floats:
-        """How many documents are in each set, (n_queries,)."""
-        return self._sum(self.chance)
+    def set_size(self) -> Floats:
+        """The number of documents in each set, (n_queries,)."""
+        return self._sum(self.probability)
 
-    # -- what is in the sets -----------------------------------------------------------------------------------
+    # -- the members of the sets -------------------------------------------------------------------------------
 
     @cached_property
     def _urns(self) -> tuple[engine.Urns, engine.Urns, engine.Urns]:
-        """The reference with the chances as labels, and with the sets that are the worst and the best to draw."""
-        mean = self._with_labels(self.chance)
-        if not len(self._open):
+        """The reference with the probabilities as labels, and with the members of the worst and the best sets."""
+        mean = self._with_labels(self.probability)
+        if not len(self._uncertain):
             return mean, mean, mean
-        return mean, self._with_labels(self._picked(-self._place)), self._with_labels(self._picked(self._place))
+        worst, best = self._extreme_sets
+        return mean, self._with_labels(worst), self._with_labels(best)
 
     def _with_labels(self, label: Floats) -> engine.Urns:
         return engine.Urns(replace(self.ties, qrels=replace(self.ties.qrels, value=label)))
 
     @cached_property
-    def _open(self) -> Codes:
-        """The rows that are in a set by chance."""
-        return np.flatnonzero(self.chance < 1)
+    def _uncertain(self) -> Codes:
+        """The rows of the split tie groups: one group for each query at the most."""
+        return np.flatnonzero(self.probability < 1)
 
     @cached_property
-    def _place(self) -> Codes:
-        """Where the reference has each document; past its end if it does not."""
-        return np.where(self.ties.size > 0, self.ties.start, self.ties.length[self.ties.qrels.query])
+    def _n_drawn(self) -> Codes:
+        """How many documents of the split tie group are in the set, for each query."""
+        return np.rint(self._sum(np.where(self.probability < 1, self.probability, 0.0))).astype(np.int64)
 
-    def _picked(self, key: Codes) -> Floats:
-        """The sets in which the documents with the lowest keys are drawn, as labels."""
-        query = self.ties.qrels.query[self._open]
-        order = self._open[np.lexsort((key[self._open], query))]
-        query = self.ties.qrels.query[order]  # one tie group a query straddles the depth
-        turn = np.arange(len(order)) - np.searchsorted(query, query)
-        label = np.floor(self.chance)
-        label[order[turn < self._drawn[query]]] = 1.0
+    @cached_property
+    def _extreme_sets(self) -> tuple[Floats, Floats]:
+        """The worst and the best sets, as labels: documents that the reference ranks last, or first, are drawn."""
+        ties = self.ties
+        rank = np.where(ties.size > 0, ties.start, ties.length[ties.qrels.query])  # absent documents come last
+        return self._draw(-rank), self._draw(rank)
+
+    def _draw(self, key: Codes) -> Floats:
+        """The sets with the lowest keys of each split tie group, as labels."""
+        rows = self._uncertain
+        rows = rows[np.lexsort((key[rows], self.ties.qrels.query[rows]))]
+        query = self.ties.qrels.query[rows]
+        number = np.arange(len(rows)) - np.searchsorted(query, query)
+        label = np.floor(self.probability)
+        label[rows[number < self._n_drawn[query]]] = 1.0
         return label
 
-    # -- what the reference does not show ----------------------------------------------------------------------
+    # -- documents that the reference lacks --------------------------------------------------------------------
 
-    def _unseen_power(self, phi: float) -> tuple[Floats, Floats, Floats]:
-        """φ^b for each query, b the documents of the set that the reference lacks: expected, in the worst draw and in
-        the best."""
+    def _absent_powers(self, phi: float) -> tuple[Floats, Floats, Floats]:
+        """φ^b for each query, b the documents of the set that the reference lacks: expected, worst and best set."""
         absent = self.ties.size == 0
-        certain = phi ** self._sum(absent & (self.chance == 1))
-        if not len(self._open):
+        certain = phi ** self._sum(absent & (self.probability == 1))
+        if not len(self._uncertain):
             return certain, certain, certain
-        worst, best = (phi ** self._sum(absent * self._picked(key)) for key in (-self._place, self._place))
-        return certain * self._drawn_power(phi, absent[self._open]), worst, best
+        worst, best = (phi ** self._sum(absent * label) for label in self._extreme_sets)
+        return certain * self._expected_power(phi, absent[self._uncertain]), worst, best
 
-    def _drawn_power(self, phi: float, absent: NDArray[np.bool_]) -> Floats:
-        """E[φ^H], H the absent documents among those drawn from the straddling group: hypergeometric."""
-        n, query = len(self._drawn), self.ties.qrels.query[self._open]
-        size, lonely = np.bincount(query, minlength=n), np.bincount(query[absent], minlength=n)
+    def _expected_power(self, phi: float, absent: NDArray[np.bool_]) -> Floats:
+        """E[φ^H], H the absent documents among those drawn from the split tie group: hypergeometric."""
+        n, query = len(self._n_drawn), self.ties.qrels.query[self._uncertain]
+        size, n_absent = np.bincount(query, minlength=n), np.bincount(query[absent], minlength=n)
         power: Floats = np.ones(n)
-        some = np.flatnonzero(lonely)
+        some = np.flatnonzero(n_absent)
         if len(some):
-            chance = hypergeometric(size[some], lonely[some], self._drawn[some])
-            power[some] = chance @ phi ** np.arange(chance.shape[1])
+            probability = hypergeometric(size[some], n_absent[some], self._n_drawn[some])
+            power[some] = probability @ phi ** np.arange(probability.shape[1])
         return power
-
-    @cached_property
-    def _drawn(self) -> Codes:
-        """How many documents are drawn from the straddling group of each query."""
-        return np.rint(self._sum(np.where(self.chance < 1, self.chance, 0.0))).astype(np.int64)
 
     def _sum(self, values: NDArray[Any]) -> Floats:
         """The sum of the values of each query."""

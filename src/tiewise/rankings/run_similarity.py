@@ -1,13 +1,14 @@
-"""`similarity`: how alike the rankings of two or of many systems are, query by query, with ties and bounds.
+"""`similarity`: how similar the rankings of two or more systems are, query by query, with ties and bounds.
 
 `RBO`, `RBA` and `RBR` are measures like those of the catalogue, but of two rankings: they have names, parameters and
-cutoffs, and `parse` reads them. Documents are coded once for all systems, so that a pair costs a few array operations.
+cutoffs, and `parse` reads them. The documents of a query get integer codes once for all systems, so a pair costs only a
+few array operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,43 +21,60 @@ from tiewise.io import as_run
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import measure, parse
-from tiewise.rankings.rank_biased import Pair, mean_weight, rba_of, rbo_of, rbr_of
-from tiewise.rankings.ranking import Edge, Groups, ranked
+from tiewise.rankings.alignment import compute_rba
+from tiewise.rankings.overlap import compute_rbo
+from tiewise.rankings.pairs import RankingPair
+from tiewise.rankings.rank_biased_recall import compute_rbr
+from tiewise.rankings.ranking import Edge, RankGroups, rank_rows
+from tiewise.rankings.weights import mean_weight
 from tiewise.tables.model import Cell, Column, Section, Table
 from tiewise.tables.optional import data_frame
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN
 
-__all__ = ["RBA", "RBO", "RBR", "Comparison", "Similarity", "similarity"]
+__all__ = ["RBA", "RBO", "RBR", "PairMeasure", "Similarity", "similarity"]
+
+Part = Literal["score", "lower", "upper", "extrapolated"]
+Statistic = Literal["expected", "minimum", "maximum"]
+
+PROGRESS_STEP = 50  # pairs between two calls of the progress callback
+
+
+# -- measures of two rankings --------------------------------------------------------------------------------------
 
 
 class _NoValueError(MeasureError, AttributeError):
-    """One ranking was to be measured by a comparison of two; `hasattr` is False then."""
+    """Raised by `of` of a measure of two rankings, so that `hasattr` is False."""
 
 
-class Comparison(Measure):
-    """A measure of an observed ranking against a reference ranking. One ranking has no value, so there is no `of`."""
+class PairMeasure(Measure):
+    """A measure of an observed ranking against a reference ranking. It has no `of`: one ranking has no value.
+
+    >>> isinstance(RBO, PairMeasure), RBO.symmetric, RBR.symmetric
+    (True, True, False)
+    """
 
     compares: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True
+    parts: ClassVar[tuple[str, ...]] = ("lower", "upper")
 
     @property
-    def reach(self) -> int | None:
-        """The depth to which both rankings are read: the cutoff, unless the measure is exact inside a tie group."""
+    def list_depth(self) -> int | None:
+        """The depth at which both lists are cut: the cutoff, unless the measure is exact inside a tie group."""
         return self.cutoff
 
     @property
     def of(self) -> Any:
-        """Raise: one ranking has no value."""
+        """Raise an error: one ranking has no value."""
         function = f"tiewise.{self.stem.lower()}(x, y, phi={getattr(self, 'phi', 0.9):g})"
-        raise _NoValueError(f"{self} compares two rankings: one alone has no value. Use {function}.")
+        raise _NoValueError(f"{self} compares two rankings: one ranking has no value. Use {function}.")
 
-    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
-        """The measure of two rankings side by side, without the extremes over ties if they are not wanted."""
+    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
+        """The value of a pair of rankings; without `extremes`, only the expectations."""
         raise NotImplementedError
 
 
-class _RBO(Comparison):
+class _RBO(PairMeasure):
     """Rank-biased overlap of two rankings: how much their heads share, at every depth.
 
     >>> RBO(phi=0.95) @ 100
@@ -65,16 +83,16 @@ class _RBO(Comparison):
 
     phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "w", "a", "b"))
+    parts = ("lower", "upper", "extrapolated")
 
-    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
-        """RBO of two rankings side by side."""
-        return rbo_of(pair, self.phi, self.ties, extremes=extremes)
+    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
+        return compute_rbo(pair, self.phi, self.ties, extremes=extremes)
 
 
 RBO = measure(_RBO)
 
 
-class _RBA(Comparison):
+class _RBA(PairMeasure):
     """Rank-biased alignment of two rankings: common items weigh by their rank in both.
 
     >>> RBA(phi=0.95)
@@ -84,15 +102,14 @@ class _RBA(Comparison):
     phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "share"))
 
-    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
-        """RBA of two rankings side by side."""
-        return rba_of(pair, self.phi, self.ties, extremes=extremes)
+    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
+        return compute_rba(pair, self.phi, self.ties, extremes=extremes)
 
 
 RBA = measure(_RBA)
 
 
-class _RBR(Comparison):
+class _RBR(PairMeasure):
     """Rank-biased recall: the weight, in a reference ranking, of the items that the observed one holds.
 
     A cutoff is of the observed ranking alone, and exact inside a tie group.
@@ -105,31 +122,41 @@ class _RBR(Comparison):
     symmetric = False
 
     @property
-    def reach(self) -> int | None:
-        """Rankings are read whole: the cutoff is of the set."""
+    def list_depth(self) -> int | None:
+        """None: the lists are not cut, because the cutoff defines the set."""
         return None
 
-    def of_pair(self, pair: Pair, extremes: bool = True) -> Bounds:
-        """RBR of the first ranking, as a set, against the second."""
-        return rbr_of(pair, self.phi, self.cutoff)
+    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
+        return compute_rbr(pair, self.phi, self.cutoff)
 
 
 RBR = measure(_RBR)
 
 
-class Similarity(Result):
-    """The similarity of systems: for each query and each pair, and on average over queries.
+# -- the result ----------------------------------------------------------------------------------------------------
 
-    `score` is the one number for a table: the extrapolated value where the measure has one (RBO), else the lower bound.
+
+class Similarity(Result):
+    """The similarity of systems: for each query and each pair of systems, and the mean over queries.
+
+    `score` is the one number for a table: the extrapolated value if the measure has one (RBO), else the lower bound.
+
+    >>> found = similarity({"A": {"q": {"x": 2.0, "y": 1.0}}, "B": {"q": {"y": 2.0, "x": 1.0}}}, "RBO(phi=0.9)")
+    >>> found
+    RBO(phi=0.9) of 2 systems over 1 query
+    A  1.000 0.900
+    B  0.900 1.000
+    >>> found.pair("A", "B")
+    RBO(phi=0.9) [0.3117, 0.9000]
     """
 
-    #: What is known of each pair; each has a column for each of the `STATISTICS` (n_queries, n_pairs).
+    #: What is known of each pair. Each part has a column for each of the `STATISTICS`, (n_queries, n_pairs).
     PARTS: ClassVar[tuple[str, ...]] = ("lower", "upper", "extrapolated")
-    STATISTICS: ClassVar[tuple[str, ...]] = ("expected", "minimum", "maximum")
+    STATISTICS: ClassVar[tuple[Statistic, ...]] = ("expected", "minimum", "maximum")
 
     def __init__(
         self,
-        measure: Comparison,
+        measure: PairMeasure,
         systems: tuple[str, ...],
         queries: tuple[str, ...],
         pairs: Sequence[tuple[int, int]],
@@ -137,51 +164,54 @@ class Similarity(Result):
         left_out: int,
     ):
         self.measure, self.systems, self.queries = measure, systems, queries
-        self.left_out = left_out  #: queries that not all systems have
+        self.left_out = left_out  #: the number of queries that some systems lack
         self._values = {name: column for name, column in values.items() if not np.isnan(column).all()}
-        self._index = np.zeros((len(systems), len(systems)), dtype=np.int64)  # the pair of each observed and reference
-        for place, (i, j) in enumerate(pairs):
-            self._index[i, j] = place
+        self._pair_index = np.zeros((len(systems), len(systems)), dtype=np.int64)  # of each observed and reference
+        for index, (i, j) in enumerate(pairs):
+            self._pair_index[i, j] = index
             if measure.symmetric:
-                self._index[j, i] = place
+                self._pair_index[j, i] = index
 
-    def matrix(self, part: str = "score", statistic: Literal["expected", "minimum", "maximum"] = "expected") -> Floats:
-        """The mean over queries for all pairs, (n_systems, n_systems); `part`: score, lower, upper or extrapolated.
+    def matrix(self, part: Part = "score", statistic: Statistic = "expected") -> Floats:
+        """The mean over queries for all pairs, (n_systems, n_systems).
 
-        The row is the observed system, the column the reference.
+        A row is the observed system, a column the reference.
         """
         if part == "score":
             part = "extrapolated" if f"extrapolated {statistic}" in self._values else "lower"
         name = f"{part} {statistic}"
         if name not in self._values:
-            raise InputError(f"{self.measure} has no '{name}' here. There are: {', '.join(self._values)}.")
-        mean: Floats = _mean(self._values[name])[self._index]
-        return mean
+            raise InputError(f"{self.measure} has no '{name}' here. Available: {', '.join(self._values)}.")
+        return _mean_over_queries(self._values[name])[self._pair_index]
 
     def pair(self, observed: str | int, reference: str | int) -> Bounds:
         """The mean over queries for one pair."""
-        place = self._place(observed, reference)
-        return self._bounds(lambda values: float(_mean(values[:, [place]])[0]))
+        index = self._index_of(observed, reference)
+        return self._bounds(lambda values: float(_mean_over_queries(values[:, [index]])[0]))
 
     def per_query(self, observed: str | int, reference: str | int) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
-        place = self._place(observed, reference)
+        index = self._index_of(observed, reference)
 
-        def at(q: int) -> Bounds:
-            return self._bounds(lambda values: float(values[q, place]))
+        def bounds(q: int) -> Bounds:
+            return self._bounds(lambda values: float(values[q, index]))
 
-        return {query: at(q) for q, query in enumerate(self.queries)}
+        return {query: bounds(q) for q, query in enumerate(self.queries)}
 
-    def to_frame(self, part: str = "score") -> Any:
-        """The matrix of means as a data frame, with the systems as its columns and in its first column."""
+    def to_frame(self, part: Part = "score") -> Any:
+        """The matrix as a data frame: a column for each system, and the systems' names in the first column."""
         return data_frame({"system": list(self.systems)} | dict(zip(self.systems, self.matrix(part).T, strict=True)))
 
+    @property
+    def _title(self) -> str:
+        queries = counted(len(self.queries), "query", "queries")
+        return f"{self.measure} of {len(self.systems)} systems over {queries}"
+
     def __repr__(self) -> str:
-        over = counted(len(self.queries), "query", "queries")
-        wide = max(map(len, self.systems))
+        width = max(map(len, self.systems))
         rows = zip(self.systems, self.matrix(), strict=True)
-        lines = [f"{name:<{wide}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
-        return "\n".join([f"{self.measure} of {len(self.systems)} systems over {over}", *lines])
+        lines = [f"{name:<{width}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
+        return "\n".join([self._title, *lines])
 
     def _section(self) -> Section:
         rows = [(name, *values) for name, values in zip(self.systems, self.matrix().tolist(), strict=True)]
@@ -189,45 +219,58 @@ class Similarity(Result):
         notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
         if self.left_out:
             notes.append(f"Left out: {counted(self.left_out, 'query', 'queries')} that not all systems have.")
-        return Section([Table(columns, rows)], repr(self).partition("\n")[0], notes)
+        return Section([Table(columns, rows)], self._title, notes)
 
-    def _place(self, *names: object) -> int:
+    def _index_of(self, *names: str | int) -> int:
         systems = [identifier(name, "system") for name in names]
         for system in systems:
             if system not in self.systems:
-                raise InputError(f"There is no system '{system}'. There are: {', '.join(self.systems)}.")
+                raise InputError(f"There is no system '{system}'. Systems: {', '.join(self.systems)}.")
         observed, reference = map(self.systems.index, systems)
-        return int(self._index[observed, reference])
+        return int(self._pair_index[observed, reference])
 
     def _bounds(self, pick: Callable[[Floats], float]) -> Bounds:
-        parts: list[Estimate | None] = []
-        for part in self.PARTS:
-            columns = [self._values.get(f"{part} {name}") for name in self.STATISTICS]
-            numbers = [None if column is None or np.isnan(value := pick(column)) else value for column in columns]
-            known = any(number is not None for number in numbers)
-            parts.append(Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name) if known else None)
-        assert parts[0] is not None
-        return Bounds(parts[0], parts[1], parts[2], measure=self.measure.name)
+        lower, upper, extrapolated = (self._estimate(part, pick) for part in self.PARTS)
+        assert lower is not None
+        return Bounds(lower, upper, extrapolated, measure=self.measure.name)
+
+    def _estimate(self, part: str, pick: Callable[[Floats], float]) -> Estimate | None:
+        columns = (self._values.get(f"{part} {name}") for name in self.STATISTICS)
+        numbers = [None if column is None or np.isnan(value := pick(column)) else value for column in columns]
+        if all(number is None for number in numbers):
+            return None
+        return Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name)
 
 
 def _shaded(value: float) -> Cell:
     return Cell(PLAIN.number(value), shade=value)
 
 
+def _mean_over_queries(values: Floats) -> Floats:
+    """The mean over the queries that have a value: an empty list cannot be extrapolated."""
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    mean: Floats = np.divide(total, known.sum(axis=0), out=np.full_like(total, np.nan), where=known.any(axis=0))
+    return mean
+
+
+# -- the computation -----------------------------------------------------------------------------------------------
+
+
 def similarity(
     runs: Mapping[Any, Any],
-    measure: str | Comparison = "RBO(phi=0.9)",
+    measure: str | PairMeasure = "RBO(phi=0.9)",
     *,
     edge: Edge = "error",
     bounds: bool = True,
     progress: Progress | None = None,
 ) -> Similarity:
-    """How alike the rankings of some systems are: all pairs, for each query that all of them have, and on average.
+    """How similar the rankings of some systems are: all pairs, for each query that all systems have, and the mean.
 
     `runs` are runs by name, in any form that `evaluate` takes. A cutoff in the measure (``"RBO(phi=0.9)@100"``) is the
-    depth to which rankings are read; where it ends inside a tie group, `edge` says whether to take the group whole
-    (``"extend"``), to leave it out (``"shrink"``), or to stop. ``bounds=False`` leaves out upper bounds and extremes,
-    which is faster; RBA of all pairs is then one sparse product. `progress(done, total)` is called as pairs are done.
+    depth at which lists are cut. If it splits a tie group, `edge` includes the whole group (``"extend"``), leaves it
+    out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster; RBA
+    of all pairs is then one sparse product. `progress(done, total)` is called as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
@@ -236,131 +279,118 @@ def similarity(
     RBO(phi=0.9) 0.9775 [0.9550, 1.0000]
     """
     chosen = parse(measure) if isinstance(measure, str) else measure
-    if not isinstance(chosen, Comparison):
-        raise MeasureError(f"{chosen} measures a run against judgments. Between runs: RBO, RBA, RBR.")
+    if not isinstance(chosen, PairMeasure):
+        raise MeasureError(f"{chosen} measures a run against judgments. Measures between runs: RBO, RBA, RBR.")
     if not isinstance(runs, Mapping):
         raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
-        raise InputError(f"Similarity is between two runs or more; {len(runs)} was given.")
+        raise InputError(f"Similarity needs two runs or more; {len(runs)} was given.")
     systems = tuple(by_name(runs, "system"))
     check_progress(progress)
-    lists = _Lists([as_run(run) for run in runs.values()], chosen.reach, edge)
+    lists = _CommonLists([as_run(run) for run in runs.values()], chosen.list_depth, edge)
     pairs = _pairs(len(runs), chosen.symmetric)
-    wanted = [(part, one) for part in _parts(chosen, bounds) for one in Similarity.STATISTICS[: None if bounds else 1]]
-    values = np.full((len(wanted), len(lists.queries), len(pairs)), np.nan)
+    parts = [part for part in chosen.parts if bounds or part != "upper"]
+    columns = list(product(parts, Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]))
+    values = np.full((len(columns), len(lists.queries), len(pairs)), np.nan)
     total = len(lists.queries) * len(pairs)
-    for q in range(len(lists.queries)):
-        here, done = lists.of_query(q), q * len(pairs)
+    for q, query in enumerate(lists.queries):
+        rankings, done = lists.of_query(query), q * len(pairs)
         if not bounds and isinstance(chosen, _RBA) and chosen.ties == "average":
-            values[0, q] = _aligned(here, chosen.phi)[tuple(zip(*pairs, strict=True))]
+            values[0, q] = _expected_rba_matrix(rankings, chosen.phi)[tuple(zip(*pairs, strict=True))]
         else:
-            for place, (i, j) in enumerate(pairs):
-                if progress is not None and place % 50 == 0:
-                    progress(done + place, total)
-                found = chosen.of_pair(here.pair(i, j), bounds)
-                numbers = (getattr(getattr(found, part), statistic, None) for part, statistic in wanted)
-                values[:, q, place] = [np.nan if number is None else number for number in numbers]
+            for index, (i, j) in enumerate(pairs):
+                if progress is not None and index % PROGRESS_STEP == 0:
+                    progress(done + index, total)
+                found = chosen.of_pair(rankings.pair(i, j), bounds)
+                numbers = (getattr(getattr(found, part), statistic, None) for part, statistic in columns)
+                values[:, q, index] = [np.nan if number is None else number for number in numbers]
         if progress is not None:
             progress(done + len(pairs), total)
-    columns = dict(zip(map(" ".join, wanted), values, strict=True))
-    return Similarity(chosen, systems, lists.queries, pairs, columns, lists.left_out)
-
-
-def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
-    """RBO of two runs to a depth, extrapolated and expected, mean over common queries; None if no list has a document.
-
-    It is what `similarity` finds for one pair, without the pairs of a system with itself. A tie group that the depth
-    cuts is read whole.
-    """
-    code = positions(left.doc_index, right.docs)  # −1 for a document that only the right run has
-    place = np.full(len(left.docs) + 1, -1)
-    values = []
-    for query in (query for query in left.queries if query in right.query_index):
-        (ours, x), (theirs, y) = (_head(run, query, depth, "extend") for run in (left, right))
-        common = code[right.doc[theirs]]
-        place[common] = np.arange(len(common))
-        place[-1] = -1
-        found = rbo_of(Pair(x, y, place[left.doc[ours]]), phi, extremes=False).extrapolated
-        place[common] = -1
-        values += [] if found is None else [found.expected or 0.0]
-    return float(np.mean(values)) if values else None
-
-
-def _parts(measure: Comparison, bounds: bool) -> tuple[str, ...]:
-    extrapolated = ("extrapolated",) * isinstance(measure, _RBO)
-    return ("lower", *(("upper",) * bounds), *extrapolated)
-
-
-def _mean(values: Floats) -> Any:
-    """The mean over queries, of those for which there is a value: an empty list cannot be extrapolated."""
-    there = ~np.isnan(values)
-    total = np.where(there, values, 0.0).sum(axis=0)
-    return np.divide(total, there.sum(axis=0), out=np.full_like(total, np.nan), where=there.any(axis=0))
+    by_column = dict(zip(map(" ".join, columns), values, strict=True))
+    return Similarity(chosen, systems, lists.queries, pairs, by_column, lists.left_out)
 
 
 def _pairs(n: int, symmetric: bool) -> list[tuple[int, int]]:
     if symmetric:
         return [*combinations(range(n), 2), *((i, i) for i in range(n))]
-    return [(i, j) for i in range(n) for j in range(n)]
+    return list(product(range(n), range(n)))
 
 
-class _Ranked:
-    """The rankings of all systems for one query: document codes and groups, best first."""
+class _QueryRankings:
+    """The rankings of all systems for one query: document codes and tie groups, best first."""
 
-    def __init__(self, codes: Sequence[Codes], groups: Sequence[Groups], vocabulary: int):
-        self.codes, self.groups = codes, groups
-        self._place = np.full((len(codes), vocabulary), -1, dtype=np.int32)
-        for system, mine in enumerate(codes):
-            self._place[system, mine] = np.arange(len(mine))
+    def __init__(self, codes: Sequence[Codes], groups: Sequence[RankGroups], n_docs: int):
+        self.codes, self.groups, self.n_docs = codes, groups, n_docs
+        self._position = np.full((len(codes), n_docs), -1, dtype=np.int32)  # of each document in each ranking
+        for system, docs in enumerate(codes):
+            self._position[system, docs] = np.arange(len(docs))
 
-    def pair(self, i: int, j: int) -> Pair:
-        return Pair(self.groups[i], self.groups[j], self._place[j, self.codes[i]].astype(np.int64))
+    def pair(self, i: int, j: int) -> RankingPair:
+        return RankingPair(self.groups[i], self.groups[j], self._position[j, self.codes[i]].astype(np.int64))
 
 
-def _aligned(ranked: _Ranked, phi: float) -> Floats:
+def _expected_rba_matrix(rankings: _QueryRankings, phi: float) -> Floats:
     """Expected RBA of all pairs at once: the sparse product of the systems' weights with themselves."""
     from scipy.sparse import csr_array
 
-    rows, columns, weights = [], [], []
-    for system, (codes, groups) in enumerate(zip(ranked.codes, ranked.groups, strict=True)):
-        mine = groups.group
-        rows.append(np.full(len(codes), system))
-        columns.append(codes)
-        weights.append(mean_weight(phi, groups.starts[mine], groups.sizes[mine], power=0.5))
-    shape = (len(ranked.codes), ranked._place.shape[1])
-    matrix = csr_array((np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
-    product: Floats = (matrix @ matrix.T).toarray()
-    return product
+    weights = [mean_weight(phi, groups.item_start, groups.item_size, power=0.5) for groups in rankings.groups]
+    offsets = np.cumsum([0, *map(len, weights)])
+    shape = (len(weights), rankings.n_docs)
+    matrix = csr_array((np.concatenate(weights), np.concatenate(rankings.codes), offsets), shape=shape)
+    matrix.sort_indices()
+    rba: Floats = (matrix @ matrix.T).toarray()
+    return rba
 
 
-class _Lists:
-    """The runs of all systems, their documents coded by one vocabulary, for the queries that all of them have."""
+class _CommonLists:
+    """The runs of all systems, for the queries that all of them have."""
 
     def __init__(self, runs: Sequence[Any], depth: int | None, edge: str):
         self._runs: list[Run] = list(runs)
         self._depth, self._edge = depth, edge
-        shared = set.intersection(*(set(run.queries) for run in self._runs))
-        everything = set().union(*(run.queries for run in self._runs))
-        if not shared:
+        common = set.intersection(*(set(run.queries) for run in self._runs))
+        if not common:
             raise InputError("The runs have no query in common.")
-        self.queries = tuple(query for query in self._runs[0].queries if query in shared)
-        self.left_out = len(everything) - len(shared)
+        self.queries = tuple(query for query in self._runs[0].queries if query in common)
+        self.left_out = len(set().union(*(run.queries for run in self._runs))) - len(common)
 
-    def of_query(self, q: int) -> _Ranked:
-        """The rankings of one query; its documents are coded from 0."""
-        query = self.queries[q]
-        index: dict[str, int] = {}
+    def of_query(self, query: str) -> _QueryRankings:
+        """The rankings of one query, with documents coded from 0."""
+        code: dict[str, int] = {}
         codes: list[Codes] = []
-        groups: list[Groups] = []
+        groups: list[RankGroups] = []
         for run in self._runs:
-            rows, mine = _head(run, query, self._depth, self._edge)
-            codes.append(np.array([index.setdefault(name, len(index)) for name in run.ids(rows)], dtype=np.int64))
-            groups.append(mine)
-        return _Ranked(codes, groups, len(index))
+            rows, head = _cut_list(run, query, self._depth, self._edge)
+            codes.append(np.array([code.setdefault(doc, len(code)) for doc in run.ids(rows)], dtype=np.int64))
+            groups.append(head)
+        return _QueryRankings(codes, groups, len(code))
 
 
-def _head(run: Run, query: str, depth: int | None, edge: str) -> tuple[Codes, Groups]:
-    """The rows of a list to a depth, best first, and their tie groups."""
-    rows, group = ranked(run, run.query_index[query])
-    kept = len(rows) if depth is None else Groups.of(group).cut(depth, edge, f" of query '{query}'")
-    return rows[:kept], Groups.of(group[:kept])
+def _cut_list(run: Run, query: str, depth: int | None, edge: str) -> tuple[Codes, RankGroups]:
+    """The rows of a list down to a depth, best first, and their tie groups."""
+    rows, group = rank_rows(run, run.query_index[query])
+    if depth is None:
+        return rows, RankGroups.from_group(group)
+    length = RankGroups.from_group(group).head_length(depth, edge, f" of query '{query}'")
+    return rows[:length], RankGroups.from_group(group[:length])
+
+
+def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
+    """The expected, extrapolated RBO of two runs, mean over common queries; None if no list has a document.
+
+    It is what `similarity` computes for one pair, without the pairs of a system with itself. A tie group at `depth` is
+    included whole.
+    """
+    left_code = positions(left.doc_index, right.docs)  # −1 for documents that only the right run has
+    position = np.full(len(left.docs) + 1, -1)  # in the right list, of each document of the left run
+    values = []
+    for query in (query for query in left.queries if query in right.query_index):
+        (left_rows, x), (right_rows, y) = (_cut_list(run, query, depth, "extend") for run in (left, right))
+        codes = left_code[right.doc[right_rows]]
+        position[codes] = np.arange(len(codes))
+        position[-1] = -1
+        rbo = compute_rbo(RankingPair(x, y, position[left.doc[left_rows]]), phi, extremes=False).extrapolated
+        position[codes] = -1
+        if rbo is not None:
+            values.append(rbo.expected or 0.0)
+    return float(np.mean(values)) if values else None

@@ -1,39 +1,41 @@
-"""Precision and recall: of a set against a set, and of the head of a ranking where not all items are judged.
+"""Precision and recall: of a set against a set, and of the first k items of a ranking with unjudged items.
 
-Sets give one number. The head of a ranking has two uncertainties, kept apart as in `Bounds`: unjudged items may turn
-out relevant or not, and a tie group that straddles the cutoff may put any of its items into the head. Bounds rise with
-the relevant items drawn from that group and are linear in them, so that it is enough to go through the numbers of
-unjudged ones.
+Sets give one number. The first k items of a ranking have two uncertainties, which `Bounds` keeps apart: unjudged items
+may be relevant or not, and a tie group that the cutoff splits may put any of its items into the first k. The bounds
+are linear in the number of relevant items drawn from that group, and rise with it. So it is enough to enumerate the
+number of unjudged items drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
+from tiewise.metrics.engine import safe_divide
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
-from tiewise.rankings.ranking import Ranking, check_depth, check_gains
+from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 
 __all__ = ["precision", "precision_at", "recall", "recall_at"]
 
 
 def precision(observed: Iterable[Any], reference: Iterable[Any]) -> float:
-    """The share of an observed set that is in a reference set, 0 if it is empty (Moffat et al. 2024, Eq. 1).
+    """The share of an observed set that is in a reference set; 0 if it is empty (Moffat et al. 2024, Eq. 1).
 
     >>> precision({"a", "b"}, {"b", "c", "d"})
     0.5
     """
-    b, r = _items(observed), _items(reference)
+    b, r = _as_set(observed), _as_set(reference)
     return len(b & r) / len(b) if b else 0.0
 
 
 def recall(observed: Iterable[Any], reference: Iterable[Any]) -> float:
-    """The share of a reference set that an observed set holds, 0 if it is empty (Moffat et al. 2024, Eq. 2).
+    """The share of a reference set that is in an observed set; 0 if it is empty (Moffat et al. 2024, Eq. 2).
 
     >>> recall({"a", "b"}, {"b", "c", "d"})
     0.3333333333333333
@@ -41,11 +43,11 @@ def recall(observed: Iterable[Any], reference: Iterable[Any]) -> float:
     return precision(reference, observed)  # Eq. 3
 
 
-def precision_at(ranking: Any, gains: Mapping[Any, float], k: int) -> Bounds:
-    """P@k of a ranking for the gains of some items; items without one are unjudged, those with a gain relevant.
+def precision_at(ranking: RankingLike, gains: Gains, k: int) -> Bounds:
+    """P@k of a ranking. Items with a positive gain are relevant, items without a gain are unjudged.
 
-    The lower bound takes unjudged items as not relevant, the upper one as relevant, and with them the ranks up to k
-    that a shorter ranking does not show.
+    The lower bound counts unjudged items as not relevant. The upper bound counts them as relevant, and also the ranks
+    up to k after the end of a shorter ranking.
 
     >>> precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
     P@2 [0.5000, 0.7500]
@@ -58,85 +60,102 @@ def precision_at(ranking: Any, gains: Mapping[Any, float], k: int) -> Bounds:
     )
 
 
-def recall_at(ranking: Any, gains: Mapping[Any, float], k: int, others: float = 0) -> Bounds:
-    """R@k of a ranking for the gains of some items; items without one are unjudged, those with a gain relevant.
+def recall_at(ranking: RankingLike, gains: Gains, k: int, others: float = 0) -> Bounds:
+    """R@k of a ranking. Items with a positive gain are relevant, items without a gain are unjudged.
 
-    The lower bound takes unjudged items in the first k as not relevant and those after it as relevant; the upper one
-    the reverse. So many `others` that are neither ranked nor judged may be relevant too (``math.inf``: nobody knows how
-    many): for the lower bound all of them are, and none is found. Ranks up to k that a shorter ranking does not show
-    add nothing to the lower bound; for the upper one they hold the judged relevant items that it lacks, then others.
+    The lower bound counts unjudged items among the first k as not relevant and those after them as relevant; the upper
+    bound does the reverse. `others` is the number of items that are neither ranked nor judged and may be relevant
+    (``math.inf`` if it is unknown): for the lower bound all of them are relevant and none is found. Ranks up to k after
+    the end of a shorter ranking add nothing to the lower bound; for the upper bound they hold the missing judged
+    relevant items, then others.
 
     >>> recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
     R@2 [0.4167, 0.5833]
     """
     head = _Head.of(ranking, gains, k)
     if isinstance(others, str) or not others >= 0:
-        raise InputError(f"others={others!r} is no number of items.")
-    known = sum(gain > 0 for gain in gains.values())
+        raise InputError(f"others={others!r} is not a number of items.")
+    all_relevant = sum(gain > 0 for gain in gains.values())
 
     def lower(relevant: Floats, unjudged: Floats) -> Floats:
-        return _per(relevant, known + head.unjudged - unjudged + others)
+        return safe_divide(relevant, all_relevant + head.all_unjudged - unjudged + others)
 
     def upper(relevant: Floats, unjudged: Floats) -> Floats:
-        judged = np.minimum(head.unseen, known - relevant)  # where ranks are unseen, all that is ranked is in the head
-        more = unjudged + np.minimum(head.unseen - judged, others)
-        return _per(relevant + judged + more, known + more)
+        judged = np.minimum(head.unseen, all_relevant - relevant)  # if ranks are unseen, all items are in the head
+        extra = unjudged + np.minimum(head.unseen - judged, others)
+        return safe_divide(relevant + judged + extra, all_relevant + extra)
 
     return head.bounds(f"R@{k}", lower, upper)
 
 
-_Value = Callable[[Floats, Floats], Floats]  # of the numbers of relevant and of unjudged items in the head
+#: A measure, from the numbers of relevant and of unjudged items among the first k.
+_CountMeasure = Callable[[Floats, Floats], Floats]
 
 
-class _Head(NamedTuple):
-    """What is known of the first k items of a ranking."""
+@dataclass(frozen=True)
+class _Counts:
+    """How many items of some tie groups are relevant, and how many are unjudged."""
 
-    relevant: int  # surely among them
-    unjudged: int  # of the whole ranking
-    sure_unjudged: int  # surely among them
-    group: tuple[int, int, int]  # of the group that straddles k: items, relevant, unjudged
-    drawn: int  # how many of that group are among them
-    unseen: int  # ranks up to k that the ranking does not show
+    items: int = 0
+    relevant: int = 0
+    unjudged: int = 0
 
     @staticmethod
-    def of(ranking: Any, gains: Mapping[Any, float], k: int) -> _Head:
-        x = Ranking(ranking)
+    def of(items: Iterable[Any], gains: Gains) -> _Counts:
+        listed = list(items)
+        return _Counts(
+            len(listed), sum(gains.get(item, 0) > 0 for item in listed), sum(item not in gains for item in listed)
+        )
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The first k items of a ranking."""
+
+    certain: _Counts  # groups that are complete among the first k
+    split: _Counts  # the group that k splits
+    drawn: int  # how many items of the split group are among the first k
+    unseen: int  # ranks up to k after the end of the ranking
+    all_unjudged: int  # in the whole ranking
+
+    @staticmethod
+    def of(ranking: RankingLike, gains: Gains, k: int) -> _Head:
+        x = as_ranking(ranking)
         check_depth(k, "k")
         check_gains(gains)
-        before, relevant, unjudged, straddling, drawn = 0, 0, 0, (0, 0, 0), 0
-        for group in x:
-            good, unknown = sum(gains.get(item, 0) > 0 for item in group), sum(item not in gains for item in group)
-            if before + len(group) <= k:
-                relevant, unjudged = relevant + good, unjudged + unknown
-            elif before < k:
-                straddling, drawn = (len(group), good, unknown), k - before
-            before += len(group)
-        everywhere = sum(item not in gains for item in x.items)
-        return _Head(relevant, everywhere, unjudged, straddling, drawn, max(0, k - before))
+        complete = x.groups.head_length(k, "shrink")
+        end = x.groups.head_length(k, "extend")
+        return _Head(
+            _Counts.of(x.items[:complete], gains),
+            _Counts.of(x.items[complete:end], gains),
+            drawn=min(k, end) - complete,
+            unseen=max(0, k - len(x.items)),
+            all_unjudged=_Counts.of(x.items, gains).unjudged,
+        )
 
-    def bounds(self, name: str, lower: _Value, upper: _Value) -> Bounds:
-        """The bounds of a measure of how many relevant and unjudged items are among the first k."""
-        size, good, unknown = self.group
-        chance = hypergeometric(size, unknown, self.drawn)[0]
-        unjudged = np.arange(len(chance), dtype=np.float64)
-        chance, unjudged = chance[chance > 0], unjudged[chance > 0]
-        left = self.drawn - unjudged
-        least, most = np.maximum(0, left - (size - good - unknown)), np.minimum(good, left)
-        mean = left * (good / max(size - unknown, 1))
+    def bounds(self, name: str, lower: _CountMeasure, upper: _CountMeasure) -> Bounds:
+        """The bounds of a measure that depends on the relevant and the unjudged items among the first k."""
+        split = self.split
+        probability = hypergeometric(split.items, split.unjudged, self.drawn)[0]
+        unjudged = np.arange(len(probability), dtype=np.float64)
+        probability, unjudged = probability[probability > 0], unjudged[probability > 0]
+        judged = self.drawn - unjudged
+        not_relevant = split.items - split.relevant - split.unjudged
+        fewest, most = np.maximum(0, judged - not_relevant), np.minimum(split.relevant, judged)
+        mean = judged * (split.relevant / max(split.items - split.unjudged, 1))
 
-        def estimate(value: _Value) -> Estimate:
-            low, expected, high = (value(self.relevant + r, self.sure_unjudged + unjudged) for r in (least, mean, most))
+        def estimate(value: _CountMeasure) -> Estimate:
+            low, expected, high = (
+                value(self.certain.relevant + relevant, self.certain.unjudged + unjudged)
+                for relevant in (fewest, mean, most)
+            )
             minimum, maximum = float(low.min()), float(high.max())
-            average = float((chance * expected).sum())
+            average = float((probability * expected).sum())
             return Estimate(min(max(average, minimum), maximum), minimum, maximum, measure=name)
 
         return Bounds(estimate(lower), estimate(upper), measure=name)
 
 
-def _items(given: Iterable[Any]) -> set[Any]:
-    """The items of a set; a text is written like a ranking."""
-    return set(Ranking(given).items) if isinstance(given, str) else set(given)
-
-
-def _per(amount: Floats, divisor: Floats) -> Floats:
-    return np.divide(amount, divisor, out=np.zeros_like(amount), where=divisor != 0)
+def _as_set(items: Iterable[Any]) -> set[Any]:
+    """The items of a set; a string is parsed as a ranking."""
+    return set(Ranking(items).items) if isinstance(items, str) else set(items)

@@ -83,15 +83,23 @@ nDCG = measure(_nDCG)
 class _RBP(Binary):
     """Rank-biased precision: (1 − p) · Σ p^(rank−1) over the relevant documents; `residual` is what is unknown.
 
-    With `gains="graded"` a document counts label / max; with `gains="judged"` every judged one counts 1.
+    With `gains="graded"` a document counts label / max; with `gains="judged"` every judged one counts 1. `phi` is
+    another name of `p`.
 
     >>> RBP(p=0.5).of("(10)1")
     RBP(p=0.5) 0.5000 [0.3750, 0.6250]
+    >>> RBP(phi=0.5)
+    RBP(p=0.5)
     """
 
     p: float = param(0.8, above=0, below=1, shown=True)
     gains: str = param("binary", choices=("binary", "graded", "judged"))
     max: float = param(1, above=0)
+
+    def __call__(self, /, **params: Any) -> _RBP:
+        if {"p", "phi"} <= params.keys():
+            raise MeasureError("RBP: p and phi are two names of one parameter. Give one of them.")
+        return super().__call__(**{"p" if name == "phi" else name: value for name, value in params.items()})
 
     def gain(self, label: Floats) -> Floats:
         if self.gains == "binary":

@@ -119,7 +119,7 @@ def test_recall_over_every_order_and_judgment(case):
 # -- by hand --------------------------------------------------------------------------------------------------------
 
 
-def test_a_group_that_straddles_the_cutoff():
+def test_a_cutoff_that_splits_a_tie_group():
     found = tw.precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, 2)
     assert [getattr(found.lower, name) for name in STATISTICS] == [0.5, 0.5, 0.5]  # b or c: neither is surely relevant
     assert [getattr(found.upper, name) for name in STATISTICS] == [0.75, 0.5, 1]
@@ -157,7 +157,7 @@ def test_precision_of_a_short_ranking():
     assert tw.precision_at([], {}, 4).upper.expected == 1
 
 
-def test_rounding_does_not_pass_the_extremes():
+def test_rounding_stays_within_the_extremes():
     lower = tw.precision_at("a (b c d e)", {"a": 1, "b": 0, "c": 0}, 3).lower
     assert lower.expected == lower.minimum == lower.maximum == 1 / 3
 
@@ -177,7 +177,7 @@ def test_large_groups_are_counted_and_not_enumerated():
 
 @settings(max_examples=200, deadline=None)
 @given(case=cases())
-def test_order_among_the_numbers(case):
+def test_bounds_and_extremes_are_ordered(case):
     for found in (case.precision(), case.recall()):
         for bound in (found.lower, found.upper):
             assert 0 <= bound.minimum <= bound.expected <= bound.maximum <= 1
@@ -211,8 +211,8 @@ def test_a_judgment_never_widens_the_bounds(case, gain):
     unjudged = [item for item in case.ranked if item not in case.gains]
     wide = (case.precision(), case.recall())
     for item in unjudged:
-        told = Case(case.groups, case.gains | {item: gain}, case.k, case.others)
-        for before, after in zip(wide, (told.precision(), told.recall()), strict=True):
+        judged = Case(case.groups, case.gains | {item: gain}, case.k, case.others)
+        for before, after in zip(wide, (judged.precision(), judged.recall()), strict=True):
             assert after.lower.expected >= before.lower.expected - 1e-12
             assert after.upper.expected <= before.upper.expected + 1e-12
 
@@ -243,7 +243,7 @@ def test_names_and_the_order_within_groups_do_not_matter(case, shuffle):
     assert renamed.recall() == case.recall()
 
 
-# -- what cannot be used ----------------------------------------------------------------------------------------------
+# -- invalid arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("measure", [tw.precision_at, tw.recall_at])
@@ -258,19 +258,19 @@ def test_names_and_the_order_within_groups_do_not_matter(case, shuffle):
         ("a b", {"a": -1}, 1, "The gain -1 of 'a' is not possible"),
         ("a b", {"b": 1, "z": math.nan}, 1, "The gain nan of 'z' is not possible"),
         ("a b", {"a": math.inf}, 1, "The gain inf of 'a' is not possible"),
-        ("a b a", {"a": 1}, 1, "'a' stands twice"),
-        (["a", {"b"}, ["b"]], {"a": 1}, 1, "'b' stands twice"),
-        ({"a": 1.0}, {"a": 1}, 1, "is no ranking"),
+        ("a b a", {"a": 1}, 1, "'a' occurs twice"),
+        (["a", {"b"}, ["b"]], {"a": 1}, 1, "'b' occurs twice"),
+        ({"a": 1.0}, {"a": 1}, 1, "is not a ranking"),
     ],
 )
-def test_an_error_says_what_is_wrong(measure, ranking, gains, k, message):
+def test_invalid_arguments(measure, ranking, gains, k, message):
     with pytest.raises(tw.InputError, match=message):
         measure(ranking, gains, k)
 
 
 @pytest.mark.parametrize("others", [-1, -0.5, math.nan])
-def test_others_are_a_number_of_items(others):
-    with pytest.raises(tw.InputError, match=f"others={others} is no number of items"):
+def test_invalid_others(others):
+    with pytest.raises(tw.InputError, match=f"others={others} is not a number of items"):
         tw.recall_at("a", {"a": 1}, 1, others=others)
 
 

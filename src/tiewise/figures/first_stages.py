@@ -1,0 +1,127 @@
+"""Figures of `Stages`: rank-biased recall against cost, and sets of equal recall compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tiewise.errors import InputError
+from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, WIDTH, apply_theme, inline_data, load_altair
+from tiewise.rankings.first_stages import DEFAULT_K, SPREAD_COLUMNS, Stages
+
+if TYPE_CHECKING:
+    import altair as alt
+
+__all__ = ["Plots"]
+
+#: The lines of the paper's Figure 3, from the top down: label, dashes and colour of each column.
+SPREAD_LINES = {
+    "ceiling": ("ceiling", [6, 4], INK),
+    "base_upper": ("base plus residual", [2, 2], PALETTE[4]),
+    "full": ("full", [1, 0], PALETTE[1]),
+    "base": ("base", [1, 0], PALETTE[0]),
+}
+
+
+class Plots:
+    """The figures of one result; each is an ordinary altair chart."""
+
+    def __init__(self, stages: Stages):
+        self._stages = stages
+
+    def pareto(self, phi: float | None = None) -> alt.LayerChart:
+        """Rank-biased recall against cost: a line for each system over its depths; points worth their cost are filled.
+
+        Thick bars reach from the lower to the upper bound; thin bars show the extremes over the tie orders. The default
+        `phi` is the first that was measured.
+        """
+        alt, chosen = load_altair(), self._check_phi(phi)
+        rows = [row for row in self._stages.table() if row["phi"] == chosen]
+        has_cost = rows[0]["cost"] is not None
+        costs = [row["cost"] if has_cost else row["depth"] for row in rows]
+        if None in costs:
+            raise InputError("Sets of whole lists have no depth to draw them by. Give depths, or costs.")
+        log = " (logarithmic)" * all(costs)
+        deepest = 1 + max(row["depth"] or 0 for row in rows)  # whole lists come after all depths
+        columns = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum", "recall")
+        data = inline_data(
+            {
+                "system": [row["system"] for row in rows],
+                "depth": [row["depth"] for row in rows],
+                "reach": [row["depth"] or deepest for row in rows],
+                "label": [str(row["depth"] or "all") for row in rows],
+                "cost": costs,
+                "worth": [bool(row["pareto"]) for row in rows],
+                **{name: [row[name] for row in rows] for name in columns},
+            }
+        )
+        x = alt.X(
+            "cost:Q",
+            title=("cost of both stages" if has_cost else "documents handed on") + log,
+            scale=alt.Scale(type="log", nice=False, padding=30) if log else alt.Undefined,
+            axis=alt.Axis(labelOverlap="greedy"),
+        )
+        y = alt.Y("rbr_lower:Q", title=f"rank-biased recall (φ = {chosen:g})")
+        systems = list(self._stages.systems)
+        color = alt.Color("system:N", title=None, sort=systems, legend=alt.Legend(orient="top", columns=5))
+        shape = alt.Shape("system:N", title=None, sort=systems)
+        base = alt.Chart(data, width=WIDTH, height=340)
+        tooltip = [
+            *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),
+            *("rbr_lower:Q", "rbr_upper:Q", "rbr_minimum:Q", "rbr_maximum:Q"),
+        ]
+        hollow = base.transform_filter("!datum.worth").mark_point(
+            size=80, strokeWidth=2, filled=False, fill="white", opacity=1
+        )
+        filled = base.transform_filter("datum.worth").mark_point(size=90, filled=True, opacity=1)
+        extremes = alt.Y("rbr_minimum:Q"), alt.Y2("rbr_maximum:Q")
+        layers = alt.layer(
+            base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(x, *extremes, color),
+            base.mark_rule(strokeWidth=5, opacity=0.5).encode(x, y, alt.Y2("rbr_upper:Q"), color),
+            base.mark_line(strokeWidth=1.5, opacity=0.6).encode(x, y, color, alt.Order("reach:Q")),
+            hollow.encode(x, y, color, shape, tooltip=tooltip),
+            filled.encode(x, y, color, shape, tooltip=tooltip),
+            base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="label:N"),
+        )
+        price = "cost" if has_cost else "depth"
+        legend = f"Filled: worth its {price}. Numbers: depth. Bars: bounds; thin: over the orders of ties."
+        titled: Any = layers.properties(title=alt.Title("What first stages hand on", subtitle=legend))
+        return apply_theme(titled, "Rank-biased recall of first stages against their cost, by depth.")
+
+    def spread(self, recall: float, *, depth: int, phi: float | None = None, k: int | None = None) -> alt.LayerChart:
+        """Sets of equal recall, sorted by their rank-biased recall: Moffat et al. (2024), Figure 3."""
+        alt, chosen = load_altair(), self._check_phi(phi)
+        rows = self._stages.spread(recall, depth=depth, phi=chosen, k=k)
+        if not len(rows):
+            raise InputError(f"No set of {depth} documents has a recall of {recall:g} in every order of its ties.")
+        place = list(range(1, len(rows) + 2))  # a step ends where the next begins
+        data = inline_data({"place": place} | {name: [*rows[name], rows[name][-1]] for name in SPREAD_COLUMNS})
+        title = f"{len(rows):,} sets of equal recall, in ascending order"
+        x = alt.X("place:Q", title=title, axis=alt.Axis(grid=False))
+        y = alt.Y("value:Q", title=f"rank-biased recall (φ = {chosen:g})", scale=alt.Scale(zero=False, padding=10))
+        labels, dashes, colors = (list(values) for values in zip(*SPREAD_LINES.values(), strict=True))
+        label_of = ", ".join(f"{name}: '{label}'" for name, (label, _, _) in SPREAD_LINES.items())
+        base = alt.Chart(data, width=WIDTH, height=300)
+        folded = base.transform_fold(list(SPREAD_LINES), as_=["line", "value"])
+        lines = folded.transform_calculate(what="{" + label_of + "}[datum.line]").mark_line(
+            strokeWidth=1.8, interpolate="step-after"
+        )
+        area = base.mark_area(color=FAINT, opacity=0.8, interpolate="step-after")
+        legend = alt.Legend(orient="top", symbolType="stroke")
+        color = alt.Color("what:N", title=None, scale=alt.Scale(domain=labels, range=colors), legend=legend)
+        dash = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=labels, range=dashes))
+        layers = alt.layer(
+            area.encode(x, alt.Y("base:Q"), alt.Y2("base_upper:Q")),
+            lines.encode(x, y, color, dash),
+        )
+        heading = (
+            f"Sets of {depth} documents, all with recall {recall:g} of the first {k or self._stages.k or DEFAULT_K}"
+        )
+        titled: Any = layers.properties(title=alt.Title(heading))
+        return apply_theme(titled, "Rank-biased recall of sets that all have the same recall.")
+
+    def _check_phi(self, phi: float | None) -> float:
+        if phi is None:
+            return self._stages.phis[0]
+        if phi not in self._stages.phis:
+            raise InputError(f"phi={phi!r} was not measured. Available: {', '.join(map(str, self._stages.phis))}.")
+        return phi

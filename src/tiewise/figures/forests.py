@@ -1,0 +1,198 @@
+"""`forest`: systems side by side in one measure, with four kinds of uncertainty in four marks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from tiewise.analysis.reports import Report
+from tiewise.analysis.significance import bootstrap_intervals, check_confidence
+from tiewise.errors import InputError
+from tiewise.figures.curves import CROSS_SHAPES, padded_scale
+from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.tools import TOOLS
+from tiewise.tables.records import Rows
+
+if TYPE_CHECKING:
+    import altair as alt
+
+__all__ = ["forest", "forest_rows", "query_interval", "wrap_subtitle"]
+
+NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
+FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
+ROW_HEIGHT = 34
+CROSS_OFFSET, CROSS_STEP = 10, 8  # distance of the first crosses from the middle of a row, and of further ones
+
+
+def forest_rows(
+    reports: Mapping[str, Report],
+    measure: str | Measure,
+    *,
+    tools: bool | Iterable[str] = True,
+    intervals: float | Mapping[str, tuple[float, float]] | None = None,
+    seed: int = 0,
+) -> Rows:
+    """The rows of a forest plot of some reports, by name, with the number that each tool prints.
+
+    `tools` names the tools; True takes all, False none. `intervals` are over queries: a confidence such as 0.95 (by
+    bootstrap with this `seed`), or intervals by name.
+    """
+    columns: dict[str, list[Any]] = {"name": list(reports)} | {key: [] for key in (*NUMBERS, "tools")}
+    for name, report in reports.items():
+        evaluated = report.at(measure)
+        chosen = evaluated.measures[0]
+        mean = evaluated[chosen]
+        if isinstance(intervals, Mapping):
+            low, high = intervals.get(name) or (None, None)
+        else:
+            low, high = query_interval(evaluated.per_query(chosen), intervals, seed=seed)
+        numbers = (mean.expected, mean.minimum, mean.maximum, low, high, mean.residual)
+        for key, value in zip(NUMBERS, numbers, strict=True):
+            columns[key].append(value)
+        columns["tools"].append(_printed_by_tools(evaluated, tools))
+    return Rows(columns)
+
+
+def query_interval(
+    estimates: Estimates, confidence: float | None, **options: int
+) -> tuple[float, float] | tuple[None, None]:
+    """The bootstrap interval of the mean expectation; none without a confidence, for one query, and for counts."""
+    if confidence is None:
+        return None, None
+    check_confidence(confidence, "intervals")
+    if len(estimates) < 2 or estimates.total:
+        return None, None
+    low, high = bootstrap_intervals(estimates.expected[:, None], confidence, **options)
+    return float(low[0]), float(high[0])
+
+
+def _printed_by_tools(report: Report, tools: bool | Iterable[str]) -> dict[str, float]:
+    """What each tool prints for the only measure of a report; for tie groups, the value of their order."""
+    chosen = list(TOOLS) if tools is True else [] if tools is False else list(tools)
+    unknown = [tool for tool in chosen if tool not in TOOLS]
+    if unknown:
+        raise InputError(f"Unknown tool {unknown[0]!r}. Available: {', '.join(TOOLS)}.")
+    if report.provenance.rows is None:
+        order, value = report.provenance.options["oblivious"], report[report.measures[0]].oblivious
+        return {order: value} if order is not None and value is not None else {}
+    table = report.oblivious_by_tool() if chosen else ()
+    return {row.tool: row.value for row in table if row.tool in chosen and row.value is not None}
+
+
+def forest(
+    systems: Iterable[Mapping[str, Any]], *, measure: str = "", sort: bool = True, title: str = "", level: float = 0.95
+) -> alt.LayerChart:
+    """Systems side by side, one row each, from plain numbers.
+
+    A row has a `name` and `expected` (the circle). Optional are `minimum` and `maximum` (the thick bar: the order of
+    ties), `ci_low` and `ci_high` (the whisker: which queries were sampled, at the confidence `level`), `residual` (the
+    hollow bar: unjudged documents), and `tools`, the number that each tool prints (a cross each; tools that always
+    agree share one). Rows are sorted by `expected`, unless `sort` is False.
+    """
+    rows = [_check_row(row) for row in systems]
+    if len({row["name"] for row in rows}) < len(rows):
+        raise InputError("Two rows have the same name. Give each a name of its own.")
+    if sort:
+        rows.sort(key=lambda row: -row["expected"])
+    alt, order = load_altair(), [row["name"] for row in rows]
+    base = alt.Chart(inline_data({key: [row[key] for row in rows] for key in ("name", *NUMBERS, "reach", "words")}))
+    axis = alt.Axis(labelLimit=240, ticks=False, domain=False, labelPadding=8, grid=True)
+    y = alt.Y("name:N", title=None, sort=order, axis=axis)
+    values = [row[key] for row in rows for key in (*NUMBERS[:-1], "reach")]
+    scale = padded_scale([*values, *(value for row in rows for value in row["tools"].values())])
+
+    def x(field: str) -> Any:
+        return alt.X(f"{field}:Q", title=measure or "value", scale=scale, axis=alt.Axis(tickCount=10))
+
+    layers, legend = [], ["Circle: expected", "bar: over the orders of ties"]
+    if any(row["residual"] is not None for row in rows):
+        hollow = base.mark_bar(height=15, fillOpacity=0, stroke=GREY, strokeWidth=1.2, strokeDash=[3, 2])
+        layers.append(hollow.encode(x("expected"), alt.X2("reach:Q"), y))
+        legend.append("hollow: what is not judged")
+    bars = base.mark_bar(height=10, color=PALETTE[0], opacity=0.6)
+    layers.append(bars.encode(x("minimum"), alt.X2("maximum:Q"), y))
+    if any(row["ci_low"] is not None for row in rows):
+        layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(x("ci_low"), alt.X2("ci_high:Q"), y))
+        ends = base.mark_tick(color=INK, thickness=1.4, height=10, opacity=1)
+        layers += [ends.encode(x(end), y) for end in ("ci_low", "ci_high")]
+        legend.append(f"whisker: {level:.0%} interval over queries")
+    circles = base.mark_point(size=60, filled=False, fill="white", stroke=INK, strokeWidth=1.8, opacity=1)
+    layers.append(circles.encode(x("expected"), y, tooltip=["name:N", *(f"{key}:Q" for key in NUMBERS)]))
+    crosses = _merge_tools(rows)
+    if crosses:
+        layers += _cross_layers(crosses, x, y)
+        legend.append("crosses: what tools print")
+    numbers = base.mark_text(align="left", fontSize=12, color=INK)
+    layers.append(numbers.encode(alt.XValue(FRAME_WIDTH + 12), y, alt.Text("words:N")))
+    found = "; ".join(f"{row['name']} {row['words']}" for row in rows)
+    return layer_chart(
+        layers,
+        title=title or (f"{measure}: systems side by side" if measure else "Systems side by side"),
+        subtitle=wrap_subtitle("; ".join(legend) + "."),
+        description=f"{measure or 'Values'} of {len(rows)} systems: {found}.",
+        width=FRAME_WIDTH,
+        height=alt.Step(ROW_HEIGHT + 2 * CROSS_STEP * (max(len(crosses) - 1, 0) // 2)),
+    )
+
+
+def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with all keys and Python's own numbers; None if a number is unknown."""
+    name, expected = row.get("name"), row.get("expected")
+    if name is None or expected is None:
+        raise InputError(f"A row of a forest plot has a name and an expected value, not {dict(row)!r}.")
+    numbers = {key: None if row.get(key) is None else float(row[key]) for key in NUMBERS}
+    tools = {str(tool): float(value) for tool, value in (row.get("tools") or {}).items() if value is not None}
+    for value in (*numbers.values(), *tools.values()):
+        if value is not None and not math.isfinite(value):
+            raise InputError(f"{name}: {value} cannot be drawn. Leave unknown numbers out, or give None.")
+    low, high = ("" if numbers[key] is None else f"{numbers[key]:.4f}" for key in ("minimum", "maximum"))
+    words = f"{expected:.4f}" + (f" [{low}, {high}]" if low and high and low != high else "")
+    reach = None if numbers["residual"] is None else float(expected) + numbers["residual"]
+    return {"name": str(name), **numbers, "tools": tools, "reach": reach, "words": words}
+
+
+def _merge_tools(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], dict[str, float]]:
+    """The printed numbers by row name. Tools that share rows and agree in all of them are merged."""
+    by_tool: dict[str, dict[str, float]] = {}
+    for row in rows:
+        for tool, value in row["tools"].items():
+            by_tool.setdefault(tool, {})[row["name"]] = value
+    merged: list[tuple[list[str], dict[str, float]]] = []
+    for tool, values in by_tool.items():
+        for tools, known in merged:
+            both = known.keys() & values.keys()
+            if both and all(math.isclose(known[name], values[name], abs_tol=1e-12) for name in both):
+                tools.append(tool)
+                known |= values
+                break
+        else:
+            merged.append(([tool], dict(values)))
+    return {tuple(tools): values for tools, values in merged}
+
+
+def _cross_layers(crosses: Mapping[tuple[str, ...], Mapping[str, float]], x: Any, y: Any) -> list[Any]:
+    """The crosses of all tools, each at its own height, so that none hides another."""
+    alt = load_altair()
+    labels = [", ".join(tools[:2]) + (f" and {len(tools) - 2} more" if len(tools) > 2 else "") for tools in crosses]
+    colors = [PALETTE[1 + i % (len(PALETTE) - 1)] for i in range(len(labels))]
+    shapes = [CROSS_SHAPES[i % len(CROSS_SHAPES)] for i in range(len(labels))]
+    legend = alt.Legend(orient="top", columns=2, labelLimit=320, symbolSize=90)
+    color = alt.Color("tool:N", title=None, scale=alt.Scale(domain=labels, range=colors), legend=legend)
+    shape = alt.Shape("tool:N", title=None, scale=alt.Scale(domain=labels, range=shapes), legend=legend)
+    layers = []
+    for i, (label, (tools, values)) in enumerate(zip(labels, crosses.items(), strict=True)):
+        same = {"tool": [label] * len(values), "tools": [", ".join(tools)] * len(values)}
+        data = inline_data({"name": values.keys(), "printed": values.values(), **same})
+        offset = (-1, 1)[i % 2] * (CROSS_OFFSET + CROSS_STEP * (i // 2))  # above and below the bar in turn
+        mark = alt.Chart(data).mark_point(size=44, filled=False, strokeWidth=1.8, opacity=1, yOffset=offset)
+        layers.append(mark.encode(x("printed"), y, color, shape, tooltip=["name:N", "tools:N", "printed:Q"]))
+    return layers
+
+
+def wrap_subtitle(text: str, width: int = 108) -> list[str]:
+    """A subtitle in lines that fit the chart."""
+    return wrap(text, width)

@@ -1,0 +1,190 @@
+"""`similarity` of whole runs: equal to the measure of each pair of rankings, for all pairs, queries and cutoffs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+
+import tiewise as tw
+from tiewise.errors import InputError
+from tiewise.metrics.hypergeometric import hypergeometric
+
+
+def systems(number: int, queries: int = 3, seed: int = 0) -> dict[str, dict[str, dict[str, float]]]:
+    """Runs with ties, over documents that they share in part. Each run has one query more than the run before."""
+    rng = np.random.default_rng(seed)
+
+    def scores() -> dict[str, float]:
+        docs = rng.choice(14, size=9, replace=False)
+        return {f"d{doc}": float(score) for doc, score in zip(docs, rng.integers(0, 5, 9), strict=True)}
+
+    return {f"S{s}": {f"q{q}": scores() for q in range(queries + s)} for s in range(number)}
+
+
+def ranking(runs, system: str, query: str) -> tw.Ranking:
+    return tw.Ranking.from_scores(runs[system][query])
+
+
+def assert_same_bounds(found: tw.Bounds, truth: tw.Bounds) -> None:
+    for part in ("lower", "upper", "extrapolated"):
+        one, other = getattr(found, part), getattr(truth, part)
+        assert (one is None) == (other is None)
+        if one is not None:
+            for statistic in ("expected", "minimum", "maximum"):
+                assert getattr(one, statistic) == pytest.approx(getattr(other, statistic), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        *("RBO(phi=0.8)", "RBO(phi=0.9)", "RBO(phi=0.8, ties='w')", 'RBO(phi=0.8, ties="b")'),
+        *("RBA(phi=0.8)", "RBA(phi=0.95)", "RBR(phi=0.8)"),
+    ],
+)
+def test_every_pair_and_query_equals_the_measure_of_its_rankings(measure):
+    runs = systems(4, queries=4)
+    found, chosen = tw.similarity(runs, measure), tw.parse(measure)
+    assert found.queries == ("q0", "q1", "q2", "q3") and found.left_out == 3
+    for a, b in itertools.product(runs, repeat=2):
+        per_query = found.per_query(a, b)
+        for query, bounds in per_query.items():
+            x, y = ranking(runs, a, query), ranking(runs, b, query)
+            if chosen.stem == "RBR":
+                truth = tw.rbr(x.items, y, phi=chosen.phi)
+            elif chosen.stem == "RBA":
+                truth = tw.rba(x, y, phi=chosen.phi)
+            else:
+                truth = tw.rbo(x, y, phi=chosen.phi, ties=chosen.ties)
+            assert_same_bounds(bounds, truth)
+        mean = np.mean([one.lower.expected for one in per_query.values()])
+        assert found.pair(a, b).lower.expected == pytest.approx(mean, abs=1e-14)
+    assert found.matrix("lower").shape == (4, 4)
+    assert list(found.to_frame()["system"]) == list(runs)
+    assert chosen.name in repr(found)
+
+
+def test_a_cutoff_of_rbr_defines_the_set_and_is_exact_inside_ties():
+    runs = systems(3)
+    found = tw.similarity(runs, "RBR(phi=0.7)@4")
+    for a, b in itertools.permutations(runs, 2):
+        for query, bounds in found.per_query(a, b).items():
+            truth = tw.rbr(ranking(runs, a, query), ranking(runs, b, query), phi=0.7, depth=4)
+            assert_same_bounds(bounds, truth)
+
+
+@pytest.mark.parametrize("measure", ["RBO(phi=0.9)", "RBA(phi=0.9)", "RBR(phi=0.9)"])
+def test_without_bounds_the_score_is_the_same(measure):
+    runs = systems(5)
+    whole, quick = tw.similarity(runs, measure), tw.similarity(runs, measure, bounds=False)
+    assert np.allclose(whole.matrix(), quick.matrix(), atol=1e-13, rtol=0)
+    assert quick.pair("S0", "S1").upper is None
+    assert quick.pair("S0", "S1").lower.minimum is None
+    with pytest.raises(InputError, match="has no 'upper expected' here"):
+        quick.matrix("upper")
+
+
+def test_a_depth_inside_a_tie_group_is_an_error_without_edge():
+    runs = {"A": {"q": {"a": 1.0, "b": 1.0, "c": 0.5}}, "B": {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}}
+    with pytest.raises(InputError, match=r"Depth 1 ends inside a group of 2 tied items of query 'q'.*--edge extend"):
+        tw.similarity(runs, "RBO(phi=0.9)@1")
+    with pytest.raises(InputError, match="edge='sideways' is not possible"):
+        tw.similarity(runs, "RBO(phi=0.9)@1", edge="sideways")
+    extended = tw.similarity(runs, "RBO(phi=0.9)@1", edge="extend").pair("A", "B")
+    assert extended.lower.expected == pytest.approx(tw.rbo("(a b)", "a", phi=0.9).lower.expected)
+
+
+def test_progress_is_reported_to_the_end():
+    for bounds in (True, False):
+        calls: list[tuple[int, int]] = []
+        tw.similarity(systems(3), "RBA(phi=0.9)", bounds=bounds, progress=lambda *now, to=calls: to.append(now))
+        assert calls[-1][0] == calls[-1][1] == 18
+        assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+@pytest.mark.parametrize("runs", [["a.trec", "b.trec"], {"A": {}}, {}])
+def test_similarity_needs_two_named_runs(runs):
+    with pytest.raises(InputError, match=r"names no runs|two runs or more"):
+        tw.similarity(runs)
+
+
+def test_hypergeometric_probabilities():
+    rng = np.random.default_rng(3)
+    for size in (1, 2, 5, 30, 2000, 100_000):
+        marked, drawn = rng.integers(0, size + 1, 5), rng.integers(0, size + 1, 5)
+        if size == 100_000:
+            marked = marked // 500
+        found = hypergeometric(np.full(5, size), marked, drawn)
+        h = np.arange(found.shape[1])
+        for row, u, j in zip(found, marked, drawn, strict=True):
+            assert np.allclose(row, hypergeom.pmf(h, size, u, j), atol=1e-10, rtol=1e-7)
+
+
+@pytest.mark.parametrize("measure", [tw.RBO, tw.RBA, tw.RBR], ids=str)
+def test_one_ranking_has_no_value(measure):
+    assert not hasattr(measure, "of")
+    with pytest.raises(tw.MeasureError, match=f"{measure.stem}.* compares two rankings.*{measure.stem.lower()}\\(x, y"):
+        measure.of("1(01)")
+
+
+def test_system_names_may_be_numbers():
+    a, b = {"q": {"x": 2.0, "y": 1.0}}, {"q": {"y": 2.0, "x": 1.0}}
+    found = tw.similarity({1: a, 2: b}, "RBO(phi=0.9)")
+    assert found.systems == ("1", "2") and repr(found).splitlines()[1].startswith("1  1.000")
+    assert "<table" in found._repr_html_() and found.to_frame() is not None
+    assert found.pair(1, 2) == found.pair("1", "2")
+    with pytest.raises(tw.InputError, match=r"There is no system '3'\. Systems: 1, 2"):
+        found.pair(1, 3)
+    with pytest.raises(tw.InputError, match="Two of the systems are called '1'"):
+        tw.similarity({1: a, "1": b})
+
+
+def test_rba_of_all_pairs_in_one_product():
+    runs = systems(4, 3, seed=2)
+    steps = []
+    quick = tw.similarity(runs, "RBA(phi=0.9)", bounds=False, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(10, 30), (20, 30), (30, 30)]  # one product a query; ten pairs each
+    steps.clear()
+    slow = tw.similarity(runs, "RBA(phi=0.9)", progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(0, 30), (10, 30), (10, 30), (20, 30), (20, 30), (30, 30)]
+    assert quick.matrix("lower") == pytest.approx(slow.matrix("lower"), abs=1e-14)
+    with pytest.raises(InputError, match="no 'upper expected'"):
+        quick.matrix("upper")
+
+
+@pytest.mark.parametrize("edge", ["extend", "shrink"])
+def test_similarity_to_a_depth(edge):
+    runs = systems(2, 5, seed=3)
+    found = tw.similarity(runs, "RBO(phi=0.9)@3", edge=edge)
+    for query, bounds in found.per_query("S0", "S1").items():
+        x, y = (tw.Ranking.from_scores(runs[s][query]).cut(3, edge) for s in ("S0", "S1"))
+        assert_same_bounds(bounds, tw.rbo(x, y, phi=0.9))
+    with pytest.raises(
+        InputError, match=r"Depth 3 ends inside a group of \d tied items of query 'q\d'.*extend.*shrink"
+    ):
+        tw.similarity(runs, "RBO(phi=0.9)@3", edge="error")
+
+
+def test_an_empty_list_cannot_be_extrapolated_and_the_rest_can():
+    tied, plain = {"a": 1.0, "b": 1.0}, {"a": 2.0, "b": 1.0}
+    runs = {"A": {"q": tied, "p": plain}, "B": {"q": plain, "p": plain}}
+    found = tw.similarity(runs, "RBO(phi=0.9)@1", edge="shrink")
+    assert found.per_query("A", "B")["q"].extrapolated is None
+    assert found.pair("A", "B").extrapolated.expected == pytest.approx(1.0)
+    assert found.matrix()[0, 1] == pytest.approx(1.0)
+
+
+def test_invalid_comparisons():
+    runs = systems(2, 2, seed=4)
+    with pytest.raises(tw.MeasureError, match="nDCG@10 measures a run against judgments"):
+        tw.similarity(runs, "nDCG@10")
+    with pytest.raises(tw.MeasureError, match=r"RBO.*compares two rankings"):
+        tw.evaluate({"q0": {"d1": 1}}, runs["S0"], "RBO")
+    with pytest.raises(InputError, match="two runs or more"):
+        tw.similarity({"A": runs["S0"]})
+    with pytest.raises(InputError, match="no query in common"):
+        tw.similarity({"A": {"q": {"d": 1.0}}, "B": {"p": {"d": 1.0}}})
+    with pytest.raises(InputError, match="no system 'C'"):
+        tw.similarity(runs).pair("S0", "C")
