@@ -263,7 +263,7 @@ def test_trec_format(tiewise):
     assert queries.out.splitlines()[:2] == ["recip_rank            \tq1\t0.5000", "map                   \tq1\t0.5000"]
     assert queries.out.splitlines()[-2] == "recip_rank            \tall\t0.7500"
     done = tiewise("evaluate", "qrels.txt", "tied.trec", "strict.trec", "--format=trec", code=2)
-    assert "one at a time" in done.err and not done.out
+    assert "one run at a time" in done.err and not done.out
 
 
 def test_latex_and_markdown_mark_the_best(tiewise, folder):
