@@ -35,7 +35,7 @@ class LocalWorkers:
 
     def count(self, scores=None):
         summaries, counts = zip(*(self.counter.count(shard, scores) for shard in self.shards), strict=True)
-        return list(summaries), list(counts)
+        return list(summaries), self.add_up(list(counts))
 
     def add_up(self, counts):
         while counts:

@@ -133,19 +133,29 @@ class Workers:
         self._counter = [ray.put(counter)]  # in a list, where Ray does not resolve it: a worker fetches it once
         options = {"num_returns": 2, "max_retries": RETRIES, "scheduling_strategy": "SPREAD"}
         self._task = ray.remote(**options)(_count_shard)
+        self._add = ray.remote(max_retries=RETRIES, name="tiewise sum")(add_counts)
         actor = ray.remote(num_gpus=1, max_restarts=-1, max_task_retries=RETRIES)(_GpuWorker)
         self._actors = [actor.remote() for _ in range(min(gpus, len(shards)))]
         head = ray.get_runtime_context().gcs_address
         self._head = head if _is_reachable(head) else None  # Ray Client may not reach the head itself
 
-    def count(self, scores: Floats | None = None) -> tuple[list[ShardSummary], list[ObjectRef]]:
-        """The summaries of all shards, and references to their counts, which stay on the workers.
+    def count(self, scores: Floats | None = None) -> tuple[list[ShardSummary], Iterator[tuple[ShardCounts, int]]]:
+        """The summaries of all shards, and sums of their counts with the bytes of what was added.
 
-        Without `scores` every shard counts for its own judged scores.
+        Without `scores` every shard counts for its own judged scores. Sums are in the order of the shards. Tasks add
+        the counts of about √n neighbours, so that the driver receives about √n sums.
         """
         shared = self._ray.put(scores)
         refs = [self._submit(number, shared) for number in range(len(self._shards))]
         waiting = {summary: number for number, (summary, _) in enumerate(refs)}
+        size = max(MIN_GROUP, isqrt(len(refs)))
+        groups = {start: [counts for _, counts in refs[start : start + size]] for start in range(0, len(refs), size)}
+        sums = {start: self._add.remote(*self._sizes, *counts) for start, counts in groups.items()}
+        del refs, groups  # so that Ray drops counts after they were added
+        return self._collect(waiting), (self._get(ref, start) for start, ref in sums.items())
+
+    def _collect(self, waiting: dict[ObjectRef, int]) -> list[ShardSummary]:
+        """The summaries behind references, by number; if one is an error, the other tasks are cancelled."""
         summaries: dict[int, ShardSummary] = {}
         try:
             while waiting:
@@ -159,21 +169,10 @@ class Workers:
                     if self._progress:
                         self._progress(self._done, 2 * len(self._shards))
         finally:
-            for ref in waiting:  # after an error
+            for ref in waiting:
                 with suppress(Exception):  # it may be done by now
                     self._ray.cancel(ref)
-        return [summaries[number] for number in range(len(refs))], [counts for _, counts in refs]
-
-    def add_up(self, counts: Sequence[ObjectRef]) -> Iterator[tuple[ShardCounts, int]]:
-        """Sums of counts in the order of the shards, and the bytes of what was added.
-
-        Tasks add about √n neighbours each, so that the driver receives about √n sums.
-        """
-        size = max(MIN_GROUP, isqrt(len(counts)))
-        starts = range(0, len(counts), size)
-        add = self._ray.remote(add_counts).options(name="tiewise sum", max_retries=RETRIES)
-        sums = [add.remote(*self._sizes, *counts[start : start + size]) for start in starts]
-        return (self._get(ref, start) for ref, start in zip(sums, starts, strict=True))
+        return [summaries[number] for number in sorted(summaries)]
 
     def _submit(self, number: int, scores: ObjectRef) -> tuple[ObjectRef, ObjectRef]:
         if self._actors:

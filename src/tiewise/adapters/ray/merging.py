@@ -38,7 +38,7 @@ class ShardedRun(CountedRun):
 def merge_shards(counter: ShardCounter, workers: Workers, names: Sequence[str]) -> ShardedRun:
     """The whole run; `names` are those of the shards, for error messages."""
     qrels = counter.qrels
-    shards, counts = workers.count()
+    shards, sums = workers.count()
     _check_bytes(shards, names)
     scores = _merge_scores(qrels, shards, names)
     queries = np.concatenate([shard.queries for shard in shards])
@@ -48,12 +48,12 @@ def merge_shards(counter: ShardCounter, workers: Workers, names: Sequence[str]) 
     moved = sum(shard.nbytes for shard in shards)
     if cut == "document" or counter.complete:
         _check_no_ranks(counter)
-        second, counts = workers.count(scores)
+        second, sums = workers.count(scores)
         _check_unchanged(shards, second, names)
     totals = {dtype: Total(len(qrels), len(qrels.queries), orders) for dtype, orders in counter.orders.items()}
-    for part, nbytes in workers.add_up(counts):
+    for counts, nbytes in sums:
         moved += nbytes
-        for dtype, one in part.items():
+        for dtype, one in counts.items():
             totals[dtype].add(one)
     ties = {
         dtype: TieGroups(

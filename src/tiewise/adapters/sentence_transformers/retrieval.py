@@ -54,8 +54,8 @@ class RetrievalEvaluator(TieAwareEvaluator):
         if not set(self.corpus_ids).intersection(relevant):
             warnings.warn(
                 f"None of the relevant documents is in the corpus, so every number is 0. They are "
-                f"{_list_ids(relevant)}, and the corpus has {_list_ids(self.corpus_ids)}. Ids must be the same in both, "
-                "and of the same type.",
+                f"{_list_ids(relevant)}, and the corpus has {_list_ids(self.corpus_ids)}. Ids must be the same in "
+                "both, and of the same type.",
                 TiewiseWarning,
                 stacklevel=2,
             )
