@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -58,8 +58,8 @@ class ShardCounter(ABC):
 
     qrels: Qrels
     orders: Mapping[str, Sequence[str]]  # tie-break orders by score type
-    score_dtype: ClassVar[str | None] = None
-    judged_only: ClassVar[bool] = False
+    score_dtype: str | None = field(default=None, kw_only=True)  # round scores to this type first
+    judged_only: bool = field(default=False, kw_only=True)  # remove unjudged documents first
     complete: ClassVar[bool] = False  # every shard ranks all of its documents for all queries
 
     @abstractmethod
@@ -76,8 +76,6 @@ class ShardCounter(ABC):
 class RunCounter(ShardCounter):
     """Counts the shards of a run."""
 
-    score_dtype: str | None = None  # type: ignore[misc]
-    judged_only: bool = False  # type: ignore[misc]
     format: str | None = None
 
     def count(self, shard: Shard, scores: Floats | None = None) -> tuple[ShardSummary, ShardCounts]:

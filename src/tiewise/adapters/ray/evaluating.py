@@ -88,7 +88,7 @@ def count(
     """
     check_options(oblivious, "zero", "zero", score_dtype, None)
     orders = _tie_orders(asked(measures), oblivious, tools)
-    counter = RunCounter(as_qrels(qrels), orders, score_dtype, judged_only, format)
+    counter = RunCounter(as_qrels(qrels), orders, format, score_dtype=score_dtype, judged_only=judged_only)
     files = _list_files(shards)
     with connect(address) as ray:
         return _count_shards(ray, counter, files, progress)
