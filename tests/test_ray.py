@@ -296,7 +296,7 @@ def test_bytes_moved_do_not_grow_with_rows(tmp_path):
         rows = [(q, f"d{j}", rng.random()) for q in qrels for j in range(documents)]
         files = write(cut(rows, "document", 4, 1), tmp_path / str(documents), [".trec"])
         run = sharded.count(qrels, files)
-        assert (run.cut, run.shards, run.facts.rows) == ("document", 4, len(rows))
+        assert (run.cut, run.shards, run.n_rows) == ("document", 4, len(rows))
         moved.append(run.moved)
     assert moved[1] < 1.5 * moved[0] < 100_000
 

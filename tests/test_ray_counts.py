@@ -76,9 +76,9 @@ def test_any_cut_adds_up_to_the_whole(table, judged, seed, pieces, by_query):
     assert merged.moved > 0 and merged.shards == len(parts)
     for dtype, ties in merged.ties.items():
         assert_equal(ties, tie_groups(qrels, run if dtype == "float64" else run.projected(dtype), ORDERS))
-    assert merged.facts.rows == len(run)
-    assert merged.facts.tied_rows in (None, run.tied_rows)
-    assert merged.facts.tied_rows is not None or not by_query
+    assert merged.n_rows == len(run)
+    assert merged.tied_rows in (None, run.tied_rows)
+    assert merged.tied_rows is not None or not by_query
 
 
 def assert_equal(a: TieGroups, b: TieGroups) -> None:

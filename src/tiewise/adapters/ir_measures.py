@@ -40,9 +40,9 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.metrics import catalogue as c
+from tiewise.metrics import definition
 from tiewise.metrics import names as registry
 from tiewise.metrics import trec_measures as t
-from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import Rule, rule_for
 from tiewise.tables.optional import installed
 
@@ -191,7 +191,7 @@ class Evaluator:
         return total / len(self._qrels.queries) if self._qrels.queries else float("nan")
 
 
-def _make_metric(query: str, given: Any, number: float, measure: Measure) -> Any:
+def _make_metric(query: str, given: Any, number: float, measure: definition.Measure) -> Any:
     """A `Metric`; for RBP a `CwlMetric`: a reader who goes on with probability p sees 1/(1 − p) documents."""
     if not isinstance(measure, type(c.RBP)) or measure.cutoff is not None:
         return Metric(query, given, number)
@@ -300,34 +300,34 @@ def _to_rows(given: Any, number: str) -> Any:
 # -- measures -------------------------------------------------------------------------------------------------
 
 
-def _with_cutoff(measure: Measure) -> Callable[..., Measure]:
+def _with_cutoff(measure: definition.Measure) -> Callable[..., definition.Measure]:
     """A function that makes a measure from its parameters, including the cutoff."""
     return lambda cutoff=None, **params: measure(**params) @ cutoff
 
 
-def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> Measure:
+def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> definition.Measure:
     gains_of = {"log2": "linear", "exp-log2": "exp"}
     if dcg not in gains_of:
         raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
     return c.nDCG(gains=gains or gains_of[dcg]) @ cutoff
 
 
-def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> Measure:
+def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> definition.Measure:
     if rel is None:
         raise MeasureError("RBP without rel is graded, on an unnamed scale. Give RBP(rel=1), or tiewise.RBP.")
     return c.RBP(rel=rel, p=p) @ cutoff
 
 
-def _set_p(relative: bool = False, rel: int = 1) -> Measure:
+def _set_p(relative: bool = False, rel: int = 1) -> definition.Measure:
     return t.SetRelP(rel=rel) if relative else c.SetP(rel=rel)
 
 
-def _num_ret(rel: int | None = None) -> Measure:
+def _num_ret(rel: int | None = None) -> definition.Measure:
     return c.NumRet if rel is None else t.NumRelRet(rel=rel)
 
 
 #: ir_measures' names, each with a function that makes our measure from their parameters.
-_NAMES: dict[str, Callable[..., Measure]] = {
+_NAMES: dict[str, Callable[..., definition.Measure]] = {
     "nDCG": _ndcg,
     "AP": _with_cutoff(c.AP),
     "RR": _with_cutoff(c.RR),
@@ -360,7 +360,7 @@ _RULES = {"RBP": Rule("given", missing="zero")}
 
 def _resolve(given: Any) -> ToolMeasure:
     """The measure of a name, of a measure of ir_measures, or of one of ours."""
-    if isinstance(given, Measure):
+    if isinstance(given, definition.Measure):
         return ToolMeasure(given, rule_for("ir_measures", given))
     if isinstance(given, str):
         return _resolve_name(given)
@@ -444,7 +444,7 @@ _OURS: dict[str, Any] = {
     "NumQ": t.NumQ(),
     "IPrec": t.IPrec(),
     "infAP": t.InfAP(),
-    "Measure": Measure,
+    "Measure": definition.Measure,
     "read_trec_qrels": read_qrels,
     "read_trec_run": read_run,
 }
