@@ -33,8 +33,10 @@ from tiewise.cli.command import FEW_OPTIONS, Argument, Option
 from tiewise.cli.program import COMMANDS, app
 from tiewise.metrics import catalogue
 from tiewise.metrics import tools as profiles
-from tiewise.output.compared import COMPARE_COLUMNS
-from tiewise.output.rows import COLUMNS, SIMILARITY_COLUMNS, STAGES_COLUMNS, TOOL_COLUMNS
+from tiewise.output.comparison_tables import COMPARISON_COLUMNS
+from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
+from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
+from tiewise.output.stage_tables import STAGE_COLUMNS
 from tiewise.rankings import run_similarity
 
 ROOT = Path(__file__).parent.parent
@@ -316,11 +318,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "constant-scorer": constant_scorer,
     "tool-rules": tool_rules,
     "tool-definitions": tool_definitions,
-    "columns": lambda: column_table(COLUMNS),
+    "columns": lambda: column_table(REPORT_COLUMNS),
     "tool-columns": lambda: column_table(TOOL_COLUMNS),
-    "compare-columns": lambda: column_table(COMPARE_COLUMNS),
+    "compare-columns": lambda: column_table(COMPARISON_COLUMNS),
     "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
-    "stages-columns": lambda: column_table(STAGES_COLUMNS),
+    "stages-columns": lambda: column_table(STAGE_COLUMNS),
     "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
     "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),
     "shards-arithmetic": lambda: ray_page.arithmetic(ROOT / "benchmarks/results"),

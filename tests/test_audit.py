@@ -17,8 +17,8 @@ from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
 from tiewise.analysis.auditing.inference import infer_score_grid
 from tiewise.cli.conditions import FACTS, Condition
 from tiewise.errors import InputError
-from tiewise.output import View
-from tiewise.output.audited import AUDIT_COLUMNS, Audited, draw
+from tiewise.output import OutputOptions, render
+from tiewise.output.audit_tables import AUDIT_COLUMNS, AuditTables
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -788,7 +788,7 @@ def test_object_and_json_share_names(tmp_path):
     assert plain["measures"]["nDCG@10"]["range"] == found["nDCG@10"].range
     assert plain["run"]["format"] == "trec" and plain["across"]["10"] == found.across[10]
     assert {row["tool"] for row in plain["tools"]} >= {"trec_eval", "pytrec_eval"}
-    assert json.loads(draw(Audited("r", found), View(format="json")))["name"] == "r"
+    assert json.loads(render(AuditTables("r", found), OutputOptions(format="json")))["name"] == "r"
 
 
 def test_an_audit_can_be_pickled():
@@ -808,7 +808,7 @@ def test_json_without_judgments_and_with_unscored_documents():
 def test_the_page_ends_with_verdict_and_remedy():
     run = run_of(cast(random(23), "bfloat16"))
     found = tw.audit(run, qrels=labels(run), reference=run_of(cast(random(23), "float32")))
-    page = draw(Audited("bf16", found), View(width=100))
+    page = render(AuditTables("bf16", found), OutputOptions(width=100))
     assert max(map(len, page.splitlines())) <= 100
     title, headline = page.splitlines()[:2]
     assert title == "bf16 · 20 queries · 2,000 rows"
@@ -823,7 +823,7 @@ def test_the_page_ends_with_verdict_and_remedy():
 def test_lines_of_code_and_ids_are_not_broken(width):
     run = run_of(cast(random(23), "bfloat16"))
     found = tw.audit(run, qrels=labels(run))
-    page = draw(Audited("bf16", found), View(width=width))
+    page = render(AuditTables("bf16", found), OutputOptions(width=width))
     assert max(map(len, page.splitlines())) <= 105  # the tools and their three measures
     lines = [line.strip() for line in page.splitlines()]
     assert all(line in lines for line in found.advice.code.values())
@@ -838,7 +838,7 @@ def test_the_tools_are_shown_for_the_measures_that_move_most():
     found = tw.audit(run, qrels=labels(run), measures=["nDCG@10", "R@50", "AP", "P@5", "RR", "R@20"])
     ranges = {name: value["range"] for name, value in found.to_dict()["measures"].items()}
     most = sorted((name for name in ranges), key=lambda name: -ranges[name])[:3]
-    page = draw(Audited("r", found), View(width=100))
+    page = render(AuditTables("r", found), OutputOptions(width=100))
     head = next(line for line in page.splitlines() if line.startswith("tools that print"))
     assert head.split()[3:] == most
     assert min(ranges.values()) > 0.001
@@ -849,7 +849,7 @@ def test_the_tools_are_shown_for_the_measures_that_move_most():
 def test_markdown_has_the_tools_and_the_code_as_a_block():
     run = run_of(cast(sigmoid(random(11, scale=2)), "bfloat16"))
     found = tw.audit(run, qrels=labels(run))
-    text = draw(Audited("r", found), View(format="markdown"))
+    text = render(AuditTables("r", found), OutputOptions(format="markdown"))
     block = text.split("```python\n")[1].split("```")[0]
     assert all(f"\n{line}\n" in block for line in found.advice.code.values())
     assert found.grid_evidence in text and found.verdict in text
@@ -859,18 +859,20 @@ def test_markdown_has_the_tools_and_the_code_as_a_block():
 
 def test_one_list_has():
     run = run_of(random(44), lists=20) | {"one": dict.fromkeys("abc", 1.0)}
-    assert "1 of 21 lists has one score for all documents." in draw(Audited("r", tw.audit(run)), View(width=100))
+    assert "1 of 21 lists has one score for all documents." in render(
+        AuditTables("r", tw.audit(run)), OutputOptions(width=100)
+    )
 
 
 def test_the_page_of_a_sound_run_is_short():
-    page = draw(Audited("fp32", tw.audit(run_of(cast(random(24), "float32")))), View(width=100))
+    page = render(AuditTables("fp32", tw.audit(run_of(cast(random(24), "float32")))), OutputOptions(width=100))
     assert len(page.splitlines()) == 5 and page.splitlines()[-1].startswith("Sound")
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "markdown", "latex"])
 def test_every_format_has_the_facts(format):
     run = run_of(cast(random(25), "float16"))
-    text = draw(Audited("r", tw.audit(run, qrels=labels(run))), View(format=format))
+    text = render(AuditTables("r", tw.audit(run, qrels=labels(run))), OutputOptions(format=format))
     assert "float16" in text and "nDCG@10" in text
     if format == "tsv":
         rows = [line.split("\t") for line in text.splitlines()]

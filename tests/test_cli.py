@@ -22,7 +22,7 @@ from tiewise.cli.inputs import name_of_shards
 from tiewise.cli.program import COMMANDS, app
 from tiewise.data.native import native
 from tiewise.metrics import names as registry
-from tiewise.output.rows import COLUMNS, TOOL_COLUMNS
+from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
 
 EXAMPLE = Path(tw.__file__).parent / "example"
 
@@ -78,7 +78,7 @@ def test_name_of_a_run_in_shards(tmp_path, monkeypatch):
 
 def test_piped_output_is_tsv_with_stable_columns(tiewise):
     done = tiewise("evaluate", "qrels.txt", "tied.trec", "-m", "RR")
-    assert done.out.split("\n")[0].split("\t") == list(COLUMNS)
+    assert done.out.split("\n")[0].split("\t") == list(REPORT_COLUMNS)
     (row,) = done.rows
     assert {name: value for name, value in row.items() if name != "std"} == {
         "run": "tied",
@@ -100,7 +100,7 @@ def test_piped_output_is_tsv_with_stable_columns(tiewise):
 
 def test_column_names():
     assert (
-        " ".join(COLUMNS)
+        " ".join(REPORT_COLUMNS)
         == "run measure query expected minimum maximum std oblivious bias range z residual cut_lower cut_upper"
     )
     assert " ".join(TOOL_COLUMNS) == "run measure tool version value bias note"
@@ -649,7 +649,7 @@ def test_a_small_command_loads_nothing_heavy(folder):
     assert not {"rich", "pydantic", "scipy", "pandas", "pyarrow"} & loaded
     assert {name for name in COMMANDS if f"tiewise.cli.{name}" in loaded} == {"evaluate"}
     heavy = {"tiewise.cli.conditions", "tiewise.rankings.run_similarity", "tiewise.analysis.auditing"}
-    assert not {*heavy, "tiewise.output.grid"} & loaded
+    assert not {*heavy, "tiewise.tables.text"} & loaded
 
 
 # -- on a terminal --------------------------------------------------------------------------------------------

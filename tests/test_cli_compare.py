@@ -12,9 +12,9 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.output import View
-from tiewise.output.compared import COMPARE_COLUMNS, Side, draw
-from tiewise.output.page.findings import find
+from tiewise.output import OutputOptions, render
+from tiewise.output.comparison_tables import COMPARISON_COLUMNS, ComparisonTables
+from tiewise.output.page.content import collect_content
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\nq2 0 b 0\nq3 0 a 1\n"
 # One score for all: trec_eval puts the relevant document last, ascending ids put it first.
@@ -40,7 +40,7 @@ def pair(folder) -> tw.comparison.Duel:
 
 def test_column_names():
     assert (
-        " ".join(COMPARE_COLUMNS)
+        " ".join(COMPARISON_COLUMNS)
         == "measure a b queries a_expected b_expected difference minimum maximum std certain probability "
         "probability_equal probability_less method p_value p_holm ci_low ci_high ci_order_low ci_order_high effect "
         "wins losses ties flip verdict a_lower a_upper a_condensed b_lower b_upper b_condensed "
@@ -51,7 +51,7 @@ def test_column_names():
 def test_one_row_per_pair(tiewise, pair):
     done = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR)
     (row,) = done.rows
-    assert list(row) == list(COMPARE_COLUMNS)
+    assert list(row) == list(COMPARISON_COLUMNS)
     assert (row["a"], row["b"], row["queries"], row["certain"], row["flip"]) == ("tied", "second", "3", "False", "True")
     assert float(row["difference"]) == pair.difference.expected
     assert float(row["probability"]) == pair.probability
@@ -169,7 +169,9 @@ def test_report_takes_test_and_samples(tiewise, folder):
         tiewise(*command, "--samples", "200", "--reference", reference, "-o", "page.html", code=code)
     assert "samples is a whole number from 100" in tiewise(*command, "--samples", "5", "-o", "page.html", code=2).err
     runs = {name: folder / f"{name}.trec" for name in ("tied", "last")}
-    compared = find(folder / "qrels.txt", runs, "RR@10", test="wilcoxon", samples=300, complete=True).compared
+    compared = collect_content(
+        folder / "qrels.txt", runs, "RR@10", test="wilcoxon", samples=300, complete=True
+    ).compared
     assert (compared.test, compared.samples) == ("wilcoxon", 300)
 
 
@@ -213,7 +215,10 @@ def test_progress_counts_pairs(folder):
     found = tw.compare(folder / "qrels.txt", runs, ["RR@10", "AP"], complete=True, samples=100)
     for format in ("tsv", "json", "table"):
         steps = []
-        draw(Side(found, progress=lambda *step, steps=steps: steps.append(step)), View(format=format))
+        render(
+            ComparisonTables(found, progress=lambda *step, steps=steps: steps.append(step)),
+            OutputOptions(format=format),
+        )
         assert steps == [(done, 6) for done in range(1, 7)], format
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.output.rows import STAGES_COLUMNS
+from tiewise.output.stage_tables import STAGE_COLUMNS
 
 SECOND = "".join(f"q1 Q0 {doc} {rank} {9 - rank} t\n" for rank, doc in enumerate("abcdef", start=1))
 SECOND += "q2 Q0 a 1 3 t\nq2 Q0 b 2 2 t\nq2 Q0 c 3 2 t\nq3 Q0 d 1 1 t\n"
@@ -47,7 +47,7 @@ def expected(folder: Path, depths=(1, 2, 3), phi=(0.5, 0.9), cost=None, **option
 
 def as_text(rows) -> list[dict[str, str]]:
     """Rows of the library or of a document as TSV has them."""
-    return [{name: "" if row[name] is None else str(row[name]) for name in STAGES_COLUMNS} for row in rows]
+    return [{name: "" if row[name] is None else str(row[name]) for name in STAGE_COLUMNS} for row in rows]
 
 
 def summaries(stages: tw.Stages) -> list[dict[str, str]]:
@@ -59,14 +59,14 @@ def summaries(stages: tw.Stages) -> list[dict[str, str]]:
 
 def test_column_names():
     assert (
-        " ".join(STAGES_COLUMNS)
+        " ".join(STAGE_COLUMNS)
         == "system query depth phi rbr_lower rbr_upper rbr_minimum rbr_maximum recall cost pareto"
     )
 
 
 def test_rows_equal_the_result_of_the_library(tiewise, folder):
     done = tiewise(*COMMAND)
-    assert done.out.split("\n")[0].split("\t") == list(STAGES_COLUMNS)
+    assert done.out.split("\n")[0].split("\t") == list(STAGE_COLUMNS)
     assert done.rows == summaries(expected(folder))
     assert len(done.rows) == 2 * 3 * 2
     assert done.err == f"note: {MISSING}\nnote: {OTHER}\n"
@@ -164,7 +164,7 @@ def test_machine_formats_hold_the_same_rows(tiewise, more):
     points = tiewise(*command, "--format", "json").json["points"]
     lines = [json.loads(line) for line in tiewise(*command, "--format", "jsonl").out.splitlines()]
     for rows in (lines, points):
-        assert all(list(row) == list(STAGES_COLUMNS) for row in rows)
+        assert all(list(row) == list(STAGE_COLUMNS) for row in rows)
         assert as_text(rows) == tsv
     assert {type(point["depth"]) for point in points} == {int}
     assert {type(point["pareto"]) for point in points} == {bool}
@@ -175,7 +175,7 @@ def test_parquet_holds_the_rows(tiewise, folder, more):
     command = (*COMMAND, *more)
     tiewise(*command, "-o", "out.parquet")
     table = pyarrow.parquet.read_table(folder / "out.parquet")
-    assert table.column_names == list(STAGES_COLUMNS)
+    assert table.column_names == list(STAGE_COLUMNS)
     assert as_text(table.to_pylist()) == tiewise(*command).rows
     types = [str(field.type) for field in table.schema]
     assert types == ["string", "string", "int64", *["double"] * 7, "bool"]

@@ -14,7 +14,7 @@ import pytest
 
 import tiewise as tw
 from tiewise.output import progress
-from tiewise.output.rows import SIMILARITY_COLUMNS
+from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
 
 A = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 0.5 t\nq2 Q0 d 1 0.9 t\nq2 Q0 e 2 0.8 t\nq3 Q0 f 1 1 t\n"
 B = "q1 Q0 a 1 0.9 t\nq1 Q0 c 2 0.8 t\nq1 Q0 x 3 0.1 t\nq2 Q0 e 1 0.9 t\nq2 Q0 d 2 0.8 t\n"
@@ -184,7 +184,7 @@ def test_progress_bar(monkeypatch):
         return stream.getvalue()
 
     assert not shown(Stream())
-    monkeypatch.setattr(progress, "PATIENCE", -1)
+    monkeypatch.setattr(progress, "DELAY", -1)
     monkeypatch.setenv("TERM", "xterm")
     assert "queries" in shown(Stream())
     assert not shown(Stream(), quiet=True)

@@ -20,9 +20,8 @@ from tiewise.analysis.comparison import comparing, system
 from tiewise.analysis.comparison import distribution as lots
 from tiewise.analysis.comparison import shared_order as shared
 from tiewise.metrics import engine
-from tiewise.output import View
-from tiewise.output import compared as compared_sheet
-from tiewise.output.compared import Side, draw
+from tiewise.output import OutputOptions, comparison_tables, render
+from tiewise.output.comparison_tables import ComparisonTables
 
 DOCS = "abcde"
 MEASURES = [
@@ -313,27 +312,29 @@ def test_always_and_never_are_said_of_all_orders():
     pair = found.pair("A", "B")
     assert pair.probability > 0.9995 and not pair.certain  # all twelve must fall on the last rank
     assert "in >99.9% of random orders A is ahead, in <0.1% B" in pair.verdict
-    text = draw(Side(found), View(format="markdown"))
+    text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert ">99.9%" in text and "always" not in text
 
 
 def test_equal_runs_are_not_said_to_change_places():
     sure = {query: {"a": 3.0, "b": 2.0, "c": 1.0} for query in FLIP}
-    text = draw(
-        Side(compared(FLIP, {"A": sure, "B": sure, "C": sure}, None, "RR", complete=True)), View(format="markdown")
+    text = render(
+        ComparisonTables(compared(FLIP, {"A": sure, "B": sure, "C": sure}, None, "RR", complete=True)),
+        OutputOptions(format="markdown"),
     )
     assert "can change the order" not in text and "stand differently" not in text
-    text = draw(
-        Side(compared(FLIP, {"A": TIED, "B": SECOND, "C": sure}, None, "RR", complete=True)), View(format="markdown")
+    text = render(
+        ComparisonTables(compared(FLIP, {"A": TIED, "B": SECOND, "C": sure}, None, "RR", complete=True)),
+        OutputOptions(format="markdown"),
     )
     assert "The order of ties alone can change the order of" in text
 
 
 def test_p_values_are_said_to_be_corrected_with_a_baseline(monkeypatch):
-    for module in (comparing, compared_sheet):
+    for module in (comparing, comparison_tables):
         monkeypatch.setattr(module, "MOST_SYSTEMS", 2)
     found = compared(FLIP, {"A": TIED, "B": SECOND, "C": SECOND}, None, "RR", baseline="A", complete=True)
-    text = draw(Side(found), View(format="markdown"))
+    text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert "p (Holm)" in text and "corrected for all comparisons with A and measures" in text
 
 
@@ -538,7 +539,9 @@ def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
     assert [row["rank_worst"] for row in many.leaderboard()] == [3, 3, 3] and not any(
         many.leaderboard()["ranks_reached"]
     )
-    assert "at the most: not all are known to be reached" in draw(Side(many), View(format="markdown"))
+    assert "at the most: not all are known to be reached" in render(
+        ComparisonTables(many), OutputOptions(format="markdown")
+    )
 
 
 def test_a_leaderboard_over_resamples(three):
@@ -781,7 +784,7 @@ def test_components_that_hold_too_many_documents_are_drawn(monkeypatch, orders):
     assert drawn.difference.std == pytest.approx(exact.difference.std, abs=4 * drawn.std_error)
     assert drawn.probability_error == pytest.approx(math.sqrt(drawn.probability * (1 - drawn.probability) / 1000))
     assert exact.probability_error is None and exact.std_error is None
-    text = draw(Side(found), View(format="markdown"))
+    text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert f"{100 * drawn.probability:.1f}% ± {100 * drawn.probability_error:.1f}" in text
     assert "± the standard error where orders were sampled" in text
 

@@ -18,7 +18,8 @@ from tiewise.analysis.comparison import Duel
 from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
-from tiewise.tables import html as notebook
+from tiewise.tables import html
+from tiewise.tables.model import Bar
 from tiewise.tables.records import Rows
 
 SCRIPT = "<script>alert(1)</script>"
@@ -563,15 +564,15 @@ def test_bars_are_drawn_at_their_values():
         line = re.search(r'<line x1="([\d.]+)" x2="\1"', svg)
         return float(rect[1]), float(rect[1]) + float(rect[2]), float(line[1])
 
-    inner = notebook.WIDE - 6
-    assert places(notebook.bar(0.25, 0.5, 0.75)) == pytest.approx(
+    inner = html.WIDE - 6
+    assert places(html.draw_bar(Bar(0.25, 0.5, 0.75))) == pytest.approx(
         (3 + inner / 4, 3 + inner * 3 / 4, 3 + inner / 2), abs=0.1
     )
-    assert places(notebook.bar(-1.0, 0.0, 1.0)) == pytest.approx((3, 3 + inner, 3 + inner / 2), abs=0.1)
-    assert places(notebook.bar(0.0, 4.0, 8.0)) == pytest.approx((3, 3 + inner, 3 + inner / 2), abs=0.1)
-    assert "path" in notebook.bar(0.1, 0.2, 0.3, 0.3) and "path" not in notebook.bar(0.1, 0.2, 0.3)
+    assert places(html.draw_bar(Bar(-1.0, 0.0, 1.0))) == pytest.approx((3, 3 + inner, 3 + inner / 2), abs=0.1)
+    assert places(html.draw_bar(Bar(0.0, 4.0, 8.0))) == pytest.approx((3, 3 + inner, 3 + inner / 2), abs=0.1)
+    assert "path" in html.draw_bar(Bar(0.1, 0.2, 0.3, 0.3)) and "path" not in html.draw_bar(Bar(0.1, 0.2, 0.3))
     for nothing in ((None, 0.5, 1.0), (0.1, float("nan"), 0.3), (0.0, 0.5, float("inf"))):
-        assert notebook.bar(*nothing) == ""
+        assert html.draw_bar(Bar(*nothing)) == ""
 
 
 def test_neither_the_package_nor_its_tables_import_altair():

@@ -24,10 +24,10 @@ pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 from tiewise.output.page.charts import LANES
-from tiewise.output.page.findings import find
-from tiewise.output.page.orders import STOPS, played
-from tiewise.output.page.precisions import families
+from tiewise.output.page.content import collect_content
+from tiewise.output.page.precision_families import find_families
 from tiewise.output.page.rendering import _json
+from tiewise.output.page.tie_orders import STOPS, replay_query
 
 HOSTILE = "<script>window.hacked=1</script>"
 BREAKOUT = "</script><img src=x onerror='window.hacked=2'>"
@@ -127,19 +127,19 @@ def test_equal_input_makes_equal_pages(folder):
     ],
 )
 def test_the_verdict_says_what_is_decided(first, second, said):
-    found = find({"q": {"a": 1}}, {"A": {"q": first}, "B": {"q": second}}, "RR", complete=True)
+    found = collect_content({"q": {"a": 1}}, {"A": {"q": first}, "B": {"q": second}}, "RR", complete=True)
     assert said in found.verdict or ("level" in said and found.verdict == said)
 
 
 def test_undecided_runs_are_bracketed():
     qrels = {"q": {"a": 1}}
     runs = {"tied": {"q": {"a": 1.0, "b": 1.0}}, "late": {"q": {"b": 1.0, "c": 0.9, "a": 0.8}}}
-    spec = find(qrels, runs, "RR", complete=True).forest()
+    spec = collect_content(qrels, runs, "RR", complete=True).forest()
     assert spec["brackets"] == 0  # 1/2 or 1 against 1/3, whatever the order
     runs["open"] = {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}}
-    spec = find(qrels, runs, "RR", complete=True).forest()
+    spec = collect_content(qrels, runs, "RR", complete=True).forest()
     assert dotted(spec) == [["tied", "open"], ["open", "late"]]
-    caption = find(qrels, runs, "RR", complete=True).forest()["caption"]
+    caption = collect_content(qrels, runs, "RR", complete=True).forest()["caption"]
     assert "of the runs with a dot, none is ahead of another" in caption and "no room" not in caption
 
 
@@ -152,10 +152,10 @@ def dotted(forest):
 def test_a_bracket_passes_by_a_run_that_is_decided():
     first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abcdef", 1.0)
     runs = {"A": {"1": first, "2": second}, "B": {"1": second, "2": second}, "C": {"1": second, "2": tied}}
-    found = find({"1": {"a": 1}, "2": {"a": 1}}, runs, "RR", complete=True)
-    assert [row["system"] for row in found.board] == ["A", "B", "C"]  # C reaches from below B to A
+    found = collect_content({"1": {"a": 1}, "2": {"a": 1}}, runs, "RR", complete=True)
+    assert [row["system"] for row in found.leaderboard] == ["A", "B", "C"]  # C reaches from below B to A
     assert dotted(found.forest()) == [["A", "C"], ["B", "C"]]
-    assert "A is ahead of C by" in found.beside and "level" in found.verdict  # not of B, which is decided
+    assert "A is ahead of C by" in found.pair_verdict and "level" in found.verdict  # not of B, which is decided
 
 
 def test_there_are_only_so_many_brackets():
@@ -165,25 +165,29 @@ def test_there_are_only_so_many_brackets():
         above = {f"r{n}": 3.0 for n in range(sure)} | {f"x{n}": 2.0 for n in range(15 - sure)}
         return {"q": above | {f"r{n}": 1.0 for n in range(sure, sure + 5)} | {f"y{n}": 1.0 for n in range(5)}}
 
-    spec = find(qrels, {f"run {n}": run(n) for n in range(13)}, "P@20", complete=True).forest()
+    spec = collect_content(qrels, {f"run {n}": run(n) for n in range(13)}, "P@20", complete=True).forest()
     assert spec["brackets"] == LANES < 6 == len(dotted(spec)) and "no room for 2 more brackets" in spec["caption"]
 
 
 def test_the_reference_is_named_or_told_by_names(folder):
     runs = {name: file(f"minilm-{name}.trec.gz") for name in ("fp32", "bf16")}
-    found = find(file("qrels.txt"), runs, "nDCG@10", complete=True)
+    found = collect_content(file("qrels.txt"), runs, "nDCG@10", complete=True)
     assert [family.reference for family in found.families] == ["fp32"]
     assert found.audits["bf16"].fidelity and not found.audits["fp32"].fidelity
-    found = find(file("qrels.txt"), {"a": runs["fp32"], "b": runs["bf16"]}, "nDCG@10", complete=True, reference="b")
+    found = collect_content(
+        file("qrels.txt"), {"a": runs["fp32"], "b": runs["bf16"]}, "nDCG@10", complete=True, reference="b"
+    )
     assert found.audits["a"].fidelity and not found.audits["b"].fidelity
     coarse = {**runs, "1bit": file("minilm-1bit.trec.bz2")}  # its lists end inside tie groups at the depth of RBO
-    assert find(file("qrels.txt"), coarse, "nDCG@10", complete=True).audits["1bit"].fidelity.rbo < 0.9
-    assert not find(file("qrels.txt"), {"a": runs["fp32"], "b": runs["bf16"]}, "nDCG@10", complete=True).families
+    assert collect_content(file("qrels.txt"), coarse, "nDCG@10", complete=True).audits["1bit"].fidelity.rbo < 0.9
+    assert not collect_content(
+        file("qrels.txt"), {"a": runs["fp32"], "b": runs["bf16"]}, "nDCG@10", complete=True
+    ).families
 
 
 def test_a_precision_may_stand_beside_hps():
     names = ["m_fp32", "m_bf16", "m_bf16_hps", "m-int8-fp32", "other"]
-    assert [family.members for family in families(names)] == [("m_fp32", "m_bf16_hps", "m_bf16")]
+    assert [family.members for family in find_families(names)] == [("m_fp32", "m_bf16_hps", "m_bf16")]
 
 
 def test_the_gap_to_the_reference_is_that_of_the_values_shown(folder):
@@ -196,8 +200,8 @@ def test_the_gap_to_the_reference_is_that_of_the_values_shown(folder):
 
 def test_ties_that_move_a_further_measure_are_not_called_harmless():
     qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 3.0, "b": 1.0, "x": 1.0}}
-    assert "moves no measure at all" in find(qrels, {"run": run}, "RR", complete=True).audits["run"].verdict
-    assert "AP can move" in find(qrels, {"run": run}, ["RR", "AP"], complete=True).audits["run"].verdict
+    assert "moves no measure at all" in collect_content(qrels, {"run": run}, "RR", complete=True).audits["run"].verdict
+    assert "AP can move" in collect_content(qrels, {"run": run}, ["RR", "AP"], complete=True).audits["run"].verdict
 
 
 def test_a_page_on_one_run_shows_what_one_order_gives(folder):
@@ -224,7 +228,7 @@ def test_orders_run_from_the_lowest_value_to_the_highest(measure, options):
     docs = {f"d{n}": float(rng.integers(0, 40)) / 20 for n in range(25)}
     qrels = tw.Qrels.from_dict({"q": {f"d{n}": float(rng.integers(-1, 4)) for n in range(0, 30, 2)}})
     run = tw.Run.from_dict({"q": docs})
-    found = played(qrels, run, "q", [tw.parse(measure), tw.parse("RR")], OPTIONS | options)
+    found = replay_query(qrels, run, "q", [tw.parse(measure), tw.parse("RR")], OPTIONS | options)
     estimate = tw.evaluate(qrels, run, measure, complete=True, oblivious=None, **options)[measure]
     values = [stop["values"][0] for stop in found["stops"]]
     assert values == sorted(values) and len(values) == STOPS + 2
@@ -235,7 +239,7 @@ def test_orders_run_from_the_lowest_value_to_the_highest(measure, options):
 def test_documents_stay_in_their_groups():
     run = tw.Run.from_dict({"q": {"a": 2.0, "b": 1.0, "x": 1.0, "y": 1.0, "c": 0.5, "z": 0.1, "w": 0.1}})
     qrels = tw.Qrels.from_dict({"q": {"a": 1, "b": 1, "c": 0}})
-    found = played(qrels, run, "q", [tw.parse("AP")], OPTIONS)
+    found = replay_query(qrels, run, "q", [tw.parse("AP")], OPTIONS)
     assert found["docs"] == [["a", 1.0], ["b", 1.0], ["c", 0.0]]
     shape = [(one["start"], one["size"], one["groups"], one["labels"]) for one in found["groups"]]
     assert shape == [(0, 1, 1, [[1.0, 1]]), (1, 3, 1, [[1.0, 1]]), (4, 1, 1, [[0.0, 1]]), (5, 2, 1, [])]
@@ -244,16 +248,18 @@ def test_documents_stay_in_their_groups():
     assert [stop["slots"].index(1) for stop in (found["stops"][0], found["stops"][-1])] == [3, 1]
 
 
-def test_a_query_that_the_run_has_is_played():
+def test_an_example_query_is_one_that_the_run_has():
     qrels = {f"q{n}": {"a": 1} for n in range(6)}
-    found = find(qrels, {"run": {"q5": {"a": 1.0}}}, "RR", complete=True)  # it lacks the first ones, and has no ties
-    assert found.widest == [("q5", "run")] and not found.moved
+    found = collect_content(
+        qrels, {"run": {"q5": {"a": 1.0}}}, "RR", complete=True
+    )  # it lacks the first ones, and has no ties
+    assert found.widest_queries == [("q5", "run")] and not found.is_moved
 
 
 def test_a_list_without_a_judged_document_is_worth_the_same_in_every_order():
     qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1, "b": 0}}
     runs = {"A": {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 2.0}}, "B": {"q1": {"x": 2.0, "y": 2.0}, "q2": {"a": 2.0}}}
-    lists = find(qrels, runs, ["RR", "Judged@2"], complete=True).played()[0]["lists"]
+    lists = collect_content(qrels, runs, ["RR", "Judged@2"], complete=True).replays()[0]["lists"]
     assert [one["run"] for one in lists] == ["A", "B"]
     assert {tuple(stop["values"]) for stop in lists[1]["stops"]} == {(0.0, 0.0)} and lists[1]["docs"] == []
 
@@ -262,7 +268,7 @@ def test_with_skipped_queries_every_number_is_about_the_same_ones(folder):
     qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(4)}
     high, low = {"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 2.0}
     runs = {"A": {"q0": high, "q1": low, "q2": high}, "B": {"q1": high, "q2": low, "q3": high}}
-    page = find(qrels, runs, "RR", missing="skip", complete=True)
+    page = collect_content(qrels, runs, "RR", missing="skip", complete=True)
     datasets = page.forest()["spec"]["datasets"].values()
     drawn = {row["name"]: row["expected"] for rows in datasets for row in rows if "expected" in row}
     assert drawn == {"A": 0.75, "B": 0.75}  # over the queries of both, as the leaderboard
@@ -275,7 +281,7 @@ def test_with_skipped_queries_every_number_is_about_the_same_ones(folder):
     words = shown(folder / "skipped.html")
     assert "2 runs · 2 of 4 judged queries · RR" in words and "judgments in memory 4 8 –" in words
     with pytest.raises(InputError, match="no judged query in common"):
-        find(qrels, {"A": {"q0": high}, "B": {"q1": high}}, "RR", missing="skip")
+        collect_content(qrels, {"A": {"q0": high}, "B": {"q1": high}}, "RR", missing="skip")
 
 
 def test_differences_that_are_rounding_are_none():

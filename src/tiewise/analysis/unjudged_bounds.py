@@ -24,6 +24,8 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import parse, parse_all
+from tiewise.tables.model import Bar, Column, Section, Table
+from tiewise.tables.results import Result
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["Unjudged", "reason_against", "unjudged"]
@@ -34,7 +36,7 @@ BOUNDED = (c.P, c.Hits, c.Success, c.RR, c.RBP, c.Judged, c.SetP)
 SHARES = (c.AP, c.nDCG, c.R, c.F, c.F1, c.Rprec, c.SetR, c.Bpref, c.nERR)
 
 
-class Unjudged(Mapping[str, Bounds]):
+class Unjudged(Result, Mapping[str, Bounds]):
     """For each measure its bounds over all judgments of the unjudged; `condensed` has the value without them."""
 
     def __init__(self, bounds: Mapping[str, Bounds], condensed: Mapping[str, Estimate]):
@@ -53,17 +55,25 @@ class Unjudged(Mapping[str, Bounds]):
     def __repr__(self) -> str:
         return "\n".join(map(repr, self._bounds.values()))
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
+    def _section(self) -> Section:
         rows = []
         for name, one in self._bounds.items():
             three = (one.lower, self.condensed[name], one.upper)
-            values = (None if part is None else part.expected for part in three)
-            rows.append((name, *(part and f"{part:.4f}" for part in three), notebook.bar(*values)))
+            low, middle, high = (None if part is None else part.expected for part in three)
+            rows.append((name, *(part and f"{part:.4f}" for part in three), Bar(low, middle, high)))
         heads = ("measure", "unjudged worth nothing", "without them", "worth most", "")
         note = "Bar: from the lower to the upper bound; line: the value without unjudged documents (condensed lists)."
-        return notebook.block("What unjudged documents leave open", notebook.table(heads, rows), notes=[note])
+        return Section([Table(tuple(map(Column, heads)), rows)], "What unjudged documents leave open", [note])
+
+    def _records(self) -> Table:
+        return Table.of_columns(
+            {
+                "measure": list(self),
+                "lower": [one.lower.expected for one in self.values()],
+                "condensed": [self.condensed[name].expected for name in self],
+                "upper": [None if one.upper is None else one.upper.expected for one in self.values()],
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

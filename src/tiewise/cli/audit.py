@@ -86,7 +86,8 @@ def audit(
     With judgments it shows how far tie order can move each measure, and what each tool prints. With a reference run,
     such as the same scores in float32, it shows how far the rankings differ.
     """
-    from tiewise.output.audited import Audited, draw
+    from tiewise.output import render
+    from tiewise.output.audit_tables import AuditTables
 
     if measures and qrels is None:
         raise InputError("-m needs judgments: give --qrels.")
@@ -105,5 +106,5 @@ def audit(
         )
     view = output.view(notes=tuple(warned))
     failed = failed_checks(conditions, [(f" for run '{name}'", found)])
-    output.write(draw(Audited(name, found), view), view.notes)
+    output.write(render(AuditTables(name, found), view), view.notes)
     exit_if_failed(failed)

@@ -8,8 +8,8 @@ import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.command import TIES, command, option
 from tiewise.cli.program import print_note
-from tiewise.output.numerals import share
-from tiewise.output.places import check_place
+from tiewise.output.paths import check_writable
+from tiewise.tables.wording import format_percent
 from tiewise.ties.orders import break_ties_randomly
 
 __all__ = ["break_ties"]
@@ -29,8 +29,8 @@ def break_ties(run: Path, seed: int, input_format: str | None, output: Path, qui
 
     A seed gives one order out of many. A tool then measures that order, not the run.
     """
-    check_place(output)
+    check_writable(output)
     tied = tw.read_run(run, format=input_format)
     tw.write_run(break_ties_randomly(tied, seed), output)
     if not quiet:
-        print_note(f"{share(tied.tied_share)} of {len(tied):,} rows were tied; seed {seed}.")
+        print_note(f"{format_percent(tied.tied_share)} of {len(tied):,} rows were tied; seed {seed}.")

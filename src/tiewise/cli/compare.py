@@ -77,7 +77,8 @@ def compare(
     allow.
     """
     from tiewise.analysis import comparison
-    from tiewise.output.compared import Side, draw
+    from tiewise.output import render
+    from tiewise.output.comparison_tables import ComparisonTables
     from tiewise.output.progress import progress
 
     files = runs_by_name(runs, names)
@@ -108,11 +109,11 @@ def compare(
         with progress("unjudged documents", quiet=output.quiet) as callback:
             bounds, remarks = _bound_unjudged(judged, whole, chosen, evaluation, callback) if unjudged else ({}, ())
         with progress("pairs", quiet=output.quiet) as callback:
-            side = Side(found, bounds, remarks, callback)
-            view = output.view(notes=side.notes)
+            tables = ComparisonTables(found, bounds, remarks, callback)
+            view = output.view(notes=tables.notes)
             failed = failed_checks(conditions, [("", _Checked(found, every))])
-            drawn = draw(side, view)
-    output.write(drawn, [*warned, *view.notes])
+            content = render(tables, view)
+    output.write(content, [*warned, *view.notes])
     exit_if_failed(failed)
 
 

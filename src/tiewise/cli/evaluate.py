@@ -18,9 +18,9 @@ from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
 from tiewise.errors import InputError
 from tiewise.io import as_source
-from tiewise.output import Format, Named, Value, render
-from tiewise.output.view import EXTRAS
-from tiewise.output.wording import notes
+from tiewise.output import Format, Value, render
+from tiewise.output.options import STATISTICS
+from tiewise.output.report_tables import NamedReport, ReportTables
 
 __all__ = ["evaluate"]
 
@@ -70,9 +70,9 @@ EXAMPLES = (
 @option(
     "--columns NAMES",
     OUTPUT,
-    f"More columns in table, markdown and latex: {', '.join(EXTRAS)}.",
+    f"More columns in table, markdown and latex: {', '.join(STATISTICS)}.",
     multiple=True,
-    shell_complete=complete_from(lambda: EXTRAS),
+    shell_complete=complete_from(lambda: STATISTICS),
 )
 @option("--wide", OUTPUT, f"Those of the columns {', '.join(WIDE)} that apply.")
 @option(
@@ -140,18 +140,19 @@ def evaluate(
         else:
             read = (as_source(path, format=input_format) for path in runs)
             found = [tw.evaluate(judged, run, chosen, **evaluation) for run in read]
-    reports = [Named(*pair) for pair in zip(titles, found, strict=True)]
+    reports = [NamedReport(*pair) for pair in zip(titles, found, strict=True)]
     view = replace(view, columns=_extra_columns(columns, wide, reports), notes=tuple(warned))
     failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in reports])
-    output.write(render(reports, view), notes(reports, view))
+    tables = ReportTables(reports)
+    output.write(render(tables, view), tables.notes(view))
     exit_if_failed(failed)
 
 
-def _extra_columns(texts: Sequence[str], wide: bool, reports: Sequence[Named]) -> tuple[Any, ...]:
+def _extra_columns(texts: Sequence[str], wide: bool, reports: Sequence[NamedReport]) -> tuple[Any, ...]:
     """The columns that were named, then those of --wide that apply to some measure."""
     chosen = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
-    if unknown := [name for name in chosen if name not in EXTRAS]:
-        raise InputError(f"Unknown column '{unknown[0]}'. Use {', '.join(EXTRAS)}.")
+    if unknown := [name for name in chosen if name not in STATISTICS]:
+        raise InputError(f"Unknown column '{unknown[0]}'. Use {', '.join(STATISTICS)}.")
     means = [report[measure] for _, report in reports for measure in report]
     applicable = [name for name in WIDE if any(getattr(mean, name) is not None for mean in means)] if wide else []
     return tuple(dict.fromkeys([*chosen, *applicable]))

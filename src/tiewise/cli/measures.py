@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import get_args
 
 import click
@@ -28,12 +27,13 @@ __all__ = ["measures"]
 @options.plugins
 def measures(name: str | None, format: ListFormat | None) -> None:
     """List the measures with their parameters, defaults and other names; or describe one."""
-    from tiewise.output import listing
+    from tiewise.output import measure_tables
+    from tiewise.tables.json_rows import render_json
 
     shown = screen()
     if name is None:
-        write(listing.listing(format or ("table" if shown["width"] else "tsv"), **shown))
+        write(measure_tables.list_measures(format or ("table" if shown["width"] else "tsv"), **shown))
     elif format == "json":
-        write(json.dumps(listing.entry(tw.parse(name)), indent=2, ensure_ascii=False) + "\n")
+        write(render_json(measure_tables.describe_measure(tw.parse(name))))
     else:
-        write(listing.page(tw.parse(name)))
+        write(measure_tables.document_measure(tw.parse(name)))

@@ -16,7 +16,7 @@ from tiewise.cli.command import INPUT, MEASURES, OUTPUT, SIGNIFICANCE, TIES, arg
 from tiewise.io.formats import FORMATS
 from tiewise.metrics.names import measures as all_measures
 from tiewise.metrics.tools import TOOLS
-from tiewise.output import SheetFormat
+from tiewise.output import TableFormat
 from tiewise.ties.orders import ORDERS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -216,7 +216,7 @@ def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .
     )
 
 
-def output(json: str, formats: Any = SheetFormat) -> Decorator:
+def output(json: str, formats: Any = TableFormat) -> Decorator:
     """The options of a result in many formats; the command gets them as one `Output`. `json` says what JSON holds."""
     known = get_args(formats)
     described = [f"json ({json})" if one == "json" else one for one in known]

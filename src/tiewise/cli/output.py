@@ -14,9 +14,9 @@ from click.exceptions import Exit
 from tiewise.cli.program import CHECK_FAILED, print_error, print_note
 from tiewise.errors import InputError
 from tiewise.io.compression import COMPRESSED, save
-from tiewise.output import Format, SheetFormat, View
-from tiewise.output.places import check_place
-from tiewise.output.view import SUFFIXES
+from tiewise.output import Format, OutputOptions, TableFormat
+from tiewise.output.options import SUFFIXES
+from tiewise.output.paths import check_writable
 
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
@@ -38,15 +38,15 @@ class Output:
     @classmethod
     def resolve(cls, format: Format | None, path: Path, digits: int | None, quiet: bool) -> Output:
         """The output of the options; without a format it is that of the path."""
-        check_place(path)
+        check_writable(path)
         format = format or _default_format(path)
         if format == "parquet" and is_terminal(path):
             raise InputError("Parquet cannot be shown on a terminal. Write it to a file: -o FILE.parquet.")
         return cls(format, path, digits, quiet)
 
-    def view(self, **settings: Any) -> View:
+    def view(self, **settings: Any) -> OutputOptions:
         """How to draw the result."""
-        return View(format=self.format, digits=self.digits, **screen(self.path), **settings)
+        return OutputOptions(format=self.format, digits=self.digits, **screen(self.path), **settings)
 
     def write(self, content: str | bytes, notes: Iterable[str] = ()) -> None:
         """Write the result; then the notes to standard error, unless the format itself shows them to people."""
@@ -60,7 +60,7 @@ def is_terminal(path: Path) -> bool:
     return path == STANDARD_OUTPUT and sys.stdout.isatty()
 
 
-def _default_format(path: Path) -> SheetFormat:
+def _default_format(path: Path) -> TableFormat:
     """The format of a file by its suffix; of standard output, a table on a terminal, else TSV."""
     if path == STANDARD_OUTPUT:
         return "table" if is_terminal(path) else "tsv"

@@ -190,8 +190,8 @@ def print_note(*notes: str) -> None:
 
 
 def _print_lines(prefix: str, lines: Sequence[str]) -> None:
-    from tiewise.output.wording import safe
+    from tiewise.tables.wording import escape_controls
 
     for line in lines:
         with suppress(BrokenPipeError):
-            print(f"{prefix}: {safe(line)}", file=sys.stderr, flush=True)
+            print(f"{prefix}: {escape_controls(line)}", file=sys.stderr, flush=True)

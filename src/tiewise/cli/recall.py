@@ -15,7 +15,7 @@ from tiewise.cli.command import MEASURES, OUTPUT, argument, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs, runs_by_name
 from tiewise.cli.output import Output
 from tiewise.errors import InputError, listed
-from tiewise.output.places import check_place
+from tiewise.output.paths import check_writable
 from tiewise.rankings.costs import RERANK, read_costs
 
 __all__ = ["recall"]
@@ -101,8 +101,8 @@ def recall(
     The first documents of a run are a set. What counts is where the reranker's own ranking has them.
     """
     from tiewise.output.progress import progress
-    from tiewise.output.sheet import draw
-    from tiewise.output.staged import Staged
+    from tiewise.output.rendering import render
+    from tiewise.output.stage_tables import StageTables
 
     if figure is not None:
         _check_figure(figure, output.path)
@@ -115,12 +115,12 @@ def recall(
         read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
         with progress("sets", quiet=output.quiet) as callback:
             found = tw.stages(second, read, depths, phi, costs, k=recall_at, progress=callback)
-    sheet = Staged(found, (name_runs([reference])[0], second), read)
-    view = replace(view, notes=(*warned, *sheet.notes, *unused))
-    drawn = draw(sheet, view)  # first, because it can fail: then no figure is written
+    tables = StageTables(found, (name_runs([reference])[0], second), read)
+    view = replace(view, notes=(*warned, *tables.notes, *unused))
+    content = render(tables, view)  # first, because it can fail: then no figure is written
     if figure is not None:
         tw.figures.save(found.plot.pareto(), figure)
-    output.write(drawn, view.notes)
+    output.write(content, view.notes)
 
 
 def _costs_of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
@@ -137,4 +137,4 @@ def _check_figure(figure: Path, output: Path) -> None:
     check_figure_path(figure)
     if output.absolute() == figure.absolute():
         raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o different files.")
-    check_place(figure)
+    check_writable(figure)

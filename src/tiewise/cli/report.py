@@ -65,7 +65,7 @@ def report(
 
     The page is one file that needs no network: open it, mail it, print it. The first measure is its main one.
     """
-    from tiewise.output.page.rendering import check_path, shell
+    from tiewise.output.page.rendering import check_path, format_command
     from tiewise.output.progress import progress
 
     if is_terminal(output):
@@ -84,7 +84,7 @@ def report(
             chosen,
             reference=reference,
             title=title,
-            command=shell(sys.argv[1:]),
+            command=format_command(sys.argv[1:]),
             progress=callback,
             **significance,
             **evaluation,

@@ -17,8 +17,8 @@ from tiewise.cli.command import INPUT, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.program import print_note
 from tiewise.errors import InputError
-from tiewise.output.numerals import share
-from tiewise.output.places import check_place
+from tiewise.output.paths import check_writable
+from tiewise.tables.wording import format_percent
 
 __all__ = ["score"]
 
@@ -121,7 +121,7 @@ def score(
     """
     from tiewise.output.progress import progress
 
-    check_place(output)
+    check_writable(output)
     arrays = Arrays(files, renamed)
     ids = Ids(arrays, {"--query-ids": query_ids, "--doc-ids": doc_ids})
     with collect_warnings() as warned, progress("pairs", quiet=quiet) as callback:
@@ -137,7 +137,7 @@ def score(
         raise InputError(f"There is nothing to rank: {arrays.first_empty()} has no rows.")
     tw.write_run(run, output)
     if not quiet:
-        print_note(*warned, *ids.notes(), f"{share(run.tied_share)} of {len(run):,} rows are tied.")
+        print_note(*warned, *ids.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
 
 
 def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:

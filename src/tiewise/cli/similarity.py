@@ -73,8 +73,8 @@ def similarity(
     For two runs it shows all bounds. For more it shows a matrix with one number for each pair.
     """
     from tiewise.output.progress import progress
-    from tiewise.output.sheet import draw
-    from tiewise.output.similar import Similar, is_matrix
+    from tiewise.output.rendering import render
+    from tiewise.output.similarity_tables import SimilarityTables, is_matrix
 
     files = runs_by_name(runs, names)
     chosen = _resolve_comparison(measure, phi, depth)
@@ -85,9 +85,9 @@ def similarity(
         read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
         with progress("queries", quiet=output.quiet) as callback:
             found = tw.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=callback)
-    sheet = Similar(found, read, edge)
-    view = replace(view, notes=(*warned, *sheet.notes))
-    output.write(draw(sheet, view), view.notes)
+    tables = SimilarityTables(found, read, edge)
+    view = replace(view, notes=(*warned, *tables.notes))
+    output.write(render(tables, view), view.notes)
 
 
 def _resolve_comparison(text: str, phi: float | None, depth: int | None) -> PairMeasure:

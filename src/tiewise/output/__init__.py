@@ -1,9 +1,11 @@
 """Results to read: a table for people, and TSV, CSV, JSON, Parquet, LaTeX, Markdown and trec_eval's lines for tools.
 
-`render` draws any number of reports, each under the name of its run, in the way that a `View` asks for; `sheet.draw`
-draws any other result. Each format is a small module of its own and is imported only when it is asked for.
+`render` shows any result in the format that `OutputOptions` name. What a result consists of is said in one module for
+each kind of result (`report_tables`, `comparison_tables`, `audit_tables`, `similarity_tables`, `stage_tables`); how a
+table looks in a format is said in `tiewise.tables`.
 """
 
-from tiewise.output.view import Format, ListFormat, Named, SheetFormat, Value, View, render
+from tiewise.output.options import Format, ListFormat, OutputOptions, TableFormat, Value
+from tiewise.output.rendering import ResultTables, render
 
-__all__ = ["Format", "ListFormat", "Named", "SheetFormat", "Value", "View", "render"]
+__all__ = ["Format", "ListFormat", "OutputOptions", "ResultTables", "TableFormat", "Value", "render"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import as_file, files
 
 from tiewise.analysis.evaluating import evaluate
@@ -10,10 +11,11 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.io import read_qrels, read_run
 from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS
-from tiewise.output.grid import Cell, Grid, Line, grid_of, tool_grid
-from tiewise.output.numerals import decimal, share
-from tiewise.output.table import Drawing
-from tiewise.output.view import Named, View
+from tiewise.output.options import OutputOptions
+from tiewise.output.report_tables import NamedReport, report_table, tool_table
+from tiewise.tables.model import Cell, Column, Paragraph, Part, Section, Table, columns_of
+from tiewise.tables.text import render_text
+from tiewise.tables.wording import format_percent
 
 __all__ = ["constant_run", "demo", "example"]
 
@@ -25,19 +27,17 @@ RUNS = {
 }
 CANDIDATES = 50
 ORDERS = {"docid-desc": "ids descending", "docid-asc": "ids ascending", "given": "as listed", None: "not reproducible"}
+NUMBERS = OutputOptions().numbers
 OPPOSED = ("trec_eval", "sentence-transformers")  # these two list ties in opposite orders
 
 
 def demo(width: int | None = None, *, colour: bool = False) -> str:
     """The screen as text."""
     qrels, runs = example()
-    drawing = Drawing(width, colour=colour)
-    _knowing_nothing(drawing, *constant_run(qrels, runs["minilm-fp32"]))
-    drawing.gap()
-    _low_precision(drawing, {name: evaluate(qrels, run, MEASURES, complete=True) for name, run in runs.items()})
-    drawing.gap()
-    drawing.words("Now yours: tiewise evaluate QRELS RUN --tools", "bold")
-    return drawing.text()
+    reports = {name: evaluate(qrels, run, MEASURES, complete=True) for name, run in runs.items()}
+    parts: list[Part] = [*_constant_scorer(*constant_run(qrels, runs["minilm-fp32"])), ""]
+    parts += [*_low_precision(reports), "", Paragraph("Now yours: tiewise evaluate QRELS RUN --tools", "bold")]
+    return render_text(Section(parts), width, colour=colour)
 
 
 def example() -> tuple[Qrels, dict[str, Run]]:
@@ -69,24 +69,24 @@ def constant_run(qrels: Qrels, run: Run, length: int = CANDIDATES) -> tuple[Qrel
     return Qrels.from_dict(labels), Run.from_dict(scores)
 
 
-def _knowing_nothing(drawing: Drawing, qrels: Qrels, run: Run) -> None:
-    """A constant scorer, and what each tool prints for it; equal answers stand together."""
+def _constant_scorer(qrels: Qrels, run: Run) -> list[Part]:
+    """What each tool prints for a scorer that gives every candidate the same score; equal answers stand together."""
     report = evaluate(qrels, run, MEASURES, complete=True)
-    drawing.words("1. A scorer that knows nothing gives every candidate the same score. What do tools print?", "bold")
-    drawing.words(
-        f"{len(qrels.queries)} queries, {CANDIDATES} candidates each, the relevant one first and ids in that order, as "
-        "in reranking sets."
-    )
     printed = {(row.tool, row.measure): row for row in report.oblivious_by_tool()}
     answers = {tool: [printed.get((tool, measure)) for measure in MEASURES] for tool in TOOLS}
-    tools = sorted(answers, key=lambda tool: [_value(row) for row in answers[tool]])
-    lines = [Line((tool,), tuple(_answer(row) for row in answers[tool])) for tool in tools]
-    expected = tool_grid(report, View()).lines[-1]
-    drawing.grid(Grid(("tool",), MEASURES, (*lines, Line(("expected [lowest, highest]",), expected.cells, True))))
+    tools = sorted(answers, key=lambda tool: [_sort_key(row) for row in answers[tool]])
+    rows = [(tool, *map(_answer, answers[tool])) for tool in tools]
+    expected = ("expected [lowest, highest]", *tool_table(report, OutputOptions()).rows[-1][1:])
+    return [
+        Paragraph("1. A scorer that knows nothing gives every candidate the same score. What do tools print?", "bold"),
+        f"{len(qrels.queries)} queries, {CANDIDATES} candidates each, the relevant one first and ids in that order, as "
+        "in reranking sets.",
+        Table(columns_of(["tool"], MEASURES), [*rows, expected], summary=frozenset({len(rows)})),
+    ]
 
 
-def _value(row: ToolValue | None) -> float:
-    """By what answers are sorted: those that cannot be reproduced last."""
+def _sort_key(row: ToolValue | None) -> float:
+    """The value of an answer; answers that cannot be reproduced come last."""
     if row is None:
         return 0.5
     return 2.0 if row.value is None else row.value
@@ -96,33 +96,36 @@ def _answer(row: ToolValue | None) -> Cell:
     if row is None:
         return Cell("")
     rule = TOOLS[row.tool].rule(parse(row.measure))
-    return Cell("?" if row.value is None else decimal(row.value, 3), ORDERS.get(rule.order if rule else None, ""))
+    return Cell("?" if row.value is None else NUMBERS.number(row.value), ORDERS.get(rule.order if rule else None, ""))
 
 
-def _low_precision(drawing: Drawing, reports: dict[str, Report]) -> None:
+def _low_precision(reports: dict[str, Report]) -> list[Part]:
     """Real scores in bfloat16, and the same vectors with their products in float32."""
-    report = reports["minilm-bf16"]
-    tied = share(report.provenance.tied_share or 0.0)
-    drawing.words(
-        f"2. A real model, all-MiniLM-L6-v2, on 1,785 documents. In bfloat16, {tied} of the rows tie.", "bold"
-    )
-    grid = grid_of([Named(name, report) for name, report in reports.items()], View())
-    lines = [
-        Line((*line.names, RUNS[line.names[0]]), tuple(Cell(cell.number, cell.detail) for cell in line.cells))
-        for line in grid.lines
+    tied = format_percent(reports["minilm-bf16"].provenance.tied_share or 0.0)
+    table = report_table([NamedReport(name, report) for name, report in reports.items()], OutputOptions())
+    rows = [(name, RUNS[name], *(_without_mark(value) for value in values)) for name, *values in table.rows]
+    first, *others = table.columns
+    return [
+        Paragraph(
+            f"2. A real model, all-MiniLM-L6-v2, on 1,785 documents. In bfloat16, {tied} of the rows tie.", "bold"
+        ),
+        Table((first, Column("how it is scored"), *others), rows),
+        _tools_disagree(reports["minilm-bf16"], reports["minilm-hps"]),
     ]
-    drawing.grid(Grid((*grid.names, "how it is scored"), grid.heads, tuple(lines)))
-    drawing.words(_quarrel(reports["minilm-bf16"], reports["minilm-hps"]))
 
 
-def _quarrel(low: Report, high: Report) -> str:
-    """What two tools print for the low precision, and what for the high one."""
-    before, after = ([f"{tool} prints {decimal(value, 3)}" for tool, value in _printed(one)] for one in (low, high))
-    values = {decimal(value, 3) for _, value in _printed(high)}
-    settled = f"both print {values.pop()}" if len(values) == 1 else " and ".join(after)
-    return f"{MEASURES[0]} in bfloat16: {' and '.join(before)}. With High-Precision Scoring (hps) {settled}."
+def _without_mark(value: str | Cell) -> str | Cell:
+    return replace(value, mark="") if isinstance(value, Cell) else value
 
 
-def _printed(report: Report) -> list[tuple[str, float]]:
-    found = {row.tool: row.value for row in report.oblivious_by_tool() if row.measure == MEASURES[0]}
-    return [(tool, found[tool] or 0.0) for tool in OPPOSED]
+def _tools_disagree(low: Report, high: Report) -> str:
+    """What two tools print for the low precision, and for the high one."""
+    before, after = ([f"{tool} prints {value}" for tool, value in _printed(report)] for report in (low, high))
+    values = {value for _, value in _printed(high)}
+    then = f"both print {values.pop()}" if len(values) == 1 else " and ".join(after)
+    return f"{MEASURES[0]} in bfloat16: {' and '.join(before)}. With High-Precision Scoring (hps) {then}."
+
+
+def _printed(report: Report) -> list[tuple[str, str]]:
+    values = {row.tool: row.value for row in report.oblivious_by_tool() if row.measure == MEASURES[0]}
+    return [(tool, NUMBERS.number(values[tool] or 0.0)) for tool in OPPOSED]

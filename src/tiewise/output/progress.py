@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on standard error, where that is a terminal and the work takes a while."""
+"""A progress bar on standard error, if that is a terminal and the work takes a while."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any
 
 __all__ = ["progress"]
 
-PATIENCE = 2.0  # seconds without a word
+DELAY = 2.0  # seconds before a bar appears
 
 
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
-    """What long work tells ``(done, total)``; None if nobody would see it. The bar is gone when the work is done."""
+    """A callback ``(done, total)`` that draws the bar; None if nobody would see it. The bar vanishes at the end."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    began, bars = monotonic(), list[Any]()
+    start, bars = monotonic(), list[Any]()
 
-    def tell(done: int, total: int) -> None:
-        if not bars and done < total and monotonic() - began > PATIENCE:
-            bars.append(_started(what, total))
+    def update(done: int, total: int) -> None:
+        if not bars and done < total and monotonic() - start > DELAY:
+            bars.append(_start_bar(what, total))
         for bar in bars:
             bar.update(0, completed=done)
 
     try:
-        yield tell
+        yield update
     finally:
         for bar in bars:
             bar.stop()
 
 
-def _started(what: str, total: int) -> Any:
+def _start_bar(what: str, total: int) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

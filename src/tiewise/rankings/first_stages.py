@@ -27,7 +27,9 @@ from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
 from tiewise.rankings.rank_biased_recall import ObservedRankings, RecallBounds
 from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.rankings.weights import check_phi
+from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
+from tiewise.tables.results import Result
 from tiewise.ties.counting import count_ties
 from tiewise.ties.orders import group_rows
 
@@ -107,7 +109,7 @@ class _Point(NamedTuple):
     set_size: float  # the mean over queries
 
 
-class Stages:
+class Stages(Result):
     """The sets that first stages pass to a second stage: rank-biased recall with its bounds, recall and cost.
 
     `plot.pareto()` and `plot.spread()` draw it (with the extra ``tiewise[report]``).
@@ -115,7 +117,7 @@ class Stages:
     >>> stages({"q": {"a": 2.0, "b": 1.0}}, {"bm25": {"q": {"b": 1.0}}}, depths=1, phi=0.8)
     RBR over 1 query
     system  depth  phi     rbr_lower  rbr_upper  rbr_minimum  rbr_maximum  recall  cost  pareto
-    bm25    1      0.8000  0.1600     0.1600     0.1600       0.1600       0.5000  -     yes
+    bm25    1      0.8000  0.1600     0.1600     0.1600       0.1600       0.5000  –     yes
     """
 
     def __init__(
@@ -228,12 +230,8 @@ class Stages:
     def __repr__(self) -> str:
         return f"{self._title}\n{self.table()!r}"
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
-        rows = self.table()
-        table = notebook.table(rows.columns, (row.values() for row in rows), total=len(rows))
-        return notebook.block(self._title, table, notes=self.notes)
+    def _section(self) -> Section:
+        return Section(self.table()._section().parts, self._title, self.notes)
 
     # -- columns over the points -------------------------------------------------------------------------------
 

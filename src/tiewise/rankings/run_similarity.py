@@ -27,7 +27,10 @@ from tiewise.rankings.pairs import RankingPair
 from tiewise.rankings.rank_biased_recall import compute_rbr
 from tiewise.rankings.ranking import Edge, RankGroups, rank_rows
 from tiewise.rankings.weights import mean_weight
+from tiewise.tables.model import Cell, Column, Section, Table
 from tiewise.tables.optional import data_frame
+from tiewise.tables.results import Result
+from tiewise.tables.wording import PLAIN
 
 __all__ = ["RBA", "RBO", "RBR", "PairMeasure", "Similarity", "similarity"]
 
@@ -133,7 +136,7 @@ RBR = measure(_RBR)
 # -- the result ----------------------------------------------------------------------------------------------------
 
 
-class Similarity:
+class Similarity(Result):
     """The similarity of systems: for each query and each pair of systems, and the mean over queries.
 
     `score` is the one number for a table: the extrapolated value if the measure has one (RBO), else the lower bound.
@@ -210,16 +213,13 @@ class Similarity:
         lines = [f"{name:<{width}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
         return "\n".join([self._title, *lines])
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
-        names = self.systems[: notebook.MOST]
-        cells = ([notebook.shaded(value, value) for value in row[: len(names)]] for row in self.matrix().tolist())
-        rows = ([name, *row] for name, row in zip(self.systems, cells, strict=True))
+    def _section(self) -> Section:
+        rows = [(name, *values) for name, values in zip(self.systems, self.matrix().tolist(), strict=True)]
+        columns = (Column("system", ""), *(Column(name, align="right", format=_shaded) for name in self.systems))
         notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
         if self.left_out:
             notes.append(f"Left out: {counted(self.left_out, 'query', 'queries')} that not all systems have.")
-        return notebook.block(self._title, notebook.table(("", *names), rows, total=len(self.systems)), notes=notes)
+        return Section([Table(columns, rows)], self._title, notes)
 
     def _index_of(self, *names: str | int) -> int:
         systems = [identifier(name, "system") for name in names]
@@ -240,6 +240,10 @@ class Similarity:
         if all(number is None for number in numbers):
             return None
         return Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name)
+
+
+def _shaded(value: float) -> Cell:
+    return Cell(PLAIN.number(value), shade=value)
 
 
 def _mean_over_queries(values: Floats) -> Floats:

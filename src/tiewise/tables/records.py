@@ -1,17 +1,19 @@
-"""`Rows`: a small table to read, to loop over and to hand on, without a data frame library."""
+"""`Rows`: a small table to read, to loop over and to convert, without a data frame library."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tiewise.tables.optional import data_frame
+from tiewise.tables.model import Section, Table
+from tiewise.tables.results import Result
+from tiewise.tables.wording import format_value
 
 __all__ = ["Rows"]
 
 
-class Rows(Sequence[Any]):
-    """Rows that are dictionaries, all with the same columns; a column is asked for by its name.
+class Rows(Result, Sequence[Any]):
+    """Rows that are dictionaries with the same keys; ``rows["score"]`` is a column, ``rows[0]`` a row.
 
     >>> rows = Rows({"system": ["A", "B"], "score": [0.5, None]})
     >>> rows["score"], rows[1]["system"], len(rows)
@@ -19,7 +21,7 @@ class Rows(Sequence[Any]):
     >>> rows
     system  score
     A       0.5000
-    B       -
+    B       –
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]):
@@ -41,25 +43,11 @@ class Rows(Sequence[Any]):
             return Rows({name: column[key] for name, column in self._columns.items()})
         return {name: column[key] for name, column in self._columns.items()}
 
-    def to_frame(self) -> Any:
-        """The rows as a pandas data frame (polars where pandas is missing)."""
-        return data_frame(self._columns)
-
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
-        return notebook.block("", notebook.table(self.columns, (row.values() for row in self), total=len(self)))
+    def _section(self) -> Section:
+        return Section([Table.of_columns(self._columns)])
 
     def __repr__(self) -> str:
-        shown = [[name, *map(_text, column)] for name, column in self._columns.items()]
+        shown = [[name, *map(format_value, column)] for name, column in self._columns.items()]
         widths = [max(map(len, column)) for column in shown]
         lines = (zip(row, widths, strict=True) for row in zip(*shown, strict=True))
         return "\n".join("  ".join(f"{text:<{width}}" for text, width in line).rstrip() for line in lines)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)

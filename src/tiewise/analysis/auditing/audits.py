@@ -17,10 +17,9 @@ from tiewise.analysis.auditing.duplicates import count_identical_rows
 from tiewise.analysis.auditing.even_steps import EvenSteps
 from tiewise.analysis.auditing.fidelity import Fidelity, measure_fidelity
 from tiewise.analysis.auditing.inference import infer_score_grid
-from tiewise.analysis.auditing.remedies import Remedy, check_library
+from tiewise.analysis.auditing.remedies import LIBRARIES, Remedy, check_library
 from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics
 from tiewise.analysis.auditing.verdict import decide_verdict, describe_difference
-from tiewise.analysis.auditing.wording import capitalize_first, format_share
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.reports import Z_LIMIT, Report
 from tiewise.data.runs import Run, Source
@@ -29,6 +28,10 @@ from tiewise.io import as_qrels, as_run
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tools import Rule
+from tiewise.tables.estimates import estimate_table
+from tiewise.tables.model import Code, Part, Section, Table
+from tiewise.tables.results import Result
+from tiewise.tables.wording import capitalize_first, format_percent
 
 __all__ = ["CUTOFFS", "Audit", "audit"]
 
@@ -174,7 +177,7 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit:
+class Audit(Result):
     """The result of an audit: the grid of the scores, the ties, their effect, the verdict and the remedy."""
 
     source: Source | None  #: the file of the run
@@ -232,7 +235,7 @@ class Audit:
             return f"None of {self.rows:,} rows are tied."
         groups = sum(one.groups for one in self.group_sizes if one.low > 1)
         size = f"{'' if groups == 1 else 'up to '}{self.largest_group:,}"
-        tied = f"{format_share(self.tied_share)} of {self.rows:,} rows are tied"
+        tied = f"{format_percent(self.tied_share, in_words=True)} of {self.rows:,} rows are tied"
         return capitalize_first(f"{tied}, in {counted(groups, 'group')} of {size} documents.")
 
     @property
@@ -307,9 +310,7 @@ class Audit:
         """Figures of this audit: `group_sizes()`, and with judgments those of its report."""
         return import_module("tiewise.figures.reports").Plots(self.report, self)
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
-
+    def _section(self) -> Section:
         facts = {
             "grid of the scores": self.grid,
             "distinct scores": self.distinct,
@@ -319,11 +320,15 @@ class Audit:
             **{f"lists with a tie across rank {rank}": lists for rank, lists in self.across.items()},
         }
         measures = () if self.report is None else self.report.measures
-        measured = notebook.estimates("measure", [(m.name, self[m]) for m in measures]) if measures else None
-        remedy = self.remedy and notebook.Markup(f"<pre>{notebook.text(self.remedy)}</pre>")
-        title = f"Audit{f' of {self.name}' if self.name else ''}: {self.level}"
-        sentences = (self.verdict, self.tied_words, self.grid_evidence)
-        return notebook.block(title, *sentences, notebook.facts(facts), measured, remedy)
+        parts: list[Part] = [self.verdict, self.tied_words, self.grid_evidence, Table.of_facts(facts)]
+        parts += [estimate_table("measure", [(m.name, self[m]) for m in measures])] if measures else []
+        if self.advice is not None:
+            code = {LIBRARIES[library]: line for library, line in self.advice.code.items()}
+            parts += [self.advice.text, *([Code(code)] if code else [])]
+        return Section(parts, f"Audit{f' of {self.name}' if self.name else ''}: {self.level}")
+
+    def _records(self) -> Table:
+        return Table.of_nested(self.to_dict())
 
     def __repr__(self) -> str:
         return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *([self.remedy] if self.remedy else [])])

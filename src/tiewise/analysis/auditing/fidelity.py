@@ -17,6 +17,9 @@ from tiewise.data.columns import Codes, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, listed
 from tiewise.rankings.run_similarity import mean_rbo
+from tiewise.tables.model import Section, Table
+from tiewise.tables.results import Result
+from tiewise.tables.wording import PLAIN, format_percent
 
 __all__ = ["Fidelity", "measure_fidelity"]
 
@@ -26,7 +29,7 @@ BLOCK = 32  # up to this length, inversions are counted pair by pair
 
 
 @dataclass(frozen=True)
-class Fidelity:
+class Fidelity(Result):
     """A run compared with its reference, over the queries of both."""
 
     queries: int
@@ -41,13 +44,13 @@ class Fidelity:
         """The fields as plain values."""
         return asdict(self)
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+    def _section(self) -> Section:
+        shares = {"inverted": format_percent(self.inverted), "tied": format_percent(self.tied)}
+        gaps = {name: PLAIN.signed(gap) for name, gap in self.gap.items()}
+        return Section([Table.of_facts(self.to_dict() | shares | {"gap": gaps})], "Beside its reference")
 
-        shares = {"inverted": self.inverted, "tied": self.tied}
-        shown = {name: None if share is None else notebook.share(share) for name, share in shares.items()}
-        gaps = {name: notebook.signed(gap) for name, gap in self.gap.items()}
-        return notebook.block("Beside its reference", notebook.facts(self.to_dict() | shown | {"gap": gaps}))
+    def _records(self) -> Table:
+        return Table.of_record(self.to_dict())
 
 
 def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | None) -> Fidelity:

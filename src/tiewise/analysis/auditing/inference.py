@@ -22,8 +22,8 @@ from tiewise.analysis.auditing.grids import (
     subsample,
 )
 from tiewise.analysis.auditing.quantization import LOG10_ALPHA, Quantization, find_quantization, log10_p_value
-from tiewise.analysis.auditing.wording import capitalize_first, format_share
 from tiewise.data.columns import Codes, Floats
+from tiewise.tables.wording import capitalize_first, format_percent
 
 __all__ = ["ScoreGrid", "infer_score_grid"]
 
@@ -96,8 +96,8 @@ class ScoreGrid:
     def _describe_quantization(self, found: Quantization, scores: str) -> str:
         which = f"All {scores}"
         if self.share < 1:
-            tied = "all" if self.tied_share == 1 else f"{format_share(self.tied_share)} of the"
-            which = capitalize_first(f"{format_share(self.share)} of {scores}, and {tied} tied ones,")
+            tied = "all" if self.tied_share == 1 else f"{format_percent(self.tied_share, in_words=True)} of the"
+            which = capitalize_first(f"{format_percent(self.share, in_words=True)} of {scores}, and {tied} tied ones,")
         numbers = f"numbers of the {found.dtype} grid" if found.dtype else f"numbers in even steps of {found.grid.name}"
         printed = "printed with few digits" if found.printing else ""
         return f"{', '.join(filter(None, (f'{which} are {numbers}', found.transformation.description, printed)))}."

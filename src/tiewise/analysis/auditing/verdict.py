@@ -13,10 +13,12 @@ from tiewise.analysis.auditing.causes import MIN_ROWS, Evidence
 from tiewise.analysis.auditing.fidelity import Fidelity
 from tiewise.analysis.auditing.quantization import Quantization
 from tiewise.analysis.auditing.remedies import Remedy, find_remedy
-from tiewise.analysis.auditing.wording import capitalize_first, format_decimal, format_share
 from tiewise.analysis.reports import Report
+from tiewise.tables.wording import NumberFormat, capitalize_first, format_percent
 
 __all__ = ["Verdict", "decide_verdict", "describe_difference"]
+
+SHORT = NumberFormat(4, leading_zero=False)  # numbers in sentences
 
 MIN_DIFFERENCE = 0.005  # half a point: a measure that ties can move by this is not settled
 MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff matter from this share of the lists on
@@ -91,7 +93,7 @@ def _judge_ties(
     ties, rows = evidence.ties, evidence.scores.rows
     if evidence.cause is None:
         return _judge_untied(evidence, fidelity)
-    tied = f"{format_share(ties.tied_share)} of rows are tied{_explain_cause(evidence)}"
+    tied = f"{format_percent(ties.tied_share, in_words=True)} of rows are tied{_explain_cause(evidence)}"
     if report is not None:
         return _judge_by_measures(report, tied)
     if rows < MIN_ROWS:
@@ -106,7 +108,7 @@ def _judge_by_cutoffs(share: Mapping[int, float], tied: str) -> tuple[str, str]:
     rank = max(top, key=lambda rank: share[rank], default=None)
     if rank is None or not share[rank]:
         return "harmless", f"Harmless ties, as far as one can see without judgments: {tied}."
-    across = f"a tie lies across rank {rank} in {format_share(share[rank])} of lists"
+    across = f"a tie lies across rank {rank} in {format_percent(share[rank], in_words=True)} of lists"
     if share[rank] < MIN_LIST_SHARE:
         return "harmless", f"Harmless ties, as far as one can see without judgments: {tied}; {across}."
     return "unreliable", f"Not reliable: {tied}; {across}."
@@ -131,9 +133,9 @@ def _judge_by_measures(report: Report, tied: str) -> tuple[str, str]:
     widest = max(ranges, key=lambda measure: ranges[measure], default=None)
     if widest is None or ranges[widest] < MIN_DIFFERENCE:
         most = max(ranges.values(), default=0.0)
-        by = f"by more than {format_decimal(max(most, 0.0001))}" if most else "at all"
+        by = f"by more than {SHORT.short(max(most, 0.0001))}" if most else "at all"
         return "harmless", f"Harmless ties: {tied}; their order moves no measure {by}."
-    moves = f"{widest} can move by {format_decimal(ranges[widest])} with their order alone"
+    moves = f"{widest} can move by {SHORT.short(ranges[widest])} with their order alone"
     return "unreliable", f"Not reliable: {tied}; {moves}."
 
 
@@ -192,7 +194,7 @@ def _add_reference(level: str, text: str, fidelity: Fidelity | None) -> tuple[st
     difference = describe_difference(fidelity)
     harmless = level in ("sound", "harmless")
     if not difference:
-        rbo = "" if fidelity.rbo is None else f": RBO is {format_decimal(fidelity.rbo)}"
+        rbo = "" if fidelity.rbo is None else f": RBO is {SHORT.short(fidelity.rbo)}"
         return level, f"{text} It {'also' if harmless else 'otherwise'} ranks as the reference does{rbo}."
     if not harmless:
         return level, f"{text} It does not rank as the reference does: {difference}."
@@ -204,9 +206,9 @@ def describe_difference(fidelity: Fidelity) -> str:
     """How the order differs from that of the reference, in a few words; empty if it hardly does, or is not known."""
     if fidelity.inverted is None:
         return ""
-    pairs = f"{format_share(fidelity.inverted)} of pairs are inverted"
+    pairs = f"{format_percent(fidelity.inverted, in_words=True)} of pairs are inverted"
     measure, gap = max(fidelity.gap.items(), key=lambda one: abs(one[1]), default=("", 0.0))
     if abs(gap) >= MIN_DIFFERENCE:
-        return f"{measure} {'-' if gap < 0 else '+'}{format_decimal(abs(gap))}, and {pairs}"
+        return f"{measure} {'-' if gap < 0 else '+'}{SHORT.short(abs(gap))}, and {pairs}"
     low = fidelity.rbo is not None and fidelity.rbo < MIN_RBO
-    return f"RBO is {format_decimal(fidelity.rbo or 0.0)}, and {pairs}" if low else ""
+    return f"RBO is {SHORT.short(fidelity.rbo or 0.0)}, and {pairs}" if low else ""

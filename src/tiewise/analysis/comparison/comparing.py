@@ -24,6 +24,7 @@ from tiewise.analysis.comparison.aligned import Columns, aligned
 from tiewise.analysis.comparison.leaderboard import Ranks, apart, leaderboard, together
 from tiewise.analysis.comparison.orders import Meeting, Orders, Outcome
 from tiewise.analysis.comparison.pair import Duel
+from tiewise.analysis.comparison.sections import comparison_records, comparison_section
 from tiewise.analysis.comparison.system import System
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
@@ -40,7 +41,9 @@ from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse, parse_all
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
+from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
+from tiewise.tables.results import Result
 from tiewise.ties.counted import RunSource
 
 if TYPE_CHECKING:
@@ -187,7 +190,7 @@ def _check(named: Mapping[str, Any], runs: object, baseline: str | None) -> None
         raise InputError(f"The baseline '{baseline}' is none of the systems: {listed(named, 5)}.")
 
 
-class Compared:
+class Compared(Result):
     """Systems compared: `pair` has two of them in one measure, `leaderboard` all of them, `pairs` every pair."""
 
     def __init__(
@@ -216,10 +219,11 @@ class Compared:
         boards = (f"{measure}\n{self.leaderboard(measure)!r}" for measure in self.measures)
         return "\n\n".join(boards)
 
-    def _repr_html_(self) -> str:
-        from tiewise.analysis.comparison import shown
+    def _section(self) -> Section:
+        return comparison_section(self)
 
-        return shown.of_two(self) if len(self.systems) == 2 else shown.of_board(self)
+    def _records(self) -> Table:
+        return comparison_records(self)
 
     # -- what is asked for --------------------------------------------------------------------------------------
 

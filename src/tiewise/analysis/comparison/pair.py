@@ -7,26 +7,25 @@ agree (`flip`)?
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tiewise.analysis.comparison.distribution import Chances
 from tiewise.analysis.significance import ATOL as DUST
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.html import share
+from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
+from tiewise.tables.results import Result
+from tiewise.tables.wording import PLAIN, format_percent, join_names
 
 __all__ = ["ALPHA", "Duel"]
 
 #: Where the corrected p-value is below this, a difference is said to be unlikely to be chance.
 ALPHA = 0.05
-#: How many tools are named before the others are counted.
-NAMED = 3
 
 
 @dataclass(frozen=True, repr=False)
-class Duel:
+class Duel(Result):
     """System `a` against system `b` in one measure; every difference is a − b."""
 
     a: str
@@ -136,7 +135,7 @@ class Duel:
             return ""
         if self.queries < 2:
             return "One query says nothing about others."
-        p, final = _p(self.p_value), self.p_value if self.p_holm is None else self.p_holm
+        p, final = PLAIN.p_value(self.p_value, "p"), self.p_value if self.p_holm is None else self.p_holm
         if final != self.p_value:
             p += f", corrected {final:.3f}" if final >= 0.001 else ""
         if final < ALPHA:
@@ -149,7 +148,7 @@ class Duel:
         if not self.flip:
             return ""
         named = [
-            f"{_listed(tools)} {'name' if len(tools) > 1 else 'names'} {who}" for who, tools in self.winners.items()
+            f"{join_names(tools)} {'name' if len(tools) > 1 else 'names'} {who}" for who, tools in self.winners.items()
         ]
         return f"Tools disagree, for they break ties differently: {'; '.join(named)}."
 
@@ -163,17 +162,20 @@ class Duel:
             return "never"
         if self.certain:
             return "always"
-        part = share(min(max(self.probability, 1e-9), 1 - 1e-9))
+        part = format_percent(min(max(self.probability, 1e-9), 1 - 1e-9))
         error = self.probability_error
         return part if error is None or part.startswith(("<", ">")) else f"{part} ± {100 * error:.1f}"
 
     def __repr__(self) -> str:
         return self.verdict
 
-    def _repr_html_(self) -> str:
-        from tiewise.analysis.comparison import shown
+    def _section(self) -> Section:
+        from tiewise.analysis.comparison.sections import pair_section
 
-        return shown.of_duel(self)
+        return pair_section(self)
+
+    def _records(self) -> Table:
+        return Table.of_record(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -188,10 +190,6 @@ class Duel:
         return plain | {name: getattr(self, name) for name in later} | {"tools": [dict(row) for row in self.tools]}
 
 
-def _p(value: float) -> str:
-    return f"p = {value:.3f}" if value >= 0.001 else "p < 0.001"
-
-
 def _small(value: float) -> str:
     return f"{value:.4f}" if value >= 0.00005 else "less than 0.0001"
 
@@ -203,9 +201,3 @@ def _percent(part: float, possible: bool) -> str:
     if not 0.001 <= part <= 0.999:
         return "<0.1%" if part < 0.5 else ">99.9%"
     return f"{min(max(100 * part, 0.1), 99.9):.{0 if 0.01 <= part <= 0.99 else 1}f}%"
-
-
-def _listed(tools: Sequence[str]) -> str:
-    rest = len(tools) - NAMED
-    *most, last = [*tools[:NAMED], *([f"{rest} more"] if rest > 0 else [])]
-    return f"{', '.join(most)} and {last}" if most else last

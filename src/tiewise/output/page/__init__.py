@@ -1,9 +1,8 @@
-"""The page: one HTML file with all that is known of some runs, which opens anywhere and asks nobody for anything.
+"""The HTML page: one file with everything about some runs. It opens anywhere and loads nothing from the network.
 
-`findings` measures, audits and compares; `precisions` finds runs of one system in several precisions; `orders` plays a
-query through the orders of its ties; `charts` takes figures of `tiewise.figures` and lets them follow the colours of
-the page; `words` has the sentences. `rendering` puts all of it into what stands in `template`: the page, its style and
-its script.
+`content` measures, audits and compares the runs; `precision_families` finds runs of one system in several precisions;
+`tie_orders` shows a query in many orders of its ties; `charts` prepares the figures of `tiewise.figures` for the page;
+`verdicts` has the sentences. `rendering` fills the templates: the page, its style and its script.
 """
 
 from tiewise.output.page.rendering import write_report

@@ -1,8 +1,7 @@
-"""The charts of the page: those of `tiewise.figures`, in colours that follow the page, with brackets in the forest.
+"""The charts of the page: those of `tiewise.figures`, in the colours of the page, with brackets in the forest plot.
 
-A chart is drawn in the browser from its specification in Vega-Lite. Its title becomes a caption, which wraps on a
-phone, and each colour of the theme a variable of the page's style, so that light, dark and print need no
-second drawing.
+The browser draws a chart from its Vega-Lite specification. Its title becomes a caption, which wraps on a phone. Each
+colour of the theme becomes a variable of the page's style, so that light, dark and print need no second chart.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from tiewise.metrics.definition import Measure
 
 __all__ = ["CUTOFFS", "brackets", "curve", "forest"]
 
-#: Where curves are drawn.
+#: The cutoffs of curves.
 CUTOFFS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
 
 #: The colours of figures, and the variables of the page that stand for them.
 _COLOURS = {INK: "ink", GREY: "grey", FAINT: "faint", "white": "card", "#ffffff": "card"}
 _COLOURS |= {colour: f"c{place}" for place, colour in enumerate(PALETTE)}
-#: What holds names and numbers of the user's and no colours.
+#: Parts of a specification that hold the user's names and numbers, and no colours.
 _DATA = ("datasets", "data", "domain", "sort", "description")
 
-#: How far from the frame brackets stand, behind the numbers in words, and from each other; and how many side by side.
+#: The distance of brackets from the frame and from each other, in pixels; and how many stand side by side.
 BESIDE, LANE, LANES = 178, 26, 4
 
-#: The page's own letters; the browser measures them, so they are named here too.
+#: The font of the page; the browser measures it, so it is named here too.
 FONT = 'system-ui, "Segoe UI", Helvetica, Arial, sans-serif'
 
 Names = Sequence[str]
@@ -40,37 +39,37 @@ def forest(
     reports: Mapping[str, Report],
     measure: Measure,
     printed: Mapping[str, Mapping[str, float]],
-    decided: Callable[[str, str], bool],
+    is_decided: Callable[[str, str], bool],
     confidence: float,
     seed: int,
 ) -> dict[str, Any]:
     """The forest plot, with a bracket beside runs of which none is ahead of another in every order of ties.
 
-    `printed` is what tools print for each run.
+    `printed` holds what tools print for each run.
     """
-    found = figures.forest_rows(reports, measure, intervals=confidence, seed=seed, tools=False)
-    rows = [{**row, "tools": printed[row["name"]]} for row in found]
+    plain = figures.forest_rows(reports, measure, intervals=confidence, seed=seed, tools=False)
+    rows = [{**row, "tools": printed[row["name"]]} for row in plain]
     rows.sort(key=lambda row: -row["expected"])
     spec = figures.forest(rows, measure=measure.name, sort=False, level=confidence).to_dict()
     order = [row["name"] for row in rows]
-    open_ = brackets(order, decided)
-    drawn = [(names, lane) for names, lane in open_ if lane < LANES]
-    spec["layer"] += [layer for names, lane in drawn for layer in _bracket(names, lane, order, spec["width"])]
-    for layer in spec["layer"]:  # one order for all layers, whatever rows each has
+    undecided = brackets(order, is_decided)
+    visible = [(names, lane) for names, lane in undecided if lane < LANES]
+    spec["layer"] += [layer for names, lane in visible for layer in _bracket(names, lane, order, spec["width"])]
+    for layer in spec["layer"]:  # one order for all layers, whichever rows each has
         layer["encoding"]["y"] |= {"sort": None, "scale": {"domain": order}}
-    beside = {"brackets": len({lane for _, lane in drawn}), "labels": max(map(len, order))}
+    sizes = {"brackets": len({lane for _, lane in visible}), "labels": max(map(len, order))}
     caption = [_caption(spec)]
-    if drawn:
+    if visible:
         caption.append("Brackets: of the runs with a dot, none is ahead of another in every order of ties.")
-    if len(open_) > len(drawn):
-        caption.append(f"There is no room for {len(open_) - len(drawn)} more brackets: see the pairs.")
-    return {"spec": _themed(spec), "caption": " ".join(caption), **beside}
+    if len(undecided) > len(visible):
+        caption.append(f"There is no room for {len(undecided) - len(visible)} more brackets: see the pairs.")
+    return {"spec": _use_page_colours(spec), "caption": " ".join(caption), **sizes}
 
 
-def brackets(order: Names, decided: Callable[[str, str], bool]) -> list[tuple[list[str], int]]:
-    """Groups of runs of which no two are decided, so that each such pair is in one, with a lane that has room for it.
+def brackets(order: Names, is_decided: Callable[[str, str], bool]) -> list[tuple[list[str], int]]:
+    """Groups of runs in which no pair is decided, each with a free lane; every undecided pair is in a group.
 
-    A run that stands between others need not belong to them: it may be less tied than they are.
+    A run between two others need not be in their group: it may have fewer ties.
 
     >>> brackets("ABCD", lambda a, b: {a, b} == {"A", "C"} or "D" in (a, b))
     [(['A', 'B'], 0), (['B', 'C'], 1)]
@@ -79,28 +78,28 @@ def brackets(order: Names, decided: Callable[[str, str], bool]) -> list[tuple[li
     """
     groups: list[list[str]] = []
     for a, b in combinations(order, 2):
-        if not decided(a, b) and not any(a in group and b in group for group in groups):
+        if not is_decided(a, b) and not any(a in group and b in group for group in groups):
             group = [a, b]
             for one in order:
-                if one not in group and not any(decided(one, other) for other in group):
+                if one not in group and not any(is_decided(one, other) for other in group):
                     group.append(one)
             groups.append(sorted(group, key=order.index))
-    return _in_lanes(sorted(groups, key=lambda group: order.index(group[0])), order)
+    return _assign_lanes(sorted(groups, key=lambda group: order.index(group[0])), order)
 
 
-def _in_lanes(groups: Sequence[list[str]], order: Names) -> list[tuple[list[str], int]]:
+def _assign_lanes(groups: Sequence[list[str]], order: Names) -> list[tuple[list[str], int]]:
     """Each group with the first lane that is free from its first run on."""
-    found, ends = [], list[int]()  # ends: of the last group in each lane
+    assigned, ends = [], list[int]()  # ends: where the last group of each lane ends
     for group in groups:
         first, last = order.index(group[0]), order.index(group[-1])
         lane = next((lane for lane, end in enumerate(ends) if end < first), len(ends))
         ends[lane : lane + 1] = [last]
-        found.append((group, lane))
-    return found
+        assigned.append((group, lane))
+    return assigned
 
 
 def _bracket(group: Names, lane: int, order: Names, width: int) -> list[dict[str, Any]]:
-    """A rule beside the rows from the first to the last of a group, a dot at each of its runs, and what it means."""
+    """A line beside the rows of a group, a dot at each of its runs, and a label."""
     rows = order[order.index(group[0]) : order.index(group[-1]) + 1]
     middle = {} if len(rows) % 2 else {"bandPosition": 1}  # an even number of rows has no middle one
     x, name = {"value": width + BESIDE + LANE * lane}, {"field": "name", "type": "nominal", "title": None}
@@ -108,38 +107,38 @@ def _bracket(group: Names, lane: int, order: Names, width: int) -> list[dict[str
     dot = {"type": "point", "filled": True, "size": 45, "opacity": 1, "color": PALETTE[1], "aria": False}
     text = {"type": "text", "angle": 270, "dy": 12, "fontSize": 11, "color": INK, "aria": False}
     ends = {"x": x, "y": name, "y2": {"field": "last"}}
-    said = {"x": x, "y": name | middle, "text": {"value": "not decided"}}
+    label = {"x": x, "y": name | middle, "text": {"value": "not decided"}}
     return [
         {"data": {"values": [{"name": rows[0], "last": rows[-1]}]}, "mark": rule, "encoding": ends},
         {"data": {"values": [{"name": one} for one in group]}, "mark": dot, "encoding": {"x": x, "y": name}},
-        {"data": {"values": [{"name": rows[(len(rows) - 1) // 2]}]}, "mark": text, "encoding": said},
+        {"data": {"values": [{"name": rows[(len(rows) - 1) // 2]}]}, "mark": text, "encoding": label},
     ]
 
 
 def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int]) -> dict[str, Any]:
     """A measure against its cutoff, a line for each run."""
     spec = figures.curve(reports, measure, cutoffs).to_dict()
-    return {"measure": measure.name, "spec": _themed(spec), "caption": _caption(spec)}
+    return {"measure": measure.name, "spec": _use_page_colours(spec), "caption": _caption(spec)}
 
 
 def _caption(spec: Mapping[str, Any]) -> str:
-    """What the figure's subtitle says."""
-    said = spec["title"].get("subtitle", "")
-    return said if isinstance(said, str) else " ".join(said)
+    """The subtitle of the figure."""
+    subtitle = spec["title"].get("subtitle", "")
+    return subtitle if isinstance(subtitle, str) else " ".join(subtitle)
 
 
-def _themed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The specification without its title, each colour of the theme a variable of the page."""
+def _use_page_colours(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification without its title; each colour of the theme is a variable of the page."""
     plain = {name: part for name, part in spec.items() if name not in ("title", "$schema")}
-    made: dict[str, Any] = _recoloured(plain)
-    made["config"] |= {"background": "transparent", "font": FONT, "padding": 4}
-    return made
+    changed: dict[str, Any] = _replace_colours(plain)
+    changed["config"] |= {"background": "transparent", "font": FONT, "padding": 4}
+    return changed
 
 
-def _recoloured(part: Any) -> Any:
+def _replace_colours(part: Any) -> Any:
     if isinstance(part, dict):
         kept = {name: one for name, one in part.items() if name != "zero" or part.get("type") != "log"}
-        return {name: one if name in _DATA else _recoloured(one) for name, one in kept.items()}
+        return {name: one if name in _DATA else _replace_colours(one) for name, one in kept.items()}
     if isinstance(part, list):
-        return [_recoloured(one) for one in part]
+        return [_replace_colours(one) for one in part]
     return f"var(--{_COLOURS[part]})" if isinstance(part, str) and part in _COLOURS else part

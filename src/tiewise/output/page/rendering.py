@@ -1,8 +1,8 @@
-"""The page as text: what was found, put into the template, with style, script and the programs that draw the charts.
+"""The page as text: the content, put into the template, with style, script and the programs that draw the charts.
 
-The file asks nobody for anything: a policy in its head lets the browser run the page's own two scripts, known by their
-hashes, and fetch nothing. Names and ids from files are escaped by the template, and in the data that the script reads
-no character is left that could end it.
+The file loads nothing: a policy in its head lets the browser run only the page's own two scripts, known by their
+hashes, and fetch nothing. The template escapes names and ids from files, and the data that the script reads contains no
+character that could end it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ from tiewise.data.progress import Progress
 from tiewise.errors import InputError
 from tiewise.io.compression import COMPRESSED, PathLike, save
 from tiewise.metrics.definition import Measure
-from tiewise.output.page import words
-from tiewise.output.page.findings import Findings, find
-from tiewise.output.page.orders import RANDOM, STOPS
-from tiewise.output.places import check_place
-from tiewise.output.wording import safe
-from tiewise.tables.html import share
+from tiewise.output.page.content import PageContent, collect_content
+from tiewise.output.page.tie_orders import RANDOM_ORDERS, STOPS
+from tiewise.output.page.verdicts import describe_precision
+from tiewise.output.paths import check_writable
 from tiewise.tables.optional import need
+from tiewise.tables.wording import PLAIN, escape_controls, format_percent, format_ranks
 
-__all__ = ["render", "write_report"]
+__all__ = ["check_path", "format_command", "render_page", "write_report"]
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -57,12 +56,12 @@ def write_report(
     progress: Progress | None = None,
     **options: Any,
 ) -> None:
-    """Write a page on some runs, ``{name: run}``: one HTML file that needs no network, to be sent to anyone.
+    """Write a page on some runs, ``{name: run}``: one HTML file that needs no network and can be sent to anyone.
 
-    The first measure is what the page is about; the others stand beside it. `reference` names the run that the others
-    should rank like; runs of one system in several precisions are also told by their names (``minilm-bf16``,
+    The page is about the first measure; the others stand beside it. `reference` names the run that the others should
+    rank like; runs of one system in several precisions are also recognised by their names (``minilm-bf16``,
     ``minilm-fp32``). `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of
-    `evaluate`; `command` is shown as what made the page; `progress(done, total)` is called as runs are measured.
+    `evaluate`. The page shows `command` as its origin; `progress(done, total)` is called after each run.
 
     >>> import tempfile
     >>> qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -73,22 +72,22 @@ def write_report(
     """
     check_path(path)
     how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
-    found = find(qrels, runs, measures, reference=reference, progress=progress, **how)
-    save(path, [render(found, title=title, command=command).encode()])
+    content = collect_content(qrels, runs, measures, reference=reference, progress=progress, **how)
+    save(path, [render_page(content, title=title, command=command).encode()])
 
 
 def check_path(path: PathLike) -> None:
-    """Refuse a path that is not that of a page, or cannot be written to, before anything is measured."""
+    """Raise an error if a path does not end in .html or cannot be written, before anything is measured."""
     name = os.fspath(path)
     plain = Path(name).with_suffix("") if Path(name).suffix in COMPRESSED else Path(name)
     if name != "-" and plain.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{name}: a report is a page. End the name in .html.")
-    check_place(path)
-    _environment()  # says what to install, should it be missing
+    check_writable(path)
+    _environment()  # an error says what to install if it is missing
     need("vl_convert", "A report", "report")
 
 
-def render(found: Findings, *, title: str = "", command: str | None = None) -> str:
+def render_page(content: PageContent, *, title: str = "", command: str | None = None) -> str:
     """The page as text."""
     style, script, programs = _file("page.css"), _file("page.js"), _programs()
     hashes = " ".join(f"'sha256-{_digest(one)}'" for one in (programs, script))
@@ -96,140 +95,75 @@ def render(found: Findings, *, title: str = "", command: str | None = None) -> s
         _environment()
         .get_template("page.html.j2")
         .render(
-            title=title or _title(found),
-            found=found,
-            verdict=found.verdict,
+            title=title or _title(content),
+            content=content,
             policy=f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:",
             style=_markup(style),
             script=_markup(script),
             programs=_markup(programs),
-            data=_markup(_json(_data(found))),
-            facts=_facts(found),
-            precisions=_precisions(found),
-            provenance=_provenance(found),
-            command=command or _call(found),
+            data=_markup(_json(_data(content))),
+            sources=[("judgments", content.all_qrels), *content.runs.items()],
+            libraries=LIBRARIES,
+            describe_precision=describe_precision,
+            command=command or _python_call(content),
             version=__version__,
-            random=RANDOM,
+            random=RANDOM_ORDERS,
             stops=STOPS,
         )
     )
     return text
 
 
-def _title(found: Findings) -> str:
-    names = list(found.runs)
-    who = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"{len(names)} runs"
-    return f"{found.measure} of {who}"
+def _title(content: PageContent) -> str:
+    names = list(content.runs)
+    who = " and ".join(names) if len(names) <= 2 else f"{len(names)} runs"
+    return f"{content.measure} of {who}"
 
 
 # -- what the script reads --------------------------------------------------------------------------------------------
 
 
-def _data(found: Findings) -> dict[str, Any]:
-    labels = sorted(set(found.qrels.label.tolist()))
-    worth = found.measure.gain(found.qrels.label)
-    relevant = sorted(set(found.qrels.label[worth > 0].tolist()))
+def _data(content: PageContent) -> dict[str, Any]:
+    labels = sorted(set(content.qrels.label.tolist()))
+    gains = content.measure.gain(content.qrels.label)
+    relevant = sorted(set(content.qrels.label[gains > 0].tolist()))
     return {
-        "measures": [measure.name for measure in found.measures],
-        "runs": list(found.runs),
+        "measures": [measure.name for measure in content.measures],
+        "runs": list(content.runs),
         "grades": [[label, relevant.index(label) + 1 if label in relevant else 0] for label in labels],
-        "forest": found.forest(),
-        "curves": found.curves(),
-        "played": found.played(),
-        "perQuery": found.per_query(),
+        "forest": content.forest(),
+        "curves": content.curves(),
+        "replays": content.replays(),
+        "perQuery": content.per_query(),
     }
 
 
 def _json(data: Any) -> str:
-    """Data in a script element: no text in it can end that element, or be taken for a line's end."""
+    """Data for a script element: no text in it can end the element or a line."""
     text = json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character, escape in _ESCAPES.items():  # in JSON these stand in texts only
+    for character, escape in _ESCAPES.items():  # JSON has these only inside of texts
         text = text.replace(character, escape)
     return text
 
 
 def _plain(part: Any) -> Any:
-    """Data with numbers as short as a page needs them, and with texts that are safe to show."""
+    """Data with numbers of six digits, and texts without control characters."""
     if isinstance(part, Mapping):
-        return {safe(str(name)): _plain(one) for name, one in part.items()}
+        return {escape_controls(str(name)): _plain(one) for name, one in part.items()}
     if isinstance(part, (list, tuple)):
         return [_plain(one) for one in part]
     if isinstance(part, float):
         return int(part) if part.is_integer() and abs(part) < 1e15 else float(f"{part:.6g}")
-    return safe(part) if isinstance(part, str) else part
+    return escape_controls(part) if isinstance(part, str) else part
 
 
-# -- what the template reads ------------------------------------------------------------------------------------------
-
-
-def _facts(found: Findings) -> list[dict[str, Any]]:
-    """Tie health, run by run."""
-    facts = []
-    for name, audit in found.audits.items():
-        todo, mean = audit.advice, found.reports[name][found.measure]
-        facts.append(
-            {
-                "run": name,
-                "level": audit.level,
-                "verdict": audit.verdict,
-                "tied": audit.tied_words,
-                "grid": audit.grid_evidence,
-                "mean": mean,
-                "largest": audit.largest_group,
-                "share": share(audit.tied_share),
-                "cut": audit.cut_lists,
-                "remedy": None if todo is None else todo.text,
-                "code": [] if todo is None else [(LIBRARIES[library], line) for library, line in todo.code.items()],
-            }
-        )
-    return facts
-
-
-def _precisions(found: Findings) -> list[dict[str, Any]]:
-    """Each system that is there in several precisions: its runs, with what is known of their faith to the finest."""
-    return [
-        {
-            "name": family.name,
-            "reference": family.reference,
-            "members": [
-                {
-                    "run": name,
-                    "grid": found.audits[name].grid,
-                    "share": share(found.audits[name].tied_share),
-                    "mean": found.reports[name][found.measure],
-                    "fidelity": found.audits[name].fidelity,
-                    "gap": _gap(found, name, family.reference),
-                    "words": words.of_precision(name, found.audits[name], family.reference),
-                }
-                for name in family.members
-            ],
-        }
-        for family in found.families
-    ]
-
-
-def _gap(found: Findings, name: str, reference: str) -> float | None:
-    own, other = (found.reports[one][found.measure].expected for one in (name, reference))
-    return None if own is None or other is None else own - other
-
-
-def _provenance(found: Findings) -> list[dict[str, Any]]:
-    """The files, with their checksums and sizes."""
-    sources = [("judgments", found.given.source, len(found.given), len(found.given.queries))]
-    sources += [(name, run.source, len(run), len(run.queries)) for name, run in found.runs.items()]
-    return [
-        {"what": what, "path": source and source.path, "sha256": source and source.sha256, "rows": rows, "lists": lists}
-        for what, source, rows, lists in sources
-    ]
-
-
-def _call(found: Findings) -> str:
-    """What made the page, if nobody says: Python."""
-    measures = [measure.name for measure in found.measures]
+def _python_call(content: PageContent) -> str:
+    """The origin of a page that Python made."""
+    measures = [measure.name for measure in content.measures]
     return f"tiewise.write_report(qrels, runs, path, {measures!r}, …)"
 
 
-def shell(arguments: Iterable[str]) -> str:
+def format_command(arguments: Iterable[str]) -> str:
     """A command line as one would type it."""
     return shlex.join(["tiewise", *arguments])
 
@@ -252,35 +186,37 @@ def _programs() -> str:
 @cache
 def _environment() -> Any:
     jinja2 = need("jinja2", "A report", "report")
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_file),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_escape_text,
     )
-    made.filters |= {"number": _number, "signed": _signed, "share": share}
-    return made
+    environment.filters |= {
+        "count": "{:,}".format,
+        "number": PLAIN.number,
+        "signed": _signed,
+        "share": format_percent,
+        "p_value": PLAIN.p_value,
+    }
+    environment.globals |= {"interval": PLAIN.interval, "differ": PLAIN.differ, "ranks": format_ranks}
+    return environment
 
 
-def _shown(value: Any) -> Any:
-    """Text that is no HTML yet, with characters that a browser would obey shown as escapes."""
-    return safe(value) if type(value) is str else value
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+def _escape_text(value: Any) -> Any:
+    """Text that is not HTML yet, with control characters shown as escapes."""
+    return escape_controls(value) if type(value) is str else value
 
 
 def _signed(value: float | None) -> str:
-    """A difference with its sign; one that is shown as nothing has none.
+    """A difference with its sign; one that rounds to zero has no sign.
 
     >>> _signed(0.25), _signed(-0.0), _signed(-0.00001)
     ('+0.2500', '0.0000', '0.0000')
     """
-    shown = "–" if value is None else f"{value:+.4f}"
-    return shown if value is None or float(shown) else "0.0000"
+    return PLAIN.signed(value) if value is None or PLAIN.differ(value, 0.0) else PLAIN.number(0.0)
 
 
 def _markup(text: str) -> Any:

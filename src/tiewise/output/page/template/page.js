@@ -176,10 +176,10 @@ function box(list, stop, group) {
   return item;
 }
 
-const played = () => data.played[Number($("play-query").value)].lists[Number($("play-run").value)];
+const replay = () => data.replays[Number($("play-query").value)].lists[Number($("play-run").value)];
 
 function play() {
-  const list = played();
+  const list = replay();
   const at = Number($("play-order").value);
   const stop = list.stops[at];
   const last = list.stops.length - 1;
@@ -197,14 +197,14 @@ function play() {
 }
 
 function chooseQuery() {
-  choices($("play-run"), data.played[Number($("play-query").value)].lists.map((list) => list.run));
+  choices($("play-run"), data.replays[Number($("play-query").value)].lists.map((list) => list.run));
   play();
 }
 
 const marks = data.grades.map(([label]) => make("span", `label ${label}`, `chip ${grade(label)}`));
 $("play-legend").replaceChildren(...marks, make("span", "unjudged", "chip none"), make("span", "thick frame: a tie"));
-if (data.played.length) {
-  choices($("play-query"), data.played.map((one) => one.query));
+if (data.replays.length) {
+  choices($("play-query"), data.replays.map((one) => one.query));
   $("play-query").addEventListener("change", chooseQuery);
   $("play-run").addEventListener("change", play);
   $("play-order").addEventListener("input", play);

@@ -1,4 +1,4 @@
-"""The lines of trec_eval: ``ndcg_cut_10           \tall\t0.3657``, for whatever reads those."""
+"""The lines of trec_eval: ``ndcg_cut_10           \tall\t0.3657``, for programs that read them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import measures
-from tiewise.output.view import Named, View
+from tiewise.output.options import OutputOptions
+from tiewise.output.report_tables import NamedReport
 
-__all__ = ["render", "trec_name"]
+__all__ = ["render_trec", "trec_name"]
 
-# By our name: what trec_eval calls the measure without a cutoff, and with one. Empty: it has none such.
+# By our name: what trec_eval calls the measure without a cutoff, and with one. Empty: it has no such measure.
 _NAMES = {
     "nDCG": ("ndcg", "ndcg_cut_{}"),
     "AP": ("map", "map_cut_{}"),
@@ -49,37 +50,33 @@ def trec_name(measure: Measure, level: float = 1) -> str:
     return name if name and measure.uncut == usual else measure.name
 
 
-def render(reports: Sequence[Named], view: View) -> str:
+def render_trec(reports: Sequence[NamedReport], options: OutputOptions) -> str:
     """The lines of one report, query by query and then the means, as ``trec_eval -q`` prints them."""
     if len(reports) > 1:
         raise InputError(
-            f"trec_eval's format has no place for the name of a run, and {len(reports)} runs were given. Give one at a "
-            "time, or use --format tsv."
+            f"trec_eval's format has no column for the name of a run, and {len(reports)} runs were given. Give one run "
+            "at a time, or use --format tsv."
         )
-    if view.tools:
+    if options.tools:
         raise InputError("trec_eval's format cannot hold a table of tools. Use --format tsv.")
-    return "".join(_lines(reports[0].report, view))
+    return "".join(_lines(reports[0].report, options))
 
 
-def _lines(report: Report, view: View) -> Iterator[str]:
-    names = {measure: trec_name(measure, view.level) for measure in report}
-    if view.per_query:
+def _lines(report: Report, options: OutputOptions) -> Iterator[str]:
+    names = {measure: trec_name(measure, options.level) for measure in report}
+    if options.per_query:
         for query in dict.fromkeys(query for measure in report for query in report.per_query(measure)):
             for measure, name in names.items():
                 if query in report.per_query(measure):
-                    yield _line(name, query, _value(report.per_query(measure)[query], view), view)
-    if view.summary:
+                    yield _line(name, query, report.per_query(measure)[query], options)
+    if options.summary:
         for measure, name in names.items():
-            yield _line(name, "all", _value(report[measure], view), view)
+            yield _line(name, "all", report[measure], options)
 
 
-def _value(estimate: Estimate, view: View) -> float | None:
-    value: float | None = getattr(estimate, view.value or "expected")
-    return value
-
-
-def _line(name: str, query: str, value: float | None, view: View) -> str:
-    digits = 4 if view.digits is None else view.digits
+def _line(name: str, query: str, estimate: Estimate, options: OutputOptions) -> str:
+    digits = 4 if options.digits is None else options.digits
+    value: float | None = getattr(estimate, options.value or "expected")
     if value is None:
         shown = "-"
     elif name in _COUNTS and abs(value - round(value)) < 1e-6:

@@ -1,7 +1,7 @@
-"""What the page shows, found once: every run measured and audited, all compared, a few queries played through.
+"""What the page shows: every run measured and audited, all compared, and a few queries in many orders of their ties.
 
-The first measure is the page's own: verdict, forest plot, pairs and the order of ties are about it. The others stand
-in the tables and can be chosen for the curves.
+The page is about its first measure: verdict, forest plot, pairs and the orders of ties. The other measures are in the
+tables and can be chosen for the curves.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from tiewise.io import as_qrels, as_run
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.names import parse
-from tiewise.output.page import charts, orders, words
-from tiewise.output.page.precisions import Family, families
+from tiewise.output.page import charts, verdicts
+from tiewise.output.page.precision_families import PrecisionFamily, find_families
+from tiewise.output.page.tie_orders import replay_query
 
-__all__ = ["Findings", "find"]
+__all__ = ["PageContent", "collect_content"]
 
-#: More runs than this are no page; and from more than ALL_PAIRS on, all are compared with the first alone.
+#: The most runs of a page; and the most of which all pairs are compared, of more each run with the first.
 MOST, ALL_PAIRS = 50, 16
-#: How many queries are played through the orders of their ties.
-PLAYED = 3
-#: What curves can be chosen of, beside the measures asked for.
+#: How many queries are shown in many orders of their ties.
+REPLAYED = 3
+#: Measures that have a curve, beside the measures asked for.
 CURVES = ("nDCG", "RR", "AP", "P", "R")
 
 
-def find(
+def collect_content(
     qrels: Any,
     runs: Mapping[Any, Any],
     measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
@@ -56,21 +57,21 @@ def find(
     complete: bool = False,
     progress: Progress | None = None,
     **options: Any,
-) -> Findings:
+) -> PageContent:
     """Everything that the page shows of some runs, ``{name: run}``; `options` are those of `evaluate`."""
-    named = _checked(runs, reference)
+    named = _check_runs(runs, reference)
     check_options(orders, test, confidence, samples, seed)
     check_progress(progress)
-    chosen, given = resolve_measures(measures), as_qrels(qrels)
+    chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
     read = {name: _read(name, run) for name, run in named.items()}
-    judged = _in_all(given, read) if options.get("missing") == "skip" else given
-    kin = families(read, reference)
-    against = {name: family.reference for family in kin for name in family.members if name != family.reference}
+    judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
+    families = find_families(read, reference)
+    references = {name: read[one.reference] for one in families for name in one.members if name != one.reference}
     options |= {"complete": complete}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CutWarning)  # notes say it
+        warnings.simplefilter("ignore", CutWarning)  # the notes contain it
         reports = {}
         for name, run in read.items():
             with prefix_errors(name):
@@ -78,21 +79,17 @@ def find(
             if progress is not None:
                 progress(len(reports), len(read))
         audits = {
-            name: audit(
-                run,
-                qrels=judged,
-                measures=chosen,
-                complete=complete,
-                reference=read[against[name]] if name in against else None,
-            )
+            name: audit(run, qrels=judged, measures=chosen, complete=complete, reference=references.get(name))
             for name, run in read.items()
         }
         how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
         compared = compare(judged, read, chosen[0], **how) if len(read) > 1 else None
-    return Findings(given, judged, read, tuple(chosen), reports, audits, compared, tuple(kin), confidence, seed)
+    return PageContent(
+        all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), confidence, seed
+    )
 
 
-def _checked(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
+def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
     if not isinstance(runs, Mapping) or not runs:
         raise InputError("Give the runs as {name: run}, one or more.")
     if any(not isinstance(run, Mapping) and isinstance(run, (int, float)) for run in runs.values()):
@@ -112,28 +109,28 @@ def _read(name: str, run: Any) -> Run:
         return as_run(run)
 
 
-def _in_all(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:
-    """The judgments of queries that every run has, so that all numbers of a page are about the same ones."""
-    there = np.array([all(query in run.query_index for run in runs.values()) for query in qrels.queries])
-    if not there.any():
+def _common_queries(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:
+    """The judgments of queries that every run has, so that all numbers of a page are about the same queries."""
+    is_common = np.array([all(query in run.query_index for run in runs.values()) for query in qrels.queries])
+    if not is_common.any():
         raise InputError("The runs have no judged query in common: there is nothing to compare.")
-    rows = np.flatnonzero(there[qrels.query])
+    rows = np.flatnonzero(is_common[qrels.query])
     kept = (qrels.query[rows], qrels.queries, qrels.doc[rows], qrels.docs, qrels.value[rows])
     return Qrels.from_codes(*kept, unique=True, source=qrels.source)
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What was found, and what the page draws of it."""
+class PageContent:
+    """The results that the page shows, and what it makes of them."""
 
-    given: Qrels  #: all judgments
-    qrels: Qrels  #: those of the queries that the page is about
+    all_qrels: Qrels
+    qrels: Qrels  #: the judgments of the queries that the page is about
     runs: dict[str, Run]
     measures: tuple[Measure, ...]
     reports: dict[str, Report]
     audits: dict[str, Audit]
-    compared: Compared | None
-    families: tuple[Family, ...]
+    compared: Compared | None  #: None for one run
+    families: tuple[PrecisionFamily, ...]
     confidence: float
     seed: int
 
@@ -144,95 +141,107 @@ class Findings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """How the runs were evaluated."""
-        return next(iter(self.reports.values())).provenance.options
+        """The options of the evaluation."""
+        return self._first_report.provenance.options
 
     @property
     def queries(self) -> int:
-        """How many queries the page is about."""
+        """The number of queries that the page is about."""
         return len(self.qrels.queries)
+
+    @property
+    def _first_report(self) -> Report:
+        return next(iter(self.reports.values()))
+
+    # -- sentences ----------------------------------------------------------------------------------------------
 
     @cached_property
     def verdict(self) -> str:
-        """All of it in one sentence."""
+        """The result in one sentence."""
         if self.compared is None:
             name, report = next(iter(self.reports.items()))
-            return words.of_one(name, self.measure.name, report[self.measure])
-        return words.of_several(self.compared, self.measure.name)
+            return verdicts.verdict_on_one(name, self.measure.name, report[self.measure])
+        return verdicts.verdict_on_several(self.compared, self.measure.name)
 
     @cached_property
-    def beside(self) -> str:
-        """More on the pair that the verdict is about, the first run and its closest rival; empty for one run."""
-        of_first = self.duels[: len(self.runs) - 1]
-        return next((duel.verdict for duel in [*words.rivals(of_first), *of_first]), "")
+    def pair_verdict(self) -> str:
+        """The verdict on the first run and its closest rival; empty for one run."""
+        pairs = self.pairs[: len(self.runs) - 1]
+        return next((pair.verdict for pair in [*verdicts.undecided_pairs(pairs), *pairs]), "")
 
     @cached_property
     def notes(self) -> list[str]:
         """What a reader should know."""
-        said = next(iter(self.reports.values())).notes if self.compared is None else self.compared.notes
-        judged = len(self.given.queries)
+        notes = self._first_report.notes if self.compared is None else self.compared.notes
+        judged = len(self.all_qrels.queries)
         skipped = f"Only the {self.queries:,} of {judged:,} judged queries that every run has are on this page."
-        return [skipped, *said] if self.queries < judged else list(said)
+        return [skipped, *notes] if self.queries < judged else list(notes)
+
+    # -- runs and pairs -----------------------------------------------------------------------------------------
 
     @cached_property
-    def board(self) -> list[dict[str, Any]]:
+    def leaderboard(self) -> list[dict[str, Any]]:
         """The runs, best first, with the ranks that ties and queries allow."""
         if self.compared is not None:
             return [dict(row) for row in self.compared.leaderboard(self.measure)]
-        name, report = next(iter(self.reports.items()))
-        mean = report[self.measure]
+        mean = self._first_report[self.measure]
         values = {key: getattr(mean, key) for key in ("expected", "minimum", "maximum", "oblivious")}
-        return [{"rank": 1, "system": name, **values}]
+        return [{"rank": 1, "system": next(iter(self.reports)), **values}]
 
     @cached_property
-    def duels(self) -> list[Duel]:
-        """The pairs that are shown: all of them, or each run against the first."""
+    def pairs(self) -> list[Duel]:
+        """The pairs that are shown: all, or each run against the first."""
         if self.compared is None:
             return []
-        names = [row["system"] for row in self.board]
+        names = [row["system"] for row in self.leaderboard]
         above = names if len(names) <= ALL_PAIRS else names[:1]
         return [self.compared.pair(a, b, self.measure) for place, a in enumerate(above) for b in names[place + 1 :]]
 
-    def decided(self, a: str, b: str) -> bool:
-        """Whether one of two runs is ahead in every order of ties, as far as pairs are known, else by their ranges."""
+    def is_decided(self, a: str, b: str) -> bool:
+        """Whether one of two runs is ahead in every order of ties; of pairs that are not shown, by their ranges."""
         if (pair := frozenset((a, b))) in self._decided:
             return self._decided[pair]
-        ends = {row["system"]: (row["minimum"], row["maximum"]) for row in self.board}
+        ends = {row["system"]: (row["minimum"], row["maximum"]) for row in self.leaderboard}
         return bool(ends[a][0] > ends[b][1] or ends[b][0] > ends[a][1])
 
     @cached_property
     def _decided(self) -> dict[frozenset[str], bool]:
-        return {frozenset((duel.a, duel.b)): duel.certain or not duel.difference.tied for duel in self.duels}
+        return {frozenset((pair.a, pair.b)): pair.certain or not pair.difference.tied for pair in self.pairs}
+
+    def gap(self, name: str, reference: str) -> float | None:
+        """The difference of two runs in their expected values."""
+        own, other = (self.reports[one][self.measure].expected for one in (name, reference))
+        return None if own is None or other is None else own - other
 
     # -- charts -------------------------------------------------------------------------------------------------
 
     def forest(self) -> dict[str, Any]:
         """The forest plot."""
-        return charts.forest(self.reports, self.measure, self._printed(), self.decided, self.confidence, self.seed)
+        printed = self._printed_by_tools()
+        return charts.forest(self.reports, self.measure, printed, self.is_decided, self.confidence, self.seed)
 
-    def _printed(self) -> dict[str, dict[str, float]]:
-        """What tools print for each run, of those that differ from each other by the order of ties alone."""
-        if self.compared is None:
-            name, report = next(iter(self.reports.items()))
-            rows = (row for row in report.at(self.measure).oblivious_by_tool() if not row.note)
-            return {name: {row.tool: row.value for row in rows if row.value is not None}}
-        return self.compared.printed(self.measure)
+    def _printed_by_tools(self) -> dict[str, dict[str, float]]:
+        """What tools print for each run, of those tools that differ only in the order of ties."""
+        if self.compared is not None:
+            return self.compared.printed(self.measure)
+        name, report = next(iter(self.reports.items()))
+        rows = (row for row in report.at(self.measure).oblivious_by_tool() if not row.note)
+        return {name: {row.tool: row.value for row in rows if row.value is not None}}
 
     def curves(self) -> list[dict[str, Any]]:
         """A curve for each measure that has cutoffs."""
-        wanted = [one.uncut for one in self.measures if one.takes_cutoff and not one.total]
-        families = list(dict.fromkeys([*wanted, *map(parse, CURVES)]))
+        own = [measure.uncut for measure in self.measures if measure.takes_cutoff and not measure.total]
         longest = max(int(np.diff(run.offsets).max(initial=1)) for run in self.runs.values())
         cutoffs = [k for k in charts.CUTOFFS if k <= max(longest, self.measure.cutoff or 1)]
-        return [charts.curve(self.reports, one, cutoffs) for one in families]
+        return [charts.curve(self.reports, one, cutoffs) for one in dict.fromkeys([*own, *map(parse, CURVES)])]
 
     # -- queries ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def widest(self) -> list[tuple[str, str]]:
-        """The queries that ties can move furthest, each with the run in which they do, widest first.
+    def widest_queries(self) -> list[tuple[str, str]]:
+        """The queries that ties can move most, each with the run in which they do; the widest range first.
 
-        If ties move none, it is any query, as an example.
+        If ties move no query, it is any query, as an example.
         """
         best: dict[str, tuple[float, str]] = {}
         for name, report in self.reports.items():
@@ -240,33 +249,32 @@ class Findings:
             for query, wide in zip(each.queries, (each.maximum - each.minimum).tolist(), strict=True):
                 if query in self.runs[name].query_index and wide > best.get(query, (-1.0, ""))[0]:
                     best[query] = (wide, name)
-        found = sorted(best.items(), key=lambda item: -item[1][0])[:PLAYED]
-        moved = [(query, name) for query, (wide, name) in found if wide > 0]
-        return moved or [(query, name) for query, (_, name) in found[:1]]
+        widest = sorted(best.items(), key=lambda item: -item[1][0])[:REPLAYED]
+        moved = [(query, name) for query, (wide, name) in widest if wide > 0]
+        return moved or [(query, name) for query, (_, name) in widest[:1]]
 
     @property
-    def moved(self) -> bool:
-        """Whether the order of ties moves the value of any query."""
+    def is_moved(self) -> bool:
+        """Whether the order of ties changes the value of any query."""
         return any(report[self.measure].tied for report in self.reports.values())
 
-    def played(self) -> list[dict[str, Any]]:
-        """These queries, each as every run lists it, the run in which it is widest first."""
-        found = []
-        for query, widest in self.widest:
+    def replays(self) -> list[dict[str, Any]]:
+        """The widest queries in many orders of their ties, for every run, first the run with the widest range."""
+        replays = []
+        for query, widest in self.widest_queries:
             names = [widest, *(name for name in self.runs if name != widest)]
-            seen = (
-                (name, orders.played(self.qrels, self.runs[name], query, self.measures, self.options)) for name in names
+            lists = (
+                (name, replay_query(self.qrels, self.runs[name], query, self.measures, self.options)) for name in names
             )
-            lists = [{"run": name, **one} for name, one in seen if one is not None]
-            found.append({"query": query, "lists": lists})
-        return found
+            replays.append({"query": query, "lists": [{"run": name, **one} for name, one in lists if one is not None]})
+        return replays
 
     def per_query(self) -> dict[str, Any]:
         """The estimates of every query and run, as columns."""
-        found = {name: report.per_query(self.measure) for name, report in self.reports.items()}
+        estimates = {name: report.per_query(self.measure) for name, report in self.reports.items()}
         names = ("expected", "minimum", "maximum", "oblivious")
-        columns = [{"run": name, **{key: _column(each, key) for key in names}} for name, each in found.items()]
-        return {"queries": list(next(iter(found.values())).queries), "runs": columns}
+        columns = [{"run": name, **{key: _column(each, key) for key in names}} for name, each in estimates.items()]
+        return {"queries": list(next(iter(estimates.values())).queries), "runs": columns}
 
 
 def _column(each: Estimates, key: str) -> list[float] | None:

@@ -1,6 +1,6 @@
-"""Where a result is to go: a place that cannot be written to is said before anything is read or measured.
+"""Checks an output path before anything is read or measured.
 
-Whether the disk has room is seen only when the file is written, whole or not at all.
+Whether the disk has room is only seen when the file is written, whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from tiewise.errors import InputError
 from tiewise.io.compression import PathLike
 from tiewise.tables.optional import need
 
-__all__ = ["check_place"]
+__all__ = ["check_writable"]
 
 
-def check_place(path: PathLike) -> None:
-    """Refuse a path at which no file can appear; ``-``, pipes and devices are left to whoever writes to them.
+def check_writable(path: PathLike) -> None:
+    """Raise an error if no file can be written at a path; ``-``, pipes and devices are not checked.
 
-    >>> check_place("nowhere/run.trec")
+    >>> check_writable("nowhere/run.trec")
     Traceback (most recent call last):
     tiewise.errors.InputError: nowhere/run.trec: cannot be written: there is no folder nowhere. Make it first.
     """
@@ -33,6 +33,6 @@ def check_place(path: PathLike) -> None:
     if not target.parent.is_dir():
         raise InputError(f"{name}: cannot be written: there is no folder {Path(name).parent}. Make it first.")
     if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{name}: cannot be written: nothing may be written to the folder {Path(name).parent}.")
+        raise InputError(f"{name}: cannot be written: you may not write to the folder {Path(name).parent}.")
     if target.suffix == ".zst":
         need("zstandard", "Writing .zst", "zstd")

@@ -1,0 +1,270 @@
+"""The tables of an `Audit`: a page for the terminal, with the verdict at both ends, and facts for other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tiewise.analysis.auditing import LIBRARIES, Audit
+from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample
+from tiewise.analysis.reports import Report, ToolValue
+from tiewise.errors import counted
+from tiewise.output.cells import estimate_cell, format_measured, shows_ties
+from tiewise.output.options import OutputOptions
+from tiewise.tables.json_rows import round_floats
+from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
+from tiewise.tables.wording import LINE_WIDTH, NumberFormat, format_percent, format_ranks
+
+__all__ = ["AUDIT_COLUMNS", "AuditTables"]
+
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines.
+AUDIT_COLUMNS = {
+    "run": "the name of the run",
+    "name": "the name of a fact, as in the JSON document; of one inside another `across.10`",
+    "value": "its value as text; empty if it does not apply",
+}
+
+EXAMPLES = 3  # of the largest tie groups
+TOOL_MEASURES = 3  # measures for which the page shows what tools print
+OWN = "†"  # the mark of a tool that computes something else under the measure's name
+_STYLES: Mapping[str, Style] = {"sound": "good", "harmless": "good", "unreliable": "bad"}
+
+
+@dataclass(frozen=True)
+class AuditTables:
+    """The audit of a run, to show with its name."""
+
+    name: str
+    audit: Audit
+
+    def document(self, options: OutputOptions) -> dict[str, Any]:
+        """The name of the run, and everything that was found."""
+        plain: dict[str, Any] = {"name": self.name, **round_floats(self.audit.to_dict(), options.digits)}
+        return plain | {"notes": [*options.notes, *self.remarks]}
+
+    def records(self, options: OutputOptions) -> Table:
+        """A row for each fact that is one value."""
+        facts = Table.of_nested(round_floats(self.audit.to_dict(), options.digits))
+        texts = ((name, None if value is None else str(value)) for name, value in facts.rows)
+        return Table.of_records(
+            AUDIT_COLUMNS, ({"run": self.name, "name": name, "value": text} for name, text in texts)
+        )
+
+    def section(self, options: OutputOptions) -> Section:
+        """What people read: a page for the terminal, else a table of facts, the verdict and the remedy."""
+        audit = self.audit
+        title = f"{self.name} · {counted(audit.queries, 'query', 'queries')} · {counted(audit.rows, 'row')}"
+        if options.format == "table":
+            return Section(self._page(options), title)
+        parts: list[Part] = [self._facts(options), audit.grid_evidence, audit.verdict, *self._remedy()]
+        if options.format == "markdown" and (tools := _tool_table(audit.report, options)) is not None:
+            parts.append(replace(tools, title="What tools print"))
+        return Section(parts, title, options.notes)
+
+    def _facts(self, options: OutputOptions) -> Table:
+        audit = self.audit
+        facts: dict[str, str | Cell] = {
+            "grid": audit.grid,
+            "distinct scores": f"{audit.distinct:,}",
+            "tied rows": format_percent(audit.tied_share),
+            "largest group": f"{audit.largest_group:,}",
+            "lists that end tied": f"{audit.cut_lists:,}",
+        }
+        for rank, lists in audit.across.items():
+            facts[f"tie across rank {rank}"] = format_percent(lists / audit.queries)
+        if audit.report is not None:
+            facts |= {measure.name: estimate_cell(audit[measure], measure, options) for measure in audit.report}
+        return Table(columns_of([""], [self.name]), list(facts.items()))
+
+    def _remedy(self) -> list[Part]:
+        """What to do, and a line of code for each library."""
+        remedy = self.audit.advice
+        if remedy is None:
+            return []
+        code = {LIBRARIES[library]: line for library, line in remedy.code.items()}
+        return [remedy.text, *([Code(code)] if code else [])]
+
+    # -- remarks --------------------------------------------------------------------------------------------------
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else a reader should know."""
+        piles = (
+            f"{counted(pile.rows, 'score')} lie {_place(pile)}, {pile.tied_rows:,} of them tied"
+            f"{': the score function levels off there' if pile.levels_off else ''}."
+            for pile in self.audit.piles
+        )
+        return [*filter(None, (self._constant, *piles, self._identical, self._float32, self._cut))]
+
+    @property
+    def _constant(self) -> str:
+        whole, most = self.audit.constant_queries, self.audit.nearly_constant_queries
+        some = whole or most
+        have = f"{some:,} of {counted(self.audit.queries, 'list')} {'has' if some == 1 else 'have'} one score"
+        if not whole:
+            return f"{have} for nearly all documents." if most else ""
+        more = f", {most:,} more for nearly all" if most else ""
+        return f"{have} for all documents{more}."
+
+    @property
+    def _identical(self) -> str:
+        alike = self.audit.identical_rows
+        if alike is None or not self.audit.tied_rows:
+            return ""
+        tied = counted(self.audit.tied_rows, "tied row")
+        return f"Of {tied}, {alike:,} {'is' if alike == 1 else 'are'} tied with documents of the same vector only."
+
+    @property
+    def _float32(self) -> str:
+        more = self.audit.float32_ties
+        ties = f"ties {counted(more, 'row')} more" if more > 0 else ""
+        return f"A tool that reads scores as float32, as pytrec_eval does, {ties}." if ties else ""
+
+    @property
+    def _cut(self) -> str:
+        cut = self.audit.cut_lists
+        end = "ends with tied documents and may have been cut inside its" if cut == 1 else ""
+        end = end or "end with tied documents and may have been cut inside their"
+        return f"{counted(cut, 'list')} {end} last tie group; --complete says that nothing was cut." if cut else ""
+
+    # -- the page -------------------------------------------------------------------------------------------------
+
+    def _page(self, options: OutputOptions) -> list[Part]:
+        audit, width = self.audit, min(options.width or LINE_WIDTH, LINE_WIDTH)
+        style: Style = _STYLES.get(audit.level, "warning")
+        parts: list[Part] = []
+        if audit.tied_rows or audit.report or audit.fidelity:  # else the whole verdict follows closely
+            parts.append(Paragraph(_shorten_verdict(audit.verdict, width), style))
+        parts += [audit.grid_evidence, f"{audit.tied_words}{_explained_by_rounding(audit)}"]
+        if audit.tied_rows:
+            parts += ["", _size_table(audit.group_sizes)]
+            parts += ["", _cutoff_table(audit)] if any(audit.across.values()) else []
+            parts += ["", *(_describe_group(example, width) for example in audit.groups[:EXAMPLES])]
+        parts += self.remarks
+        if audit.report is not None:
+            parts += ["", *_effect(audit, audit.report, options)]
+        if audit.fidelity is not None:
+            parts += ["", _describe_fidelity(audit, options.numbers)]
+        parts += [Paragraph(f"note: {note}", "dim") for note in options.notes]
+        return [*parts, "", Paragraph(audit.verdict, style), *self._remedy()]
+
+
+def _shorten_verdict(verdict: str, width: int) -> str:
+    """The first part of the verdict, on one line."""
+    first = verdict.split("; ")[0].split(". ")[0].rstrip(".")
+    return f"{first}." if len(first) < width else f"{first[: width - 2].rsplit(' ', 1)[0]} …"
+
+
+def _explained_by_rounding(audit: Audit) -> str:
+    """How many tied pairs rounding explains, where that is a question."""
+    if audit.rounded_share is None or audit.cause not in ("decimals", "float32", "genuine"):
+        return ""
+    return f" Rounding explains {format_percent(audit.rounded_share)} of the tied pairs."
+
+
+def _size_table(bins: Sequence[SizeBin]) -> Table:
+    shown = [one for one in bins if one.groups]
+    rows = [("groups", *(f"{one.groups:,}" for one in shown)), ("rows", *(f"{one.rows:,}" for one in shown))]
+    return Table(columns_of(["group size"], [format_ranks(one.low, one.high) for one in shown]), rows)
+
+
+def _cutoff_table(audit: Audit) -> Table:
+    shares = (format_percent(lists / audit.queries) for lists in audit.across.values())
+    columns = columns_of(["after rank"], [f"{rank:,}" for rank in audit.across])
+    return Table(columns, [("lists with a tie", *shares)])
+
+
+def _describe_group(one: TieExample, width: int) -> str:
+    docs = ", ".join(one.docs) + (" …" if one.size > len(one.docs) else "")
+    line = f"{one.query}: {one.size:,} documents score {one.score:.9g}, from rank {one.rank:,} on: {docs}"
+    if len(line) <= width:
+        return line
+    whole = line[: width - 1].rpartition(" ")[0]  # ids are not broken
+    return f"{whole.rstrip(' ,')} …" if " documents " in whole else f"{line[: width - 2]} …"
+
+
+def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
+    """How far ties can move each measure, what tools print, and whether an order of ties depends on the labels."""
+    finer = NumberFormat(options.numbers.digits + 1, leading_zero=False)
+    rows = [
+        (
+            measure.name,
+            estimate_cell(report[measure], measure, options),
+            format_measured(report[measure].range, measure, finer),
+            format_measured(report[measure].std, measure, finer),
+        )
+        for measure in report
+    ]
+    parts: list[Part] = [Table(columns_of(["measure"], ["expected [lowest, highest]", "range", "std"]), rows)]
+    if (tools := _tool_table(report, options)) is not None:
+        parts += ["", tools]
+    if audit.knowing:
+        far = (
+            f"{order} ({', '.join(f'{z:+.1f} for {measure}' for measure, z in zs.items())})"
+            for order, zs in audit.knowing.items()
+        )
+        parts.append(
+            "Orders of tied documents that are not blind to the labels, by their distance z from a random one: "
+            f"{'; '.join(far)}."
+        )
+    return parts
+
+
+def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:
+    """What tools print for the measures that ties move most, with equal answers in one row; None if nothing moves."""
+    if report is None:
+        return None
+    moved = [measure for measure in report if shows_ties(report[measure], options.numbers)]
+    if not moved:
+        return None
+    measures = sorted(moved, key=lambda measure: -(report[measure].range or 0.0))[:TOOL_MEASURES]
+    printed = {(row.tool, row.measure): _tool_cell(row, options.numbers) for row in report.oblivious_by_tool()}
+    answers: dict[tuple[Cell, ...], list[str]] = {}
+    for tool in dict.fromkeys(tool for tool, _ in printed):
+        answer = tuple(printed.get((tool, measure.name), Cell("")) for measure in measures)
+        if any(cell.text for cell in answer):
+            answers.setdefault(answer, []).append(tool)
+    rows = [(", ".join(tools), *answer) for answer, tools in answers.items()]
+    own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
+    more = len(moved) - len(measures)
+    short = " trm is tie-aware-retrieval-metrics." if any("trm" in tools for tools in answers.values()) else ""
+    rest = f" These move most; {counted(more, 'measure')} more in the JSON document." if more else ""
+    legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}{short}{rest}"
+    return Table(columns_of(["tools that print"], [measure.name for measure in measures]), rows, notes=(legend,))
+
+
+def _tool_cell(row: ToolValue, numbers: NumberFormat) -> Cell:
+    if row.value is None or row.bias is None:
+        return Cell("?")
+    return Cell(numbers.number(row.value), f"({_signed(row.bias, numbers)})", OWN if row.note else "")
+
+
+def _describe_fidelity(audit: Audit, numbers: NumberFormat) -> str:
+    fidelity = audit.fidelity
+    assert fidelity is not None
+    if fidelity.inverted is None or fidelity.tied is None:
+        return "The reference orders no pair of documents that both runs list."
+    pairs = (
+        f"of {fidelity.pairs:,} pairs that it orders, {format_percent(fidelity.inverted)} are inverted and "
+        f"{format_percent(fidelity.tied)} tied"
+    )
+    alike = f"τ {numbers.number(fidelity.tau)}, RBO {numbers.number(fidelity.rbo)}"
+    finer = NumberFormat(numbers.digits + 1, leading_zero=False)
+    gaps = ", ".join(f"{measure} {_signed(gap, finer)}" for measure, gap in fidelity.gap.items())
+    beside = f" Expected values beside it: {gaps}." if gaps else ""
+    return f"Against the reference, in {counted(fidelity.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
+
+
+def _place(pile: Pile) -> str:
+    return f"exactly at {pile.at:.0f}" if pile.printed or not pile.at else "at 1 or within a millionth of it"
+
+
+def _signed(value: float, numbers: NumberFormat) -> str:
+    """A difference with its sign, if it shows in these digits.
+
+    >>> short = NumberFormat(3, leading_zero=False)
+    >>> _signed(-0.0028, short), _signed(-0.0002, short), _signed(0.0, short)
+    ('-.003', '≈0', '0')
+    """
+    return "≈0" if value and not numbers.differ(value, 0) else numbers.signed(value)

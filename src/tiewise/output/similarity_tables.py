@@ -1,0 +1,168 @@
+"""The tables of a `Similarity`: a row for each pair of runs, or a matrix where there are more than two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from math import isnan
+from typing import Any, NamedTuple
+
+from tiewise._version import __version__
+from tiewise.data.runs import Run
+from tiewise.errors import counted
+from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.output.cells import estimate_cell
+from tiewise.output.options import OutputOptions
+from tiewise.rankings.run_similarity import Similarity
+from tiewise.tables.json_rows import round_floats
+from tiewise.tables.model import Section, Table, columns_of
+from tiewise.tables.wording import MISSING
+
+__all__ = ["SIMILARITY_COLUMNS", "SimilarityTables", "is_matrix"]
+
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines, as stable as those of ``tiewise evaluate``.
+SIMILARITY_COLUMNS = {
+    "observed": "the name of one run",
+    "reference": "the name of the run it is measured against; a symmetric measure has one row for the two",
+    "query": "the query's id, or `all` for the mean over the queries that all runs have",
+    "lower": "the value if all that was not seen disagrees: its mean over the orders of ties",
+    "lower_minimum": "the lowest that an order of the tied documents can make of that",
+    "lower_maximum": "the highest",
+    "upper": "the value if what was not seen agrees as far as it can: its mean over the orders of ties",
+    "upper_minimum": "the lowest",
+    "upper_maximum": "the highest",
+    "extrapolated": "the value if what was not seen agrees as much as what was (RBO): its mean",
+    "residual": "upper − lower: what the unseen leaves open",
+}
+
+LONGEST_HEADING = 16  # where a name is longer, the columns of a matrix have numbers
+
+
+def is_matrix(runs: int, options: OutputOptions) -> bool:
+    """Whether people see a matrix of these runs, with one number for each pair."""
+    return runs > 2 and not options.per_query and options.format in ("table", "markdown", "latex")
+
+
+class _Pair(NamedTuple):
+    """The bounds of a pair for one query, or their mean over all queries."""
+
+    observed: str
+    reference: str
+    query: str
+    bounds: Bounds
+    is_mean: bool = False
+
+
+@dataclass(frozen=True)
+class SimilarityTables:
+    """The similarity of some runs, to show."""
+
+    similarity: Similarity
+    runs: Mapping[str, Run]
+    edge: str = "extend"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        left = self.similarity.left_out
+        are = "is" if left == 1 else "are"
+        return (f"{counted(left, 'query', 'queries')} {are} not in all runs and left out.",) if left else ()
+
+    def section(self, options: OutputOptions) -> Section:
+        """A row for each pair, or a matrix."""
+        table = self._matrix(options) if is_matrix(len(self.runs), options) else self._pair_table(options)
+        title = f"{self.similarity.measure} · {counted(len(self.similarity.queries), 'query', 'queries')}"
+        return Section([table], title, options.notes)
+
+    def records(self, options: OutputOptions) -> Table:
+        """A row for each pair, query by query if these are asked for, and the mean as ``all``."""
+        rows = (pair._asdict() | _statistics(pair.bounds) for pair in self._pairs(options))
+        return Table.of_records(SIMILARITY_COLUMNS, rows)
+
+    def document(self, options: OutputOptions) -> dict[str, Any]:
+        """What was compared, and the rows."""
+        sources = {name: run.source for name, run in self.runs.items()}
+        return {
+            "version": __version__,
+            "measure": self.similarity.measure.name,
+            "edge": self.edge,
+            "runs": [{"name": name} | (source.to_dict() if source else {}) for name, source in sources.items()],
+            "queries": len(self.similarity.queries),
+            "queries_left_out": self.similarity.left_out,
+            "notes": list(options.notes),
+            "pairs": round_floats(self.records(options).records(), options.digits),
+        }
+
+    def _pairs(self, options: OutputOptions) -> Iterator[_Pair]:
+        pairs = combinations if self.similarity.measure.symmetric else permutations
+        for pair in pairs(self.similarity.systems, 2):
+            if options.per_query:
+                for query, bounds in self.similarity.per_query(*pair).items():
+                    yield _Pair(*pair, query, bounds)
+            yield _Pair(*pair, "all", self.similarity.pair(*pair), is_mean=True)
+
+    def _pair_table(self, options: OutputOptions) -> Table:
+        pairs = list(self._pairs(options))
+        parts = [part for part in Similarity.PARTS if getattr(pairs[0].bounds, part) is not None]
+        query = ["query"] if options.per_query else []
+        rows = [
+            (
+                pair.observed,
+                pair.reference,
+                *([pair.query] if options.per_query else []),
+                *(
+                    estimate_cell(_defined(getattr(pair.bounds, part)), self.similarity.measure, options)
+                    for part in parts
+                ),
+                options.numbers.number(pair.bounds.residual),
+            )
+            for pair in pairs
+        ]
+        means = (place for place, pair in enumerate(pairs) if options.per_query and pair.is_mean)
+        columns = columns_of(["observed", "reference", *query], [*parts, "residual"])
+        return Table(columns, rows, notes=(_legend(parts),), summary=frozenset(means))
+
+    def _matrix(self, options: OutputOptions) -> Table:
+        systems = self.similarity.systems
+        numbered = max(map(len, systems)) > LONGEST_HEADING
+        heads = tuple(map(str, range(1, len(systems) + 1))) if numbered else systems
+        rows = [
+            (
+                *([head] if numbered else []),
+                system,
+                *(MISSING if isnan(value) else options.numbers.number(value) for value in row.tolist()),
+            )
+            for head, system, row in zip(heads, systems, self.similarity.matrix(), strict=True)
+        ]
+        return Table(columns_of(["", "run"] if numbered else ["run"], heads), rows, notes=(self._matrix_legend(),))
+
+    def _matrix_legend(self) -> str:
+        is_extrapolated = self.similarity.pair(*self.similarity.systems[:2]).extrapolated is not None
+        what = "extrapolated value" if is_extrapolated else "lower bound"
+        sides = "" if self.similarity.measure.symmetric else "; a row is the observed run, a column the reference"
+        return f"The {what}, expected over the orders of ties, mean over queries{sides}."
+
+
+_PARTS = {
+    "lower": "if all that was not seen disagrees",
+    "upper": "if it agrees as far as it can",
+    "extrapolated": "if it agrees as much as what was seen",
+}
+
+
+def _legend(parts: list[str]) -> str:
+    return "; ".join(f"{part}: {_PARTS[part]}" for part in parts) + ". [lowest, highest] over the orders of ties."
+
+
+def _defined(estimate: Estimate | None) -> Estimate | None:
+    """The estimate, or None if it is not defined for these rankings (one of them is empty)."""
+    return None if estimate is None or estimate.expected is None or isnan(estimate.expected) else estimate
+
+
+def _statistics(bounds: Bounds) -> dict[str, float | None]:
+    plain: dict[str, float | None] = {"residual": bounds.residual}
+    for part in Similarity.PARTS:
+        estimate = _defined(getattr(bounds, part)) or Estimate()
+        plain |= {part: estimate.expected, f"{part}_minimum": estimate.minimum, f"{part}_maximum": estimate.maximum}
+    return plain

@@ -1,0 +1,32 @@
+"""A table of estimates over the orders of ties: what notebooks, Markdown and LaTeX show of a report or of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from tiewise.tables.model import Bar, Table
+from tiewise.tables.wording import PLAIN
+
+__all__ = ["MOST", "estimate_table"]
+
+MOST = 30  #: the most rows; the others are counted
+
+
+def estimate_table(heading: str, named: Iterable[tuple[object, Any]], total: int | None = None) -> Table:
+    """Estimates by name (objects with the fields of `Estimate`); a column that applies to none is left out.
+
+    Where the order of ties changes nothing, an estimate is a plain number.
+    """
+    shown = list(islice(named, MOST))
+    each = [estimate for _, estimate in shown]
+    columns: dict[str, list[Any]] = {heading: [str(name) for name, _ in shown], "expected": [e.expected for e in each]}
+    if any(e.tied or e.bias for e in each):
+        columns["over ties"] = [PLAIN.interval(e.minimum, e.maximum) if e.tied else "" for e in each]
+        columns[""] = [Bar(e.minimum, e.expected, e.maximum, e.oblivious) if e.tied or e.bias else "" for e in each]
+        columns |= {name: [getattr(e, name) for e in each] for name in ("std", "oblivious", "bias")}
+    columns["residual"] = [e.residual for e in each]
+    columns["if lists were cut"] = [None if e.cut is None else PLAIN.interval(*e.cut) for e in each]
+    known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    return Table.of_columns(known, {"bias": PLAIN.signed}, total=total)

@@ -1,0 +1,223 @@
+"""`Table` and `Section`: what every format shows. A result describes itself with them, and knows no format.
+
+A `Table` has columns, rows of plain values, a title above and notes below. It knows nothing of measures. A `Section` is
+what one result shows: tables and paragraphs, and notes at the end. The modules beside this one render them:
+`text`, `markdown`, `latex`, `html`, and, for programs, `delimited` and `json_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal
+
+from tiewise.tables.wording import format_value
+
+__all__ = [
+    "BEST",
+    "OPEN",
+    "Bar",
+    "Cell",
+    "Code",
+    "Column",
+    "Format",
+    "Paragraph",
+    "Part",
+    "Section",
+    "Style",
+    "Table",
+    "columns_of",
+]
+
+BEST = "*"  #: the mark of the highest value of a column; some formats print it in bold instead
+OPEN = "≈"  #: the mark of a value that may be as high
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The text of a cell, its mark, and smaller text behind it, such as a range."""
+
+    text: str
+    detail: str = ""
+    mark: str = ""  #: BEST, OPEN, or the sign of a footnote
+    shade: float | None = None  #: from 0 to 1: how strong its background is in HTML
+
+    def __str__(self) -> str:
+        return f"{self.text}{self.mark}{' ' * bool(self.detail)}{self.detail}"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A range to draw, with a line at its middle and a cross at its mark. Only HTML shows it."""
+
+    low: float | None
+    middle: float | None
+    high: float | None
+    mark: float | None = None
+    ends: tuple[float, float] = (0.0, 1.0)  #: of the axis; they move outwards where a value lies beyond them
+
+
+Format = Callable[[Any], str | Cell]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: programs read its name, people its heading."""
+
+    name: str
+    heading: str | None = None  #: None: the name
+    align: Literal["left", "right"] = "left"
+    format: Format = format_value
+    width: int | None = None  #: on a terminal, longer texts are wrapped
+
+    @property
+    def title(self) -> str:
+        """What stands above the column."""
+        return self.name if self.heading is None else self.heading
+
+    def cell(self, value: Any) -> Cell:
+        """A value of this column as people read it."""
+        shown = value if isinstance(value, Cell) else self.format(value)
+        return shown if isinstance(shown, Cell) else Cell(shown)
+
+
+def columns_of(names: Sequence[str], numbers: Sequence[str]) -> tuple[Column, ...]:
+    """Columns of names at the left, and columns of numbers."""
+    return (*map(Column, names), *(Column(number, align="right") for number in numbers))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows. A value is plain (text, number, bool or None), a `Cell`, a `Bar`, or what a column formats."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]]
+    title: str = ""
+    notes: tuple[str, ...] = ()  #: a legend, footnotes
+    summary: frozenset[int] = frozenset()  #: rows that are set off by rules, such as a mean
+    total: int | None = None  #: the number of all rows, where `rows` holds only the first
+
+    @classmethod
+    def of_columns(
+        cls, columns: Mapping[str, Sequence[Any]], formats: Mapping[str, Format] | None = None, **fields: Any
+    ) -> Table:
+        """A table of columns by name, some with a format of their own. Numbers and cells are aligned to the right.
+
+        >>> table = Table.of_columns({"system": ["A", "B"], "score": [None, 0.5]})
+        >>> [column.align for column in table.columns], table.rows
+        (['left', 'right'], [('A', None), ('B', 0.5)])
+        """
+        chosen = formats or {}
+        made = tuple(
+            Column(name, align=_alignment(values), format=chosen.get(name, format_value))
+            for name, values in columns.items()
+        )
+        return cls(made, list(zip(*columns.values(), strict=True)), **fields)
+
+    @classmethod
+    def of_records(cls, names: Iterable[str], records: Iterable[Mapping[str, Any]]) -> Table:
+        """A table for programs: these columns of some records."""
+        columns = tuple(map(Column, names))
+        return cls(columns, [tuple(record[column.name] for column in columns) for record in records])
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, object], **fields: Any) -> Table:
+        """A table with a row for each name and value; the values of a nested mapping follow its name.
+
+        >>> Table.of_facts({"queries": 3, "gap": {"RR": 0.5}}).rows
+        [('queries', 3), ('gap: RR', 0.5)]
+        """
+        rows: list[tuple[str, object]] = []
+        for name, value in facts.items():
+            nested = value.items() if isinstance(value, Mapping) else [("", value)]
+            rows += [(f"{name}: {part}" if part else name, one) for part, one in nested]
+        return cls((Column("name", ""), Column("value", "")), rows, **fields)
+
+    @classmethod
+    def of_nested(cls, plain: Mapping[str, Any]) -> Table:
+        """A row for each single value of nested dictionaries, named by its path; lists are left out.
+
+        >>> Table.of_nested({"queries": 3, "across": {"10": 2}, "groups": []}).rows
+        [('queries', 3), ('across.10', 2)]
+        """
+        return cls((Column("name"), Column("value")), list(_flatten(plain)))
+
+    @classmethod
+    def of_record(cls, plain: Mapping[str, Any]) -> Table:
+        """One row with a column for each single value of nested dictionaries."""
+        flat = dict(_flatten(plain))
+        return cls.of_records(flat, [flat])
+
+    def cells(self) -> list[list[Cell]]:
+        """Every row as people read it."""
+        return [[column.cell(value) for column, value in zip(self.columns, row, strict=True)] for row in self.rows]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Every row by the names of the columns, for programs."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def values(self, name: str) -> list[Any]:
+        """The values of one column."""
+        place = [column.name for column in self.columns].index(name)
+        return [row[place] for row in self.rows]
+
+    def take_columns(self, places: Iterable[int]) -> Table:
+        """The same rows with some of the columns."""
+        kept = list(places)
+        rows = [tuple(row[place] for place in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+
+    def without_bars(self) -> Table:
+        """The same table without columns of bars, for formats that cannot draw."""
+        drawn = {place for row in self.rows for place, value in enumerate(row) if isinstance(value, Bar)}
+        return self.take_columns(place for place in range(len(self.columns)) if place not in drawn) if drawn else self
+
+
+def _flatten(plain: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in plain.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{path}{name}.")
+        elif not isinstance(value, list):
+            yield f"{path}{name}", value
+
+
+def _alignment(values: Sequence[Any]) -> Literal["left", "right"]:
+    first = next((value for value in values if value is not None), "")
+    return "right" if isinstance(first, (Real, Cell)) and not isinstance(first, bool) else "left"
+
+
+Style = Literal["", "bold", "dim", "good", "warning", "bad"]
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A line of text that a terminal prints in a style."""
+
+    text: str
+    style: Style = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of code, each under the name of what it is for."""
+
+    lines: Mapping[str, str]
+
+
+Part = Table | Paragraph | Code | str  #: a plain text is a paragraph; an empty one is a gap
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one result shows: a title, tables and paragraphs, and notes at the end."""
+
+    parts: Sequence[Part] = ()
+    title: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables alone."""
+        return [part for part in self.parts if isinstance(part, Table)]

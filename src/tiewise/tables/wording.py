@@ -1,0 +1,171 @@
+"""How numbers, intervals, differences, percentages, p-values and lists of names are written, everywhere.
+
+A `NumberFormat` says how many digits there are and whether a zero stands before the point: ``0.3629`` in Python, in
+notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+__all__ = [
+    "LINE_WIDTH",
+    "MISSING",
+    "PLAIN",
+    "NumberFormat",
+    "capitalize_first",
+    "escape_controls",
+    "format_percent",
+    "format_ranks",
+    "format_value",
+    "join_names",
+]
+
+LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
+MISSING = "–"  #: stands for a value that does not apply
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """Numbers with a fixed number of digits after the point."""
+
+    digits: int = 4
+    leading_zero: bool = True
+
+    def number(self, value: float | None) -> str:
+        """A number; a negative one that rounds to zero has no sign.
+
+        >>> short = NumberFormat(3, leading_zero=False)
+        >>> short.number(0.36294), short.number(-0.36294), short.number(1), short.number(-0.00001), PLAIN.number(0.25)
+        ('.363', '-.363', '1.000', '.000', '0.2500')
+        """
+        if value is None:
+            return MISSING
+        text = f"{value:.{self.digits}f}"
+        if text.startswith("-") and not float(text):
+            text = text[1:]
+        if not self.leading_zero and text.lstrip("-").startswith("0."):
+            text = text.replace("0.", ".", 1)
+        return text
+
+    def short(self, value: float) -> str:
+        """A number without zeros at its end.
+
+        >>> short = NumberFormat(4, leading_zero=False)
+        >>> short.short(0.0109), short.short(0.001), short.short(1)
+        ('.0109', '.001', '1')
+        """
+        text = self.number(value)
+        return text.rstrip("0").rstrip(".") or "0" if "." in text else text
+
+    def signed(self, value: float | None) -> str:
+        """A difference with its sign, however small it is; exactly zero is ``0``.
+
+        >>> short = NumberFormat(3, leading_zero=False)
+        >>> short.signed(0.0028), short.signed(-0.0028), short.signed(-0.00026), short.signed(0.0)
+        ('+.003', '-.003', '-.000', '0')
+        """
+        if value is None:
+            return MISSING
+        return f"{'-' if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
+
+    def interval(self, low: float | None, high: float | None) -> str:
+        """Two ends in brackets.
+
+        >>> PLAIN.interval(0.25, 0.5), NumberFormat(3, leading_zero=False).interval(0.3587, 0.3676)
+        ('[0.2500, 0.5000]', '[.359, .368]')
+        """
+        return MISSING if low is None or high is None else f"[{self.number(low)}, {self.number(high)}]"
+
+    def differ(self, low: float | None, high: float | None) -> bool:
+        """Whether two values look different in these digits."""
+        return low is not None and high is not None and self.number(low) != self.number(high)
+
+    def p_value(self, value: float | None, name: str = "") -> str:
+        """A p-value with three digits, or that it is smaller; with its name, as in a sentence.
+
+        >>> PLAIN.p_value(0.0421), PLAIN.p_value(0.0000421), PLAIN.p_value(0.0000421, "p")
+        ('0.042', '<0.001', 'p < 0.001')
+        """
+        if value is None:
+            return MISSING
+        three, small = NumberFormat(3, self.leading_zero), value < 0.001
+        text = three.number(0.001 if small else value)
+        return f"{name} {'<' if small else '='} {text}" if name else f"{'<' * small}{text}"
+
+
+PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
+
+
+def format_percent(share: float | None, *, in_words: bool = False) -> str:
+    """A share as a percentage; it reads 0% or 100% only if it is exactly that.
+
+    >>> format_percent(0.4936), format_percent(0.0), format_percent(0.0001), format_percent(0.9999)
+    ('49.4%', '0%', '<0.1%', '>99.9%')
+    >>> format_percent(0.0001, in_words=True), format_percent(0.9999, in_words=True)
+    ('fewer than 0.1%', 'over 99.9%')
+    """
+    if share is None:
+        return MISSING
+    if share in (0, 1):
+        return f"{share:.0%}"
+    less, more = ("fewer than ", "over ") if in_words else ("<", ">")
+    return f"{less}0.1%" if share < 0.0005 else f"{more}99.9%" if share > 0.9995 else f"{share:.1%}"
+
+
+def format_ranks(best: int, worst: int) -> str:
+    """One rank, or the first and the last of several.
+
+    >>> format_ranks(2, 2), format_ranks(1, 3)
+    ('2', '1–3')
+    """
+    return f"{best:,}" if best == worst else f"{best:,}–{worst:,}"
+
+
+def format_value(value: object) -> str:
+    """Any plain value as text: the default of a table's columns.
+
+    >>> [format_value(value) for value in (0.25, 1200, 1200.0, True, None, "a")]
+    ['0.2500', '1,200', '1,200', 'yes', '–', 'a']
+    """
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Integral):
+        return f"{int(value):,}"
+    if isinstance(value, Real):
+        number = float(value)
+        is_count = abs(number) >= 1000 and number.is_integer()  # counts that were added up
+        return f"{number:,.0f}" if is_count else PLAIN.number(number)
+    return str(value)
+
+
+def join_names(names: Sequence[str], last: str = "and", limit: int = 3) -> str:
+    """Names as in a sentence; beyond the limit, how many more there are.
+
+    >>> join_names(["A"]), join_names(["A", "B"], "or"), join_names(list("ABCDE"))
+    ('A', 'A or B', 'A, B, C and 2 more')
+    """
+    *first, final = [*names[:limit], *([f"{len(names) - limit:,} more"] if len(names) > limit else [])]
+    return f"{', '.join(first)} {last} {final}" if first else final
+
+
+def capitalize_first(sentence: str) -> str:
+    """A sentence with a capital letter at its start; the rest stays.
+
+    >>> capitalize_first("over 99.9% of BM25 scores")
+    'Over 99.9% of BM25 scores'
+    """
+    return sentence[:1].upper() + sentence[1:]
+
+
+def escape_controls(text: str) -> str:
+    """Text in which control characters, and those that change the writing direction, are shown as escapes.
+
+    >>> escape_controls("q\\x1b[31m1"), escape_controls("naïve 文")
+    ('q\\\\x1b[31m1', 'naïve 文')
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,198 @@
+"""The table model: every format renders the same table, and every result converts by the same code."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pandas
+import pytest
+
+import tiewise as tw
+from tiewise.tables.delimited import render_csv, render_tsv
+from tiewise.tables.html import render_html
+from tiewise.tables.json_rows import render_json_lines
+from tiewise.tables.latex import render_latex
+from tiewise.tables.markdown import render_markdown
+from tiewise.tables.model import BEST, Bar, Cell, Code, Column, Paragraph, Section, Table, columns_of
+from tiewise.tables.records import Rows
+from tiewise.tables.results import Result
+from tiewise.tables.text import render_text
+from tiewise.tables.wording import PLAIN, NumberFormat
+
+COLUMNS = {"system": ["A", "B", "C"], "depth": [10, None, 5], "score": [0.5, 1.0, None], "kept": [True, False, True]}
+
+
+def test_rows_are_read_by_number_and_columns_by_name():
+    rows = Rows(COLUMNS)
+    assert len(rows) == 3 and rows.columns == ("system", "depth", "score", "kept")
+    assert [row["system"] for row in rows] == rows["system"] == ["A", "B", "C"]
+    assert rows[-1] == {"system": "C", "depth": 5, "score": None, "kept": True}
+    assert list(rows[1:]) == [rows[1], rows[2]] and isinstance(rows[1:], Rows)
+    with pytest.raises(IndexError):
+        rows[3]
+    with pytest.raises(KeyError):
+        rows["nothing"]
+
+
+def test_rows_copy_their_columns():
+    given = {"depth": (1, 2)}
+    rows = Rows(given)
+    rows["depth"].append(3)
+    assert given == {"depth": (1, 2)}
+
+
+def test_rows_print_as_aligned_columns():
+    lines = repr(Rows(COLUMNS)).splitlines()
+    assert [line.split() for line in lines] == [
+        ["system", "depth", "score", "kept"],
+        ["A", "10", "0.5000", "yes"],
+        ["B", "–", "1.0000", "no"],
+        ["C", "5", "–", "yes"],
+    ]
+    assert len({line.index(word) for line, word in zip(lines, ["score", "0.5", "1.0", "–"], strict=True)}) == 1
+    assert not any(line.endswith(" ") for line in lines)
+
+
+def test_empty_rows():
+    assert len(Rows({})) == len(Rows({"a": []})) == 0
+    assert (repr(Rows({})), repr(Rows({"a": []}))) == ("", "a")
+
+
+def test_rows_become_a_data_frame():
+    frame = Rows(COLUMNS).to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == list(COLUMNS) and frame["score"].iloc[0] == 0.5
+
+
+# -- one table in every format -----------------------------------------------------------------------------------------
+
+TABLE = Table(
+    columns_of(["run"], ["nDCG@10", "p"]),
+    [("a_b|<i>", Cell(".363", "[.359, .368]", BEST), 0.5), ("all", Cell(".362", mark="¹"), None)],
+    notes=("¹ a note",),
+    summary=frozenset({1}),
+)
+SECTION = Section(
+    [TABLE, Paragraph("A verdict.", "good"), Code({"your own code": "score(x)"})], "Two runs", ["A note."]
+)
+
+
+def test_text():
+    lines = render_text(SECTION).splitlines()
+    assert lines == [
+        "Two runs",
+        "run      nDCG@10             p",
+        "─" * 35,
+        "a_b|<i>  .363* [.359, .368]  0.5000",
+        "─" * 35,
+        "all      .362¹                    –",
+        "¹ a note",
+        "A verdict.",
+        "for your own code:",
+        "  score(x)",
+        "note: A note.",
+    ]
+    assert "\x1b[1m" in render_text(SECTION, colour=True)
+
+
+def test_wide_tables_are_split_between_numbers():
+    text = render_text(Section([TABLE]), width=30)
+    assert text.count("a_b|<i>") == 2 and max(map(len, text.splitlines())) <= 30
+    assert ".363* [.359, .368]" in text  # a number and its range stay together
+
+
+def test_markdown():
+    assert render_markdown(SECTION).split("\n\n") == [
+        "Two runs:",
+        "| run | nDCG@10 | p |\n| :-- | --: | --: |\n| a\\_b\\|&lt;i> | **.363**\\* [.359, .368] | 0.5000 |\n"
+        "| all | .362¹ | – |",
+        "¹ a note",
+        "A verdict.",
+        "```python\n# for your own code\nscore(x)\n```",
+        "- A note.\n",
+    ]
+
+
+def test_latex():
+    lines = render_latex(SECTION).splitlines()
+    assert lines[1:5] == ["% Two runs", "% ¹ a note", "% A verdict.", "%   your own code: score(x)"]
+    assert lines[5] == r"\begin{tabular}{lrr}" and lines[-1] == r"\end{tabular}"
+    assert r"a\_b|\textless{}i\textgreater{} & \textbf{.363} {\scriptsize {[}.359, .368]} & 0.5000 \\" in lines
+    assert r"all & .362\textsuperscript{1} & -- \\" in lines and lines.count(r"\midrule") == 2
+
+
+def test_html_escapes_text_and_draws_bars():
+    table = Table((Column("run"), Column("", "")), [("<b>", Bar(0.1, 0.2, 0.3))])
+    text = render_html(Section([table, "x < y"], "<title>", ["a & b"]))
+    assert (
+        "&lt;b&gt;" in text
+        and "<svg" in text
+        and "x &lt; y" in text
+        and "&lt;title&gt;" in text
+        and "a &amp; b" in text
+    )
+    assert "svg" not in render_markdown(Section([table])) and "| run |\n" in render_markdown(Section([table]))
+
+
+def test_formats_for_programs_keep_full_precision():
+    table = Table.of_columns({"a": ["x\ty", None], "b": [1 / 3, 2]})
+    assert render_tsv(table) == "a\tb\nx\\ty\t0.3333333333333333\n\t2\n"
+    assert render_csv(table, digits=2) == "a,b\nx\ty,0.33\n,2\n"
+    assert [json.loads(line) for line in render_json_lines(table, 2).splitlines()] == [
+        {"a": "x\ty", "b": 0.33},
+        {"a": None, "b": 2},
+    ]
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 0.00004, -0.00004, 0.25, -0.25, 1.0, 12.5, 1e-9])
+def test_numbers_differ_only_in_the_leading_zero(value):
+    short = NumberFormat(4, leading_zero=False)
+    for write in ("number", "signed"):
+        plain = getattr(PLAIN, write)(value)
+        assert getattr(short, write)(value) == re.sub(r"^([+-]?)0\.", r"\1.", plain)
+    assert PLAIN.number(value) in ("0.0000", f"{value:.4f}")
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def results():
+    qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
+    runs = {
+        "tied": {"q1": {"a": 1.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}},
+        "late": {"q1": {"b": 2.0, "a": 1.0}, "q2": {"c": 2.0, "d": 1.0}},
+    }
+    compared = tw.compare(qrels, runs, "RR", complete=True)
+    audit = tw.audit(runs["tied"], qrels=qrels, reference=runs["late"])
+    several = tw.compare(qrels, runs | {"again": runs["late"]}, ["RR", "P@1"], complete=True)
+    return [
+        several,
+        compared,
+        compared.pair("tied", "late"),
+        compared.leaderboard(),
+        audit,
+        audit.fidelity,
+        tw.similarity(runs, "RBO"),
+        tw.stages(runs["late"], {"tied": runs["tied"]}, 1, 0.8),
+        tw.unjudged(qrels, runs["tied"], "P@2"),
+    ]
+
+
+@pytest.mark.parametrize("result", results(), ids=lambda result: type(result).__name__)
+def test_every_result_converts(result):
+    assert isinstance(result, Result)
+    assert len(result.to_frame()) >= 1
+    json.dumps(result.to_dict())
+    assert result.to_markdown().count("| ") > 4
+    assert result.to_latex().count(r"\begin{tabular}") == result.to_latex().count(r"\end{tabular}") >= 1
+    assert result._repr_html_().startswith("<div")
+
+
+def test_a_comparison_is_its_leaderboards_to_programs():
+    frame = results()[0].to_frame()
+    assert (
+        list(frame.columns[:3]) == ["measure", "rank", "system"] and list(frame["measure"]) == ["RR"] * 3 + ["P@1"] * 3
+    )
+    pair = results()[2].to_frame()
+    assert len(pair) == 1 and pair["difference.expected"].iloc[0] == 0.125
