@@ -1,10 +1,10 @@
 """`python -m benchmarks.ray [--workers 2] [--out benchmarks/results/ray.json]`: what evaluating in shards costs.
 
-Run: made runs in shards, cut by query and by document, on a Ray of this machine. The same judgments with ever more rows
-show that bytes moved do not grow with rows; more judgments and more shards show what they do grow with. Every report is
-checked against that of the whole run before anything is noted. Simulated: the sums of a thousand shards for a million
-judged pairs, of which a few are made, packed as they would travel, and added up in one process; the rest are the same
-again. `docs/scale.md` takes its figures from the file that this writes: run it again, then `make docs`.
+Run: generated runs in shards, cut by query and by document, on a Ray cluster of this machine. The same judgments with
+more and more rows show that bytes moved do not grow with rows; more judgments and more shards show what they do grow
+with. Every report is compared with that of the whole run first. Simulated: the sums of a thousand shards for a million
+judged pairs. The counts of a few shards are generated and added up in one process; the others cost the same.
+`docs/scale.md` takes its figures from the file that this writes: run it again, then `make docs`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import datetime
 import json
 import os
+import pickle
 import platform
 import tempfile
 import time
@@ -24,19 +25,19 @@ import numpy as np
 
 import tiewise as tw
 from tiewise.adapters import ray as sharded
-from tiewise.adapters.ray.gathering import Sums
-from tiewise.adapters.ray.working import Reading, RunCounter, added, answered, packed
+from tiewise.adapters.ray.cluster import add_counts
+from tiewise.adapters.ray.counting import RunCounter
 from tiewise.data.runs import Qrels
-from tiewise.ties.shards import Counts
+from tiewise.ties.shards import Counts, Total
 
 MEASURES = ["nDCG@10", "AP", "RR@10"]
 ORDERS = {"float64": ("docid-desc",)}
 
 
-def made(
+def make_shards(
     folder: Path, queries: int, depth: int, judged: int, shards: int, cut: str
 ) -> tuple[dict[str, Any], list[Path]]:
-    """Judgments, and a run in shards; scores have four decimals, so that some tie."""
+    """Judgments and a run in shards. Scores have four decimals, so that some tie."""
     rng = np.random.default_rng(0)
     folder.mkdir()
     files = [folder / f"part-{number:04}.trec" for number in range(shards)]
@@ -53,10 +54,10 @@ def made(
     return qrels, files
 
 
-def counted(queries: int, depth: int, judged: int, shards: int, cut: str) -> dict[str, Any]:
-    """One evaluation in shards, checked against the whole."""
+def measure(queries: int, depth: int, judged: int, shards: int, cut: str) -> dict[str, Any]:
+    """One evaluation in shards, compared with that of the whole run."""
     with tempfile.TemporaryDirectory() as name:
-        qrels, files = made(Path(name) / "shards", queries, depth, judged, shards, cut)
+        qrels, files = make_shards(Path(name) / "shards", queries, depth, judged, shards, cut)
         began = time.perf_counter()
         run = sharded.count(qrels, files, MEASURES)
         spent = time.perf_counter() - began
@@ -74,24 +75,24 @@ def counted(queries: int, depth: int, judged: int, shards: int, cut: str) -> dic
 
 
 def line_ns(lines: int = 400_000) -> float:
-    """Nanoseconds a line of one pass over a shard, in one process: reading, counting and packing. The best of three."""
+    """Nanoseconds a line of one pass over a shard, in one process: reading and counting. The best of three."""
     with tempfile.TemporaryDirectory() as name:
-        qrels, (path,) = made(Path(name) / "shards", lines // 1000, 1000, 10, 1, "document")
+        qrels, (path,) = make_shards(Path(name) / "shards", lines // 1000, 1000, 10, 1, "document")
         counter = RunCounter(Qrels.from_dict(qrels), ORDERS)
         spent = []
         for _ in range(3):
             began = time.process_time()
-            answered(lambda: counter.first(str(path)))
+            counter.count(str(path))
             spent.append(time.process_time() - began)
     return 1e9 * min(spent) / lines
 
 
-def simulated(pairs: int, queries: int, shards: int, together: int) -> dict[str, Any]:
-    """What counts of a million pairs weigh, and what adding them up takes, a sum of sums included."""
+def simulate(pairs: int, queries: int, shards: int, together: int) -> dict[str, Any]:
+    """Bytes of the counts of a million pairs, and the time to add them up, including a sum of sums."""
     rng = np.random.default_rng(0)
     judged = [f"D{number:09}" for number in range(pairs)]
     qrels = Qrels.from_columns(np.repeat(np.arange(queries), pairs // queries), judged, np.ones(pairs))
-    answers = []
+    shards_counts = []
     for _ in range(together):
         owned = rng.random(pairs) < 1 / shards
         size = (rng.random(pairs) < 0.01).astype(np.int64) | owned
@@ -102,31 +103,27 @@ def simulated(pairs: int, queries: int, shards: int, together: int) -> dict[str,
             rng.random(queries),
             np.ones(queries, np.int64),
         )
-        answers.append(packed({Reading("float64"): Counts.of(start, size, owned, before, *per_query)}))
+        shards_counts.append({"float64": Counts.of(start, size, owned, before, *per_query)})
     began = time.process_time()
-    some = added((pairs, queries), answers)
+    part, nbytes = add_counts(pairs, queries, *shards_counts)
     spent = time.process_time() - began
-    sums = Sums(qrels, {Reading("float64"): ORDERS["float64"]})
+    total = Total(pairs, queries, ORDERS["float64"])
     began = time.process_time()
     for _ in range(together):
-        sums.add(some)
+        total.add(part["float64"])
     last = time.process_time() - began
+    columns = total.columns() | total.before | {"owned": total.owned}
     return {
         "pairs": pairs,
         "queries": queries,
         "together": together,
-        "bytes_a_pair": sum(map(len, answers)) / together / pairs,
-        "bytes_a_pair_of_sums": len(some) / pairs,
+        "bytes_a_pair": nbytes / together / pairs,
+        "bytes_a_pair_of_sums": add_counts(pairs, queries, part)[1] / pairs,
         "add_ns": 1e9 * spent / together / pairs,
         "last_add_ns": 1e9 * last / together / pairs,
-        "sum_bytes": sum(array.nbytes for array in _arrays(sums)),
-        "shared_bytes": len(packed(RunCounter(qrels, ORDERS))),
+        "sum_bytes": sum(array.nbytes for name, array in columns.items() if name != "before"),
+        "shared_bytes": len(pickle.dumps(RunCounter(qrels, ORDERS))),
     }
-
-
-def _arrays(sums: Sums) -> list[Any]:
-    total = sums.totals[Reading("float64")]
-    return [total.owned, *(one for name, one in total.columns().items() if name != "before"), *total.before.values()]
 
 
 def main() -> None:
@@ -146,14 +143,14 @@ def main() -> None:
             "numpy": version("numpy"),
         },
         "line_ns": line_ns(),
-        "simulated": simulated(1_000_000, 10_000, 1000, 8),
+        "simulated": simulate(1_000_000, 10_000, 1000, 8),
         "runs": [],
     }
     how: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     ray.init(address="local", num_cpus=chosen.workers, object_store_memory=200_000_000, **how)
     print(f"{'cut':<9} {'rows':>9} {'pairs':>7} {'shards':>6} {'bytes read':>12} {'bytes moved':>11} {'seconds':>8}")
     try:
-        counted(10, 100, 10, 2, "query")  # workers start
+        measure(10, 100, 10, 2, "query")  # workers start
         for cut in ("query", "document"):
             shapes = [
                 (200, 250, 10, 8),
@@ -163,7 +160,7 @@ def main() -> None:
                 (200, 1000, 10, 32),
             ]
             for shape in shapes:
-                row = counted(*shape, cut)
+                row = measure(*shape, cut)
                 found["runs"].append(row)
                 print(
                     "{cut:<9} {rows:>9,} {pairs:>7,} {shards:>6} {bytes:>12,} {moved:>11,} {seconds:>8.2f}".format(

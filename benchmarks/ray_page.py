@@ -1,7 +1,7 @@
 """The tables of docs/scale.md, from the results of `benchmarks.ray` and, for embeddings, `benchmarks.scoring`.
 
-All that was measured comes from those files; what is assumed (the size of the task, of the cluster, and prices) stands
-here, at the top.
+All measurements come from those files. The assumptions (the size of the task and of the cluster, and prices) are the
+constants below.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DISK = 1e9  # bytes a second that a machine with a GPU reads
 
 
 def moved(folder: Path) -> str:
-    """What was run, and what moved."""
+    """The runs, and the bytes that moved."""
     rows = [
         [
             row["cut"],
@@ -39,14 +39,12 @@ def moved(folder: Path) -> str:
 
 
 def figures(folder: Path) -> str:
-    """The figures on which the arithmetic rests."""
+    """The figures that the arithmetic uses."""
     found = _ray(folder)
     made = found["simulated"]
-    first, shard = _first(found["runs"])
     rows = [
         ["reading and counting, a line, one core", f"{found['line_ns']:.0f} ns", "run"],
-        ["first pass, a judged pair", f"{first:.0f} bytes", "run"],
-        ["first pass, a shard, whatever it holds", f"{shard:,.0f} bytes", "run"],
+        ["first pass, a judged pair", f"{_first_pass_bytes(found['runs']):.0f} bytes", "run"],
         ["second pass, a judged pair in a shard", f"{made['bytes_a_pair']:.1f} bytes", "simulated"],
         ["adding it to a sum, one core", f"{made['add_ns']:.0f} ns", "simulated"],
         ["a sum of a million pairs, in memory", _bytes(made["sum_bytes"]), "simulated"],
@@ -60,7 +58,7 @@ def arithmetic(folder: Path) -> str:
     """The arithmetic for a billion documents and a million judged pairs."""
     found, pairs, lines = _ray(folder), QUERIES * JUDGED, QUERIES * DEPTH
     made = found["simulated"]
-    first, shard = _first(found["runs"])
+    first = _first_pass_bytes(found["runs"])
     sums = SHARDS / math.isqrt(SHARDS)
     once = lines * found["line_ns"] / 1e9
     adding = [pairs * made["last_add_ns"] / 1e9, SHARDS * pairs * made["add_ns"] / 1e9]
@@ -71,7 +69,7 @@ def arithmetic(folder: Path) -> str:
     runs = [
         ["read", _bytes(size), _bytes(2 * size)],
         ["reading and counting", _seconds(once, "core"), _seconds(2 * once, "core")],
-        ["moved, first pass", _bytes(pairs * first + SHARDS * shard), _bytes(pairs * PAIR + SHARDS * shard)],
+        ["moved, first pass", _bytes(pairs * first), _bytes(pairs * PAIR)],
         ["moved, second pass", "–", _bytes(SHARDS * pairs * made["bytes_a_pair"])],
         ["of that, through the driver", "–", _bytes(sums * pairs * made["bytes_a_pair_of_sums"])],
         ["adding up", _seconds(adding[0], "core"), _seconds(adding[1], "core")],
@@ -100,18 +98,15 @@ def arithmetic(folder: Path) -> str:
     )
 
 
-def _first(runs: Sequence[dict[str, Any]]) -> tuple[float, float]:
-    """Bytes of the first pass for each judged pair and for each shard, from runs that differ in one of them alone."""
-    base, pairs, shards = (next(_like(runs, pairs=p, shards=s)) for p, s in ((2000, 8), (8000, 8), (2000, 32)))
-    return (
-        (pairs["moved"] - base["moved"]) / (pairs["pairs"] - base["pairs"]),
-        (shards["moved"] - base["moved"]) / (shards["shards"] - base["shards"]),
-    )
+def _first_pass_bytes(runs: Sequence[dict[str, Any]]) -> float:
+    """Bytes of the first pass for each judged pair, from two runs that differ only in their judged pairs."""
+    few, many = (next(run for run in runs if _shape(run) == ("query", 200_000, 8, pairs)) for pairs in (2000, 8000))
+    difference: float = (many["moved"] - few["moved"]) / (many["pairs"] - few["pairs"])
+    return difference
 
 
-def _like(runs: Sequence[dict[str, Any]], **wanted: int) -> Iterable[Any]:
-    wanted |= {"rows": 200_000}
-    return iter([row for row in runs if row["cut"] == "query" and all(row[key] == one for key, one in wanted.items())])
+def _shape(run: dict[str, Any]) -> tuple[str, int, int, int]:
+    return run["cut"], run["rows"], run["shards"], run["pairs"]
 
 
 def _scores_a_second(folder: Path) -> float:

@@ -102,7 +102,7 @@ def table(metrics):
     return found
 
 
-def alone(measures, qrels, run):
+def evaluate_separately(measures, qrels, run):
     """What ir_measures makes of each measure in a call of its own.
 
     In one call, ir_measures 0.4.3 may count NumRet on the lists of a judged_only measure, and compute nDCG with the
@@ -124,9 +124,9 @@ def assert_close(found, expected):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_same_numbers(seed):
+def test_numbers_equal_ir_measures(seed):
     qrels, run = draw(seed)
-    expected = alone(SHARED, qrels, run)
+    expected = evaluate_separately(SHARED, qrels, run)
     found = ours.calc(SHARED, qrels, run)
     assert_close(table(found.per_query), table(expected.per_query))
     assert_close(found.aggregated, expected.aggregated)
@@ -138,7 +138,7 @@ def test_the_same_numbers(seed):
 
 @pytest.mark.skipif(not shutil.which("perl"), reason="ir_measures asks perl for these")
 @pytest.mark.parametrize("seed", range(4))
-def test_gdeval_to_its_five_decimals(seed):
+def test_numbers_equal_gdeval_to_five_decimals(seed):
     qrels, run = draw(seed)
     number = {query: str(place) for place, query in enumerate(sorted(qrels.keys() | run.keys()))}
     qrels = {number[query]: docs for query, docs in qrels.items()}  # gdeval knows no other ids
@@ -151,7 +151,7 @@ def test_gdeval_to_its_five_decimals(seed):
 
 @pytest.mark.skipif(not importlib.util.find_spec("cwl"), reason="ir_measures asks cwl_eval for it")
 @pytest.mark.parametrize("seed", range(4))
-def test_rbp_of_cwl_eval(seed):
+def test_rbp_equals_cwl_eval(seed):
     qrels, run = draw(seed, negative=False)
     measures = [theirs.RBP(rel=1), theirs.RBP(rel=2, p=0.5)]
     expected = table(theirs.iter_calc(measures, qrels, run))
@@ -162,12 +162,12 @@ QRELS = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}, "q3": {"x": 1}}
 RUN = {"q2": {"b": 0.5, "a": 0.5}, "q1": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.1}, "q4": {"a": 1.0}}
 
 
-def test_the_order_of_metrics():
+def test_order_of_metrics():
     found = [(metric.query_id, metric.measure) for metric in ours.iter_calc([RR, AP], QRELS, RUN)]
     assert found == [("q2", RR), ("q2", AP), ("q1", RR), ("q1", AP), ("q3", AP), ("q3", RR)]
 
 
-def test_measures_are_theirs_ours_or_names_and_keys_what_was_given():
+def test_measures_may_be_theirs_ours_or_names():
     measures = [nDCG @ 10, tw.nDCG @ 10, "nDCG@10", "ndcg_cut_10", RR @ 10, "RR@10", "MRR@10", "F1@2", tw.AUC]
     found = ours.calc_aggregate(measures, QRELS, RUN)
     assert list(found) == measures
@@ -176,7 +176,7 @@ def test_measures_are_theirs_ours_or_names_and_keys_what_was_given():
     assert found["F1@2"] == tw.evaluate(QRELS, RUN, "F1@2", oblivious="pytrec_eval", complete=True)["F1@2"].oblivious
 
 
-def test_a_name_means_what_ir_measures_means_by_it():
+def test_names_are_parsed_as_in_ir_measures():
     names = [
         "Judged@10",
         "NumRet(rel=2)",
@@ -197,7 +197,7 @@ def test_a_name_means_what_ir_measures_means_by_it():
     }
 
 
-def test_names_that_only_we_know():
+def test_names_of_tiewise():
     names = ['AP(norm="cap")@2', "nDCG(gains='exp')@3", "ERR(max=5)@3", "RBP(p=0.5)", "P"]
     found = ours.calc_aggregate(names, QRELS, RUN, value="expected")
     report = tw.evaluate(QRELS, RUN, names, complete=True)
@@ -206,7 +206,7 @@ def test_names_that_only_we_know():
 
 @pytest.mark.parametrize("value", ["expected", "minimum", "maximum", "std", "oblivious", "bias"])
 @pytest.mark.parametrize("seed", range(4))
-def test_values_are_those_of_evaluate(seed, value):
+def test_values_equal_evaluate(seed, value):
     qrels, run = draw(seed)
     pairs = {
         nDCG @ 5: "nDCG@5",
@@ -237,9 +237,9 @@ def test_counts_of_missing_queries():
     assert found[NumRel] == theirs.calc_aggregate([NumRel], QRELS, RUN)[NumRel]
 
 
-def test_nothing_in_common():
+def test_no_query_in_common():
     for qrels, run in [(QRELS, {}), (QRELS, {"other": {"a": 1.0}})]:
-        assert_close(ours.calc_aggregate(SHARED, qrels, run), alone(SHARED, qrels, run).aggregated)
+        assert_close(ours.calc_aggregate(SHARED, qrels, run), evaluate_separately(SHARED, qrels, run).aggregated)
     assert math.isnan(ours.calc_aggregate([AP], {}, RUN)[AP])
     assert ours.calc_aggregate([NumQ], {}, RUN)[NumQ] == 0
     assert list(ours.iter_calc([AP], {}, RUN)) == []
@@ -249,7 +249,7 @@ def test_nothing_in_common():
 def test_a_query_without_judgments_counts_as_missing():
     qrels, run = QRELS | {"none": {}}, RUN | {"none": {"a": 1.0}}
     measures = [measure for measure in SHARED if repr(measure) not in ("RR@3", "RR(rel=3)@10")]  # there it is left out
-    expected = alone(measures, qrels, run)
+    expected = evaluate_separately(measures, qrels, run)
     assert_close(ours.calc_aggregate(measures, qrels, run), expected.aggregated)
     assert_close(table(ours.iter_calc(measures, qrels, run)), table(expected.per_query))
 
@@ -292,7 +292,7 @@ def test_fields_are_found_by_name():
     assert ours.calc_aggregate([RR], {"q1": {"a": 1}}, run) == {RR: 0.5}
 
 
-def test_an_evaluator_serves_many_runs():
+def test_evaluator_takes_many_runs():
     qrels = draw(1)[0]
     measures = [nDCG @ 5, AP(rel=2), RR @ 3, Judged @ 5, Bpref]
     evaluator, peer = ours.evaluator(measures, qrels), theirs.evaluator(measures, qrels)
@@ -319,14 +319,14 @@ def test_an_evaluator_serves_many_runs():
         (10, "10 is a int, no measure"),
     ],
 )
-def test_measures_that_are_errors(measure, message):
+def test_invalid_measures(measure, message):
     with pytest.raises(tw.MeasureError, match=message):
         ours.calc_aggregate([measure], QRELS, RUN)
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("pyndeval")), reason="ir_measures has a provider for it")
 @pytest.mark.parametrize("measure", [theirs.alpha_nDCG @ 10, "alpha_nDCG@10"])
-def test_a_measure_that_nobody_has_says_who_would(measure):
+def test_unavailable_measure_names_its_provider(measure):
     with pytest.raises(tw.MeasureError) as raised:
         ours.calc_aggregate([RR, measure], QRELS, RUN)
     text = str(raised.value)
@@ -340,20 +340,24 @@ MIXED = [theirs.Compat, nDCG @ 3, "Compat(p=0.8)", theirs.Accuracy, RR @ 10, "F1
 
 
 @pytest.mark.parametrize("kind", ["named tuples", "generators", "pandas", "polars", "tiewise", "rows"])
-def test_measures_that_we_lack_are_left_to_ir_measures(kind):
+def test_missing_measures_are_computed_by_ir_measures(kind):
     qrels, run = next((qrels, run) for name, qrels, run in inputs() if name == kind)
-    alone_ = {theirs.Compat: theirs.Compat, "Compat(p=0.8)": theirs.Compat(p=0.8), theirs.Accuracy: theirs.Accuracy}
-    wanted = theirs.calc(list(alone_.values()), QRELS, RUN)
-    rest = ours.calc([one for one in MIXED if one not in alone_], QRELS, RUN)
+    theirs_only = {
+        theirs.Compat: theirs.Compat,
+        "Compat(p=0.8)": theirs.Compat(p=0.8),
+        theirs.Accuracy: theirs.Accuracy,
+    }
+    wanted = theirs.calc(list(theirs_only.values()), QRELS, RUN)
+    rest = ours.calc([one for one in MIXED if one not in theirs_only], QRELS, RUN)
     found = ours.calc(MIXED, qrels, run)
     assert list(found.aggregated) == MIXED
-    assert found.aggregated == rest.aggregated | {given: wanted.aggregated[one] for given, one in alone_.items()}
+    assert found.aggregated == rest.aggregated | {given: wanted.aggregated[one] for given, one in theirs_only.items()}
     rows = table(wanted.per_query)
-    expected = {(query, given): rows[query, one] for given, one in alone_.items() for query in QRELS}
+    expected = {(query, given): rows[query, one] for given, one in theirs_only.items() for query in QRELS}
     assert table(found.per_query) == table(rest.per_query) | expected
 
 
-def test_measures_that_we_lack_in_every_call():
+def test_missing_measures_in_every_function():
     evaluator = ours.evaluator(MIXED, iter([theirs.Qrel("q1", "a", 1), theirs.Qrel("q1", "b", 0)]))
     for _ in range(2):
         run = (theirs.ScoredDoc("q1", doc, 0.5) for doc in "ab")
@@ -365,7 +369,7 @@ def test_measures_that_we_lack_in_every_call():
     assert only.qrel_qids == set(QRELS)
 
 
-def test_measures_that_we_lack_have_one_value_only():
+def test_missing_measures_have_one_value():
     with pytest.raises(tw.MeasureError, match=r"Compat: Tiewise does not have it, and ir_measures' own providers know"):
         ours.calc_aggregate([RR, theirs.Compat], QRELS, RUN, value="expected")
 
@@ -393,7 +397,7 @@ def test_fields_of_rbp():
             assert ours_[one.query_id, one.measure] == pytest.approx(one[2:], abs=1e-12)
 
 
-def test_statistics_that_are_not_known():
+def test_unknown_statistics():
     with pytest.raises(tw.MeasureError, match=r"infAP: no exact value='expected' is known"):
         ours.calc_aggregate([infAP], QRELS, RUN, value="expected")
     with pytest.raises(tw.InputError, match="Unknown value 'mean'"):
@@ -401,7 +405,7 @@ def test_statistics_that_are_not_known():
     ours.calc_aggregate([IPrec @ 0.5], QRELS, RUN, value="maximum")
 
 
-def test_a_document_twice_is_an_error():
+def test_duplicate_document():
     run = [theirs.ScoredDoc("q1", "a", 0.5), theirs.ScoredDoc("q1", "a", 0.7)]
     with pytest.raises(tw.InputError, match="stands twice"):
         ours.calc_aggregate([AP], QRELS, run)
@@ -410,7 +414,7 @@ def test_a_document_twice_is_an_error():
 # -- the module in the place of ir_measures ------------------------------------------------------------------------
 
 
-def test_every_public_name_is_there():
+def test_all_public_names_exist():
     replaced = {"Evaluator", "__version__", "calc", "calc_aggregate", "evaluator", "iter_calc"}
     replaced |= {"parse_measure", "parse_trec_measure"}
     for name in theirs.__all__:
@@ -490,10 +494,10 @@ def provider():
     assert theirs.DefaultPipeline.providers == before
 
 
-def test_the_provider_serves_ir_measures(provider):
+def test_provider_in_ir_measures(provider):
     qrels, run = draw(5)
     every = [*SHARED, theirs.Compat]  # the last is left to another provider
-    expected = alone(every, qrels, run)
+    expected = evaluate_separately(every, qrels, run)
     installed = provider().install()
     assert theirs.DefaultPipeline.providers[0] is installed
     found = theirs.calc(every, qrels, run)
@@ -504,7 +508,7 @@ def test_the_provider_serves_ir_measures(provider):
     assert_close(theirs.calc_aggregate(every, iter(rows), scored), expected.aggregated)
 
 
-def test_the_provider_gives_the_expectation(provider):
+def test_provider_with_expectation(provider):
     assert AP.calc_aggregate(QRELS, RUN) == theirs.calc_aggregate([AP], QRELS, RUN)[AP]
     provider().install()
     provider(value="expected").install()  # in the place of the other
@@ -519,7 +523,7 @@ def test_the_provider_gives_the_expectation(provider):
 
 
 @pytest.mark.parametrize("value", ["std", "bias"])
-def test_the_provider_gives_values_of_measures_only(provider, value):
+def test_provider_refuses_std_and_bias(provider, value):
     """Beside a bias other providers would put plain values, and a mean of standard deviations is none of the mean."""
     with pytest.raises(tw.InputError) as raised:
         provider(value=value)
@@ -527,7 +531,7 @@ def test_the_provider_gives_values_of_measures_only(provider, value):
     assert ours.calc_aggregate([AP, RR], QRELS, RUN, value=value)  # where nothing else is mixed in
 
 
-def test_the_std_of_a_mean_is_one_number_on_every_route():
+def test_std_of_a_mean_is_the_same_in_every_function():
     wanted = tw.evaluate(QRELS, RUN, "AP", complete=True)["AP"].std
     assert wanted > 0
     assert ours.calc_aggregate([AP], QRELS, RUN, value="std")[AP] == pytest.approx(wanted)
@@ -535,7 +539,7 @@ def test_the_std_of_a_mean_is_one_number_on_every_route():
     assert ours.evaluator([AP, RR], QRELS, value="std").calc_aggregate(RUN)[AP] == pytest.approx(wanted)
 
 
-def test_the_provider_claims_only_what_it_has(provider):
+def test_provider_supports_only_its_measures(provider):
     plain, expected = provider(), provider(value="expected")
     assert all(plain.supports(measure) for measure in SHARED)
     others = [theirs.Compat, theirs.Accuracy, theirs.RBP, theirs.alpha_nDCG, theirs.SDCG(max_rel=4) @ 5, theirs.P]
@@ -545,7 +549,7 @@ def test_the_provider_claims_only_what_it_has(provider):
     assert expected.supports(nDCG @ 10)
 
 
-def test_pyterrier_s_call(provider):
+def test_provider_in_pyterrier(provider):
     """PyTerrier gives frames with more columns than are needed, to the function that the module had when imported."""
     calc = theirs.iter_calc
     run = pd.DataFrame(
@@ -557,17 +561,17 @@ def test_pyterrier_s_call(provider):
 
 
 @pytest.mark.parametrize("name", ["nDCG@0", "P@0", "AP@0", "RR@0", "Success@0", "Accuracy@0"])
-def test_a_cutoff_of_nothing_is_refused_before_another_tool_stops_the_process(name):
+def test_cutoff_below_one(name):
     with pytest.raises(tw.MeasureError, match="from 1 on"):
         ours.calc_aggregate([name], {"q": {"a": 1}}, {"q": {"a": 1.0}})
 
 
-def test_what_is_no_list_of_measures():
+def test_measures_must_be_a_list():
     for measures, match in (("nDCG", r"such as \['nDCG'\]"), ([["nDCG@10"]], "is no measure")):
         with pytest.raises(tw.MeasureError, match=match):
             ours.calc_aggregate(measures, {"q": {"a": 1}}, {"q": {"a": 1.0}})
 
 
-def test_infinite_scores_are_left_to_ir_measures_as_they_are():
+def test_infinite_scores_reach_ir_measures():
     run = tw.Run.from_dict({"q": {"a": float("inf"), "b": 1.0}})
     assert ours.calc_aggregate(["Compat(p=0.95)"], {"q": {"a": 1}}, run)["Compat(p=0.95)"] == 1.0

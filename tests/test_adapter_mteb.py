@@ -88,7 +88,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_numbers_stand_beside_those_of_mteb():
+def test_numbers_are_added_to_those_of_mteb():
     usual, found = scores_of(Tiny()), scores_of(tie_aware(Tiny()))
     assert set(usual) < set(found)
     numbers = {key: value for key, value in usual.items() if isinstance(value, float)}
@@ -107,7 +107,7 @@ def test_numbers_stand_beside_those_of_mteb():
 
 
 @pytest.mark.parametrize("top_k", [60, 20])
-def test_they_agree_with_evaluate_on_what_mteb_saved(tmp_path, top_k):
+def test_numbers_equal_evaluate_on_saved_predictions(tmp_path, top_k):
     task = tie_aware(Tiny())
     task._top_k = top_k
     with pytest.warns(tw.CutWarning) if top_k < 60 else nullcontext():
@@ -136,7 +136,7 @@ def test_expectation_of_full_scores():
         assert found[f"{key}_expected"] == pytest.approx(report[measure].expected, abs=1e-12)
 
 
-def test_whole_lists_are_not_suspected_of_a_cut(recwarn):
+def test_complete_lists_give_no_warning(recwarn):
     task = tie_aware(Tiny())
     task._top_k = 1000
     scores_of(task)
@@ -151,7 +151,7 @@ def test_chosen_measures():
         tie_aware(Tiny(), ["ndgc_at_10"])
 
 
-def test_the_task_itself_stays_as_it_is():
+def test_task_is_not_changed():
     task = Tiny()
     ours = tie_aware(task)
     assert isinstance(ours, Tiny)
@@ -164,7 +164,7 @@ def test_the_task_itself_stays_as_it_is():
         tie_aware([task])
 
 
-def test_a_task_with_scores_of_its_own_and_a_first_result_to_skip():
+def test_task_with_own_scores_and_skipped_first_result():
     class Special(Tiny):
         skip_first_result = True
 
@@ -185,7 +185,7 @@ def test_results_survive_the_cache(tmp_path):
         assert scores["ndcg_at_10_minimum"] < scores["ndcg_at_10_expected"] < scores["ndcg_at_10_maximum"]
 
 
-def test_a_missing_package_says_what_to_install(monkeypatch):
+def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb", None)
     with pytest.raises(tw.MissingExtraError, match=r"The MTEB adapter needs an extra: pip install 'tiewise\[mteb\]'"):
         tie_aware(None)
@@ -194,7 +194,7 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
 # -- predictions ------------------------------------------------------------------------------------------------
 
 
-def test_saved_predictions_are_read_as_they_are(folder):
+def test_saved_predictions(folder):
     usual = scores_of(Tiny())
     path = folder / "TinyRetrieval_predictions.json"
     run = tw.read_run(path)
@@ -212,7 +212,7 @@ def test_saved_predictions_are_read_as_they_are(folder):
         assert report[measure].oblivious == pytest.approx(usual[key], abs=1e-5)
 
 
-def test_the_command_reads_them(folder):
+def test_saved_predictions_on_the_command_line(folder):
     command = [sys.executable, "-m", "tiewise", "evaluate", "qrels.json", "TinyRetrieval_predictions.json"]
     options = ["-m", "nDCG@10", "--format", "json"]
     done = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=True)
@@ -230,7 +230,7 @@ class Reranking(Tiny):
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_a_high_precision_cross_encoder_in_mteb(tmp_path, autocast):
+def test_high_precision_cross_encoder(tmp_path, autocast):
     tokenizer = tiny.bert_tokenizer(tmp_path)
     tiny.bert(tokenizer).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")

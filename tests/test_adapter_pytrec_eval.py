@@ -42,20 +42,20 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("judged_only", [False, True])
 @pytest.mark.parametrize("level", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(25))
-def test_the_same_numbers(seed, level, judged_only):
+def test_numbers_equal_pytrec_eval(seed, level, judged_only):
     qrels, run = draw(seed)
     expected = theirs.RelevanceEvaluator(qrels, SHARED, level, judged_only).evaluate(run)
     assert_same(ours.RelevanceEvaluator(qrels, SHARED, level, judged_only).evaluate(run), expected)
 
 
-def test_what_is_not_here():
+def test_missing_measures():
     assert theirs.supported_measures - ours.supported_measures == {"G", "Rndcg", "ndcg_rel", "relstring"}
     assert ours.supported_measures <= theirs.supported_measures
     for nickname in ours.supported_nicknames:
         assert ours.supported_nicknames[nickname] == theirs.supported_nicknames[nickname] & ours.supported_measures
 
 
-def test_an_evaluator_serves_many_runs():
+def test_evaluator_takes_many_runs():
     evaluator = ours.RelevanceEvaluator(draw(1)[0], {"ndcg_cut_5", "map"})
     peer = theirs.RelevanceEvaluator(draw(1)[0], {"ndcg_cut_5", "map"})
     for seed in (1, 2, 3, 1):
@@ -97,7 +97,7 @@ NAMES = [
 ]
 
 
-def offered(value, name, level):
+def is_known(value, name, level):
     try:
         ours.RelevanceEvaluator({"q": {"a": 1}}, {name}, level, value=value)
     except tw.MeasureError:
@@ -108,14 +108,14 @@ def offered(value, name, level):
 @pytest.mark.parametrize("judged_only", [False, True])
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize(("labels", "scores"), SMALL)
-def test_statistics_are_those_of_pytrec_eval_over_all_orders(labels, scores, level, judged_only):
+def test_statistics_equal_pytrec_eval_over_all_orders(labels, scores, level, judged_only):
     every = [
         theirs.RelevanceEvaluator({"q": labels}, NAMES, level, judged_only).evaluate({"q": order})["q"]
         for order in orders(scores)
     ]
     truth = {name: np.nan_to_num([row[name] for row in every]) for name in every[0]}  # nan: UNDEFINED
     for value in ("expected", "minimum", "maximum", "std"):
-        names = [name for name in NAMES if offered(value, name, level)]
+        names = [name for name in NAMES if is_known(value, name, level)]
         assert len(names) >= len(NAMES) - 5
         found = ours.RelevanceEvaluator({"q": labels}, names, level, judged_only, value=value).evaluate({"q": scores})
         for name, number in found["q"].items():
@@ -131,7 +131,7 @@ def test_statistics_are_those_of_pytrec_eval_over_all_orders(labels, scores, lev
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_values_are_those_of_evaluate(seed):
+def test_values_equal_evaluate(seed):
     qrels, run = draw(seed)
     names = {
         "map": "AP",
@@ -155,7 +155,7 @@ def test_values_are_those_of_evaluate(seed):
             assert {query: row[name] for query, row in found.items()} == expected
 
 
-def test_float32_makes_ties_that_the_expectation_does_not_know():
+def test_float32_ties_do_not_affect_the_expectation():
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.123456789, "b": 0.123456788}}
     assert theirs.RelevanceEvaluator(qrels, {"map"}).evaluate(run) == {"q": {"map": 0.5}}
     for value, number in [("oblivious", 0.5), ("expected", 1.0), ("minimum", 1.0), ("bias", -0.5), ("std", 0.0)]:
@@ -186,14 +186,14 @@ RUN = {"q": {"a": 0.3, "b": 0.5, "x": 0.9, "c": 0.1}, "p": {"a": 1.0, "z": 1.0}}
         ["map", "map"],
     ],
 )
-def test_names_are_expanded_in_the_same_way(names):
+def test_names_expand_as_in_pytrec_eval(names):
     expected = theirs.RelevanceEvaluator(QRELS, names).evaluate(RUN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_same(ours.RelevanceEvaluator(QRELS, names).evaluate(RUN), expected)
 
 
-def test_a_nickname_leaves_out_what_is_not_here_with_one_warning():
+def test_nickname_warns_of_missing_measures():
     with pytest.warns(tw.TiewiseWarning, match="relstring, G, ndcg_rel, Rndcg") as caught:
         evaluator = ours.RelevanceEvaluator(QRELS, {"all_trec"})
     assert len(caught) == 1
@@ -206,7 +206,7 @@ def test_a_nickname_leaves_out_what_is_not_here_with_one_warning():
 
 
 @pytest.mark.parametrize("name", ["recip_rank_10", "map_5", "infAP_3"])
-def test_a_number_that_trec_eval_ignores(name):
+def test_ignored_parameter_warns(name):
     with pytest.warns(tw.TiewiseWarning, match=f"{name} is .*ignores"):
         evaluator = ours.RelevanceEvaluator(QRELS, {name})
     assert_same(evaluator.evaluate(RUN), theirs.RelevanceEvaluator(QRELS, {name}).evaluate(RUN))
@@ -228,14 +228,14 @@ def test_a_number_that_trec_eval_ignores(name):
         ("set_F_1,2", "takes one parameter"),
     ],
 )
-def test_names_that_are_errors(name, message):
+def test_invalid_names(name, message):
     with pytest.raises(tw.MeasureError, match=message):
         ours.RelevanceEvaluator(QRELS, {name})
     with pytest.raises(ValueError):  # as pytrec_eval raises it
         ours.RelevanceEvaluator(QRELS, {name})
 
 
-def test_measures_in_one_text():
+def test_measures_must_be_a_collection():
     with pytest.raises(tw.MeasureError, match=r"such as \{'map'\}"):
         ours.RelevanceEvaluator(QRELS, "map")
 
@@ -244,7 +244,7 @@ def test_measures_in_one_text():
     ("name", "values"),
     [("gm_map", ("expected", "std", "bias")), ("iprec_at_recall", ("expected",)), ("infAP", ("expected", "minimum"))],
 )
-def test_statistics_that_are_not_known(name, values):
+def test_unknown_statistics(name, values):
     for value in values:
         with pytest.raises(tw.MeasureError, match=f"{name}: no exact value='{value}'"):
             ours.RelevanceEvaluator(QRELS, {name}, value=value)
@@ -254,7 +254,7 @@ def test_statistics_that_are_not_known(name, values):
 
 
 @pytest.mark.parametrize("level", [0, -1, "1", None, math.nan, math.inf])
-def test_relevance_levels_that_are_errors(level):
+def test_invalid_relevance_levels(level):
     with pytest.raises(tw.InputError, match="relevance_level"):
         ours.RelevanceEvaluator(QRELS, {"map"}, level)
 
@@ -264,7 +264,7 @@ def test_unknown_value():
         ours.RelevanceEvaluator(QRELS, {"map"}, value="mean")
 
 
-def test_a_query_with_negative_labels_only_scores_nothing():  # pytrec_eval may segfault
+def test_query_with_only_negative_labels():  # pytrec_eval may segfault
     qrels = {"q": {"a": -1, "b": -2}}
     found = ours.RelevanceEvaluator(qrels, ours.supported_measures).evaluate({"q": {"a": 1.0, "x": 1.0}})["q"]
     assert {name: number for name, number in found.items() if number} == {
@@ -287,7 +287,7 @@ def test_fractional_labels_and_scores_of_numpy():
     assert ours.RelevanceEvaluator(qrels, {"num_rel"}).evaluate(run)["q"] == {"num_rel": 2.0}
 
 
-def test_queries_of_one_side_only_and_empty_ones():
+def test_missing_and_empty_queries():
     qrels = {"both": {"a": 1}, "judged": {"a": 1}, "empty": {}, "nothing": {"a": 1}}
     run = {"run": {"a": 1.0}, "nothing": {}, "both": {"a": 1.0}, "empty": {"a": 1.0}}
     expected = theirs.RelevanceEvaluator(qrels, {"map", "num_ret"}).evaluate(run)
@@ -295,14 +295,14 @@ def test_queries_of_one_side_only_and_empty_ones():
     assert_same(ours.RelevanceEvaluator(qrels, {"map", "num_ret"}).evaluate(run), expected)
 
 
-def test_other_inputs_than_dicts(tmp_path):
+def test_other_inputs(tmp_path):
     qrels, run = draw(7, negative=False)
     (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {n}\n" for q, docs in qrels.items() for d, n in docs.items()))
     expected = ours.RelevanceEvaluator(qrels, {"map", "P"}).evaluate(run)
     assert ours.RelevanceEvaluator(tmp_path / "qrels", {"map", "P"}).evaluate(tw.Run.from_dict(run)) == expected
 
 
-def test_bad_input_is_named():
+def test_input_errors():
     with pytest.raises(tw.InputError, match="'nan' for query 'q', document 'a'"):
         ours.RelevanceEvaluator(QRELS, {"map"}).evaluate({"q": {"a": math.nan}})
     with pytest.raises(tw.InputError, match="'high' is no number"):
@@ -360,12 +360,12 @@ def test_parsing_files(tmp_path):
         (["q1 Q0 d1 1 1_000 t"], "run:1: .*digits"),
     ],
 )
-def test_lines_that_are_errors(lines, message):
+def test_invalid_lines(lines, message):
     with pytest.raises(tw.InputError, match=message):
         ours.parse_run(lines)
 
 
-def test_a_file_is_named_in_errors(tmp_path):
+def test_errors_name_the_file(tmp_path):
     path = tmp_path / "bad.qrels"
     path.write_text("q1 0 d1 1\nq1 0 d2 x\n")
     with path.open() as text, pytest.raises(tw.InputError, match=r"bad\.qrels:2: label 'x'"):

@@ -93,7 +93,7 @@ def given_to(module):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_a_cross_encoder_at_all_levels(cross_encoder, dtype):
+def test_cross_encoder_at_all_levels(cross_encoder, dtype):
     model = cross_encoder(dtype)
     batch = {"batch_size": len(PAIRS)}  # a batch's shape decides last bits
     own = model.predict(PAIRS, **batch)
@@ -116,7 +116,7 @@ def test_a_cross_encoder_at_all_levels(cross_encoder, dtype):
     assert np.array_equal(model.predict(PAIRS, **batch), own)  # the model itself has not changed
 
 
-def test_a_view_is_the_same_model(cross_encoder):
+def test_view_shares_the_model(cross_encoder):
     model = cross_encoder()
     view = high_precision(model)
     assert isinstance(view, CrossEncoder)
@@ -158,7 +158,7 @@ def order(scores):
 
 @pytest.mark.parametrize("level", ["score", "logit", "head"])
 @pytest.mark.parametrize("activation", [torch.nn.Softmax(dim=-1), torch.nn.LogSoftmax(dim=-1)])
-def test_softmax_over_two_labels_ranks_as_the_model_does(cross_encoder, activation, level):
+def test_softmax_over_two_labels_keeps_the_ranking(cross_encoder, activation, level):
     """Softmax mixes labels: a column of logits has another order than the probabilities of the same label."""
     model = cross_encoder(torch.float32, labels=2, activation_fn=activation)
     own = model.predict(PAIRS)
@@ -203,7 +203,7 @@ def test_relevance_of_several_labels(cross_encoder):
         high_precision(cross_encoder(), positive=1)
 
 
-def test_rank_with_several_labels_is_by_log_odds(cross_encoder):
+def test_rank_with_several_labels_uses_log_odds(cross_encoder):
     view = high_precision(cross_encoder(labels=2, activation_fn=torch.nn.Softmax(dim=-1)))
     documents = [document for _, document in PAIRS[:30]]
     ranked = view.rank("river delta", documents, top_k=7, return_documents=True)
@@ -213,7 +213,7 @@ def test_rank_with_several_labels_is_by_log_odds(cross_encoder):
     assert ranked[0]["text"] == documents[ranked[0]["corpus_id"]]
 
 
-def test_what_is_said_of_several_labels(cross_encoder):
+def test_explain_several_labels(cross_encoder):
     soft = high_precision(cross_encoder(labels=2, activation_fn=torch.nn.Softmax(dim=-1)))
     assert "then Softmax is applied in float32, as it may change their order" in soft.explain()
     assert "to rank, use relevance() or rank(), the log-odds of label 1." in soft.explain()
@@ -223,7 +223,7 @@ def test_what_is_said_of_several_labels(cross_encoder):
     assert "the probability of label 1" in high_precision(cross_encoder(labels=2), "score").explain()
 
 
-def test_an_activation_that_is_not_known_is_kept(cross_encoder):
+def test_unknown_activation_is_kept(cross_encoder):
     model = cross_encoder(torch.float32, activation_fn=torch.neg)
     view = high_precision(model)
     assert np.allclose(view.predict(PAIRS), model.predict(PAIRS), atol=1e-5)
@@ -234,7 +234,7 @@ OWN = {"Sigmoid": torch.nn.Sigmoid(), "Softmax": torch.nn.Softmax(dim=-1)}
 
 
 @pytest.mark.parametrize("kind", OWN)
-def test_a_view_is_saved_with_the_model_s_own_activation(cross_encoder, tmp_path, kind):
+def test_saved_view_has_the_model_activation(cross_encoder, tmp_path, kind):
     model = cross_encoder(torch.float32, labels=1 + (kind == "Softmax"), activation_fn=OWN[kind])
     view = high_precision(model)
     shown = view.activation_fn
@@ -258,7 +258,7 @@ def test_rank_uses_the_view(cross_encoder):
     assert len({row["score"] for row in ranked}) == 30
 
 
-def test_a_language_model_as_a_cross_encoder(folder):
+def test_language_model_as_a_cross_encoder(folder):
     tokenizer = tiny.byte_tokenizer()
     tiny.qwen(tokenizer).save_pretrained(folder / "qwen")
     tokenizer.save_pretrained(folder / "qwen")
@@ -280,7 +280,7 @@ def test_a_language_model_as_a_cross_encoder(folder):
     assert "takes the difference of yes and no in the model's own precision" in view.explain()
 
 
-def test_a_dense_module_as_the_last_layer(encoder):
+def test_dense_module_as_the_last_layer(encoder):
     from sentence_transformers.base.modules import Dense
 
     torch.manual_seed(4)
@@ -298,7 +298,7 @@ def test_a_dense_module_as_the_last_layer(encoder):
     assert len(np.unique(own)) < len(np.unique(found))
 
 
-def test_it_says_what_the_library_does(cross_encoder, caplog):
+def test_explain(cross_encoder, caplog):
     model = cross_encoder()
     version = sentence_transformers.__version__
     with caplog.at_level(logging.INFO, "tiewise"):
@@ -313,7 +313,7 @@ def test_it_says_what_the_library_does(cross_encoder, caplog):
     assert np.allclose(high_precision(model).predict(PAIRS), own, rtol=0, atol=1e-5)
 
 
-def test_before_version_6_the_view_widens(cross_encoder, encoder, monkeypatch):
+def test_view_widens_before_version_6(cross_encoder, encoder, monkeypatch):
     monkeypatch.setattr(sentence_transformers, "__version__", "5.4.1")
     assert "sentence-transformers 5.4.1 computes scores in the model's own" in high_precision(cross_encoder()).explain()
     assert "sentence-transformers 5.4.1 computes it in the embeddings' own" in high_precision(encoder()).explain()
@@ -345,7 +345,7 @@ def test_similarity_in_high_precision(encoder, dtype, similarity):
     assert np.allclose(found, model.similarity(queries, documents), rtol=1e-4, atol=1e-4)
 
 
-def test_similarity_of_what_encode_returns(encoder):
+def test_similarity_of_encode_outputs(encoder):
     model = encoder()
     view = high_precision(model)
     assert isinstance(view, SentenceTransformer)
@@ -390,7 +390,7 @@ def metrics_of(evaluator, model, **kwargs):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("chunk", [50_000, 7])
-def test_retrieval_numbers_are_the_library_s_and_ours_beside_them(encoder, dtype, chunk):
+def test_retrieval_numbers_are_added_to_the_library(encoder, dtype, chunk):
     model = encoder(dtype)
     arguments = (QUERIES, CORPUS, RELEVANT)
     usual = InformationRetrievalEvaluator(*arguments, name="tiny", corpus_chunk_size=chunk)(model)
@@ -419,7 +419,7 @@ MEASURES = {
 
 
 @pytest.mark.parametrize("chunk", [50_000, 7])
-def test_retrieval_with_ties_agrees_with_evaluate(encoder, chunk):
+def test_retrieval_with_ties_equals_evaluate(encoder, chunk):
     """Ties that go on far beyond the last rank looked at are counted to the last, in however many chunks they come."""
     model = encoder(torch.float32)
     evaluator = TieAwareInformationRetrievalEvaluator(
@@ -474,14 +474,14 @@ def test_retrieval_expectation_is_the_mean_over_all_orders():
     assert found["given_mrr@3_bias"] == pytest.approx(0.5 - (1 + 1 / 2 + 1 / 3) / 3)
 
 
-def test_scores_that_are_nan_are_an_error(encoder):
+def test_nan_scores_are_an_error(encoder):
     nan = {"broken": lambda queries, documents: torch.full((len(queries), len(documents)), math.nan)}
     evaluator = TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, score_functions=nan)
     with pytest.raises(tw.InputError, match="6 queries have scores that are NaN: 'q0', 'q1', 'q2' and 3 more"):
         evaluator(encoder())
 
 
-def test_ids_that_do_not_meet_are_named(encoder):
+def test_ids_without_a_match_are_named(encoder):
     with pytest.raises(tw.InputError, match=r"No query has a relevant document.*'q0', 'q1', 'q2' ….*is for 'x'\."):
         TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, {"x": {"d00"}})
     with pytest.raises(tw.InputError, match="The corpus is empty"):
@@ -495,7 +495,7 @@ def test_ids_that_do_not_meet_are_named(encoder):
     assert not any(found.values())
 
 
-def test_ids_need_not_be_texts(encoder):
+def test_ids_of_other_types(encoder):
     model = encoder(torch.float32)
     ids = {name: at for at, name in enumerate(CORPUS)}
     corpus = {ids[name]: text for name, text in CORPUS.items()}
@@ -505,7 +505,7 @@ def test_ids_need_not_be_texts(encoder):
     assert found == TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT)(model)
 
 
-def test_files_and_the_primary_metric(encoder, tmp_path):
+def test_files_and_primary_metric(encoder, tmp_path):
     model = encoder()
     evaluator = TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, name="dev", write_predictions=True)
     found = evaluator(model, str(tmp_path), 1.0, 10)
@@ -541,7 +541,7 @@ def samples(kind="negative", count=5):
 
 @pytest.mark.parametrize("kind", ["negative", "documents"])
 @pytest.mark.parametrize("always", [True, False])
-def test_reranking_numbers_are_the_library_s_and_ours_beside_them(cross_encoder, kind, always):
+def test_reranking_numbers_are_added_to_the_library(cross_encoder, kind, always):
     model = cross_encoder(torch.float32)
     arguments = {"samples": samples(kind), "at_k": 5, "name": "tiny", "always_rerank_positives": always}
     usual = CrossEncoderRerankingEvaluator(**arguments)(model)
@@ -555,7 +555,7 @@ def test_reranking_numbers_are_the_library_s_and_ours_beside_them(cross_encoder,
         assert found[f"{key}_bias"] == pytest.approx(0, abs=1e-12)
 
 
-def test_reranking_with_ties_agrees_with_evaluate(cross_encoder):
+def test_reranking_with_ties_equals_evaluate(cross_encoder):
     view = high_precision(cross_encoder(torch.float32), "logit")
 
     class Coarse:
@@ -583,7 +583,7 @@ def test_reranking_with_ties_agrees_with_evaluate(cross_encoder):
     assert abs(found["map_bias"]) > 1e-3  # and takes a tie group as one step
 
 
-def test_a_sentence_transformer_reranks_too(encoder, tmp_path):
+def test_reranking_with_a_sentence_transformer(encoder, tmp_path):
     model = encoder(torch.float32)
     usual = RerankingEvaluator(samples(), at_k=5, name="dev")(model)
     evaluator = TieAwareRerankingEvaluator(samples(), at_k=5, name="dev")
@@ -606,7 +606,7 @@ def test_samples_without_a_positive_count_as_zero(cross_encoder):
 
 
 @pytest.mark.parametrize("kind", ["negative", "documents"])
-def test_without_any_positive_everything_is_zero(cross_encoder, kind):
+def test_no_positive_gives_zero(cross_encoder, kind):
     """As in the library."""
     given = [{"query": "river", "positive": [], kind: ["reed", "sand"]}] * 2
     model = cross_encoder()
@@ -722,7 +722,7 @@ SOME = PAIRS[:40]
 
 @pytest.mark.parametrize("level", ["logit", "head"])
 @pytest.mark.parametrize("kind", ENDINGS)
-def test_a_plain_predict_beside_a_view_in_another_thread(cross_encoder, encoder, folder, kind, level):
+def test_model_runs_beside_a_view_in_another_thread(cross_encoder, encoder, folder, kind, level):
     model, pausing = ending(kind, encoder, cross_encoder, folder)
     view = high_precision(model, level)
     own, wanted, before = model.predict(SOME), view.predict(SOME), tiny.state(model)
@@ -763,7 +763,7 @@ def test_many_threads_at_once(cross_encoder):
 
 
 @pytest.mark.parametrize("kind", ENDINGS)
-def test_the_model_after_an_exception(cross_encoder, encoder, folder, kind):
+def test_model_after_an_exception(cross_encoder, encoder, folder, kind):
     model, pausing = ending(kind, encoder, cross_encoder, folder)
     view = high_precision(model)
     own, wanted, before = model.predict(SOME), view.predict(SOME), tiny.state(model)
@@ -781,7 +781,7 @@ def test_the_model_after_an_exception(cross_encoder, encoder, folder, kind):
 
 
 @pytest.mark.parametrize("kind", ENDINGS)
-def test_a_model_in_training_stays_in_training(cross_encoder, encoder, folder, kind):
+def test_model_stays_in_training_mode(cross_encoder, encoder, folder, kind):
     """The library's own predict ends training mode; a view scores without dropout and changes no flag."""
     model, pausing = ending(kind, encoder, cross_encoder, folder)
     view = high_precision(model)
@@ -795,7 +795,7 @@ def test_a_model_in_training_stays_in_training(cross_encoder, encoder, folder, k
     assert np.array_equal(found[0], wanted)
 
 
-def test_saving_a_view_while_it_is_used(cross_encoder, tmp_path, monkeypatch):
+def test_saving_a_view_in_use(cross_encoder, tmp_path, monkeypatch):
     view, own, seen = high_precision(cross_encoder()), CrossEncoder._get_model_config, []
     shown = view.activation_fn
 
@@ -824,7 +824,7 @@ def compiled(model, how, backend):
 @pytest.mark.parametrize(
     "how", ["model.compile()", "network.compile()", "backbone.compile()", "torch.compile(network)"]
 )
-def test_a_compiled_model(cross_encoder, how):
+def test_compiled_model(cross_encoder, how):
     graphs = []
 
     def backend(graph, inputs):
@@ -846,7 +846,7 @@ def test_a_compiled_model(cross_encoder, how):
     torch.compiler.reset()
 
 
-def test_a_compiled_view(cross_encoder):
+def test_compiled_view(cross_encoder):
     graphs = []
 
     def backend(graph, inputs):
@@ -868,7 +868,7 @@ def test_a_compiled_view(cross_encoder):
     torch.compiler.reset()
 
 
-def test_attributes_that_are_bound_to_the_model(cross_encoder):
+def test_attributes_bound_to_the_model(cross_encoder):
     """accelerate puts functions on modules that are bound to them; those of a view's copies are bound to the copies."""
     from accelerate.hooks import AlignDevicesHook, add_hook_to_module
 
@@ -927,7 +927,7 @@ def test_scores_under_autocast(cross_encoder, encoder, folder, kind, low):
     assert np.allclose(found, plain, rtol=0, atol=0.1 * np.abs(exact).max())
 
 
-def test_an_activation_under_autocast(cross_encoder):
+def test_activation_under_autocast(cross_encoder):
     """An activation that multiplies matrices would be computed in bfloat16."""
     turn = torch.tensor([[0.6, 0.8], [-0.8, 0.6]])
     model = cross_encoder(labels=2, activation_fn=lambda logits: logits @ turn)
@@ -965,7 +965,7 @@ def test_settings_do_not_change_similarities(encoder, similarity):
             assert all(torch.equal(one, other) for one, other in zip(again, wanted, strict=True)), setting
 
 
-def test_the_reranking_evaluator_under_autocast(cross_encoder):
+def test_reranking_evaluator_under_autocast(cross_encoder):
     view, low = high_precision(cross_encoder()), high_precision(cross_encoder(), "logit")
     texts = sorted({tiny.sentence(i, 2 + i % 8) for i in range(400)})
     evaluator = TieAwareRerankingEvaluator([{"query": "river", "positive": texts[::9], "documents": texts}], at_k=100)
@@ -976,7 +976,7 @@ def test_the_reranking_evaluator_under_autocast(cross_encoder):
 
 
 @pytest.mark.parametrize("setting", [*tiny.SETTINGS, *tiny.AUTOCAST])
-def test_the_retrieval_evaluator_under_settings(encoder, setting):
+def test_retrieval_evaluator_under_settings(encoder, setting):
     """Embeddings follow autocast; their similarity, as the view computes it, does not."""
     model = encoder(torch.float32)
     view = high_precision(model)
@@ -1021,20 +1021,20 @@ def test_errors(cross_encoder, tokenizer, encoder):
         _ = adapter.nothing
 
 
-def test_a_missing_package_says_what_to_install(monkeypatch):
+def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(tw.MissingExtraError, match=r"pip install 'tiewise\[sentence-transformers\]'"):
         high_precision(None)
 
 
-def test_importing_the_adapters_imports_no_package():
+def test_import_is_lazy():
     code = "import sys, tiewise.adapters.{0} as adapter; print('torch' in sys.modules or '{0}' in sys.modules)"
     for name in ("sentence_transformers", "transformers", "mteb"):
         done = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True)
         assert done.stdout == "False\n", name
 
 
-def test_a_subclass_stays_a_subclass(cross_encoder):
+def test_view_of_a_subclass(cross_encoder):
     class Mine(CrossEncoder):
         def shout(self):
             return "mine"
@@ -1050,7 +1050,7 @@ def test_a_subclass_stays_a_subclass(cross_encoder):
 # -- the page ---------------------------------------------------------------------------------------------------
 
 
-def test_the_examples_of_the_page_run(cross_encoder, encoder, folder, capsys):
+def test_page_examples_run(cross_encoder, encoder, folder, capsys):
     """Every example of docs/adapters.md, in order, with tiny models in the place of those that it names."""
     page = Path(__file__).parent.parent / "docs/adapters.md"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

@@ -44,7 +44,7 @@ def watched(module):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_a_classifier_at_all_levels(tokenizer, dtype):
+def test_classifier_at_all_levels(tokenizer, dtype):
     model = tiny.bert(tokenizer, dtype=dtype)
     pairs = tiny.pairs(200)
     queries, documents = zip(*pairs, strict=True)
@@ -99,7 +99,7 @@ def test_predict_keeps_the_order_of_pairs(tokenizer):
     assert "classifier (32 → 1, bfloat16) in float32" in repr(reranker)
 
 
-def test_a_measure_of_a_low_precision_model_is_one_number_at_head(tokenizer):
+def test_head_scores_do_not_tie(tokenizer):
     pairs = tiny.pairs(120)
     low = high_precision(tiny.bert(tokenizer, dtype=torch.bfloat16), tokenizer).predict(pairs)
     judged = {"q": {str(i): 1 for i in range(0, 120, 5)}}
@@ -132,7 +132,7 @@ def test_softmax_over_labels(tokenizer, dtype):
         high_precision(model, positive="maybe")
 
 
-def test_of_two_labels_the_second_is_relevant(tokenizer):
+def test_second_of_two_labels_is_relevant(tokenizer):
     model = tiny.bert(tokenizer, labels=2, dtype=torch.float16)
     batch = tokenizer([tiny.sentence(i) for i in range(10)], return_tensors="pt", padding=True)
     scores = high_precision(model).score(batch)
@@ -237,7 +237,7 @@ def test_yes_and_no_at_all_levels(byte_tokenizer, dtype, tied):
         assert distinct["native"] < distinct["logit"] < distinct["head"] == len(pairs)
 
 
-def test_a_language_model_computes_logits_of_one_position(byte_tokenizer):
+def test_language_model_computes_logits_of_one_position(byte_tokenizer):
     model = tiny.qwen(byte_tokenizer)
     given, handle = watched(model.lm_head)
     high_precision(model, byte_tokenizer).predict(tiny.pairs(4))
@@ -245,7 +245,7 @@ def test_a_language_model_computes_logits_of_one_position(byte_tokenizer):
     assert given[0][0][0].shape[:2] == (4, 1)
 
 
-def test_a_long_document_is_cut_inside_the_question(byte_tokenizer):
+def test_long_document_is_truncated_inside_the_question(byte_tokenizer):
     model = tiny.qwen(byte_tokenizer)
     passes, handle = watched(model.model)
     reranker = high_precision(model, byte_tokenizer, max_length=420)
@@ -261,7 +261,7 @@ def test_a_long_document_is_cut_inside_the_question(byte_tokenizer):
         high_precision(model, byte_tokenizer, max_length=50).predict([("a", "b")])
 
 
-def test_the_tokenizer_is_left_as_it_was(byte_tokenizer):
+def test_tokenizer_is_not_changed(byte_tokenizer):
     byte_tokenizer.padding_side = "right"
     high_precision(tiny.qwen(byte_tokenizer), byte_tokenizer).predict(tiny.pairs(3))
     assert byte_tokenizer.padding_side == "right"
@@ -295,13 +295,13 @@ def reranker_of(kind, tokenizer, byte_tokenizer, dtype=torch.bfloat16):
 KINDS = ["classifier", "yes and no"]
 
 
-def same(found, wanted):
+def scores_equal(found, wanted):
     return all(torch.equal(found.at(level), wanted.at(level)) for level in LEVELS)
 
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_forward_pass_of_the_model_beside_a_reranker_in_another_thread(tokenizer, byte_tokenizer, kind, training):
+def test_model_runs_beside_a_reranker_in_another_thread(tokenizer, byte_tokenizer, kind, training):
     model, words, pausing, batch = reranker_of(kind, tokenizer, byte_tokenizer)
     reranker, another = (high_precision(model, words, precision=precision) for precision in ("float32", "float64"))
     wanted, second = reranker.score(batch), another.score(batch)
@@ -311,18 +311,18 @@ def test_a_forward_pass_of_the_model_beside_a_reranker_in_another_thread(tokeniz
     before = tiny.state(model)
     with tiny.halfway(pausing, lambda: reranker.score(batch)) as found:
         assert tiny.state(model) == before  # during the forward pass of the reranker
-        assert same(another.score(batch), second)
+        assert scores_equal(another.score(batch), second)
         if not training:
             with torch.no_grad():
                 assert torch.equal(model(**batch).logits, own)
         assert tiny.state(model) == before
-    assert same(found[0], wanted)
+    assert scores_equal(found[0], wanted)
     assert tiny.state(model) == before
     assert all(module.training is training for module in model.modules())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_model_after_an_exception(tokenizer, byte_tokenizer, kind):
+def test_model_after_an_exception(tokenizer, byte_tokenizer, kind):
     model, words, pausing, batch = reranker_of(kind, tokenizer, byte_tokenizer)
     reranker = high_precision(model, words)
     wanted, before = reranker.score(batch), tiny.state(model)
@@ -335,12 +335,12 @@ def test_the_model_after_an_exception(tokenizer, byte_tokenizer, kind):
         reranker.score(batch)
     pausing.rules.clear()
     assert tiny.state(model) == before
-    assert same(reranker.score(batch), wanted)
+    assert scores_equal(reranker.score(batch), wanted)
 
 
 @pytest.mark.parametrize("how", ["model.compile()", "backbone.compile()", "torch.compile(model)"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_compiled_model(tokenizer, byte_tokenizer, kind, how):
+def test_compiled_model(tokenizer, byte_tokenizer, kind, how):
     graphs = []
 
     def backend(graph, inputs):
@@ -364,7 +364,7 @@ def test_a_compiled_model(tokenizer, byte_tokenizer, kind, how):
         assert torch.allclose(found.at(level), wanted.at(level), rtol=0, atol=1e-2 if level == "native" else 1e-5)
     count = len(graphs)
     assert count > 0
-    assert same(reranker.score(batch), found)
+    assert scores_equal(reranker.score(batch), found)
     with torch.inference_mode():
         assert torch.equal(model(**batch).logits, own)
     assert len(graphs) == count  # nothing is compiled again
@@ -372,7 +372,7 @@ def test_a_compiled_model(tokenizer, byte_tokenizer, kind, how):
     torch.compiler.reset()
 
 
-def test_the_tokenizer_is_left_alone_too(byte_tokenizer):
+def test_tokenizer_in_another_thread(byte_tokenizer):
     """Another thread may use it meanwhile."""
     seen = []
 
@@ -399,7 +399,7 @@ def test_settings_do_not_change_scores(tokenizer, byte_tokenizer, kind):
         for setting, context in tiny.SETTINGS.items():
             with context():
                 found = reranker.score(batch)
-            assert same(found, wanted), setting
+            assert scores_equal(found, wanted), setting
             assert found.native.dtype == torch.bfloat16
             assert {found.at(level).dtype for level in LEVELS[1:]} == {getattr(torch, precision)}
 
@@ -452,7 +452,7 @@ def test_scores_on_a_gpu_under_autocast_and_tf32(tokenizer):
 # -- what it refuses ----------------------------------------------------------------------------------------------
 
 
-def test_padding_on_the_right_is_an_error(byte_tokenizer):
+def test_right_padding_is_an_error(byte_tokenizer):
     model = tiny.qwen(byte_tokenizer)
     batch = byte_tokenizer(["a", "abc", "b"], padding=True, padding_side="right", return_tensors="pt")
     with pytest.raises(
@@ -502,12 +502,12 @@ def test_errors(tokenizer, byte_tokenizer):
         (iter(()), "There is no pair"),
     ],
 )
-def test_pairs_that_are_none(tokenizer, pairs, said):
+def test_invalid_pairs(tokenizer, pairs, said):
     with pytest.raises(tw.InputError, match=said):
         high_precision(tiny.bert(tokenizer), tokenizer).predict(pairs)
 
 
-def test_pairs_come_in_anything_that_holds_some(tokenizer):
+def test_pairs_may_be_any_iterable(tokenizer):
     reranker = high_precision(tiny.bert(tokenizer), tokenizer)
     pairs = tiny.pairs(5)
     wanted = reranker.predict(pairs).head
@@ -515,7 +515,7 @@ def test_pairs_come_in_anything_that_holds_some(tokenizer):
         assert torch.equal(reranker.predict(given).head, wanted)
 
 
-def test_batches_that_are_none(tokenizer):
+def test_invalid_batches(tokenizer):
     reranker = high_precision(tiny.bert(tokenizer), tokenizer)
     with pytest.raises(tw.InputError, match="A batch is what a tokenizer makes, not a str: tokenizer"):
         reranker.score("river")
@@ -532,7 +532,7 @@ def test_batches_that_are_none(tokenizer):
         high_precision(tiny.bert(tokenizer), tokenizer, max_length=0)
 
 
-def test_labels_and_prompts_are_for_those_that_have_them(tokenizer, byte_tokenizer):
+def test_labels_and_prompts_need_a_model_that_has_them(tokenizer, byte_tokenizer):
     for positive in (7, -1, 1.0, True):
         with pytest.raises(tw.InputError, match=f"positive={positive} is none of the model's labels: it has 2 labels"):
             high_precision(tiny.bert(tokenizer, labels=2), tokenizer, positive=positive)
@@ -544,7 +544,7 @@ def test_labels_and_prompts_are_for_those_that_have_them(tokenizer, byte_tokeniz
         high_precision(tiny.bert(tokenizer), tokenizer, prompt=Prompt("", "", "{query} {document}", ""))
 
 
-def test_it_says_what_is_computed(tokenizer, byte_tokenizer):
+def test_explain(tokenizer, byte_tokenizer):
     said = high_precision(tiny.bert(tokenizer, dtype=torch.bfloat16), tokenizer).explain()
     assert "native is the sigmoid of the logit as BertForSequenceClassification computes it, in bfloat16." in said
     assert "head is that of logits of classifier (32 → 1, bfloat16), computed again in float32" in said
@@ -554,13 +554,13 @@ def test_it_says_what_is_computed(tokenizer, byte_tokenizer):
     assert "the softmax of 'yes' against 'no'" in asked and "the difference of the two logits" in asked
 
 
-def test_a_missing_package_says_what_to_install(monkeypatch):
+def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(tw.MissingExtraError, match=r"pip install 'tiewise\[transformers\]'"):
         high_precision(None)
 
 
-def test_a_model_that_changes_its_logits_is_an_error(tokenizer, byte_tokenizer):
+def test_model_that_changes_its_logits_is_an_error(tokenizer, byte_tokenizer):
     class Scaled(transformers.BertForSequenceClassification):
         def forward(self, *args, **kwargs):
             output = super().forward(*args, **kwargs)
@@ -579,7 +579,7 @@ def test_a_model_that_changes_its_logits_is_an_error(tokenizer, byte_tokenizer):
         high_precision(capped, byte_tokenizer).predict([("river", "delta")])
 
 
-def test_weights_that_are_no_matrix_are_an_error(tokenizer):
+def test_weights_must_be_a_matrix(tokenizer):
     model = tiny.bert(tokenizer)
     with torch.device("meta"):
         model.classifier = torch.nn.Linear(32, 1)
@@ -587,7 +587,7 @@ def test_weights_that_are_no_matrix_are_an_error(tokenizer):
         high_precision(model)
 
 
-def test_nan_is_named(tokenizer):
+def test_nan_is_an_error(tokenizer):
     model = tiny.bert(tokenizer)
     batch = tokenizer(["river", "delta"], return_tensors="pt", padding=True)
     with torch.no_grad():
@@ -596,7 +596,7 @@ def test_nan_is_named(tokenizer):
         high_precision(model).score(batch)
 
 
-def test_a_model_in_training_is_scored_without_dropout_and_stays_in_training(tokenizer):
+def test_model_in_training_mode(tokenizer):
     model = tiny.bert(tokenizer)
     batch = tokenizer(["river", "delta"], return_tensors="pt", padding=True)
     whole = high_precision(model).score(batch)

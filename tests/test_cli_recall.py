@@ -344,7 +344,7 @@ BAD_COSTS = {
         ("--phi nan", "phi=nan is not possible"),
         ("--phi 0.5,high", "'0.5,high' is not a list of numbers. Write it like 0.8"),
         ("--phi ,", "No phi was given"),
-        ("--depths 0", "depth=0 is not possible: it is a whole number from 1 on"),
+        ("--depths 0", "depth=0 is not possible: it must be a whole number, 1 or more"),
         ("--depths 10,-1", "depth=-1 is not possible"),
         ("--depths 1.5", "Invalid value for '--depths': '1.5' is not a list of numbers. Write it like 10,20"),
         ("--depths ten", "'ten' is not a list of numbers"),

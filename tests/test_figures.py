@@ -313,7 +313,7 @@ def test_invalid_figures(figures, reports):
         (lambda: figures.differences({"a": 1.0}, {"b": 1.0}), "no query in common"),
         (lambda: figures.differences({"a": tw.Estimate()}, {"a": 1.0}), "'a' has no expected value"),
         (lambda: figures.group_sizes({}), "no run|no rows|empty"),
-        (lambda: tw.evaluate(None, tw.notation("(10)1"), "RR").plot.group_sizes(), "Evaluate the run itself"),
+        (lambda: tw.evaluate(None, tw.notation("(10)1"), "RR").plot.group_sizes(), "Tie groups hold counts, not rows"),
     ]:
         with pytest.raises((InputError, MeasureError), match=words):
             wrong()

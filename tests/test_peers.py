@@ -23,7 +23,7 @@ SHARED = {
 }  # fmt: skip
 
 
-def made(seed: int, scores: list[float], labels: list[int]):
+def make_data(seed: int, scores: list[float], labels: list[int]):
     """Judgments and a run over 40 documents; some queries in one of the two only."""
     rng = random.Random(seed)
     docs = [f"{rng.choice('abzAZé')}{i}" for i in range(40)]
@@ -39,9 +39,9 @@ UNTIED = [float(x) for x in np.random.default_rng(0).permutation(5000)]
 @pytest.mark.parametrize("scores", [TIED, UNTIED], ids=["tied", "untied"])
 @pytest.mark.parametrize("labels", [[0, 1], [0, 0, 1, 2, 3], [-2, -1, 0, 1, 2]], ids=["binary", "graded", "negative"])
 @pytest.mark.parametrize("level", [1, 2])
-def test_oblivious_pytrec_eval_is_pytrec_eval(scores, labels, level):
+def test_oblivious_equals_pytrec_eval(scores, labels, level):
     for seed in range(5):
-        qrels, run = made(seed, scores, labels)
+        qrels, run = make_data(seed, scores, labels)
         truth = pytrec_eval.RelevanceEvaluator(qrels, set(pytrec_eval.supported_measures), level).evaluate(run)
         names = {tw.parse(ours): theirs for ours, theirs in SHARED.items()}
         names = {m(rel=level) if "rel" in m.params else m: theirs for m, theirs in names.items()}
@@ -53,8 +53,8 @@ def test_oblivious_pytrec_eval_is_pytrec_eval(scores, labels, level):
                 assert estimate.oblivious == pytest.approx(truth[query][theirs], abs=1e-12), (measure, query)
 
 
-def test_what_the_table_says_pytrec_eval_prints_it_prints():
-    qrels, run = made(7, TIED, [0, 1, 2])
+def test_oblivious_by_tool_equals_pytrec_eval():
+    qrels, run = make_data(7, TIED, [0, 1, 2])
     report = tw.evaluate(qrels, run, ["nDCG@10", "AP", "RR", "P@5"], complete=True)
     printed = {row.measure: row.value for row in report.oblivious_by_tool() if row.tool == "pytrec_eval"}
     truth = pytrec_eval.RelevanceEvaluator(qrels, set(SHARED.values())).evaluate(run)
@@ -62,7 +62,7 @@ def test_what_the_table_says_pytrec_eval_prints_it_prints():
         assert value == pytest.approx(np.mean([found[SHARED[ours]] for found in truth.values()]), abs=1e-12)
 
 
-def test_ndcg_is_scikit_learns_average_over_ties():
+def test_ndcg_equals_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -83,7 +83,7 @@ def test_ndcg_is_scikit_learns_average_over_ties():
 OURS = {"ndcg": tw.nDCG, "mrr": tw.RR, "map": tw.AP, "recall": tw.R, "precision": tw.P, "f1": tw.F1, "hits": tw.Hits}
 
 
-def test_binary_cases_are_those_of_the_papers_authors():
+def test_binary_measures_equal_the_authors_package():
     trm = pytest.importorskip("trm")
     rng = np.random.default_rng(1)
     for _ in range(150):
@@ -104,7 +104,7 @@ def test_binary_cases_are_those_of_the_papers_authors():
                     assert getattr(ours, field) == pytest.approx(truth, abs=1e-10), (name, k, field)
 
 
-def test_where_the_authors_package_leaves_its_own_range():
+def test_authors_package_leaves_its_own_range():
     """P and F1 beyond the list: trm's expectation lies outside its minimum and maximum; enumeration agrees with us."""
     trm = pytest.importorskip("trm")
     theirs = trm.evaluate([[3.0, 3.0]], [[True, False]], metrics=["precision"], k_list=[3]).metrics["precision"][3]
@@ -149,7 +149,7 @@ def manuscript(groups: list[tuple[int, int]], k: int) -> dict[str, Fraction]:
     return found
 
 
-def test_the_manuscript_s_equations_hold_for_tied_groups_that_hold_all_relevant_documents():
+def test_equations_of_the_manuscript():
     rng = random.Random(3)
     for _ in range(60):
         sizes = [rng.randint(2, 3) for _ in range(rng.randint(1, 3))]
@@ -164,7 +164,7 @@ def test_the_manuscript_s_equations_hold_for_tied_groups_that_hold_all_relevant_
             assert float(value) == pytest.approx(oracle.estimate(name, scores, flat, k=k).expected), (name, labels, k)
 
 
-def test_what_the_page_on_slips_says_of_the_manuscript():
+def test_documented_errors_of_the_manuscript():
     assert manuscript([(2, 1)], 1)["R"] == Fraction(1, 2)  # recall is not 1 by construction before the list's end
     assert manuscript([(2, 1)], 2)["R"] == manuscript([(2, 1)], 5)["R"] == 1  # there it is, whatever was missed
     assert oracle.estimate("R", [1, 1], [1, 0], [1], k=2).expected == pytest.approx(1 / 2)  # one more, not retrieved
@@ -178,7 +178,7 @@ def test_what_the_page_on_slips_says_of_the_manuscript():
     assert beyond == Fraction(1, 4) and oracle.estimate("P", [1, 1], [1, 0], k=4).expected == 0.25
 
 
-def test_what_the_page_on_slips_says_of_the_authors_package():
+def test_documented_errors_of_the_authors_package():
     trm = pytest.importorskip("trm")
     found = {name: trm.evaluate([[2.0, 1.0]], [[2, 0]], metrics=[name], k_list=[1]).metrics[name][1] for name in OURS}
     assert {name: one.oblivious for name, one in found.items()} == {

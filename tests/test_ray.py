@@ -1,4 +1,4 @@
-"""Runs and embeddings in shards on a Ray cluster of two workers: equal to the whole, and clear when one is wrong."""
+"""Shards on a Ray cluster of two workers: results equal those of the whole run, and errors name the shard."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ import tiewise as tw
 from pages import FENCE
 from tiewise import scoring
 from tiewise.adapters import ray as sharded
-from tiewise.adapters.ray.listing import paths
+from tiewise.adapters.ray.shard_files import list_shards
 from tiewise.adapters.ray.vectors import ID_NAMES, VECTOR_NAMES
 from tiewise.errors import InputError
 
@@ -45,14 +45,14 @@ pytestmark = [
 ROOT = Path(__file__).parent.parent
 MEASURES = ["nDCG@10", "AP", "RR@10", "P@5", "R@20", "Bpref", "RBP(p=0.8)"]
 ORDERS = ["trec_eval", "pytrec_eval", "given", "docid-asc", "ir_measures", None]
-SCORES = [0.25, 0.5, 0.5 + 1e-9, 0.5 - 1e-9, 1.0, float("-inf")]  # some tie only for a reader of float32
+SCORES = [0.25, 0.5, 0.5 + 1e-9, 0.5 - 1e-9, 1.0, float("-inf")]  # some tie only as float32
 
 Rows = list[tuple[str, str, float]]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    """Two workers; the GPU is one in name only, which is enough to be scheduled on."""
+    """Two workers; the GPU exists in name only, which is enough for scheduling."""
     ray.init(
         address="local",
         num_cpus=2,
@@ -67,8 +67,8 @@ def cluster():
     ray.shutdown()
 
 
-def made(seed: int, queries: int = 12, documents: int = 40) -> tuple[dict, Rows]:
-    """Judgments, some of them negative, and rows with many ties; queries without judgments, and the reverse."""
+def make_data(seed: int, queries: int = 12, documents: int = 40) -> tuple[dict, Rows]:
+    """Judgments, some of them negative, and rows with many ties; some queries are only in one of them."""
     rng = random.Random(seed)
     docs = [f"d{i}" for i in range(documents)]
     qrels = {f"q{i}": {d: rng.choice([0, 0, 1, 2, -1]) for d in rng.sample(docs, 9)} for i in range(queries)}
@@ -78,7 +78,7 @@ def made(seed: int, queries: int = 12, documents: int = 40) -> tuple[dict, Rows]
 
 
 def cut(rows: Rows, how: str, pieces: int, seed: int) -> list[Rows]:
-    """Rows divided by query, by document, or in any way, in pieces that are not empty."""
+    """Rows divided by query, by document, or at random; no piece is empty."""
     rng = random.Random(seed)
     of: dict[str, int] = {}
     parts: list[Rows] = [[] for _ in range(pieces)]
@@ -96,7 +96,7 @@ def as_dict(rows: Rows) -> dict[str, dict[str, float]]:
 
 
 def write(parts: list[Rows], folder: Path, suffixes=(".trec", ".parquet", ".trec.gz", ".json")) -> list[Path]:
-    """The parts as files, in turn of several kinds; those of text are in the order of the rows."""
+    """The parts as files, in several formats in turn; text files keep the order of the rows."""
     folder.mkdir(exist_ok=True)
     files = []
     for number, part in enumerate(parts):
@@ -111,7 +111,7 @@ def write(parts: list[Rows], folder: Path, suffixes=(".trec", ".parquet", ".trec
 
 
 def assert_same(ours: tw.Report, theirs: tw.Report, unknown: tuple[str, ...] = ()) -> None:
-    """All values of all queries to the last bit, the notes, and the provenance but for where it came from."""
+    """Assert equal values of all queries to the last bit, equal notes, and equal provenance except paths."""
     mine, other = ours.to_dict(per_query=True), theirs.to_dict(per_query=True)
     assert mine["queries"] == other["queries"]
     assert mine["measures"] == other["measures"]
@@ -123,8 +123,8 @@ def assert_same(ours: tw.Report, theirs: tw.Report, unknown: tuple[str, ...] = (
 
 @pytest.mark.parametrize("how", ["query", "document", "any"])
 @pytest.mark.parametrize("seed", range(4))
-def test_every_cut_gives_what_the_whole_gives(how, seed, tmp_path):
-    qrels, rows = made(seed)
+def test_every_cut_equals_the_whole(how, seed, tmp_path):
+    qrels, rows = make_data(seed)
     rng = random.Random(seed)
     parts = cut(rows, how, rng.choice([2, 5, 11]), seed)
     files = write(parts, tmp_path / "shards")
@@ -143,15 +143,15 @@ def test_every_cut_gives_what_the_whole_gives(how, seed, tmp_path):
         measures = [name for name in MEASURES if options["depth"] is None or name != "Bpref"]
         ours = sharded.evaluate(qrels, files, measures, **options)
         theirs = tw.evaluate(qrels, whole, measures, **options)
-        if shared:  # which rows tie across shards is not known, nor what a note would say of it
+        if shared:  # ties across shards are not counted, so the note on them is missing
             lacking = [note for note in theirs.notes if not note.startswith("Read as ")]
             assert list(ours.notes) == lacking
             vars(theirs)["notes"] = ours.notes
         assert_same(ours, theirs, unknown=("tied_rows", "tied_share", "new_ties") if shared else ())
 
 
-def test_what_other_tools_print(tmp_path):
-    qrels, rows = made(7)
+def test_values_of_other_tools(tmp_path):
+    qrels, rows = make_data(7)
     parts = cut(rows, "any", 4, 7)
     files, whole = write(parts, tmp_path / "shards"), as_dict([row for part in parts for row in part])
     ours = sharded.evaluate(qrels, files, MEASURES, tools=True)
@@ -161,7 +161,7 @@ def test_what_other_tools_print(tmp_path):
 
 
 def test_shards_cut_by_query_keep_their_ranks(tmp_path):
-    qrels, rows = made(3)
+    qrels, rows = make_data(3)
     parts = cut(rows, "query", 3, 3)
     (whole,) = write([[row for part in parts for row in part]], tmp_path / "whole", [".trec"])
     ranks = {tuple(line.split()[::2][:2]): line.split()[3] for line in whole.read_text().splitlines()}
@@ -177,9 +177,9 @@ def test_shards_cut_by_query_keep_their_ranks(tmp_path):
         sharded.evaluate(qrels, write(cut(rows, "any", 3, 3), tmp_path / "any", [".trec"]), oblivious="rank")
 
 
-def test_a_data_set_of_ray(tmp_path):
+def test_ray_dataset(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
-    qrels, rows = made(5)
+    qrels, rows = make_data(5)
     parts = [*cut(rows, "any", 3, 5), []]
     names = [("query_id", pyarrow.string()), ("doc_id", pyarrow.string()), ("score", pyarrow.float64())]
     tables = [
@@ -196,38 +196,38 @@ def test_a_data_set_of_ray(tmp_path):
         theirs = tw.evaluate(qrels, whole, MEASURES, oblivious=oblivious)
         assert_same(ours, theirs, unknown=("tied_rows", "tied_share"))
     twice = ray.data.from_arrow([tables[0], tables[0].slice(0, 1)])
-    with pytest.raises(InputError, match=r"block 1: document 'd\d+' of query 'q\d+' stands in block 0 too"):
+    with pytest.raises(InputError, match=r"block 1: document 'd\d+' of query 'q\d+' is in block 0 too"):
         sharded.evaluate({q: dict.fromkeys(docs, 1) for q, docs in as_dict(rows).items()}, twice)
     bad = ray.data.from_arrow([tables[0].drop_columns(["score"])])
     with pytest.raises(InputError, match="data set: The run has no column 'score'"):
         sharded.evaluate(qrels, bad)
 
 
-def test_a_worker_that_is_killed_is_survived(tmp_path):
-    """Workers are shot while they count; the evaluation goes on as if nothing had been."""
+def test_killed_workers_are_retried(tmp_path):
+    """Workers are killed while they count; the result does not change."""
     if not Path("/proc/self/cmdline").exists():
-        pytest.skip("workers are found by /proc, which is a matter of Linux")
-    qrels, rows = made(11, queries=40)
+        pytest.skip("workers are found in /proc, which needs Linux")
+    qrels, rows = make_data(11, queries=40)
     parts = cut(rows, "any", 120, 11)
     files, whole = write(parts, tmp_path / "shards"), as_dict([row for part in parts for row in part])
-    found, shot = [], []
-    work = threading.Thread(target=lambda: found.append(sharded.evaluate(qrels, files, MEASURES)))
+    reports, killed = [], []
+    work = threading.Thread(target=lambda: reports.append(sharded.evaluate(qrels, files, MEASURES)))
     work.start()
     until = time.monotonic() + 60
-    while work.is_alive() and len(shot) < 2 and time.monotonic() < until:
-        for pid in counting(str(tmp_path)):
-            if pid not in shot and work.is_alive():
+    while work.is_alive() and len(killed) < 2 and time.monotonic() < until:
+        for pid in find_workers(str(tmp_path)):
+            if pid not in killed and work.is_alive():
                 os.kill(pid, signal.SIGKILL)
-                shot.append(pid)
+                killed.append(pid)
                 break
     work.join(60)
-    assert shot, "no worker was seen at work"
-    assert not work.is_alive() and found
-    assert_same(found[0], tw.evaluate(qrels, whole, MEASURES), unknown=("tied_rows", "tied_share"))
+    assert killed, "no worker was seen"
+    assert not work.is_alive() and reports
+    assert_same(reports[0], tw.evaluate(qrels, whole, MEASURES), unknown=("tied_rows", "tied_share"))
 
 
-def counting(place: str) -> list[int]:
-    """The processes that are counting a shard in a folder, which Ray names after their task."""
+def find_workers(folder: str) -> list[int]:
+    """The processes that count a shard of a folder. Ray names a process after its task."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -235,13 +235,13 @@ def counting(place: str) -> list[int]:
                 title = (entry / "cmdline").read_bytes().decode(errors="replace")
             except OSError:  # it has ended
                 continue
-            if title.startswith(f"ray::tiewise {place}"):
+            if title.startswith(f"ray::tiewise {folder}"):
                 found.append(int(entry.name))
     return found
 
 
-def test_a_bad_shard_is_named_with_its_line(tmp_path):
-    qrels, rows = made(1)
+def test_errors_name_the_shard_and_line(tmp_path):
+    qrels, rows = make_data(1)
     files = write(cut(rows, "any", 4, 1), tmp_path / "shards", [".trec"])
     files[2].write_text(files[2].read_text() + "q1 Q0 d1 oops\n")
     lines = files[2].read_text().count("\n")
@@ -257,26 +257,24 @@ def test_a_bad_shard_is_named_with_its_line(tmp_path):
         sharded.evaluate(qrels, [files[0], files[3]])
 
 
-def test_a_shard_listed_twice_is_noticed(tmp_path):
-    qrels, rows = made(1)
+def test_duplicate_shards(tmp_path):
+    qrels, rows = make_data(1)
     folder = tmp_path / "shards"
     files = write(cut(rows, "document", 3, 1), folder, [".trec"])
     with pytest.raises(InputError, match=r"part-000\.trec: this shard is listed twice"):
         sharded.evaluate(qrels, [folder, files[0]])
     copy = tmp_path / "copy.trec"
     copy.write_bytes(files[1].read_bytes())
-    with pytest.raises(InputError, match=r"copy\.trec: holds the same bytes as .*part-001\.trec"):
+    with pytest.raises(InputError, match=r"copy\.trec: has the same bytes as .*part-001\.trec"):
         sharded.evaluate(qrels, [*files, copy])
     packed = tmp_path / "copy.trec.gz"
     packed.write_bytes(gzip.compress(files[1].read_bytes()))
-    with pytest.raises(
-        InputError, match=r"copy\.trec\.gz: document 'd\d+' of query 'q\d+' stands in .*part-001\.trec too"
-    ):
+    with pytest.raises(InputError, match=r"copy\.trec\.gz: document 'd\d+' of query 'q\d+' is in .*part-001\.trec too"):
         sharded.evaluate(qrels, [*files, packed])
 
 
-def test_nothing_in_common(tmp_path):
-    _, rows = made(1)
+def test_no_query_or_document_in_common(tmp_path):
+    _, rows = make_data(1)
     files = write(cut(rows, "any", 2, 1), tmp_path / "shards")
     with pytest.raises(InputError, match="no query in common"):
         sharded.evaluate({"x": {"d1": 1}}, files)
@@ -289,8 +287,8 @@ def test_nothing_in_common(tmp_path):
         sharded.evaluate({"q3": {"d1": 1}}, 3)
 
 
-def test_what_moves_does_not_grow_with_the_rows(tmp_path):
-    """Ten times the documents, the same judgments: the same bytes but for the larger numbers in them."""
+def test_bytes_moved_do_not_grow_with_rows(tmp_path):
+    """Ten times the documents with the same judgments move the same number of counts."""
     rng = random.Random(0)
     qrels = {f"q{i}": {f"d{j}": 1 for j in range(10)} for i in range(20)}
     moved = []
@@ -298,7 +296,7 @@ def test_what_moves_does_not_grow_with_the_rows(tmp_path):
         rows = [(q, f"d{j}", rng.random()) for q in qrels for j in range(documents)]
         files = write(cut(rows, "document", 4, 1), tmp_path / str(documents), [".trec"])
         run = sharded.count(qrels, files)
-        assert (run.cut, run.shards, run.facts.rows) == ("document", 4, len(rows))
+        assert (run.cut, run.shards, run.n_rows) == ("document", 4, len(rows))
         moved.append(run.moved)
     assert moved[1] < 1.5 * moved[0] < 100_000
 
@@ -308,23 +306,21 @@ def test_paths_folders_and_patterns(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
     names = [str(tmp_path / name) for name in ("a.trec", "b/1.trec", "b/2.trec")]
-    assert paths(tmp_path) == names
-    assert paths(f"{tmp_path}/**/*.trec") == names
-    assert paths([tmp_path / "b", tmp_path / "a.trec"]) == [*names[1:], names[0]]
+    assert list_shards(tmp_path) == names
+    assert list_shards(f"{tmp_path}/**/*.trec") == names
+    assert list_shards([tmp_path / "b", tmp_path / "a.trec"]) == [*names[1:], names[0]]
     for given, words in (
         ("-", "Standard input"),
-        (f"{tmp_path}/*.no", "no file fits"),
+        (f"{tmp_path}/*.no", "no file matches"),
         ("s3://x/y", "read_parquet"),
         ([], "no shards"),
     ):
         with pytest.raises(InputError, match=words):
-            paths(given)
+            list_shards(given)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/_SUCCESS").touch()
-    with pytest.raises(
-        InputError, match=r"without files to read\. Looked for: .* begin with '\.' or '_'; 1 passed over"
-    ):
-        paths(tmp_path / "empty")
+    with pytest.raises(InputError, match=r"no files to read\. .* begins with '\.' or '_'; 1 skipped"):
+        list_shards(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -367,7 +363,7 @@ def test_embeddings_in_shards(device, tmp_path):
             sharded.evaluate_vectors(qrels, (query_ids, queries), tmp_path / f"{name}.parquet", device="cpu")
 
 
-def test_a_bad_shard_of_embeddings_is_named_with_its_row(tmp_path):
+def test_errors_name_the_shard_and_row_of_embeddings(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     qrels, queries = {"q": {"a": 1, "c": 0}}, (["q"], np.ones((1, 2), np.float32))
     good = {"id": ["a", "b"], "vector": [[1.0, 2.0], [2.0, 1.0]]}
@@ -395,7 +391,7 @@ def test_a_bad_shard_of_embeddings_is_named_with_its_row(tmp_path):
         sharded.evaluate_vectors(qrels, queries, block, device="cpu")
 
 
-def test_what_is_wrong_with_the_queries_is_not_said_of_a_shard(tmp_path):
+def test_errors_in_queries_do_not_name_a_shard(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({"id": ["a"], "vector": [[1.0, 2.0]]}), tmp_path / "docs.parquet")
     some = np.array([[1.0, 2.0], [np.nan, 1.0]])
@@ -413,17 +409,17 @@ def test_what_is_wrong_with_the_queries_is_not_said_of_a_shard(tmp_path):
             sharded.evaluate_vectors({"q": {"a": 1}}, queries, tmp_path / "docs.parquet", device="cpu", **options)
 
 
-def test_the_names_of_columns_are_written_down():
+def test_column_names_are_documented():
     page = (ROOT / "docs/scale.md").read_text(encoding="utf-8")
     for name in (*ID_NAMES, *VECTOR_NAMES):
         assert f"`{name}`" in page, name
         assert f"``{name}``" in sharded.evaluate_vectors.__doc__, name
 
 
-def test_the_command(tmp_path, capfd):
+def test_command_line(tmp_path, capfd):
     from tiewise.cli.program import status_of
 
-    qrels, rows = made(2)
+    qrels, rows = make_data(2)
     tw.io.write_qrels(qrels, tmp_path / "qrels.txt")
     parts = cut(rows, "query", 3, 2)
     write(parts, tmp_path / "shards", [".trec"])
@@ -444,13 +440,13 @@ def test_the_command(tmp_path, capfd):
     assert "Standard input" in capfd.readouterr().err
 
 
-def test_the_page_runs(tmp_path, monkeypatch):
-    """The Python of docs/scale.md, on files such as it speaks of."""
+def test_page_runs(tmp_path, monkeypatch):
+    """The Python code of docs/scale.md, on small files."""
     blocks = [
         code for kind, code in FENCE.findall((ROOT / "docs/scale.md").read_text(encoding="utf-8")) if kind == "python"
     ]
     assert blocks
-    qrels, rows = made(4)
+    qrels, rows = make_data(4)
     tw.io.write_qrels(qrels, tmp_path / "qrels.txt")
     write(cut(rows, "any", 3, 4), tmp_path / "shards", [".trec.gz"])
     write(cut(rows, "any", 2, 5), tmp_path / "tables", [".parquet"])
@@ -465,34 +461,34 @@ def test_the_page_runs(tmp_path, monkeypatch):
         exec(compile(code.replace("/data/", f"{tmp_path}/"), "docs/scale.md", "exec"), space)
 
 
-def test_an_address_where_nobody_listens():
-    """In a process of its own, since this one has joined a cluster."""
+def test_address_without_a_listener():
+    """In another process, because this one is connected to a cluster."""
     code = "from tiewise.adapters import ray; ray.evaluate({'q': {'d': 1}}, 'x', address='127.0.0.1:1')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "InputError: No Ray cluster answers at '127.0.0.1:1'" in done.stderr
 
 
-def test_an_address_where_another_program_listens():
+def test_address_of_a_web_server():
     with socketserver.TCPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         where = f"127.0.0.1:{server.server_address[1]}"
         code = f"from tiewise.adapters import ray; ray.evaluate({{'q': {{'d': 1}}}}, 'x', address='{where}')"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         server.shutdown()
-    assert f"InputError: What answers at '{where}' is no Ray cluster." in done.stderr
+    assert f"InputError: A web server answers at '{where}', not a Ray cluster." in done.stderr
 
 
-def test_a_cluster_that_dies_is_told(tmp_path):
-    """In a process with a Ray of its own, whose shard is a pipe into which nobody writes, so that it is never done."""
+def test_dead_cluster(tmp_path):
+    """In a process with its own cluster. The shard is a pipe without a writer, so counting never ends."""
     if not Path("/proc/self/cmdline").exists():
-        pytest.skip("processes are found by /proc, which is a matter of Linux")
+        pytest.skip("processes are found in /proc, which needs Linux")
     os.mkfifo(tmp_path / "run.trec")
     (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
     command = [sys.executable, "-m", "tiewise", "evaluate", "qrels.txt", "run.trec", "--engine", "ray"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             until = time.monotonic() + 60
-            while not counting(str(tmp_path)) and time.monotonic() < until:
+            while not find_workers(str(tmp_path)) and time.monotonic() < until:
                 time.sleep(0.1)
             (head,) = (pid for pid in children(process.pid) if Path(f"/proc/{pid}/comm").read_text() == "gcs_server\n")
             os.kill(head, signal.SIGKILL)
@@ -504,13 +500,13 @@ def test_a_cluster_that_dies_is_told(tmp_path):
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process started."""
+    """The child processes of a process."""
     lists = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for one in lists for child in one.read_text().split()]
 
 
-def test_ray_is_an_extra(tmp_path):
-    """Without the package the error says what to install; with it, importing ours does not load it."""
+def test_ray_is_optional(tmp_path):
+    """Without Ray the error says what to install; importing the adapter does not import Ray."""
     code = (
         "import sys; from tiewise.adapters import ray; assert 'ray' not in sys.modules; sys.modules['ray'] = None\n"
         "try: ray.evaluate({'q': {'d': 1}}, 'x')\n"

@@ -1,4 +1,4 @@
-"""What workers count and how it is put together, without Ray: any cut, any grouping of sums, any order of answers."""
+"""Counting and merging shards, without Ray: any cut, and any grouping of sums."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tiewise.adapters.ray.cluster import said
-from tiewise.adapters.ray.evaluating import _passes
-from tiewise.adapters.ray.gathering import Sums
-from tiewise.adapters.ray.working import Reading, RunCounter, added, answered, bits, flags
+from tiewise.adapters.ray.cluster import add_counts
+from tiewise.adapters.ray.counting import RunCounter
+from tiewise.adapters.ray.merging import merge_shards
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.ties import TieGroups, judged_scores, tie_groups
@@ -28,29 +27,25 @@ runs = st.dictionaries(queries, st.dictionaries(ids, scores, min_size=1, max_siz
 judgments = st.dictionaries(queries, st.dictionaries(ids, st.sampled_from([0, 1, 2, -1]), min_size=1), min_size=1)
 
 
-class Here:
-    """Shards that are data frames, counted in this process, with answers in any order and sums of any neighbours."""
+class LocalWorkers:
+    """Counts shards in this process, and adds the counts of neighbours in groups of random size."""
 
     def __init__(self, counter, shards, seed):
         self.counter, self.shards, self.random = counter, shards, random.Random(seed)
 
-    def first(self):
-        for number in self.random.sample(range(len(self.shards)), len(self.shards)):
-            note, counts = answered(lambda n=number: self.counter.first(self.shards[n]))
-            yield number, note, lambda counts=counts: counts
+    def count(self, scores=None):
+        summaries, counts = zip(*(self.counter.count(shard, scores) for shard in self.shards), strict=True)
+        return list(summaries), self.add_up(list(counts))
 
-    def second(self, scores, sha256):
-        answers = [answered(lambda s=shard: self.counter.second(s, scores, "")) for shard in self.shards]
-        assert all(said(note).size == len(counts) for note, counts in answers)
-        sizes, left = (len(self.counter.qrels), len(self.counter.qrels.queries)), [counts for _, counts in answers]
-        while left:
-            many = self.random.randint(1, len(left))
-            yield added(sizes, left[:many]), sum(map(len, left[:many]))
-            left = left[many:]
+    def add_up(self, counts):
+        while counts:
+            size = self.random.randint(1, len(counts))
+            yield add_counts(len(self.counter.qrels), len(self.counter.qrels.queries), *counts[:size])
+            counts = counts[size:]
 
 
 class Frame:
-    """A block of a data set, as far as it matters here."""
+    """A data frame, in place of a block of a data set."""
 
     def __init__(self, rows):
         self._columns = dict(zip(("query_id", "doc_id", "score"), map(list, zip(*rows, strict=True)), strict=True))
@@ -75,16 +70,15 @@ def test_any_cut_adds_up_to_the_whole(table, judged, seed, pieces, by_query):
     qrels, run = Qrels.from_dict(judged), Run.from_dict(whole)
     assume(not np.isnan(judged_scores(qrels, run)).all())
     counter = RunCounter(qrels, {"float64": ORDERS, "float32": ORDERS})
-    kept = {one: counter.orders_of(one) for one in counter.readings}
-    gathered, sums, cut, moved = _passes(Here(counter, [Frame(part) for part in parts], seed), counter, None, kept)
-    assert cut == "query" or not by_query
-    assert moved > 0 and gathered.shards == len(parts)
-    found = sums.groups(gathered.scores, frozenset(gathered.unjudged))
-    for dtype, ties in found.items():
+    shards = [Frame(part) for part in parts]
+    merged = merge_shards(counter, LocalWorkers(counter, shards, seed), [f"shard {n}" for n in range(len(parts))])
+    assert merged.cut == "query" or not by_query
+    assert merged.moved > 0 and merged.shards == len(parts)
+    for dtype, ties in merged.ties.items():
         assert_equal(ties, tie_groups(qrels, run if dtype == "float64" else run.projected(dtype), ORDERS))
-    assert gathered.facts("here", False).rows == len(run)
-    if cut == "query" and gathered.facts("here", False).tied_rows is not None:
-        assert gathered.facts("here", False).tied_rows == run.tied_rows
+    assert merged.n_rows == len(run)
+    assert merged.tied_rows in (None, run.tied_rows)
+    assert merged.tied_rows is not None or not by_query
 
 
 def assert_equal(a: TieGroups, b: TieGroups) -> None:
@@ -110,20 +104,17 @@ def test_counts_are_small():
     assert small(np.zeros(0, np.int64)).dtype == np.uint8
 
 
-@given(st.lists(st.booleans(), max_size=40))
-def test_a_bit_a_query(present):
-    there = np.array(present, dtype=bool)
-    assert flags(bits(there), len(there)).tolist() == np.flatnonzero(there).tolist()
-
-
 def test_a_file_that_changes_between_the_passes(tmp_path):
     path: Path = tmp_path / "part.trec"
-    path.write_text("q Q0 a 1 0.5 x\n")
+
+    class Changing(LocalWorkers):
+        def count(self, scores=None):
+            path.write_text(f"q Q0 a 1 {0.5 if scores is None else 0.25} x\nq Q0 c 2 0.1 x\n")
+            return super().count(scores)
+
+    other = tmp_path / "other.trec"
+    other.write_text("q Q0 b 1 0.5 x\n")
     counter = RunCounter(Qrels.from_dict({"q": {"a": 1, "b": 1}}), {"float64": ()})
-    found, _ = counter.first(str(path))
-    counter.second(str(path), np.array([0.5, np.nan]), found.sha256)
-    path.write_text("q Q0 a 1 0.25 x\n")
-    with pytest.raises(InputError, match=r"part\.trec: was changed while it was being evaluated"):
-        counter.second(str(path), np.array([0.5, np.nan]), found.sha256)
-    with pytest.raises(InputError, match="did not find the judged documents of the first"):
-        Sums(counter.qrels, {Reading("float64"): ()}).check_whole(np.array([0.5, np.nan]))
+    files = [str(path), str(other)]
+    with pytest.raises(InputError, match=r"part\.trec: the shard changed during the evaluation"):
+        merge_shards(counter, Changing(counter, files, 0), files)

@@ -1,6 +1,7 @@
-"""Drop-ins: the shapes of other packages over the exact arithmetic of Tiewise, one module a package.
+"""Adapters: the interfaces of other packages on the exact arithmetic of Tiewise.
 
-Change one import line and everything else stays as it is, the numbers included: by default a drop-in breaks ties as
-its package does. ``value="expected"`` returns the expectation over all orders of the ties instead. Adapters import the
-core, never the reverse, and the package that one stands in for need not be installed.
+`ir_measures` and `pytrec_eval` are drop-ins: change one import line, and everything else stays the same, including the
+numbers, because a drop-in breaks ties as its package does. ``value="expected"`` returns the expectation over all orders
+of the ties instead. The package itself need not be installed. `mteb`, `sentence_transformers` and `transformers` extend
+those libraries; `ray` evaluates runs in shards.
 """

@@ -5,20 +5,21 @@
 `calc_aggregate`, `iter_calc`, `calc` and `evaluator` take ir_measures' measures, ours, or names, and return what
 ir_measures (0.4) returns, under the keys that they were given. Numbers are the same too: most measures read scores as
 float32 and list tied documents by descending id, ``RR@k`` and ``Judged`` as float64 by ascending id.
-``value="expected"`` returns the expectation over all orders of the ties instead. Measures that we lack are left to
-ir_measures' own providers, which know one order only (``value="oblivious"``). All other names of ir_measures, and its
-submodules, are passed on, where it is installed; where it is not, the measures here are ours. What differs:
+``value="expected"`` returns the expectation over all orders of the ties instead. Measures that Tiewise does not have
+are computed by ir_measures' own providers, which know one order only (``value="oblivious"``). Where ir_measures is
+installed, all its other names and its submodules are available here too; where it is not, measures here are Tiewise's.
+Differences:
 
 - ``ERR@k`` and ``nDCG(dcg="exp-log2")@k`` are not rounded to 5 decimals and need no perl, and ids need not be numbers;
-- a number does not depend on what else is asked for (in one call, ir_measures 0.4.3 may count ``NumRet`` on the lists
-  of a ``judged_only`` measure, or compute ``nDCG`` with the gains of another nDCG, as Python's hash seed has it);
-- labels may be fractions, and a document that stands twice in a list is an error;
+- a number does not depend on the other measures of the call (ir_measures 0.4.3 may count ``NumRet`` on the lists of a
+  ``judged_only`` measure, or compute ``nDCG`` with the gains of another nDCG, depending on Python's hash seed);
+- labels may be fractions, and a document that is twice in a list is an error;
 - ``NumRel(rel=2)``, ``RBP(rel=1)``, ``ERR``, ``RR(judged_only=True)@k`` and ``nDCG(dcg="exp-log2")`` need no extra;
 - ``IPrec`` of an empty list is 0, not nan;
 - ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it.
 
-The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``), and PyTerrier, ask its default pipeline:
-``TiewiseProvider().install()`` puts us in front there, for the measures that we have.
+The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``) and PyTerrier use its default pipeline:
+``TiewiseProvider().install()`` puts Tiewise first there, for the measures that it has.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ import ast
 import sys
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.adapters.one_number import Counted, Wanted, check_value
-from tiewise.data.columns import Floats, positions
+from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
+from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
-from tiewise.io import as_lists, as_qrels, as_run, read_qrels, read_run
+from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.metrics import catalogue as c
+from tiewise.metrics import definition
 from tiewise.metrics import names as registry
-from tiewise.metrics import trec_names as t
-from tiewise.metrics.definition import Measure
+from tiewise.metrics import trec_measures as t
 from tiewise.metrics.tools import Rule, rule_for
+from tiewise.tables.optional import installed
 
 __all__ = [
     "CalcResults",
@@ -63,14 +64,7 @@ __all__ = [
 ]
 
 
-def _installed() -> Any:
-    try:
-        return import_module("ir_measures")
-    except ImportError:
-        return None
-
-
-_theirs: Any = _installed()
+_theirs: Any = installed("ir_measures")  # None where it is not installed
 
 Qrel: Any = getattr(_theirs, "Qrel", None) or namedtuple(
     "Qrel", ("query_id", "doc_id", "relevance", "iteration"), defaults=("0",)
@@ -88,7 +82,7 @@ CwlMetric: Any = getattr(_theirs, "CwlMetric", None) or namedtuple(
 
 
 def calc_aggregate(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "oblivious") -> dict[Any, float]:
-    """``{measure: number}``: the mean over the judged queries, those that the run lacks at 0; counts are added up.
+    """``{measure: number}``: the mean over the judged queries, 0 for those missing from the run; the sum of a count.
 
     >>> qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 1}}
     >>> run = {"q1": {"d1": 0.5, "d2": 0.5}}
@@ -123,59 +117,57 @@ class Evaluator:
     """Evaluates runs against one set of judgments.
 
     Judgments and runs are ``{query: {document: number}}``, data frames or iterables of named tuples with ir_measures'
-    columns (``query_id, doc_id, relevance`` and ``score``), or whatever else `tiewise.evaluate` takes.
+    columns (``query_id, doc_id, relevance`` and ``score``), or anything else that `tiewise.evaluate` takes.
     """
 
     def __init__(self, measures: Iterable[Any], qrels: Any, *, value: str = "oblivious"):
         if isinstance(measures, str):
             raise MeasureError(f"Give a list of measures, such as [{measures!r}], not one name.")
         measures = list(measures)
-        for one in measures:
-            if not isinstance(one, Hashable):
-                raise MeasureError(f"{one!r} is no measure. Give names, or measures of ir_measures.")
-        self.value, self.measures = check_value(value), list(dict.fromkeys(measures))
-        self._wanted: dict[Any, Wanted] = {}
-        left: dict[Any, Any] = {}
+        for given in measures:
+            if not isinstance(given, Hashable):
+                raise MeasureError(f"{given!r} is no measure. Give names, or measures of ir_measures.")
+        check_value(value)
+        self.value, self.measures = value, list(dict.fromkeys(measures))
+        self._ours: dict[Any, ToolMeasure] = {}
+        theirs: dict[Any, Any] = {}
         for given in self.measures:
             try:
-                self._wanted[given] = _wanted(given)
+                self._ours[given] = _resolve(given)
             except MeasureError as error:
-                left[given] = _left_to_others(given, value, error)
+                theirs[given] = _resolve_theirs(given, value, error)
             else:
-                self._wanted[given].check(given, value)
-        qrels = _kept(qrels)
-        self._qrels = as_qrels(_rows(qrels, "relevance")) if self._wanted or not left else None
-        self._others = _Others(left, qrels) if left else None
-        judged = self._others if self._qrels is None else self._qrels
+                self._ours[given].check(given, value)
+        qrels = _keep_rows(qrels)
+        self._qrels = as_qrels(_to_rows(qrels, "relevance")) if self._ours or not theirs else None
+        self._providers = _Providers(theirs, qrels) if theirs else None
+        judged = self._providers if self._qrels is None else self._qrels
         self.qrel_qids: set[str] = set() if judged is None else set(judged.queries)
 
     def iter_calc(self, run: Any) -> Iterator[Any]:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
-        run = _kept(run)
+        run = _keep_rows(run)
         if self._qrels is not None:
-            yield from self._ours(self._qrels, run)
-        if self._others is not None:
-            yield from self._others.iter_calc(run)
-
-    def _ours(self, qrels: Qrels, run: Any) -> Iterator[Any]:
-        columns = _Columns(qrels, _rows(run, "score"), self._wanted, self.value)
-        rows = zip(*(columns[given].tolist() for given in self._wanted), strict=True)
-        for query, row in zip(columns.queries, rows, strict=False):
-            for (given, wanted), number in zip(self._wanted.items(), row, strict=True):
-                yield _metric(query, given, number, wanted)
-        for given in sorted(self._wanted, key=str):
-            for query in sorted(self.qrel_qids.difference(columns.queries)):
-                yield Metric(query, given, 0.0)
+            queries, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
+            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+            for query, row in zip(queries, rows, strict=False):
+                for (given, tool), number in zip(self._ours.items(), row, strict=True):
+                    yield _make_metric(query, given, number, tool.measure)
+            for given in sorted(self._ours, key=str):
+                for query in sorted(self.qrel_qids.difference(queries)):
+                    yield Metric(query, given, 0.0)
+        if self._providers is not None:
+            yield from self._providers.iter_calc(run)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
-        run, found = _kept(run), dict[Any, float]()
+        run, numbers = _keep_rows(run), dict[Any, float]()
         if self._qrels is not None:
-            columns = _Columns(self._qrels, _rows(run, "score"), self._wanted, self.value)
-            found = {given: self._aggregate(given, columns[given]) for given in self._wanted}
-        if self._others is not None:
-            found |= self._others.calc_aggregate(run)
-        return {given: found[given] for given in self.measures}
+            _, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
+            numbers = {given: self._aggregate(given, column) for given, column in columns.items()}
+        if self._providers is not None:
+            numbers |= self._providers.calc_aggregate(run)
+        return {given: numbers[given] for given in self.measures}
 
     def calc(self, run: Any) -> Any:
         """`CalcResults` with both."""
@@ -183,54 +175,36 @@ class Evaluator:
         numbers: dict[Any, list[float]] = {given: [] for given in self.measures}
         for metric in metrics:
             numbers[metric.measure].append(metric.value)
-        aggregated = {given: self._aggregate(given, np.array(found)) for given, found in numbers.items()}
+        aggregated = {given: self._aggregate(given, np.array(column)) for given, column in numbers.items()}
         return CalcResults(aggregated, metrics)
 
     def _aggregate(self, given: Any, numbers: Floats) -> float:
-        if self._others is not None and given in self._others.measures:
-            return self._others.aggregate(given, numbers.tolist())
+        if self._providers is not None and given in self._providers.measures:
+            return self._providers.aggregate(given, numbers.tolist())
         assert self._qrels is not None
         if self.value == "std":  # queries are independent: their variances add up
             total = float(np.sqrt(np.sum(numbers**2)))
         else:  # one after another, as ir_measures adds
             total = float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
-        queries = len(self._qrels.queries)
-        if self._wanted[given].measure.total:
+        if self._ours[given].measure.total:
             return total
-        return total / queries if queries else float("nan")
+        return total / len(self._qrels.queries) if self._qrels.queries else float("nan")
 
 
-class _Columns:
-    """The numbers of all measures for the judged queries that the run has, in the run's order."""
-
-    def __init__(self, qrels: Qrels, run: Any, wanted: Mapping[Any, Wanted], value: str):
-        run = as_lists(run)
-        self._wanted, self._counted = wanted, Counted(qrels, run, wanted.values(), value)
-        places = positions(qrels.query_index, run.queries)
-        judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
-        self._places = places[judged[places]]
-        self.queries = [qrels.queries[place] for place in self._places.tolist()]
-
-    def __getitem__(self, given: Any) -> Floats:
-        numbers: Floats = self._counted.column(self._wanted[given])[self._places]
-        return numbers
-
-
-def _metric(query: str, given: Any, number: float, wanted: Wanted) -> Any:
+def _make_metric(query: str, given: Any, number: float, measure: definition.Measure) -> Any:
     """A `Metric`; for RBP a `CwlMetric`: a reader who goes on with probability p sees 1/(1 − p) documents."""
-    measure = wanted.measure
     if not isinstance(measure, type(c.RBP)) or measure.cutoff is not None:
         return Metric(query, given, number)
     items = 1 / (1 - measure.p)
     return CwlMetric(query, given, number, number * items, 1.0, items, items)
 
 
-# -- measures that we lack ------------------------------------------------------------------------------------
+# -- measures that only ir_measures has -----------------------------------------------------------------------
 
 
-def _left_to_others(given: Any, value: str, error: MeasureError) -> Any:
-    """The measure of ir_measures for one that is an error here; that error, with what to do, if it cannot help."""
-    measure = _their_measure(given)
+def _resolve_theirs(given: Any, value: str, error: MeasureError) -> Any:
+    """The measure of ir_measures for one that Tiewise does not have; raises `error` if there is none."""
+    measure = _parse_theirs(given)
     cutoff = None if measure is None else measure.params.get("cutoff")
     if cutoff is not None and (not isinstance(cutoff, int) or cutoff < 1):  # other tools stop the process
         raise MeasureError(f"{given}: a cutoff is a whole number of ranks from 1 on, not {cutoff!r}.")
@@ -250,7 +224,7 @@ def _left_to_others(given: Any, value: str, error: MeasureError) -> Any:
     return measure
 
 
-def _their_measure(given: Any) -> Any:
+def _parse_theirs(given: Any) -> Any:
     """A measure of ir_measures, or the one of this name; None if there is none, or if it lacks a parameter."""
     if _theirs is None:
         return None
@@ -264,30 +238,30 @@ def _their_measure(given: Any) -> Any:
     return None
 
 
-class _Others:
-    """Measures that ir_measures' own providers compute, under the keys that they were given."""
+class _Providers:
+    """Measures that ir_measures' own providers compute; keys are the measures as the user gave them."""
 
     def __init__(self, measures: Mapping[Any, Any], qrels: Any):
         self.measures = measures
         self._evaluator = _theirs.DefaultPipeline.evaluator(
-            list(dict.fromkeys(measures.values())), _for_others(qrels, "relevance", as_qrels)
+            list(dict.fromkeys(measures.values())), _for_providers(qrels, "relevance", as_qrels)
         )
         self.queries = self._evaluator.qrel_qids
 
     def iter_calc(self, run: Any) -> Iterator[Any]:
         """Their metrics."""
-        for metric in self._evaluator.iter_calc(_for_others(run, "score", as_run)):
+        for metric in self._evaluator.iter_calc(_for_providers(run, "score", as_run)):
             for given, measure in self.measures.items():
                 if measure == metric.measure:
                     yield metric._replace(measure=given)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         """Their means."""
-        found = self._evaluator.calc_aggregate(_for_others(run, "score", as_run))
-        return {given: found[measure] for given, measure in self.measures.items()}
+        numbers = self._evaluator.calc_aggregate(_for_providers(run, "score", as_run))
+        return {given: numbers[measure] for given, measure in self.measures.items()}
 
     def aggregate(self, given: Any, numbers: Iterable[float]) -> float:
-        """What a measure makes of the numbers of all queries."""
+        """One number of a measure for all queries."""
         aggregator = self.measures[given].aggregator()
         for number in numbers:
             aggregator.add(number)
@@ -295,27 +269,26 @@ class _Others:
         return mean
 
 
-def _for_others(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
+def _for_providers(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
     """Judgments or a run as ir_measures takes them: its own forms as they are, all others as a dictionary."""
     columns = set(map(str, getattr(given, "columns", ())))
     named = isinstance(given, list) and all(hasattr(row, "_fields") for row in given)
     frame = hasattr(given, "itertuples") and {"query_id", "doc_id", number} <= columns
     if isinstance(given, dict) or named or frame:
         return given
-    table = read(_rows(given, number)).to_dict()
-    return {query: {doc: _whole(value) for doc, value in docs.items()} for query, docs in table.items()}
+    table = read(_to_rows(given, number)).to_dict()
+    return {
+        query: {doc: int(value) if value.is_integer() else value for doc, value in docs.items()}
+        for query, docs in table.items()
+    }
 
 
-def _whole(value: float) -> float:
-    return int(value) if value.is_integer() else value
-
-
-def _kept(given: Any) -> Any:
-    """Rows that can be read once, as a list; anything else as it is."""
+def _keep_rows(given: Any) -> Any:
+    """An iterator as a list, so that it can be read twice; anything else as it is."""
     return list(given) if isinstance(given, Iterator) else given
 
 
-def _rows(given: Any, number: str) -> Any:
+def _to_rows(given: Any, number: str) -> Any:
     """Named tuples as rows, by the names of their fields; anything else as it is."""
     known = isinstance(given, (str, Mapping, Run, Qrels)) or hasattr(given, "columns")
     if known or not isinstance(given, Iterable):
@@ -327,45 +300,45 @@ def _rows(given: Any, number: str) -> Any:
 # -- measures -------------------------------------------------------------------------------------------------
 
 
-def _cut(measure: Measure) -> Callable[..., Measure]:
-    """A measure by its parameters, the cutoff among them."""
+def _with_cutoff(measure: definition.Measure) -> Callable[..., definition.Measure]:
+    """A function that makes a measure from its parameters, including the cutoff."""
     return lambda cutoff=None, **params: measure(**params) @ cutoff
 
 
-def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> Measure:
-    known = {"log2": "linear", "exp-log2": "exp"}
-    if dcg not in known:
+def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> definition.Measure:
+    gains_of = {"log2": "linear", "exp-log2": "exp"}
+    if dcg not in gains_of:
         raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
-    return c.nDCG(gains=gains or known[dcg]) @ cutoff
+    return c.nDCG(gains=gains or gains_of[dcg]) @ cutoff
 
 
-def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> Measure:
+def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> definition.Measure:
     if rel is None:
-        raise MeasureError("RBP without rel is graded, on a scale it does not name. Give RBP(rel=1), or tiewise.RBP.")
+        raise MeasureError("RBP without rel is graded, on an unnamed scale. Give RBP(rel=1), or tiewise.RBP.")
     return c.RBP(rel=rel, p=p) @ cutoff
 
 
-def _set_p(relative: bool = False, rel: int = 1) -> Measure:
+def _set_p(relative: bool = False, rel: int = 1) -> definition.Measure:
     return t.SetRelP(rel=rel) if relative else c.SetP(rel=rel)
 
 
-def _num_ret(rel: int | None = None) -> Measure:
+def _num_ret(rel: int | None = None) -> definition.Measure:
     return c.NumRet if rel is None else t.NumRelRet(rel=rel)
 
 
-#: ir_measures' names: what makes our measure of their parameters.
-_NAMES: dict[str, Callable[..., Measure]] = {
+#: ir_measures' names, each with a function that makes our measure from their parameters.
+_NAMES: dict[str, Callable[..., definition.Measure]] = {
     "nDCG": _ndcg,
-    "AP": _cut(c.AP),
-    "RR": _cut(c.RR),
-    "P": _cut(c.P),
-    "R": _cut(c.R),
-    "Success": _cut(c.Success),
+    "AP": _with_cutoff(c.AP),
+    "RR": _with_cutoff(c.RR),
+    "P": _with_cutoff(c.P),
+    "R": _with_cutoff(c.R),
+    "Success": _with_cutoff(c.Success),
     "Rprec": c.Rprec,
     "Bpref": c.Bpref,
     "RBP": _rbp,
-    "ERR": _cut(c.ERR(max=4)),
-    "Judged": _cut(c.Judged(norm="cap")),
+    "ERR": _with_cutoff(c.ERR(max=4)),
+    "Judged": _with_cutoff(c.Judged(norm="cap")),
     "SetP": _set_p,
     "SetRelP": lambda rel=1: t.SetRelP(rel=rel),
     "SetR": c.SetR,
@@ -385,12 +358,12 @@ _ALIASES |= {"RPrec": "Rprec", "BPref": "Bpref"}
 _RULES = {"RBP": Rule("given", missing="zero")}
 
 
-def _wanted(given: Any) -> Wanted:
-    """What a measure means here, whoever's it is."""
-    if isinstance(given, Measure):
-        return Wanted(given, rule_for("ir_measures", given))
+def _resolve(given: Any) -> ToolMeasure:
+    """The measure of a name, of a measure of ir_measures, or of one of ours."""
+    if isinstance(given, definition.Measure):
+        return ToolMeasure(given, rule_for("ir_measures", given))
     if isinstance(given, str):
-        return _of_name(given)
+        return _resolve_name(given)
     if _theirs is not None and isinstance(given, _theirs.Measure):
         try:
             given.validate_params()
@@ -398,23 +371,23 @@ def _wanted(given: Any) -> Wanted:
             raise MeasureError(f"{given}: {str(error).split('=<object')[0]}.") from None
         if given.NAME not in _NAMES:
             raise MeasureError(f"Tiewise does not have {given}.")
-        return _translated(given.NAME, given.params)
+        return _translate(given.NAME, given.params)
     raise MeasureError(f"{given!r} is a {type(given).__name__}, no measure. Give a name such as 'nDCG@10'.")
 
 
-def _of_name(text: str) -> Wanted:
-    """A name as ir_measures reads it, or, where it knows none such, as Tiewise does.
+def _resolve_name(text: str) -> ToolMeasure:
+    """The measure of a name of ir_measures, or else of Tiewise.
 
-    >>> _of_name("Judged@10").measure, _of_name("F1@10").measure
+    >>> _resolve_name("Judged@10").measure, _resolve_name("F1@10").measure
     (Judged(norm="cap")@10, F1@10)
     """
-    found = _read(text)
-    if found is None or (found[0] == "RBP" and "rel" not in found[1]):
-        return _wanted(registry.parse(text))
-    return _translated(*found)
+    parsed = _parse_name(text)
+    if parsed is None or (parsed[0] == "RBP" and "rel" not in parsed[1]):
+        return _resolve(registry.parse(text))
+    return _translate(*parsed)
 
 
-def _read(text: str) -> tuple[str, dict[str, Any]] | None:
+def _parse_name(text: str) -> tuple[str, dict[str, Any]] | None:
     """The name and the parameters of ``Name(key=value)@cutoff``; None if the name is not one of ir_measures'."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -423,7 +396,7 @@ def _read(text: str) -> tuple[str, dict[str, Any]] | None:
             params["cutoff"] = ast.literal_eval(node.right)
             node = node.left
         if isinstance(node, ast.Call) and not node.args:
-            params |= {str(one.arg): ast.literal_eval(one.value) for one in node.keywords}
+            params |= {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
             node = node.func
     except (SyntaxError, ValueError):
         return None
@@ -433,26 +406,27 @@ def _read(text: str) -> tuple[str, dict[str, Any]] | None:
     return (name, params) if name in _NAMES else None
 
 
-def _translated(name: str, params: Mapping[str, Any]) -> Wanted:
-    """A measure of ir_measures from its name and parameters."""
-    left = dict(params)
-    judged_only = bool(left.pop("judged_only", False))
-    labels = left.pop("gains") if isinstance(left.get("gains"), Mapping) else {}
+def _translate(name: str, params: Mapping[str, Any]) -> ToolMeasure:
+    """Our measure for the name and the parameters of one of ir_measures."""
+    params = dict(params)
+    judged_only = bool(params.pop("judged_only", False))
+    labels = params.pop("gains") if isinstance(params.get("gains"), Mapping) else {}
     try:
-        measure = _NAMES[name](**left)
+        measure = _NAMES[name](**params)
     except TypeError:
-        raise MeasureError(f"{name} does not take all of these parameters: {', '.join(left)}.") from None
-    return Wanted(measure, _RULES.get(name) or rule_for("ir_measures", measure), judged_only, tuple(labels.items()))
+        raise MeasureError(f"{name} does not take all of these parameters: {', '.join(params)}.") from None
+    rule = _RULES.get(name) or rule_for("ir_measures", measure)
+    return ToolMeasure(measure, rule, judged_only, tuple(labels.items()))
 
 
 def parse_measure(measure: Any) -> Any:
     """The measure of a name: ir_measures' where it is installed, else ours."""
     if _theirs is not None:
         return _theirs.parse_measure(measure)
-    wanted = _wanted(measure)
-    if wanted.judged_only or wanted.labels:
-        raise MeasureError(f"{measure}: a measure of ours does not hold judged_only or gains. Give the name itself.")
-    return wanted.measure
+    tool = _resolve(measure)
+    if tool.judged_only or tool.labels:
+        raise MeasureError(f"{measure}: a measure of Tiewise has no judged_only or gains. Give the name itself.")
+    return tool.measure
 
 
 def parse_trec_measure(measure: str) -> list[Any]:
@@ -460,7 +434,7 @@ def parse_trec_measure(measure: str) -> list[Any]:
     return list(registry.parse_all(measure)) if _theirs is None else list(_theirs.parse_trec_measure(measure))
 
 
-#: What stands in for names of ir_measures where it is not installed, beside the catalogue.
+#: Names of ir_measures where it is not installed, besides the catalogue.
 _OURS: dict[str, Any] = {
     "Judged": c.Judged(norm="cap"),
     "SetRelP": t.SetRelP(),
@@ -470,25 +444,25 @@ _OURS: dict[str, Any] = {
     "NumQ": t.NumQ(),
     "IPrec": t.IPrec(),
     "infAP": t.InfAP(),
-    "Measure": Measure,
+    "Measure": definition.Measure,
     "read_trec_qrels": read_qrels,
     "read_trec_run": read_run,
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Every other name of ir_measures; without it, the measures that we have."""
+    """Every other name of ir_measures; where it is not installed, the measures of Tiewise."""
     if _theirs is not None and not name.startswith("__"):
         return getattr(_theirs, name)
-    plain = _ALIASES.get(name, name)
-    if plain in _OURS or plain in _NAMES:
-        return _OURS[plain] if plain in _OURS else registry.measures()[plain]
+    name = _ALIASES.get(name, name)
+    if name in _OURS or name in _NAMES:
+        return _OURS[name] if name in _OURS else registry.measures()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-if _theirs is None:  # ``from tiewise.adapters.ir_measures.measures import nDCG`` has the names from here
+if _theirs is None:  # so that ``from tiewise.adapters.ir_measures.measures import nDCG`` works
     sys.modules |= dict.fromkeys((f"{__name__}.measures", f"{__name__}.util"), sys.modules[__name__])
-else:  # its submodules are ours too
+else:  # its submodules are available under our name
     sys.modules |= {
         f"{__name__}.{name.removeprefix('ir_measures.')}": module
         for name, module in sys.modules.copy().items()
@@ -504,11 +478,10 @@ _Provider: Any = object if _theirs is None else _theirs.providers.Provider
 
 
 class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known when ir_measures is
-    """Tiewise as a provider of ir_measures: once installed, ir_measures and PyTerrier compute with it what it has.
+    """Tiewise as a provider of ir_measures: once installed, ir_measures and PyTerrier use it for the measures it has.
 
-    `value` is a value of the measure: ``"oblivious"``, ``"expected"``, ``"minimum"`` or ``"maximum"``. A bias or a
-    standard deviation is none: beside it, other providers' measures would be plain values, and ir_measures would take
-    the mean over queries of standard deviations.
+    `value` is ``"oblivious"``, ``"expected"``, ``"minimum"`` or ``"maximum"``, but not a bias or a standard deviation:
+    ir_measures would mix them with plain values of other providers, and take the mean of standard deviations.
 
     >>> import ir_measures
     >>> qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -526,18 +499,19 @@ class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known whe
         if _theirs is None:
             raise TiewiseError("TiewiseProvider serves ir_measures, which is not installed: pip install ir_measures")
         super().__init__()
-        self.value = check_value(value)
+        check_value(value)
         if value in ("std", "bias"):
             raise InputError(
-                f"A provider gives values of measures, and value={value!r} is none: ir_measures would mix it with what "
-                "other providers give, and take its mean. Use tiewise.evaluate, or calc_aggregate, calc and iter_calc "
-                "of tiewise.adapters.ir_measures with this value."
+                f"A provider gives values of measures, and value={value!r} is none: ir_measures would mix it with "
+                "values of other providers, and take its mean. Use tiewise.evaluate, or calc_aggregate, calc and "
+                "iter_calc of tiewise.adapters.ir_measures with this value."
             )
+        self.value = value
 
     def supports(self, measure: Any) -> bool:
-        """Whether we have a measure with its parameters; the others are left to other providers."""
+        """Whether Tiewise has a measure with these parameters."""
         try:
-            return self.value in _wanted(measure).offers
+            return self.value in _resolve(measure).known_values
         except MeasureError:
             return False
 
@@ -545,13 +519,13 @@ class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known whe
         return Evaluator(measures, qrels, value=self.value)
 
     def install(self) -> TiewiseProvider:
-        """Stand first in ir_measures' default pipeline, instead of any other of this class."""
+        """Put this provider first in ir_measures' default pipeline, in place of any other of this class."""
         self.uninstall()
         _theirs.DefaultPipeline.providers.insert(0, self)
         return self
 
     @staticmethod
     def uninstall() -> None:
-        """Leave the default pipeline."""
+        """Remove providers of this class from the default pipeline."""
         pipeline = _theirs.DefaultPipeline
-        pipeline.providers = [one for one in pipeline.providers if not isinstance(one, TiewiseProvider)]
+        pipeline.providers = [other for other in pipeline.providers if not isinstance(other, TiewiseProvider)]

@@ -2,16 +2,16 @@
 
     import tiewise.adapters.pytrec_eval as pytrec_eval
 
-Names, expansion, shapes and numbers are pytrec_eval's (0.5, trec_eval 9.0.8): scores are read as float32 and tied
-documents stand by descending id. ``RelevanceEvaluator(…, value="expected")`` returns the expectation over all orders of
-the ties instead, with scores as float64, as `tiewise.evaluate` does. What differs:
+Names, expansion, shapes and numbers are pytrec_eval's (0.5, trec_eval 9.0.8): scores are read as float32, and tied
+documents are listed by descending id. ``RelevanceEvaluator(…, value="expected")`` returns the expectation over all
+orders of the ties instead, with scores as float64, as `tiewise.evaluate` does. Differences:
 
 - labels may be fractions, scores any number that NumPy knows, `relevance_level` any number above 0;
-- a name that pytrec_eval dies of (``P_0``, ``ndcg_10``) or misreads (``P_5x``) is an error; a number that it ignores
-  (``recip_rank_10``) is ignored with a warning; a query that has only negative labels scores 0;
+- a name that crashes pytrec_eval (``P_0``, ``ndcg_10``) or that it misreads (``P_5x``) is an error; a number that it
+  ignores (``recip_rank_10``) is ignored with a warning; a query that has only negative labels scores 0;
 - ``iprec_at_recall`` and ``11pt_avg`` of an empty list are 0 where pytrec_eval has nan;
-- ``G``, ``Rndcg``, ``ndcg_rel`` and ``relstring`` are not here: asked for by name they are an error, and a nickname
-  (``all_trec``) leaves them out with one warning. `supported_measures` lists what there is.
+- ``G``, ``Rndcg``, ``ndcg_rel`` and ``relstring`` are missing: asked for by name they are an error, and a nickname
+  (``all_trec``) leaves them out with one warning. `supported_measures` lists the measures that exist.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -27,15 +27,15 @@ from typing import Any
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.adapters.one_number import Counted, Wanted, check_value
-from tiewise.data.columns import Floats, positions
+from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
+from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
-from tiewise.io import as_lists, as_qrels
+from tiewise.io import as_qrels
 from tiewise.io.layouts import Layout
 from tiewise.io.text_python import parse_lines
 from tiewise.metrics import catalogue as c
-from tiewise.metrics import trec_names as t
+from tiewise.metrics import trec_measures as t
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import TOOLS
 
@@ -49,27 +49,27 @@ __all__ = [
     "supported_nicknames",
 ]
 
-CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
 
-def _logarithm(value: Floats) -> Floats:
+def _log(value: Floats) -> Floats:
     """What trec_eval averages for a geometric mean."""
-    logarithm: Floats = np.log(np.maximum(value, 0.00001))
-    return logarithm
+    log: Floats = np.log(np.maximum(value, 0.00001))
+    return log
 
 
 @dataclass(frozen=True)
 class _Name:
-    """A name of trec_eval: the measure for a relevance level and a parameter, and how its keys are spelled."""
+    """A name of trec_eval: its measure for a relevance level and a parameter, and the form of its keys."""
 
     make: Callable[[float, Any], Measure]
     defaults: tuple[float, ...] = ()
     key: str = ""  # "{name}_{parameter}"; empty: the name is the key
-    parameter: str = ""  # "rank", "share" or "weight"; empty: it takes none
-    final: Callable[[Floats], Floats] | None = None
+    parameter: str = ""  # "rank", "share" or "weight"; empty: none
+    transform: Callable[[Floats], Floats] | None = None
 
 
-def _at(measure: Measure, defaults: tuple[int, ...] = CUTS) -> _Name:
+def _with_cutoff(measure: Measure, defaults: tuple[int, ...] = CUTOFFS) -> _Name:
     """A measure with a cutoff."""
     graded = isinstance(measure, type(c.nDCG))  # the relevance level has no effect on it
 
@@ -79,72 +79,72 @@ def _at(measure: Measure, defaults: tuple[int, ...] = CUTS) -> _Name:
     return _Name(make, defaults, "{}_{}", "rank")
 
 
-def _level(measure: Measure, final: Callable[[Floats], Floats] | None = None) -> _Name:
+def _with_level(measure: Measure, transform: Callable[[Floats], Floats] | None = None) -> _Name:
     """A measure of the whole list that depends on the relevance level."""
-    return _Name(lambda level, _: measure(rel=level), final=final)
+    return _Name(lambda level, _: measure(rel=level), transform=transform)
 
 
 def _plain(measure: Measure) -> _Name:
-    """A measure that does not."""
+    """A measure of the whole list that does not."""
     return _Name(lambda _level, _: measure)
 
 
-#: Every name of trec_eval in its order, None where we do not have it.
+#: Every name of trec_eval in its order; None: Tiewise does not have it.
 _NAMES: dict[str, _Name | None] = {
     "runid": _plain(t.RunId()),
     "num_q": _plain(t.NumQ()),
     "num_ret": _plain(c.NumRet),
-    "num_rel": _level(c.NumRel),
-    "num_rel_ret": _level(t.NumRelRet()),
-    "map": _level(c.AP),
-    "gm_map": _level(c.AP, _logarithm),
-    "Rprec": _level(c.Rprec),
-    "bpref": _level(c.Bpref),
-    "recip_rank": _level(c.RR),
+    "num_rel": _with_level(c.NumRel),
+    "num_rel_ret": _with_level(t.NumRelRet()),
+    "map": _with_level(c.AP),
+    "gm_map": _with_level(c.AP, _log),
+    "Rprec": _with_level(c.Rprec),
+    "bpref": _with_level(c.Bpref),
+    "recip_rank": _with_level(c.RR),
     "iprec_at_recall": _Name(
         lambda level, share: t.IPrec(rel=level, recall=share),
         tuple(i / 10 for i in range(11)),
         "{}_{:.2f}",
         "share",
     ),
-    "P": _at(c.P),
+    "P": _with_cutoff(c.P),
     "relstring": None,
-    "recall": _at(c.R),
-    "infAP": _level(t.InfAP()),
-    "gm_bpref": _level(c.Bpref, _logarithm),
+    "recall": _with_cutoff(c.R),
+    "infAP": _with_level(t.InfAP()),
+    "gm_bpref": _with_level(c.Bpref, _log),
     "Rprec_mult": _Name(
         lambda level, share: t.RprecMult(rel=level, multiple=share),
         tuple(i / 5 for i in range(1, 11)),
         "{}_{:.2f}",
         "share",
     ),
-    "utility": _level(t.Utility()),
-    "11pt_avg": _level(t.ElevenPointAP()),
-    "binG": _level(t.BinG()),
+    "utility": _with_level(t.Utility()),
+    "11pt_avg": _with_level(t.ElevenPointAP()),
+    "binG": _with_level(t.BinG()),
     "G": None,
     "ndcg": _plain(c.nDCG),
     "ndcg_rel": None,
     "Rndcg": None,
-    "ndcg_cut": _at(c.nDCG),
-    "map_cut": _at(c.AP),
-    "relative_P": _at(t.RelativeP()),
-    "success": _at(c.Success, (1, 5, 10)),
-    "set_P": _level(c.SetP),
-    "set_relative_P": _level(t.SetRelP()),
-    "set_recall": _level(c.SetR),
-    "set_map": _level(t.SetAP()),
+    "ndcg_cut": _with_cutoff(c.nDCG),
+    "map_cut": _with_cutoff(c.AP),
+    "relative_P": _with_cutoff(t.RelativeP()),
+    "success": _with_cutoff(c.Success, (1, 5, 10)),
+    "set_P": _with_level(c.SetP),
+    "set_relative_P": _with_level(t.SetRelP()),
+    "set_recall": _with_level(c.SetR),
+    "set_map": _with_level(t.SetAP()),
     "set_F": _Name(lambda level, x: t.SetF(rel=level, x=x), (1.0,), parameter="weight"),
-    "num_nonrel_judged_ret": _level(t.NumNonrelRet()),
+    "num_nonrel_judged_ret": _with_level(t.NumNonrelRet()),
 }
 
 _OFFICIAL = "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
 _SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_relative_P set_recall set_map set_F"
 _NICKNAMES = {"official": _OFFICIAL.split(), "set": _SET.split(), "all_trec": list(_NAMES)}
 
-#: The names that can be asked for, without their parameters.
+#: The names of measures, without their parameters.
 supported_measures: set[str] = {name for name, known in _NAMES.items() if known}
 
-#: The names that stand for several, and for which of those that are supported.
+#: The nicknames, each with its supported measures.
 supported_nicknames: dict[str, set[str]] = {
     nickname: supported_measures.intersection(names) for nickname, names in _NICKNAMES.items()
 }
@@ -153,11 +153,11 @@ supported_nicknames: dict[str, set[str]] = {
 class RelevanceEvaluator:
     """Evaluates runs against one set of judgments, as pytrec_eval's class of this name does.
 
-    `query_relevance` is ``{query: {document: label}}``, or whatever else `tiewise.evaluate` takes; `measures` are
-    trec_eval's names: ``map``, ``ndcg_cut`` (nine cutoffs), ``ndcg_cut_10``, ``ndcg_cut.5,10``, or a nickname such as
-    ``official``.
-    `value` is what comes back: ``"oblivious"``, the number that pytrec_eval gives, or ``"expected"``, ``"minimum"``,
-    ``"maximum"``, ``"std"`` over all orders of tied documents, or ``"bias"`` (oblivious − expected).
+    `query_relevance` is ``{query: {document: label}}``, or any other qrels that `tiewise.evaluate` takes. `measures`
+    are trec_eval's names: ``map``, ``ndcg_cut`` (nine cutoffs), ``ndcg_cut_10``, ``ndcg_cut.5,10``, or a nickname such
+    as ``official``. `value` is the number to return: ``"oblivious"``, the number that pytrec_eval gives,
+    ``"expected"``, ``"minimum"``, ``"maximum"`` or ``"std"`` over all orders of tied documents, or ``"bias"``
+    (oblivious − expected).
 
     >>> qrel = {"q1": {"d1": 1, "d2": 0}}
     >>> run = {"q1": {"d1": 0.5, "d2": 0.5}}
@@ -176,26 +176,21 @@ class RelevanceEvaluator:
         *,
         value: str = "oblivious",
     ):
-        self.value = check_value(value)
-        self._qrels = _judged(query_relevance)
-        self._wanted = _expanded(measures, _checked(relevance_level), bool(judged_docs_only_flag), self.value)
+        check_value(value)
+        self.value = value
+        self._qrels = as_qrels(query_relevance)
+        self._measures = _expand_names(measures, _check_level(relevance_level), bool(judged_docs_only_flag), value)
 
     def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
-        """``{query: {name: number}}`` of a run ``{query: {document: score}}`` (or any other that Tiewise reads).
+        """``{query: {name: number}}`` of a run ``{query: {document: score}}``, or any other run that Tiewise reads.
 
-        Queries come in the order of the run, without those that were not judged; judged ones that it does not have are
-        left out too. Names come in trec_eval's order.
+        Queries are those of the run that were judged, in the order of the run. Names are in trec_eval's order.
         """
-        run = as_lists(scores)
-        counted = Counted(self._qrels, run, self._wanted.values(), self.value)
-        places = positions(self._qrels.query_index, run.queries)
-        judged = places[places >= 0]
-        queries = [self._qrels.queries[place] for place in judged.tolist()]
-        if not self._wanted:
+        queries, numbers = evaluate_queries(self._qrels, scores, self._measures, self.value)
+        if not numbers:
             return {query: {} for query in queries}
-        rows = zip(*(counted.column(one)[judged].tolist() for one in self._wanted.values()), strict=True)
-        names = tuple(self._wanted)
-        return {query: dict(zip(names, row, strict=True)) for query, row in zip(queries, rows, strict=True)}
+        rows = zip(*(column.tolist() for column in numbers.values()), strict=True)
+        return {query: dict(zip(numbers, row, strict=True)) for query, row in zip(queries, rows, strict=True)}
 
 
 def compute_aggregated_measure(measure: str, values: list[float]) -> float:
@@ -217,7 +212,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     >>> parse_run(["q1 Q0 d1 1 0.5 bm25", "q1 Q0 d2 2 0.25 bm25"])["q1"]
     {'d1': 0.5, 'd2': 0.25}
     """
-    return _parsed(Run, f_run, ("query", "Q0", "document", "rank", "score", "tag"))
+    return _parse_lines(Run, f_run, ("query", "Q0", "document", "rank", "score", "tag"))
 
 
 def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -228,7 +223,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, Any]]:
     >>> parse_qrel(["q1 0 d1 2", "q1 0 d2 0.5"])["q1"]
     {'d1': 2, 'd2': 0.5}
     """
-    table = _parsed(Qrels, f_qrel, ("query", "iteration", "document", "label"))
+    table = _parse_lines(Qrels, f_qrel, ("query", "iteration", "document", "label"))
     for labels in table.values():
         labels.update((doc, int(label)) for doc, label in labels.items() if label.is_integer())
     return table
@@ -237,98 +232,87 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, Any]]:
 # -- names ----------------------------------------------------------------------------------------------------
 
 
-def _expanded(measures: Iterable[str], level: float, judged_only: bool, value: str) -> dict[str, Wanted]:
-    """What was asked for, by key and in trec_eval's order."""
-    if isinstance(measures, str):
-        raise MeasureError(f"measures={measures!r}: give the names in a set or a list, such as {{{measures!r}}}.")
-    named: dict[str, set[str]] = {}  # by name, the parameters asked for
+def _expand_names(names: Iterable[str], level: float, judged_only: bool, value: str) -> dict[str, ToolMeasure]:
+    """The measures by key, in trec_eval's order."""
+    if isinstance(names, str):
+        raise MeasureError(f"measures={names!r}: give the names in a set or a list, such as {{{names!r}}}.")
+    parameters: dict[str, set[str]] = {}  # by name
     explicit: set[str] = set()
-    for asked in measures:
-        if asked in _NICKNAMES:
-            for name in _NICKNAMES[asked]:
-                named.setdefault(name, set())
+    for given in names:
+        if given in _NICKNAMES:
+            for name in _NICKNAMES[given]:
+                parameters.setdefault(name, set())
         else:
-            name, parameters = _split(asked)
-            named.setdefault(name, set()).update(parameters)
+            name, some = _split(given)
+            parameters.setdefault(name, set()).update(some)
             explicit.add(name)
-    rule = TOOLS["pytrec_eval"].usual
-    wanted: dict[str, Wanted] = {}
-    skipped = []
-    for name, known in _NAMES.items():
-        if name not in named:
+    measures: dict[str, ToolMeasure] = {}
+    skipped: dict[str, None] = {}  # names, in order
+    for name, entry in _NAMES.items():
+        if name not in parameters:
             continue
-        if known is None:
-            skipped.append(name)
+        if entry is None:
+            skipped[name] = None
             continue
-        for key, parameter in _keys(name, known, named[name]):
-            one = Wanted(known.make(level, parameter), rule, judged_only, final=known.final)
+        for key, parameter in _make_keys(name, entry, parameters[name]):
+            rule = TOOLS["pytrec_eval"].usual
+            measure = ToolMeasure(entry.make(level, parameter), rule, judged_only, transform=entry.transform)
             if name in explicit:
-                one.check(name, value)
-            if value in one.offers:
-                wanted[key] = one
-            elif name not in skipped:
-                skipped.append(name)
+                measure.check(name, value)
+            if value in measure.known_values:
+                measures[key] = measure
+            else:
+                skipped[name] = None
     if skipped:
-        lack = "Tiewise does not have them" if value == "oblivious" else f"no exact value={value!r} of them is known"
-        warnings.warn(f"Left out, since {lack}: {', '.join(skipped)}.", TiewiseWarning, stacklevel=3)
-    return wanted
+        reason = "Tiewise does not have them" if value == "oblivious" else f"no exact value={value!r} of them is known"
+        warnings.warn(f"Left out, since {reason}: {', '.join(skipped)}.", TiewiseWarning, stacklevel=3)
+    return measures
 
 
-def _split(asked: str) -> tuple[str, list[str]]:
-    """A name and its parameters, or an error: ``ndcg_cut.5,10`` is ``("ndcg_cut", ["5", "10"])``."""
-    found = re.fullmatch(r"(.+?)[._](\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)", asked)
-    name, parameters = (asked, []) if asked in _NAMES or not found else (found[1], found[2].split(","))
-    if name not in _NAMES:
-        raise MeasureError(f"unsupported measure {asked}: trec_eval has none of that name. Known: {_listing()}.")
-    known = _NAMES[name]
-    if known is None:
-        raise MeasureError(f"unsupported measure {asked}: Tiewise does not have {name}. Keep pytrec_eval for it.")
-    if parameters and not known.parameter:
-        if name in ("ndcg", "utility", "11pt_avg"):  # pytrec_eval aborts, returns 0, takes other points
-            raise MeasureError(f"{asked}: {name} takes no parameter." + " Write ndcg_cut_10." * (name == "ndcg"))
-        warnings.warn(f"{asked} is {name}: trec_eval ignores the number.", TiewiseWarning, stacklevel=4)
-        parameters = []
-    return name, parameters
-
-
-def _listing() -> str:
-    return ", ".join(name for name, known in _NAMES.items() if known)
-
-
-def _keys(name: str, known: _Name, parameters: set[str]) -> Iterator[tuple[str, Any]]:
-    """The keys of a name, each with its parameter, ascending."""
-    if known.parameter == "rank":
-        for text in parameters:
-            if not text.isdecimal() or int(text) < 1:
-                raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
-    if known.parameter == "weight" and len(parameters) > 1:
-        raise MeasureError(f"{name} takes one parameter, not {listed(sorted(parameters))}: it has one key.")
-    kind = int if known.parameter == "rank" else float
-    values = sorted(map(kind, parameters)) or list(known.defaults)
-    if known.key:
-        yield from ((known.key.format(name, one), one) for one in values)
-    else:
-        yield name, values[0] if values else None
-
-
-# -- tables ---------------------------------------------------------------------------------------------------
-
-
-def _checked(level: Any) -> float:
+def _check_level(level: Any) -> float:
     """A relevance level above 0: trec_eval reads a negative one as four billion."""
     if not isinstance(level, Real) or not 0 < float(level) < np.inf:
         raise InputError(f"relevance_level={level!r}: give the lowest label that is relevant, a number above 0.")
     return float(level)
 
 
-def _judged(query_relevance: Any) -> Qrels:
-    """Judgments without the queries that have none."""
-    if isinstance(query_relevance, Mapping):
-        query_relevance = {query: docs for query, docs in query_relevance.items() if docs or docs is None}
-    return as_qrels(query_relevance)
+def _split(given: str) -> tuple[str, list[str]]:
+    """A name and its parameters: ``ndcg_cut.5,10`` is ``("ndcg_cut", ["5", "10"])``."""
+    match = re.fullmatch(r"(.+?)[._](\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)", given)
+    name, parameters = (given, []) if given in _NAMES or not match else (match[1], match[2].split(","))
+    if name not in _NAMES:
+        known = ", ".join(name for name, entry in _NAMES.items() if entry)
+        raise MeasureError(f"unsupported measure {given}: trec_eval has none of that name. Known: {known}.")
+    entry = _NAMES[name]
+    if entry is None:
+        raise MeasureError(f"unsupported measure {given}: Tiewise does not have {name}. Keep pytrec_eval for it.")
+    if parameters and not entry.parameter:
+        if name in ("ndcg", "utility", "11pt_avg"):  # pytrec_eval aborts, returns 0, takes other points
+            raise MeasureError(f"{given}: {name} takes no parameter." + " Write ndcg_cut_10." * (name == "ndcg"))
+        warnings.warn(f"{given} is {name}: trec_eval ignores the number.", TiewiseWarning, stacklevel=4)
+        parameters = []
+    return name, parameters
 
 
-def _parsed(cls: type[Table], lines: Iterable[str], columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def _make_keys(name: str, entry: _Name, parameters: set[str]) -> Iterator[tuple[str, Any]]:
+    """The keys of a name, each with its parameter, ascending."""
+    if entry.parameter == "rank":
+        for text in parameters:
+            if not text.isdecimal() or int(text) < 1:
+                raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
+    if entry.parameter == "weight" and len(parameters) > 1:
+        raise MeasureError(f"{name} takes one parameter, not {listed(sorted(parameters))}: it has one key.")
+    values = sorted(map(int if entry.parameter == "rank" else float, parameters)) or list(entry.defaults)
+    if entry.key:
+        yield from ((entry.key.format(name, value), value) for value in values)
+    else:
+        yield name, values[0] if values else None
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+
+def _parse_lines(cls: type[Table], lines: Iterable[str], columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """``{query: {document: number}}`` from an open file or from lines; as theirs, a defaultdict."""
     name = str(getattr(lines, "name", cls.noun))
     layout = Layout("trec", columns, cls.nan_advice)
@@ -345,7 +329,7 @@ def _parsed(cls: type[Table], lines: Iterable[str], columns: tuple[str, ...]) ->
         if not plain:
             if not cells or cells[0].startswith("#"):
                 continue
-            # The reader of files says what is wrong; empty lines before it, so that this one keeps its number.
+            # The reader of files raises the error. Empty lines before this one keep its line number.
             parse_lines([b"\n" * (number - 1) + " ".join(cells).encode() + b"\n"], layout, name)
         docs = table[query]
         if doc in docs:

@@ -107,12 +107,7 @@ class Report:
         return Report(self._evaluation, self._evaluation.estimates(resolve_measures(measures)))
 
     @property
-    def evaluation(self) -> Evaluation:
-        """The counted run that was measured."""
-        return self._evaluation
-
-    @property
-    def options(self) -> Options:
+    def _options(self) -> Options:
         """The options of the evaluation."""
         return self._evaluation.options
 
@@ -129,7 +124,7 @@ class Report:
 
         from_ = self.provenance
         tied = "" if from_.tied_share is None else f", {notebook.share(from_.tied_share)} of {from_.rows:,} rows tied"
-        order = self.options.oblivious
+        order = self._options.oblivious
         cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
         shown = notebook.estimates("measure", [(measure.name, self[measure]) for measure in self], total=len(self))
         title = f"{counted(from_.judged_queries, 'query', 'queries')}{tied}"
@@ -156,7 +151,7 @@ class Report:
             version=__version__,
             qrels=None,
             run=None,
-            options=self.options.to_dict(),
+            options=self._options.to_dict(),
             judged_queries=len(ties.present),
             retrieved_queries=present,
             missing_queries=len(ties.present) - present,
@@ -166,13 +161,13 @@ class Report:
             tied_rows=run.tied_rows,
             tied_share=None if run.n_rows is None or run.tied_rows is None else run.tied_rows / max(run.n_rows, 1),
             new_ties=run.new_ties,
-            cut_lists=0 if self.options.complete else int(np.count_nonzero(ties.open_ended & ties.present)),
+            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.open_ended & ties.present)),
         )
 
     @cached_property
     def cut_lists(self) -> int:
         """How many lists may have been cut inside a tie group into which one of the measures looks."""
-        if self.options.complete:
+        if self._options.complete:
             return 0
         reached = [self._evaluation.reaches_last_group(measure) for measure in self.measures]
         return int(np.count_nonzero(np.logical_or.reduce(reached))) if reached else 0
@@ -197,14 +192,14 @@ class Report:
         if self.cut_lists:
             notes.append(self.cut_note)
         if from_.missing_queries:
-            how = "left out" if self.options.missing == "skip" else "counted as 0"
+            how = "left out" if self._options.missing == "skip" else "counted as 0"
             notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")
         if from_.unjudged_queries:
             notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
         for number in sorted(set(self._without_relevant.values()) - {0}):
             some = [str(m) for m, n in self._without_relevant.items() if n == number]
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
-            how = "left out" if self.options.no_relevant == "skip" else "counted with the rest"
+            how = "left out" if self._options.no_relevant == "skip" else "counted with the rest"
             notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
         if self._unfound > max(1, from_.retrieved_queries / 2):
             notes.append(
@@ -213,7 +208,7 @@ class Report:
             )
         if from_.new_ties:
             more = counted(from_.new_ties, "more row is", "more rows are")
-            notes.append(f"Read as {self.options.score_dtype}, {more} tied.")
+            notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
         far_off = {m: self._z(m) for m in self.measures}
         knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
         for first, found in (
@@ -223,7 +218,7 @@ class Report:
             if found:
                 far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
                 notes.append(
-                    f"The order of '{self.options.oblivious}' lies many standard deviations from a random one "
+                    f"The order of '{self._options.oblivious}' lies many standard deviations from a random one "
                     f"({far}). It is not blind to the labels: {first} documents stand first among equals, because "
                     "candidates were listed so, or because ids go with their sources."
                 )
@@ -248,7 +243,7 @@ class Report:
 
     def _z(self, measure: Measure) -> float | None:
         """How far an order lies from a random one, of the scores as that order's tool reads them."""
-        order, mean = self.options.oblivious, self._means[measure]
+        order, mean = self._options.oblivious, self._means[measure]
         if order is None or mean.oblivious is None:
             return None
         dtype = rule_for(order, measure).dtype

@@ -78,6 +78,10 @@ class TieGroups:
         """The same rankings, of which only the first `depth` ranks count."""
         return replace(self, depth=depth)
 
+    def only(self, orders: Iterable[str]) -> TieGroups:
+        """The same rankings with the counts of some tie-break orders."""
+        return replace(self, before={order: self.before[order] for order in orders})
+
     def with_nonzero_labels(self) -> TieGroups:
         """The same rankings without the judgments of label 0, which most measures treat like unjudged documents."""
         return self.take(np.flatnonzero(self.qrels.label != 0))

@@ -2,16 +2,16 @@
 
     from tiewise.adapters.sentence_transformers import high_precision, TieAwareInformationRetrievalEvaluator
 
-`high_precision(model)` gives a view of a CrossEncoder or a SentenceTransformer: the same modules and weights, still an
-instance of its class, but with scores that tie less. Your model stays as it is; to undo it, go on with your model.
-sentence-transformers widens logits and embeddings to float32 by itself since 6.0. The view says so (`explain`), does it
-for older versions, and goes beyond it: a CrossEncoder's logits are computed again from the hidden state (level "head").
+`high_precision(model)` makes a view of a CrossEncoder or a SentenceTransformer: it shares the model's modules and
+weights and is an instance of its class, but its scores tie less. The model itself is not changed. sentence-transformers
+itself widens logits and embeddings to float32 since 6.0. The view says so (`explain`), does it for older versions, and
+does more: a CrossEncoder's logits are computed again from the hidden state (level "head").
 
-`TieAwareInformationRetrievalEvaluator` and `TieAwareRerankingEvaluator` are the library's evaluators, their numbers
-included, with four more beside each: ``…_expected``, ``…_minimum`` and ``…_maximum`` over all orders of the tied
-documents, and ``…_bias``, by which the library's number differs from the expectation. They serve in training as well.
+`TieAwareInformationRetrievalEvaluator` and `TieAwareRerankingEvaluator` are the library's evaluators with four more
+numbers beside each of theirs: ``…_expected``, ``…_minimum`` and ``…_maximum`` over all orders of the tied documents,
+and ``…_bias``, the difference between the library's number and the expectation. They can be used in training.
 
-The package is imported when one of these names is first used.
+sentence-transformers is imported when one of these names is first used.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import check_precision
-from tiewise.adapters.sentence_transformers.ends import End
-from tiewise.adapters.sentence_transformers.library import base_class, package
-from tiewise.adapters.sentence_transformers.reranking import Reranking
-from tiewise.adapters.sentence_transformers.retrieval import Retrieval
+from tiewise.adapters.sentence_transformers.heads import Head
+from tiewise.adapters.sentence_transformers.library import find_class, package
+from tiewise.adapters.sentence_transformers.reranking import RerankingEvaluator
+from tiewise.adapters.sentence_transformers.retrieval import RetrievalEvaluator
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView
 from tiewise.errors import InputError
 
@@ -48,39 +48,37 @@ logger = logging.getLogger(__name__)
 def high_precision(
     model: Any, level: str | None = None, precision: str = "float32", *, positive: int | str | None = None
 ) -> Any:
-    """A view of a model that scores in high precision; the model itself is not changed, and the two share weights.
+    """A view of a model that scores in high precision. It shares the weights of the model, which is not changed.
 
-    For a CrossEncoder `predict`, `rank` and whatever is built on them give the scores of a `level`:
+    For a CrossEncoder, `predict`, `rank` and everything that uses them return the scores of a `level`:
 
     - ``"score"``: the activation in `precision` on the model's logits, as sentence-transformers does itself since 6.0;
     - ``"logit"``: those logits, without an activation such as the sigmoid, which keeps their order and makes ties;
-    - ``"head"``: logits computed again, in `precision`, from the last hidden state. This is what to rank by, and the
-      default.
+    - ``"head"``: logits computed again, in `precision`, from the last hidden state. Rank by these; it is the default.
 
     An ``activation_fn`` given to `predict` is applied at every level.
 
-    With two labels or more `predict` has a column for each, as the library has. Softmax mixes them, so it does change
-    the order within a column: it is applied at every level, in `precision`. One number a pair is `relevance`, the
-    log-odds of the label `positive` (its number or its name; of two the second), which does not saturate. `rank`, which
-    the library has for one label only, and `TieAwareRerankingEvaluator` go by it.
+    With several labels, `predict` has a column for each, as in the library. Softmax can change the order within a
+    column, so it is applied at every level, in `precision`. `relevance` gives one number for each pair: the log-odds of
+    the label `positive` (its number or its name; of two the second), which do not saturate. `rank`, which the library
+    supports for one label only, and `TieAwareRerankingEvaluator` use it.
 
-    For a SentenceTransformer, `similarity` and `similarity_pairwise` are computed in `precision`, whatever the
-    embeddings are in; levels and labels do not concern it. `explain()` of the view says what is computed where, and
-    what the library does by itself.
+    For a SentenceTransformer, `similarity` and `similarity_pairwise` are computed in `precision`, whatever the type of
+    the embeddings; it has no levels and labels. `explain()` of the view says what is computed in which precision.
     """
     library = package()
     if level is not None and level not in scoring.LEVELS:
         raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(scoring.LEVELS)}.")
     check_precision(precision)
     if isinstance(model, (CrossEncoderView, SentenceTransformerView)):
-        raise InputError("This is a high-precision view already. Give the model that it was made of.")
+        raise InputError("This is a high-precision view already. Give the original model.")
     if isinstance(model, library.CrossEncoder):
-        view = _view(model, CrossEncoderView, "HighPrecisionCrossEncoder")
-        end = view.__dict__["_tiewise"] = End(model, level or "head", precision, positive)
-        view.activation_fn = end.activation
+        view = _make_view(model, CrossEncoderView, "HighPrecisionCrossEncoder")
+        head = view.__dict__["_tiewise"] = Head(model, level or "head", precision, positive)
+        view.activation_fn = head.activation
     elif isinstance(model, library.SentenceTransformer):
         _check_no_logits(level, positive)
-        view = _view(model, SentenceTransformerView, "HighPrecisionSentenceTransformer")
+        view = _make_view(model, SentenceTransformerView, "HighPrecisionSentenceTransformer")
         view.__dict__["_tiewise_precision"] = precision
     elif isinstance(model, str):
         raise InputError(f"{model!r} is a name. Load the model first: CrossEncoder({model!r}), say.")
@@ -94,7 +92,7 @@ def high_precision(
 
 
 def _check_no_logits(level: str | None, positive: int | str | None) -> None:
-    """Refuse what concerns logits, for a model that has embeddings instead."""
+    """Require that no option for logits was given."""
     if level in (None, "score") and positive is None:
         return
     given = f"level={level!r}" if positive is None else f"positive={positive!r}"
@@ -103,30 +101,30 @@ def _check_no_logits(level: str | None, positive: int | str | None) -> None:
     )
 
 
-def _view(model: Any, mixin: type, name: str) -> Any:
-    """An object of the model's class, mixed with ours, that shares all of the model's attributes."""
+def _make_view(model: Any, mixin: type, name: str) -> Any:
+    """An object of the model's class and our mixin that shares all attributes of the model."""
     base = getattr(package(), name.removeprefix("HighPrecision"))
-    cls: Any = _made(name) if type(model) is base else type(name, (mixin, type(model)), {"__module__": __name__})
+    cls: Any = _make_class(name) if type(model) is base else type(name, (mixin, type(model)), {"__module__": __name__})
     view = cls.__new__(cls)
     view.__dict__.update(model.__dict__)
-    if "activation_fn" in model._modules:  # before 5.4; the view has its own, and the model's must stay
+    if "activation_fn" in model._modules:  # before 5.4: the view must not change the model's activation
         view.__dict__["_modules"] = dict(model._modules)
     return view
 
 
-#: What is made of the library's classes: our part, and the names under which the library has had its own.
+#: Our classes: the mixin, and the names of the library's class in different versions.
 _CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
     "HighPrecisionCrossEncoder": (CrossEncoderView, ("sentence_transformers.CrossEncoder",)),
     "HighPrecisionSentenceTransformer": (SentenceTransformerView, ("sentence_transformers.SentenceTransformer",)),
     "TieAwareInformationRetrievalEvaluator": (
-        Retrieval,
+        RetrievalEvaluator,
         (
             "sentence_transformers.sentence_transformer.evaluation.InformationRetrievalEvaluator",
             "sentence_transformers.evaluation.InformationRetrievalEvaluator",
         ),
     ),
     "TieAwareRerankingEvaluator": (
-        Reranking,
+        RerankingEvaluator,
         ("sentence_transformers.cross_encoder.evaluation.CrossEncoderRerankingEvaluator",),
     ),
 }
@@ -134,13 +132,13 @@ _CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
 
 def __getattr__(name: str) -> Any:
     if name in _CLASSES:
-        return _made(name)
+        return _make_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _made(name: str) -> Any:
-    """A class of ours on one of the library's, made once; it stands in this module, so that it can be pickled."""
+def _make_class(name: str) -> Any:
+    """Our mixin with the library's class, made once and stored in this module, so that it can be pickled."""
     if name not in globals():
-        ours, homes = _CLASSES[name]
-        globals()[name] = type(name, (ours, base_class(homes)), {"__module__": __name__, "__doc__": ours.__doc__})
+        mixin, paths = _CLASSES[name]
+        globals()[name] = type(name, (mixin, find_class(paths)), {"__module__": __name__, "__doc__": mixin.__doc__})
     return globals()[name]

@@ -1,4 +1,4 @@
-"""The library itself, imported when it is first used: its classes, wherever a version keeps them, and what it does."""
+"""sentence-transformers, imported when it is first used, and differences between its versions."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from tiewise.errors import InputError, MissingExtraError
+from tiewise.errors import InputError
+from tiewise.tables.optional import need
 
-__all__ = ["base_class", "package", "widens"]
+__all__ = ["find_class", "package", "widens_scores"]
 
 
 def package() -> Any:
     """sentence-transformers, or an error that says how to install it."""
-    try:
-        return import_module("sentence_transformers")
-    except ImportError:
-        raise MissingExtraError("The adapter of sentence-transformers", "sentence-transformers") from None
+    return need("sentence_transformers", "The adapter of sentence-transformers", "sentence-transformers")
 
 
-def widens() -> bool:
+def widens_scores() -> bool:
     """Whether the library widens logits and embeddings before it scores: since 6.0."""
     return int(str(package().__version__).partition(".")[0]) >= 6
 
 
-def base_class(homes: Sequence[str]) -> Any:
-    """The first of some classes of the library that this version has."""
+def find_class(paths: Sequence[str]) -> Any:
+    """The first of several classes that this version of the library has."""
     version = package().__version__
-    for home in homes:
-        module, _, name = home.rpartition(".")
+    for path in paths:
+        module, _, name = path.rpartition(".")
         try:
             return getattr(import_module(module), name)
         except (ImportError, AttributeError):
             continue
-    raise InputError(f"sentence-transformers {version} has no {homes[0].rpartition('.')[2]}. Update it.")
+    raise InputError(f"sentence-transformers {version} has no {paths[0].rpartition('.')[2]}. Update it.")

@@ -1,4 +1,4 @@
-"""The evaluator of retrieval: every document that ties with the last one looked at is counted, block by block."""
+"""The evaluator of retrieval: block by block, it keeps all documents that tie with the last one that counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.adapters.sentence_transformers.evaluators import TieAware
+from tiewise.adapters.sentence_transformers.evaluators import TieAwareEvaluator
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, TiewiseWarning, counted, listed
@@ -16,9 +16,9 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 
-__all__ = ["Retrieval"]
+__all__ = ["RetrievalEvaluator"]
 
-#: The library's words for measures of retrieval, the option that holds their cutoffs, and our measure.
+#: The library's names of measures, the option that holds their cutoffs, and our measure.
 RETRIEVAL: tuple[tuple[str, str, Measure], ...] = (
     ("accuracy", "accuracy_at_k", c.Success),
     ("precision", "precision_recall_at_k", c.P),
@@ -29,11 +29,11 @@ RETRIEVAL: tuple[tuple[str, str, Measure], ...] = (
 )
 
 
-class Retrieval(TieAware):
+class RetrievalEvaluator(TieAwareEvaluator):
     """The library's InformationRetrievalEvaluator, with expectation, extremes and bias beside each of its numbers.
 
-    It takes the same arguments. Documents that tie with the last one looked at are counted to the last, so that the
-    numbers are exact however many there are.
+    It takes the same arguments. All documents that tie with the last one that counts are kept, so the numbers are exact
+    however many there are.
     """
 
     queries_ids: Sequence[Any]
@@ -47,63 +47,69 @@ class Retrieval(TieAware):
             raise InputError("The corpus is empty: there is no document to retrieve.")
         if not self.queries_ids:
             raise InputError(
-                f"No query has a relevant document. There are the queries {_ids(queries)}, and relevant_docs is for "
-                f"{_ids(relevant_docs)}. Ids must be the same in both, and of the same type."
+                f"No query has a relevant document. There are the queries {_list_ids(queries)}, and relevant_docs is "
+                f"for {_list_ids(relevant_docs)}. Ids must be the same in both, and of the same type."
             )
-        named = [document for query in self.queries_ids for document in self.relevant_docs[query]]
-        if not set(self.corpus_ids).intersection(named):
+        relevant = [document for query in self.queries_ids for document in self.relevant_docs[query]]
+        if not set(self.corpus_ids).intersection(relevant):
             warnings.warn(
-                f"None of the relevant documents is in the corpus, so every number is 0. They are {_ids(named)}, and "
-                f"the corpus has {_ids(self.corpus_ids)}. Ids must be the same in both, and of the same type.",
+                f"None of the relevant documents is in the corpus, so every number is 0. They are "
+                f"{_list_ids(relevant)}, and the corpus has {_list_ids(self.corpus_ids)}. Ids must be the same in "
+                "both, and of the same type.",
                 TiewiseWarning,
                 stacklevel=2,
             )
 
     def compute_all_metrics(self, *args: Any, **kwargs: Any) -> Any:
-        """The library's numbers; what they were computed from is kept for ours."""
-        return self._watched(super().compute_all_metrics, *args, **kwargs)  # type: ignore[misc]
+        """The library's numbers; records the scores for ours."""
+        return self._record_scores(super().compute_all_metrics, *args, **kwargs)  # type: ignore[misc]
 
     def compute_metrices(self, *args: Any, **kwargs: Any) -> Any:
-        """The same, under the name that it had before sentence-transformers 6."""
-        return self._watched(super().compute_metrices, *args, **kwargs)  # type: ignore[misc]
+        """The same, under its name before sentence-transformers 6."""
+        return self._record_scores(super().compute_metrices, *args, **kwargs)  # type: ignore[misc]
 
-    def _watched(self, compute: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _record_scores(self, compute: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         functions, depth = self.score_functions, max(measure.cutoff or 0 for measure in self._measures().values())
-        watched = {name: _Watched(function, depth) for name, function in functions.items()}
-        self.score_functions = dict(watched)
+        recorders = {name: _RecordingFunction(function, depth) for name, function in functions.items()}
+        self.score_functions = dict(recorders)
         try:
-            found = compute(*args, **kwargs)
+            numbers = compute(*args, **kwargs)
         finally:
             self.score_functions = functions
-        self._estimates = {f"{name}_{key}": e for name in watched for key, e in self._of(watched[name]).items()}
-        return found
+        self._estimates = {
+            f"{name}_{key}": estimate
+            for name, recorder in recorders.items()
+            for key, estimate in self._evaluate(recorder).items()
+        }
+        return numbers
 
     def _measures(self) -> dict[str, Measure]:
-        return {f"{word}@{k}": measure @ k for word, option, measure in RETRIEVAL for k in getattr(self, option)}
+        return {f"{name}@{k}": measure @ k for name, option, measure in RETRIEVAL for k in getattr(self, option)}
 
-    def _of(self, watched: _Watched) -> dict[str, Estimate]:
-        rows, columns, scores = watched.kept(self.queries_ids)
-        run = Run.from_columns(rows, columns, scores)  # by their places: ids may be of any type, and 1 is not "1"
-        place = {document: str(at) for at, document in enumerate(self.corpus_ids)}
-        judged = {
-            str(at): {
-                place.get(document, f"not in the corpus: {document!r}"): 1 for document in self.relevant_docs[query]
+    def _evaluate(self, recorder: _RecordingFunction) -> dict[str, Estimate]:
+        run = Run.from_columns(
+            *recorder.rows(self.queries_ids)
+        )  # by position: ids may be of any type, and 1 is not "1"
+        positions = {document: str(position) for position, document in enumerate(self.corpus_ids)}
+        qrels = {
+            str(position): {
+                positions.get(document, f"not in the corpus: {document!r}"): 1 for document in self.relevant_docs[query]
             }
-            for at, query in enumerate(self.queries_ids)
+            for position, query in enumerate(self.queries_ids)
         }
         measures = self._measures()
-        report = evaluate(judged, run, list(measures.values()), oblivious=None, complete=True)
+        report = evaluate(qrels, run, list(measures.values()), oblivious=None, complete=True)
         return {key: report[measure] for key, measure in measures.items()}
 
 
-def _ids(given: Any) -> str:
-    """Some ids in words, so that 1 and '1' look different."""
-    shown = [repr(one) for one in given]
-    return ", ".join(shown[:3]) + (" …" if len(shown) > 3 else "") if shown else "none"
+def _list_ids(given: Any) -> str:
+    """A few ids, quoted so that 1 and '1' look different."""
+    ids = [repr(one) for one in given]
+    return ", ".join(ids[:3]) + (" …" if len(ids) > 3 else "") if ids else "none"
 
 
-class _Watched:
-    """A score function that keeps the best documents of each block, and all that tie with the last of them."""
+class _RecordingFunction:
+    """A score function that records the best documents of each block, and all that tie with the last of them."""
 
     def __init__(self, function: Callable[[Any, Any], Any], depth: int):
         self._function, self._depth, self._seen = function, depth, 0
@@ -118,11 +124,11 @@ class _Watched:
         self._seen += scores.shape[1]
         return scores
 
-    def kept(self, queries: Sequence[Any]) -> tuple[Any, Any, Any]:
-        """The places of queries and documents, and their scores."""
+    def rows(self, queries: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """The positions of queries and documents, and their scores."""
         rows, columns, scores = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         bad = np.unique(rows[np.isnan(scores)])
         if len(bad):
-            some = counted(len(bad), "query has", "queries have")
-            raise InputError(f"{some} scores that are NaN: {listed(queries[at] for at in bad)}.")
+            subject = counted(len(bad), "query has", "queries have")
+            raise InputError(f"{subject} scores that are NaN: {listed(queries[query] for query in bad)}.")
         return rows, columns, scores

@@ -1,6 +1,6 @@
-"""Views of models: objects of the library's classes, on a model's own weights, whose scores tie less.
+"""Views of models: objects of the library's classes that share a model's weights, and whose scores tie less.
 
-A class here is only our part of a view. It is mixed with the library's class, of which `super` is the model's own way.
+The classes here are mixins: a view's class inherits from one of them and from the library's class.
 """
 
 from __future__ import annotations
@@ -13,65 +13,70 @@ import numpy as np
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer
-from tiewise.adapters.replicas import without_autocast, without_hooks
-from tiewise.adapters.sentence_transformers.ends import End
-from tiewise.adapters.sentence_transformers.library import package, widens
+from tiewise.adapters.replicas import remove_hooks, without_autocast
+from tiewise.adapters.sentence_transformers.heads import Head
+from tiewise.adapters.sentence_transformers.library import package, widens_scores
 
 __all__ = ["CrossEncoderView", "SentenceTransformerView"]
 
 
 class CrossEncoderView:
-    """A CrossEncoder whose last step is computed in high precision; `high_precision` makes it."""
+    """A CrossEncoder whose last step is computed in high precision; made by `high_precision`."""
 
     activation_fn: Any
 
+    @property
+    def _head(self) -> Head:
+        head: Head = self.__dict__["_tiewise"]
+        return head
+
     def predict(self, *args: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False, **kwargs: Any) -> Any:
-        """As the CrossEncoder's own, with scores of the view's level and precision."""
+        """Like the CrossEncoder's method, with scores of the view's level and precision."""
         import torch
 
-        end: End = self.__dict__["_tiewise"]
+        head = self._head
         runner: Any = self
         pooled = kwargs.get("pool") is not None or isinstance(kwargs.get("device"), list)
         if not hasattr(super(), "_inference") and not pooled:  # before 6: predict itself runs the model
-            runner = end.replica(self)
-            if len(args) < 2:  # otherwise the activation may be among them
+            runner = head.replica(self)
+            if len(args) < 2:  # else the activation may be among them
                 kwargs["activation_fn"] = _in_high_precision(kwargs.get("activation_fn") or self.activation_fn)
-        found = super(CrossEncoderView, runner).predict(*args, convert_to_tensor=True, **kwargs)  # type: ignore[misc]
-        if not found.numel():  # of no pairs, the library has numbers in torch's default type
-            found = found.to(getattr(torch, end.precision))
-        return _converted(found, convert_to_numpy, convert_to_tensor)
+        scores = super(CrossEncoderView, runner).predict(*args, convert_to_tensor=True, **kwargs)  # type: ignore[misc]
+        if not scores.numel():  # without pairs, the library returns torch's default type
+            scores = scores.to(getattr(torch, head.precision))
+        return _convert(scores, convert_to_numpy, convert_to_tensor)
 
     def relevance(self, pairs: Any, *, activation_fn: Any = None, **kwargs: Any) -> Any:
-        """One number a pair to rank by: of several labels the log-odds of the one that means relevant.
+        """One number for each pair to rank by: with several labels, the log-odds of the one that means relevant.
 
-        At the level "score" it is that label's probability. It takes what `predict` takes. Where labels stand alone
-        (sigmoids), and with an activation of your own, it is the label's column of `predict`.
+        At the level "score" it is that label's probability. It takes the arguments of `predict`. If labels are
+        independent (sigmoids), or with an activation of your own, it is the label's column of `predict`.
         """
         from torch.nn import Identity
 
-        end: End = self.__dict__["_tiewise"]
-        if end.labels == 1:
+        head = self._head
+        if head.labels == 1:
             return self.predict(pairs, activation_fn=activation_fn, **kwargs)
-        label, mixes = end.label(), end.mixes and activation_fn is None
+        label, compete = head.label(), head.labels_compete and activation_fn is None
         kwargs.pop("apply_softmax", None)  # log-odds have its order
         convert = {name: kwargs.pop(name) for name in ("convert_to_numpy", "convert_to_tensor") if name in kwargs}
-        last = Identity() if mixes else activation_fn
-        found = self.predict(pairs, activation_fn=last, convert_to_tensor=True, **kwargs)
-        if mixes and found.numel():
-            compute = scoring.score if end.level == "score" else scoring.logit
-            with without_autocast(found):
-                found = compute(found, fn="softmax", positive=label, precision=end.precision)
-        elif found.numel():
-            found = found[..., label]
-        return _converted(found, **convert)
+        last = Identity() if compete else activation_fn
+        scores = self.predict(pairs, activation_fn=last, convert_to_tensor=True, **kwargs)
+        if compete and scores.numel():
+            compute = scoring.score if head.level == "score" else scoring.logit
+            with without_autocast(scores):
+                scores = compute(scores, fn="softmax", positive=label, precision=head.precision)
+        elif scores.numel():
+            scores = scores[..., label]
+        return _convert(scores, **convert)
 
     def rank(self, query: Any, documents: Any, *args: Any, **kwargs: Any) -> Any:
-        """As the CrossEncoder's own, and with several labels by `relevance`."""
-        if self.__dict__["_tiewise"].labels == 1:
+        """Like the CrossEncoder's method; with several labels, by `relevance`."""
+        if self._head.labels == 1:
             return super().rank(query, documents, *args, **kwargs)  # type: ignore[misc]
-        return self._ranked(query, documents, *args, **kwargs)
+        return self._rank_by_relevance(query, documents, *args, **kwargs)
 
-    def _ranked(
+    def _rank_by_relevance(
         self,
         query: Any,
         documents: Sequence[Any],
@@ -86,124 +91,124 @@ class CrossEncoderView:
         return sorted(rows, key=lambda row: -row["score"])[:top_k]
 
     def _get_model_config(self) -> Any:
-        """What is saved: the model's own activation, not that of the view, unless another was set since."""
-        end: End = self.__dict__["_tiewise"]
+        """The configuration to save: with the model's own activation, unless another one was set on the view."""
+        head = self._head
         saved: Any = copy.copy(self)  # the view itself may be in use
-        saved.activation_fn = end.own if self.activation_fn is end.activation else self.activation_fn
+        saved.activation_fn = head.own if self.activation_fn is head.activation else self.activation_fn
         return super(CrossEncoderView, saved)._get_model_config()  # type: ignore[misc]
 
     def _inference(self, *args: Any, activation_fn: Any = None, **kwargs: Any) -> Any:
-        """The loop over batches, which the library also runs in processes of a pool."""
-        runner: Any = self.__dict__["_tiewise"].replica(self)
+        """The loop over batches, which the library also runs in a pool of processes."""
+        runner: Any = self._head.replica(self)
         kwargs["activation_fn"] = _in_high_precision(activation_fn)
         return super(CrossEncoderView, runner)._inference(*args, **kwargs)  # type: ignore[misc]
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Run the view with ``torch.compile``, with these arguments; the last layer stays out of it, and the model."""
-        self.__dict__["_tiewise"].compiling = (args, kwargs)
+        """Run the view with ``torch.compile`` and these arguments. The last layer and the model are not compiled."""
+        self._head.compiling = (args, kwargs)
 
     def explain(self) -> str:
-        """What is computed in which precision here, and what the library does by itself."""
-        end: End = self.__dict__["_tiewise"]
+        """A text that says what the view computes in which precision, and what the library does itself."""
+        head = self._head
         own = "computes scores in the model's own precision."
-        if widens():
+        if widens_scores():
             own = "itself widens the logits to float32 before the activation."
-        if end.tokens is not None:
+        if head.tokens is not None:
             own = "takes the difference of yes and no in the model's own precision" + (
-                ", then widens." if widens() else "."
+                ", then widens." if widens_scores() else "."
             )
-        layer = self._last_layer() if end.level == "head" else None
+        layer = self._last_layer() if head.level == "head" else None
         if layer is not None and layer.name in (getattr(self, "keep_in_fp32_modules", None) or []):
             own = "itself computes that layer in float32 too, as this model asks (keep_in_fp32_modules)."
         last = "without the activation"
-        if end.activation is end.own:
-            last = f"then {_name(end.own)} is applied in {end.precision}, as it may change their order"
+        if head.activation is head.own:
+            last = f"then {_activation_name(head.own)} is applied in {head.precision}, as it may change their order"
         here = {
-            "score": f"The activation is computed in {end.precision} on the model's logits.",
-            "logit": f"Scores are the model's logits, widened to {end.precision}, {last}.",
-            "head": f"Scores are logits of {layer!r}, computed again in {end.precision}, {last}.",
-        }[end.level]
-        if end.labels > 1:
-            here += f" They have a column for each of {end.labels} labels; to rank, use {end.ranked_by()}."
-        same = (end.level, end.precision, end.tokens) == ("score", "float32", None) and widens()
+            "score": f"The activation is computed in {head.precision} on the model's logits.",
+            "logit": f"Scores are the model's logits, widened to {head.precision}, {last}.",
+            "head": f"Scores are logits of {layer!r}, computed again in {head.precision}, {last}.",
+        }[head.level]
+        if head.labels > 1:
+            here += f" They have a column for each of {head.labels} labels; to rank, use {head.describe_ranking()}."
+        same = (head.level, head.precision, head.tokens) == ("score", "float32", None) and widens_scores()
         done = " So this view changes nothing; level='head' would." if same else ""
-        if getattr(self, "_compiled_call_impl", None) is not None and end.compiling is None:
+        if getattr(self, "_compiled_call_impl", None) is not None and head.compiling is None:
             done += " The model was compiled by model.compile(); the view runs uncompiled until you call its compile()."
         return f"{here} sentence-transformers {package().__version__} {own}{done}"
 
     def _last_layer(self) -> LastLayer:
-        """The last layer, under its name in the whole model."""
-        layer: LastLayer = self.__dict__["_tiewise"].layer(self)
+        """The last layer, with its name in the whole model."""
+        layer = self._head.layer(self)
         named: Iterator[tuple[str, Any]] = self.named_modules()  # type: ignore[attr-defined]
         layer.name = next((name for name, module in named if module is layer.module), layer.name)
         return layer
 
 
 class SentenceTransformerView:
-    """A SentenceTransformer that compares embeddings in high precision; `high_precision` makes it."""
+    """A SentenceTransformer that compares embeddings in high precision; made by `high_precision`."""
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """The similarity of all pairs, (n, m), in the view's precision."""
         precision, name = self.__dict__["_tiewise_precision"], str(self.similarity_fn_name)  # type: ignore[attr-defined]
-        left, right = (_tensor(given, precision) for given in (embeddings1, embeddings2))
+        left, right = (_to_tensor(given, precision) for given in (embeddings1, embeddings2))
         with without_autocast(left):
             if name in ("cosine", "dot", "euclidean") and not left.is_sparse and not right.is_sparse:
                 left, right = (x[None] if x.ndim == 1 else x for x in (left, right))
                 return scoring.score(left, right, fn=name, precision=precision)
-            return super().similarity(*_widened(left, right, precision))  # type: ignore[misc]
+            return super().similarity(*_widen(left, right, precision))  # type: ignore[misc]
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
         """The similarity of each pair, (n,), in the view's precision."""
         precision = self.__dict__["_tiewise_precision"]
-        left, right = (_tensor(given, precision) for given in (embeddings1, embeddings2))
+        left, right = (_to_tensor(given, precision) for given in (embeddings1, embeddings2))
         with without_autocast(left):
-            return super().similarity_pairwise(*_widened(left, right, precision))  # type: ignore[misc]
+            return super().similarity_pairwise(*_widen(left, right, precision))  # type: ignore[misc]
 
     def explain(self) -> str:
-        """What is computed in which precision here, and what the library does by itself."""
+        """A text that says what the view computes in which precision, and what the library does itself."""
         name, precision = self.similarity_fn_name, self.__dict__["_tiewise_precision"]  # type: ignore[attr-defined]
         version = package().__version__
         here = f"The {name} similarity of embeddings is computed in {precision}, whatever they are in."
-        if not widens():
+        if not widens_scores():
             return f"{here} sentence-transformers {version} computes it in the embeddings' own precision."
         done = " So this view changes next to nothing." if precision == "float32" else ""
         return f"{here} sentence-transformers {version} itself widens embeddings to float32.{done}"
 
 
-def _name(activation: Any) -> str:
+def _activation_name(activation: Any) -> str:
     return getattr(activation, "__name__", type(activation).__name__)
 
 
-def _converted(found: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False) -> Any:
-    """A tensor of predictions as the library would return it, in the precision that it has."""
+def _convert(scores: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False) -> Any:
+    """A tensor of predictions in the form that the library would return, in its own precision."""
     if convert_to_tensor:
-        return found
+        return scores
     if convert_to_numpy:
-        return found.cpu().numpy()[()]
-    return list(found) if found.ndim else found
+        return scores.cpu().numpy()[()]
+    return list(scores) if scores.ndim else scores
 
 
 def _in_high_precision(activation: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """An activation that autocast leaves in the precision of the logits it is given; of a module, a module."""
+    """An activation that keeps the precision of its logits under autocast; a module stays a module."""
     from torch.nn import Module
 
     if activation is None:
         return None
 
-    def applied(logits: Any) -> Any:
+    def apply(logits: Any) -> Any:
         with without_autocast(logits):
             return activation(logits)
 
     if not isinstance(activation, Module):
-        return applied
-    found = copy.copy(activation)
-    without_hooks(found)
-    found.forward = applied
-    return found
+        return apply
+    module = copy.copy(activation)
+    remove_hooks(module)
+    module.forward = apply
+    return module
 
 
-def _tensor(given: Any, precision: str) -> Any:
-    """Embeddings as a tensor; numbers that have no type of their own are taken in the precision."""
+def _to_tensor(given: Any, precision: str) -> Any:
+    """Embeddings as a tensor; Python numbers, which have no type, take the precision."""
     import torch
 
     if isinstance(given, torch.Tensor):
@@ -215,8 +220,8 @@ def _tensor(given: Any, precision: str) -> Any:
     return torch.as_tensor(array if typed else array.astype(precision))
 
 
-def _widened(left: Any, right: Any, precision: str) -> tuple[Any, Any]:
-    """Embeddings in the precision, or as they are if they are wider."""
+def _widen(left: Any, right: Any, precision: str) -> tuple[Any, Any]:
+    """Embeddings in the precision, or in their own if it is wider."""
     import torch
 
     wide = getattr(torch, precision)

@@ -169,7 +169,7 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {order: {} for order in ORDERS}
     for order, zs in found.items():
         for measure, mean in tied.items():
-            values = report.evaluation.in_order(measure, Rule(order))
+            values = report._evaluation.in_order(measure, Rule(order))
             assert values is not None and mean.expected is not None and mean.std
             value = float(values.sum() if measure.total else values.mean())
             zs[measure.name] = (value - mean.expected) / mean.std

@@ -1,7 +1,7 @@
-"""The measures of trec_eval that stand beside our catalogue: simple, of one tool, and known to the drop-ins alone.
+"""Measures of trec_eval that are not in the catalogue; only the drop-ins use them.
 
-They are values of the same class `Measure`, so their statistics over the orders of ties follow from the definition as
-those of every other measure do. Where no exact expectation is known, `offers` says what there is.
+They are of the class `Measure`, so their statistics over the orders of ties follow from the definition. Where no exact
+expectation is known, `known_values` lists what is known.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = [
 ]
 
 
-# -- of the whole list: no order matters ----------------------------------------------------------------------
+# -- of the set of retrieved documents, in any order ----------------------------------------------------------
 
 
-class Fixed(Binary):
+class SetMeasure(Binary):
     """Measures of the set of retrieved documents; a subclass defines `base`."""
 
     takes_cutoff = False
@@ -47,26 +47,26 @@ class Fixed(Binary):
         """Nothing depends on a rank."""
         return np.zeros(q.n_queries)
 
-    def found(self, q: Urns) -> Floats:
+    def relevant_retrieved(self, q: Urns) -> Floats:
         """The number of relevant documents retrieved."""
         return q.retrieved(self.gain(q.label))
 
 
-class RunId(Fixed):
-    """0: pytrec_eval has a number where trec_eval prints the run's name."""
+class RunId(SetMeasure):
+    """0: pytrec_eval gives a number where trec_eval prints the run's name."""
 
 
-class NumQ(Fixed):
+class NumQ(SetMeasure):
     """1 for every query, added up over queries."""
 
     total = True
 
     def base(self, q: Urns) -> Floats:
-        """One a query."""
+        """One for each query."""
         return np.ones(q.n_queries)
 
 
-class NumRelRet(Fixed):
+class NumRelRet(SetMeasure):
     """The number of relevant documents retrieved, added up over queries.
 
     >>> NumRelRet().of("(10)1|1")
@@ -77,11 +77,11 @@ class NumRelRet(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """All relevant documents of the list."""
-        return self.found(q)
+        return self.relevant_retrieved(q)
 
 
 class NumNonrelRet(NumRelRet):
-    """The number of retrieved documents that were judged not relevant, those of a negative label apart.
+    """The number of retrieved documents that were judged not relevant, without those with a negative label.
 
     >>> NumNonrelRet().of("(10)1-|0")
     NumNonrelRet 1.0000
@@ -92,8 +92,8 @@ class NumNonrelRet(NumRelRet):
         return ((label >= 0) & (label < self.rel)).astype(np.float64)
 
 
-class SetRelP(Fixed):
-    """The relevant documents of the whole list over the most there can be, the list's length or N+.
+class SetRelP(SetMeasure):
+    """The relevant documents retrieved, divided by the smaller of the list's length and N+.
 
     >>> SetRelP().of("(10)1|1")
     SetRelP 0.6667
@@ -101,10 +101,10 @@ class SetRelP(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """A share."""
-        return safe_divide(self.found(q), np.minimum(q.length, q.relevant(self)))
+        return safe_divide(self.relevant_retrieved(q), np.minimum(q.length, q.relevant(self)))
 
 
-class SetAP(Fixed):
+class SetAP(SetMeasure):
     """SetP · SetR.
 
     >>> SetAP().of("(10)1|1")
@@ -113,10 +113,10 @@ class SetAP(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """A product."""
-        return safe_divide(self.found(q) ** 2, q.length * q.relevant(self))
+        return safe_divide(self.relevant_retrieved(q) ** 2, q.length * q.relevant(self))
 
 
-class SetF(Fixed):
+class SetF(SetMeasure):
     """The weighted harmonic mean of SetP and SetR, (x + 1)·P·R / (x·P + R): trec_eval's parameter x is β².
 
     >>> SetF(x=2).of("100|1")
@@ -127,12 +127,13 @@ class SetF(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """A mean."""
-        precision, recall = safe_divide(self.found(q), q.length), safe_divide(self.found(q), q.relevant(self))
+        retrieved = self.relevant_retrieved(q)
+        precision, recall = safe_divide(retrieved, q.length), safe_divide(retrieved, q.relevant(self))
         return safe_divide((self.x + 1) * precision * recall, self.x * precision + recall)
 
 
-class Utility(Fixed):
-    """The relevant documents retrieved less the others.
+class Utility(SetMeasure):
+    """The relevant documents retrieved minus the others.
 
     >>> Utility().of("(100)1-")
     Utility -1.0000
@@ -140,14 +141,14 @@ class Utility(Fixed):
 
     def base(self, q: Urns) -> Floats:
         """A difference."""
-        return 2 * self.found(q) - q.length
+        return 2 * self.relevant_retrieved(q) - q.length
 
 
 # -- of ranks -------------------------------------------------------------------------------------------------
 
 
 class RelativeP(Binary):
-    """The relevant documents in the first k over the most there can be, k or N+.
+    """The relevant documents in the first k, divided by the smaller of k and N+.
 
     >>> RelativeP().of("(100)1", k=1)
     RelativeP@1 0.3333 [0.0000, 1.0000]
@@ -176,7 +177,7 @@ class RprecMult(Binary):
         return np.minimum(q.length, self._rank(q))
 
     def divisor(self, q: Urns) -> NDArray[Any]:
-        """Also where the list is shorter."""
+        """The same rank, even if the list is shorter."""
         return self._rank(q)
 
 
@@ -202,39 +203,39 @@ class BinG(Binary):
 # -- without an exact expectation -----------------------------------------------------------------------------
 
 
-class Unexpected(Binary):
-    """Measures of which only the value in an order is known, not the expectation over all orders."""
+class WithoutExpectation(Binary):
+    """Measures with a value for one order, but no known expectation over all orders."""
 
     takes_cutoff = False
-    offers: ClassVar[tuple[str, ...]] = ("oblivious",)
+    known_values: ClassVar[tuple[str, ...]] = ("oblivious",)
 
     def moments(self, urn: Urn) -> tuple[Floats, Floats]:
         """Not known."""
         raise MeasureError(f"The expectation of {self.name} over the orders of ties is not known.")
 
 
-class IPrec(Unexpected):
-    """Interpolated precision: the highest at or below the rank where a share of the relevant documents is found.
+class IPrec(WithoutExpectation):
+    """Interpolated precision: the highest at or below the rank where a share of the relevant documents was seen.
 
     It is highest with the relevant documents of a tie first, and lowest with them last.
     """
 
-    offers = ("oblivious", "minimum", "maximum")
+    known_values = ("oblivious", "minimum", "maximum")
     recall: float = param(0.0, above=-1, shown=True)
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The shares over which to take the mean."""
+        """The shares to average over."""
         return (self.recall,)
 
     def terms(self, order: Order) -> Floats:
-        """The value of a query, all of it at its first judged document."""
+        """The value of a query, placed at its first judged document."""
         relevant = self.gain(order.label) > 0
-        found = order.count_before(relevant) + 1
-        precision = np.where(relevant, found / order.rank, 0.0)
+        seen = order.count_before(relevant) + 1
+        precision = np.where(relevant, seen / order.rank, 0.0)
         total = np.zeros(order.n_queries)
         for share in self.shares:
-            enough = found >= np.floor(share * order.urns.relevant(self) + 0.9)[order.query]
+            enough = seen >= np.floor(share * order.urns.relevant(self) + 0.9)[order.query]
             highest = np.zeros(order.n_queries)
             np.maximum.at(highest, order.query[enough], precision[enough])
             total += highest
@@ -253,10 +254,10 @@ class ElevenPointAP(IPrec):
         return tuple(i / 10 for i in range(11))
 
 
-class InfAP(Unexpected):
+class InfAP(WithoutExpectation):
     """Average precision, its precisions inferred from the judged documents above (Yilmaz & Aslam, 2006).
 
-    A document with a negative label was in the pool and was not judged. The best order of ties is not known either.
+    A document with a negative label was in the pool but was not judged. The best order of ties is not known either.
     """
 
     def divisor(self, q: Urns) -> NDArray[Any]:

@@ -1,0 +1,147 @@
+"""The head of a CrossEncoder: which layer computes its logits, and how to replace them by those of a level.
+
+The library runs the model as usual, but on a replica with another head: its logits are widened, or computed again in
+high precision. The model itself is never changed, so other threads can use it at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tiewise.adapters.last_layer import LastLayer, LogitRecorder, find_classifier, find_language_head, resolve_label
+from tiewise.adapters.replicas import Change, make_replica
+from tiewise.errors import InputError
+
+__all__ = ["Head"]
+
+
+class Head:
+    """The head of a CrossEncoder: a classifier, the tokens yes and no of a language model, or a Dense module.
+
+    The last layer is looked up whenever it is used, because other code may replace it in place, as MTEB does.
+    """
+
+    def __init__(self, model: Any, level: str, precision: str, positive: int | str | None = None):
+        from torch.nn import Identity
+
+        self.level, self.precision = level, precision
+        self.labels, self.own = int(model.num_labels), model.activation_fn
+        self.activation = Identity() if level != "score" and _is_increasing(self.own) else self.own
+        #: The arguments of torch.compile, if the view runs compiled.
+        self.compiling: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None
+        self._positive = positive
+        network = model.model
+        if not hasattr(network, "base_model"):
+            raise InputError(f"The CrossEncoder runs on {type(network).__name__}. Load it with backend='torch'.")
+        self._names = getattr(network.config, "id2label", None)
+        if positive is not None:
+            self.label()
+        self.tokens: list[int] | None = None
+        for module in model.children():
+            if type(module).__name__ == "LogitScore":
+                self.tokens = [token for token in (module.false_token_id, module.true_token_id) if token is not None]
+        if level == "head":
+            self.layer(model)
+
+    def label(self) -> int:
+        """The label that means relevant."""
+        return resolve_label(self._positive, self.labels, self._names)
+
+    @property
+    def labels_compete(self) -> bool:
+        """Whether labels compete, so that a pair is ranked by log-odds; with sigmoids, labels are independent."""
+        from torch import nn
+
+        return isinstance(self.own, (nn.Softmax, nn.LogSoftmax, nn.Identity))
+
+    def describe_ranking(self) -> str:
+        """What pairs are ranked by if there are several labels, in words."""
+        known = self._positive is not None or self.labels <= 2
+        what = f"label {self.label()}" if known else "the label that positive= names"
+        if not self.labels_compete:
+            return f"relevance() or rank(), the column of {what}"
+        return f"relevance() or rank(), the {'probability' if self.level == 'score' else 'log-odds'} of {what}"
+
+    def layer(self, model: Any) -> LastLayer:
+        """The last layer of a model."""
+        dense = _find_dense(model)
+        if dense is not None:
+            return LastLayer("linear", dense.linear)
+        return find_classifier(model.model) if self.tokens is None else find_language_head(model.model, self.tokens)
+
+    def replica(self, model: Any) -> Any:
+        """A replica of a model with logits of the level, in float32 or wider; for one call, in one thread."""
+        dense = _find_dense(model)
+        if dense is not None:
+            parts = {name: getattr(dense, name, None) for name in ("linear", "residual")}  # the scores are their sum
+            changes = {part: self._change_dense(name, part) for name, part in parts.items() if part is not None}
+            changes[model.model] = self._change_output(lambda output: output)
+        elif self.level == "head":
+            layer = self.layer(model)
+            recorder = layer.recorder()
+            changes = {
+                layer.module: recorder.replace,
+                model.model: self._change_output(lambda output: self._recompute(output, recorder)),
+            }
+        else:
+            changes = {model.model: self._change_output(self._widen)}
+        replica = make_replica(model, changes)
+        # The library calls eval() before it runs a model. A replica is in evaluation mode already, and eval() would
+        # change the modules that it shares with the model.
+        replica.train = lambda mode=True: replica
+        return replica
+
+    def _change_output(self, change: Callable[[Any], Any]) -> Change:
+        """Changes the output of a replica's network in its `forward`, which the library calls without hooks."""
+
+        def alter(copy: Any, network: Any) -> None:
+            import torch
+
+            forward = copy.forward
+            if self.compiling is not None:
+                options, named = self.compiling
+                forward = torch.compile(forward, *options, **named)
+            copy.forward = lambda *args, **kwargs: change(forward(*args, **kwargs))
+
+        return alter
+
+    def _change_dense(self, name: str, module: Any) -> Change:
+        """Gives a linear layer of a Dense module outputs of the level."""
+        import torch
+
+        layer = LastLayer(name, module) if self.level == "head" else None
+
+        def forward(hidden: Any) -> Any:
+            if layer is None:
+                return module.forward(hidden).to(getattr(torch, self.precision))
+            return layer.logits(hidden, self.precision)
+
+        return lambda copy, module: setattr(copy, "forward", forward)
+
+    def _widen(self, output: Any) -> Any:
+        """The output of a network with widened logits; for a language model, of the last position."""
+        import torch
+
+        logits = output.logits if self.tokens is None else output.logits[:, -1:]
+        output.logits = logits.to(getattr(torch, self.precision))
+        return output
+
+    def _recompute(self, output: Any, recorder: LogitRecorder) -> Any:
+        """The output of a network with recomputed logits."""
+        output.logits = recorder.recompute(output.logits, self.precision)
+        return output
+
+
+def _find_dense(model: Any) -> Any:
+    """The Dense module that computes a model's scores, if there is one."""
+    modules = [module for module in model.children() if type(module).__name__ == "Dense"]
+    return next((module for module in reversed(modules) if module.module_output_name == "scores"), None)
+
+
+def _is_increasing(activation: Any) -> bool:
+    """Whether an activation is known to be increasing, so that it keeps the order of scores."""
+    import torch
+
+    kinds = (torch.nn.Identity, torch.nn.Sigmoid, torch.nn.Tanh, torch.nn.LogSigmoid)
+    return activation is None or type(activation) in kinds or activation in (torch.sigmoid, torch.tanh)

@@ -1,0 +1,133 @@
+"""Measures as another package defines them, and the one number per query that its drop-in returns.
+
+`value` chooses the number: ``"oblivious"`` is what the package itself gives, under its own order of tied documents; the
+others are statistics over all orders: ``"expected"``, ``"minimum"``, ``"maximum"``, ``"std"``, or ``"bias"``
+(oblivious − expected).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+import numpy as np
+
+from tiewise.data.columns import Floats, positions
+from tiewise.data.runs import Qrels, Run
+from tiewise.errors import InputError, MeasureError
+from tiewise.io import as_lists, as_run
+from tiewise.io.dict_run import DictRun
+from tiewise.metrics import engine
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.tools import Rule
+from tiewise.ties.counting import count_ties
+
+__all__ = ["VALUES", "ToolMeasure", "Value", "check_value", "evaluate_queries"]
+
+Value: TypeAlias = Literal["oblivious", "expected", "minimum", "maximum", "std", "bias"]
+VALUES: tuple[Value, ...] = get_args(Value)
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def check_value(value: str) -> None:
+    """Raise if `value` is not one of `VALUES`."""
+    if value not in VALUES:
+        raise InputError(f"Unknown value {value!r}. Use one of: {', '.join(VALUES)}.")
+
+
+@dataclass(frozen=True)
+class ToolMeasure:
+    """A measure as a package defines it: with its tie rule, and the lists and labels that it uses."""
+
+    measure: Measure
+    rule: Rule
+    judged_only: bool = False  # remove unjudged documents and those with a negative label
+    labels: tuple[tuple[float, float], ...] = ()  # (label, the label that replaces it)
+    transform: Callable[[Floats], Floats] | None = None  # an increasing function, applied to the measure
+
+    @property
+    def known_values(self) -> tuple[str, ...]:
+        """The values that are known exactly; a function of a measure keeps its order, but not its expectation."""
+        known: tuple[str, ...] = getattr(self.measure, "known_values", VALUES)
+        if self.transform is None:
+            return known
+        return tuple(value for value in known if value in ("oblivious", "minimum", "maximum"))
+
+    def check(self, name: object, value: str) -> None:
+        """Raise if a value is not known; `name` is what the user called the measure."""
+        if value not in self.known_values:
+            raise MeasureError(
+                f"{name}: no exact value={value!r} is known. Leave it out, or ask for it with value="
+                f"{' or '.join(map(repr, self.known_values))}."
+            )
+
+
+def evaluate_queries(
+    qrels: Qrels, run: Any, measures: Mapping[Key, ToolMeasure], value: str
+) -> tuple[list[str], dict[Key, Floats]]:
+    """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
+    run = as_lists(run)
+    places = positions(qrels.query_index, run.queries)
+    judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
+    places = places[judged[places]]
+    evaluation = _Evaluation(qrels, run, measures.values(), value)
+    numbers = {key: evaluation.compute(measure)[places] for key, measure in measures.items()}
+    return [qrels.queries[place] for place in places.tolist()], numbers
+
+
+class _Evaluation:
+    """A run against judgments. Ties are counted once for every kind of list, labels and score type."""
+
+    def __init__(self, qrels: Qrels, run: Run | DictRun, measures: Iterable[ToolMeasure], value: str):
+        self._qrels, self._run, self._value = qrels, run, value
+        self._urns: dict[tuple[object, ...], engine.Urns] = {}
+        self._orders: dict[tuple[object, ...], set[str]] = {}
+        for one in measures:
+            if one.rule.order is not None and value in ("oblivious", "bias"):
+                self._orders.setdefault((one.judged_only, one.labels, one.rule.dtype), set()).add(one.rule.order)
+
+    def compute(self, tool: ToolMeasure) -> Floats:
+        """The number of each query, (n_queries,)."""
+        numbers = self._statistic(tool)
+        return numbers if tool.transform is None else tool.transform(numbers)
+
+    def _statistic(self, tool: ToolMeasure) -> Floats:
+        if self._value == "oblivious":
+            return self._oblivious(tool)
+        measure, urns = tool.measure, self._count(tool, "float64")
+        if self._value == "minimum":
+            return engine.value(measure, urns, urns.worst(measure))
+        if self._value == "maximum":
+            return engine.value(measure, urns, urns.best(measure))
+        estimates = engine.estimates(measure, urns)
+        if self._value == "std":
+            return np.sqrt(estimates.variance)
+        return estimates.expected if self._value == "expected" else self._oblivious(tool) - estimates.expected
+
+    def _oblivious(self, tool: ToolMeasure) -> Floats:
+        assert tool.rule.order is not None, "the packages that have a drop-in can be reproduced"
+        urns = self._count(tool, tool.rule.dtype)
+        return engine.value(tool.measure, urns, urns.oblivious(tool.rule.order))
+
+    def _count(self, tool: ToolMeasure, dtype: str) -> engine.Urns:
+        key = tool.judged_only, tool.labels, dtype
+        if key not in self._urns:
+            qrels = replace_labels(self._qrels, tool.labels)
+            run = as_run(self._run).judged_only(qrels) if tool.judged_only else self._run
+            ties = count_ties(qrels, run, sorted(self._orders.get(key, ())), (dtype,))
+            self._urns[key] = engine.Urns(ties[dtype])
+        return self._urns[key]
+
+
+def replace_labels(qrels: Qrels, labels: tuple[tuple[float, float], ...]) -> Qrels:
+    """Judgments in which some labels are replaced by others.
+
+    >>> replace_labels(Qrels.from_dict({"q": {"a": 1, "b": 2}}), ((1, 2), (2, 5))).to_dict()
+    {'q': {'a': 2.0, 'b': 5.0}}
+    """
+    value = qrels.label.copy()
+    for old, new in labels:
+        value[qrels.label == old] = new
+    return replace(qrels, value=value) if labels else qrels
