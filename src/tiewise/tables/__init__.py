@@ -1,1 +1,1 @@
-"""Tables of results as text and HTML, and plain records of them."""
+"""One table model (`model`), a module for each format, one for wording, and the base of public results (`results`)."""
