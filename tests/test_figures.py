@@ -19,6 +19,7 @@ from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
 from tiewise.tables import html
+from tiewise.tables.results import Result
 from tiewise.tables.model import Bar
 from tiewise.tables.records import Rows
 
@@ -509,6 +510,16 @@ def test_every_public_result_has_a_table(results):
     assert {tw.Report, tw.Compared, tw.Audit, tw.Similarity, tw.Stages, Duel, Unjudged, Rows} <= found
     assert not {kind.__name__ for kind in found if not hasattr(kind, "_repr_html_")}
     assert not {kind.__name__ for kind in found} - {type(one).__name__ for one in results.values()}
+
+
+def test_every_result_converts_to_every_format(results):
+    shared = [one for one in results.values() if isinstance(one, Result)]
+    assert {tw.Report, tw.Compared, tw.Audit, tw.Similarity, tw.Stages, tw.Estimate} <= {type(one) for one in shared}
+    for one in shared:
+        if isinstance(one, Rows) and not one.columns:
+            continue
+        assert "| :--" in one.to_markdown() and r"\toprule" in one.to_latex(), type(one)
+        assert len(one.to_frame().columns) and one.to_dict(), type(one)
 
 
 def test_a_table_of_a_comparison():

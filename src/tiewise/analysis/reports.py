@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS, Tool, rule_for
 from tiewise.tables.optional import data_frame, need
+from tiewise.tables.results import Result
+
+if TYPE_CHECKING:
+    from tiewise.tables.model import Section, Table
 
 __all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "said_once"]
 
@@ -34,7 +38,7 @@ _FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range"
 
 
 @dataclass(frozen=True)
-class Provenance:
+class Provenance(Result):
     """From what a report was made, and how much of it was there."""
 
     version: str
@@ -52,13 +56,17 @@ class Provenance:
     new_ties: int | None  #: tied rows that `score_dtype` made
     cut_lists: int  #: lists that end with two or more tied documents, so may have been cut there
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+    def _section(self) -> Section:
+        from tiewise.tables.model import Section, Table
 
-        return notebook.block("Provenance", notebook.facts(asdict(self)))
+        return Section([Table.of_facts(self.to_dict())], "Provenance")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values."""
+        return asdict(self)
 
 
-class Report:
+class Report(Result):
     """The estimates of all measures: ``report["nDCG@10"]`` is the mean, `per_query` has each query."""
 
     def __init__(self, evaluation: Evaluation, estimates: Mapping[Measure, Estimates]):
@@ -119,17 +127,23 @@ class Report:
     def __repr__(self) -> str:
         return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+    def _section(self) -> Section:
+        from tiewise.tables.estimates import estimate_section
+        from tiewise.tables.wording import format_percent
 
         from_ = self.provenance
-        tied = "" if from_.tied_share is None else f", {notebook.share(from_.tied_share)} of {from_.rows:,} rows tied"
+        tied = "" if from_.tied_share is None else f", {format_percent(from_.tied_share)} of {from_.rows:,} rows tied"
         order = self._options.oblivious
         cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
-        shown = notebook.estimates("measure", [(measure.name, self[measure]) for measure in self], total=len(self))
         title = f"{counted(from_.judged_queries, 'query', 'queries')}{tied}"
         explained = cross if any(self[measure].tied for measure in self) else None
-        return notebook.block(title, shown, notes=[*filter(None, [explained]), *self.notes])
+        named = [(measure.name, self[measure]) for measure in self]
+        return estimate_section("measure", named, title=title, legend=explained, notes=self.notes, total=len(self))
+
+    def _records(self) -> Table:
+        from tiewise.tables.model import Table
+
+        return Table.of_columns(self.to_columns())
 
     # -- what stands behind it --------------------------------------------------------------------------------
 
@@ -289,7 +303,7 @@ class Report:
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
         """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
         out: dict[str, Any] = {
-            "provenance": asdict(self.provenance),
+            "provenance": self.provenance.to_dict(),
             "notes": list(self.notes),
             "measures": {measure.name: mean.to_dict() for measure, mean in self._means.items()},
         }
@@ -347,7 +361,7 @@ class ToolValue:
     note: str
 
 
-class ToolTable(tuple[ToolValue, ...]):
+class ToolTable(Result, tuple[ToolValue, ...]):
     """What the known tools would print, one row for each tool and measure."""
 
     __slots__ = ()
@@ -360,12 +374,13 @@ class ToolTable(tuple[ToolValue, ...]):
             lines.append(f"{row.measure:<12} {row.tool:<32} {value:>8} {bias:>8}  {row.note}".rstrip())
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+    def _section(self) -> Section:
+        from tiewise.tables.model import Section, Table
+        from tiewise.tables.wording import PLAIN
 
         names = ("measure", "tool", "version", "value", "bias", "note")
-        rows = ([row.measure, row.tool, row.version, row.value, notebook.signed(row.bias), row.note] for row in self)
-        return notebook.block("What each tool prints", notebook.table(names, rows, total=len(self)))
+        columns = {name: [getattr(row, name) for row in self] for name in names}
+        return Section([Table.of_columns(columns, {"bias": PLAIN.signed})], "What each tool prints")
 
 
 def _queries(number: int, kind: str = "") -> str:

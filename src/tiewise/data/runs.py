@@ -296,13 +296,14 @@ class Table(Lists):
         return f"<{type(self).__name__}: {queries}, {rows}>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+        from tiewise.tables.html import FEW, render_html
+        from tiewise.tables.model import Section
+        from tiewise.tables.model import Table as ShownTable
 
-        heads = ("query", "document", self.value_names[0])
-        rows = ((query, doc, f"{value:.9g}") for query, doc, value in islice(self, notebook.FEW))
-        source = None if self.source is None else self.source.path
-        shown = notebook.table(heads, rows, total=len(self), most=notebook.FEW)
-        return notebook.block(self._title, source, shown)
+        queries, docs, values = zip(*islice(self, FEW), strict=True) if len(self) else ((), (), ())
+        columns = {"query": queries, "document": docs, self.value_names[0]: [f"{value:.9g}" for value in values]}
+        source = [] if self.source is None else [self.source.path]
+        return render_html(Section([*source, ShownTable.of_columns(columns, total=len(self))], self._title))
 
     @property
     def _title(self) -> str:
@@ -398,9 +399,9 @@ class Run(Table, RankedLists):
     @property
     def _title(self) -> str:
         name = "" if self.name is None else f" ({self.name})"
-        from tiewise.tables.html import share
+        from tiewise.tables.wording import format_percent
 
-        tied = f", {share(self.tied_share)} of them tied" if len(self) <= QUICK else ""
+        tied = f", {format_percent(self.tied_share)} of them tied" if len(self) <= QUICK else ""
         return f"{super()._title}{tied}{name}"
 
     def projected(self, dtype: str) -> Run:

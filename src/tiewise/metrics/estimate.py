@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, frozen
 from tiewise.errors import counted
+from tiewise.tables.results import Result
+
+if TYPE_CHECKING:
+    from tiewise.tables.model import Section, Table
 
 __all__ = ["Bounds", "Estimate", "Estimates"]
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate:
+class Estimate(Result):
     """What a measure is worth when tied documents may stand in any order. A field that does not apply is None.
 
     >>> Estimate(expected=0.81, minimum=0.67, maximum=0.95, oblivious=0.95, measure="nDCG@10")
@@ -72,14 +76,14 @@ class Estimate:
     def __repr__(self) -> str:
         return f"{self.measure or 'Estimate'} {self:.4f}"
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+    def _section(self) -> Section:
+        from tiewise.tables.estimates import estimate_section
 
-        return notebook.block("", notebook.estimates("measure", [(self.measure or "", self)]))
+        return estimate_section("measure", [(self.measure or "", self)])
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds:
+class Bounds(Result):
     """What a measure of unbounded rankings is worth at least and at most, when only their heads are seen.
 
     `lower` resolves what is unseen or unjudged against the score, `upper` in its favour; each is an Estimate over the
@@ -108,16 +112,16 @@ class Bounds:
         low, high = ("?" if e is None or e.expected is None else f"{e.expected:.4f}" for e in (self.lower, self.upper))
         return f"{self.measure or 'Bounds'} [{low}, {high}]"
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+    def _section(self) -> Section:
+        from tiewise.tables.estimates import estimate_section
 
         parts = {"lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
-        open_ = () if self.residual is None else (f"What is not seen leaves {self.residual:.4f} open.",)
-        shown = notebook.estimates("bound", [(name, part) for name, part in parts.items() if part is not None])
-        return notebook.block(self.measure or "Bounds", shown, notes=open_)
+        notes = () if self.residual is None else (f"What is not seen leaves {self.residual:.4f} open.",)
+        found = [(name, part) for name, part in parts.items() if part is not None]
+        return estimate_section("bound", found, title=self.measure or "Bounds", notes=notes)
 
 
-class Estimates(Mapping[str, Estimate]):
+class Estimates(Result, Mapping[str, Estimate]):
     """The estimates of one measure, by query id; columns are at hand as arrays over `queries`."""
 
     def __init__(
@@ -155,11 +159,19 @@ class Estimates(Mapping[str, Estimate]):
     def __repr__(self) -> str:
         return f"<Estimates of {self.measure} for {counted(len(self), 'query', 'queries')}>"
 
-    def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+    def _section(self) -> Section:
+        from tiewise.tables.estimates import estimate_section
 
         title = f"{self.measure} for {counted(len(self), 'query', 'queries')}: {self.mean():.4f}"
-        return notebook.block(title, notebook.estimates("query", self.items(), total=len(self)))
+        return estimate_section("query", self.items(), title=title, total=len(self))
+
+    def _records(self) -> Table:
+        from tiewise.tables.model import Table
+
+        names = ("expected", "minimum", "maximum", "std", "oblivious")
+        each = list(self.values())
+        columns = {name: [getattr(one, name) for one in each] for name in names}
+        return Table.of_columns({"query": list(self.queries), **columns})
 
     def mean(self) -> Estimate:
         """The estimate of the mean over queries (of the sum, for counts).

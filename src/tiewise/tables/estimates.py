@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from tiewise.tables.model import Bar, Table
+from tiewise.tables.model import Bar, Section, Table
 from tiewise.tables.wording import PLAIN
 
-__all__ = ["MOST", "estimate_table"]
+__all__ = ["MOST", "estimate_section", "estimate_table"]
 
 MOST = 30  #: the most rows; the others are counted
 
@@ -30,3 +31,17 @@ def estimate_table(heading: str, named: Iterable[tuple[object, Any]], total: int
     columns["if lists were cut"] = [None if e.cut is None else PLAIN.interval(*e.cut) for e in each]
     known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     return Table.of_columns(known, {"bias": PLAIN.signed}, total=total)
+
+
+def estimate_section(
+    heading: str,
+    named: Iterable[tuple[object, Any]],
+    *,
+    title: str = "",
+    legend: str | None = None,
+    notes: Iterable[str] = (),
+    total: int | None = None,
+) -> Section:
+    """What a result shows that consists of one table of estimates; `legend` explains its bars."""
+    table = replace(estimate_table(heading, named, total), notes=() if legend is None else (legend,))
+    return Section([table], title, list(notes))

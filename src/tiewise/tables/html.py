@@ -7,15 +7,12 @@ Everything that came from a file is escaped. Where a viewer leaves pictures out,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from itertools import islice
 from typing import Any
 
-from tiewise.tables.estimates import estimate_table
-from tiewise.tables.model import Bar, Cell, Code, Column, Paragraph, Part, Section, Table
-from tiewise.tables.wording import PLAIN, format_percent
+from tiewise.tables.model import Bar, Code, Column, Paragraph, Part, Section, Table
+from tiewise.tables.wording import PLAIN
 
 __all__ = ["FEW", "MOST", "Markup", "draw_bar", "render_html", "render_table"]
 
@@ -135,38 +132,3 @@ def draw_bar(bar: Bar) -> Markup:
         f'<svg width="{WIDE}" height="{TALL}" role="img" aria-label="{words}" '
         f'style="display:inline-block;vertical-align:middle"><title>{words}</title>{"".join(parts)}</svg>'
     )
-
-
-# -- for results that do not use `results.Result` yet -----------------------------------------------------------------
-
-
-def block(title: str, *parts: Part | None, notes: Iterable[str] = ()) -> str:
-    """A title, parts, and notes below."""
-    return render_html(Section([part for part in parts if part], title, list(notes)))
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, total: int | None = None, most: int = MOST) -> Markup:
-    """A table of the first rows; `total` is the number of all."""
-    shown = list(islice(rows, most))
-    columns = zip(*shown, strict=True) if shown else [()] * len(heads)
-    made = Table.of_columns(dict(zip(map(str, range(len(heads))), columns, strict=True)))
-    named = tuple(replace(column, heading=head) for column, head in zip(made.columns, heads, strict=True))
-    return render_table(replace(made, columns=named, total=total), most)
-
-
-def facts(named: Mapping[str, object]) -> Markup:
-    """Values by their names, a line for each."""
-    return render_table(Table.of_facts(named), most=10**6)
-
-
-def estimates(head: str, named: Iterable[tuple[object, Any]], total: int | None = None) -> Markup:
-    """A table of estimates."""
-    return render_table(estimate_table(head, named, total))
-
-
-def signed(value: float | None) -> Cell | None:
-    """A difference with its sign."""
-    return None if value is None else Cell(PLAIN.signed(value))
-
-
-share = format_percent

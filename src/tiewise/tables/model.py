@@ -170,9 +170,11 @@ class Table:
         return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
 
     def without_bars(self) -> Table:
-        """The same table without columns of bars, for formats that cannot draw."""
+        """The same table without columns of bars and their legend, for formats that cannot draw."""
         drawn = {place for row in self.rows for place, value in enumerate(row) if isinstance(value, Bar)}
-        return self.take_columns(place for place in range(len(self.columns)) if place not in drawn) if drawn else self
+        if not drawn:
+            return self
+        return replace(self.take_columns(place for place in range(len(self.columns)) if place not in drawn), notes=())
 
 
 def _flatten(plain: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -19,10 +19,10 @@ the others. For example, a report would say:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tiewise.tables.model import Section, Table
-from tiewise.tables.optional import data_frame
+if TYPE_CHECKING:  # results are made more often than they are shown
+    from tiewise.tables.model import Section, Table
 
 __all__ = ["Result"]
 
@@ -42,6 +42,8 @@ class Result:
 
     def to_frame(self) -> Any:
         """The rows as a pandas data frame (polars where pandas is missing)."""
+        from tiewise.tables.optional import data_frame
+
         table = self._records()
         return data_frame({column.name: table.values(column.name) for column in table.columns})
 

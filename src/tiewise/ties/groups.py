@@ -58,16 +58,21 @@ class TieGroups:
         return f"<TieGroups: {queries}, {retrieved} retrieved, {int(np.count_nonzero(self.size > 1)):,} of them tied>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables import html as notebook
+        from tiewise.tables.html import FEW, render_html
+        from tiewise.tables.model import Section, Table
 
-        few, offsets = self.qrels.queries[: notebook.FEW], self.qrels.offsets
+        few, offsets = self.qrels.queries[:FEW], self.qrels.offsets
         sizes = [self.size[offsets[q] : offsets[q + 1]] for q in range(len(few))]
-        counts = (
-            (len(size), np.count_nonzero(size), np.count_nonzero(size > 1), size.max(initial=0)) for size in sizes
-        )
-        heads = ("query", "documents", "judged", "of them retrieved", "of these tied", "largest tie group")
-        rows = ((query, self.length[q], *found) for q, (query, found) in enumerate(zip(few, counts, strict=True)))
-        return notebook.block(repr(self).strip("<>"), notebook.table(heads, rows, total=len(self.qrels.queries)))
+        columns = {
+            "query": few,
+            "documents": self.length[: len(few)].tolist(),
+            "judged": [len(size) for size in sizes],
+            "of them retrieved": [int(np.count_nonzero(size)) for size in sizes],
+            "of these tied": [int(np.count_nonzero(size > 1)) for size in sizes],
+            "largest tie group": [int(size.max(initial=0)) for size in sizes],
+        }
+        table = Table.of_columns(columns, total=len(self.qrels.queries))
+        return render_html(Section([table], repr(self).strip("<>")))
 
     @cached_property
     def limit(self) -> Codes:

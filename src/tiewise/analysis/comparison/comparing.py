@@ -30,8 +30,7 @@ from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import said_once
-from tiewise.analysis.significance import ATOL as DUST
-from tiewise.analysis.significance import Test
+from tiewise.analysis.significance import ATOL, Test
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, listed
@@ -293,7 +292,7 @@ class Compared(Result):
         if n > MOST_TOGETHER:  # what independent orders allow holds all that one order does
             return replace(ranks, reached=ranks.best == ranks.worst)
         low, exact = minimum[:, None] - maximum, np.ones((n, n), dtype=bool)
-        open_ = (low < DUST) & (low.T < DUST)
+        open_ = (low < ATOL) & (low.T < ATOL)
         for i, j in zip(*np.nonzero(np.triu(open_, 1)), strict=True):
             found = self._outcome((self.systems[i], self.systems[j]), measure)
             assert found.difference.minimum is not None and found.difference.maximum is not None
@@ -451,9 +450,9 @@ class Compared(Result):
             ci=None if ci is None else (ci[0] * columns.scale, ci[1] * columns.scale),
             ci_order=self._deployed(each, outcome.difference, columns.scale),
             effect=significance.effect_size(each),
-            wins=int(np.count_nonzero(each > DUST)),
-            losses=int(np.count_nonzero(each < -DUST)),
-            ties=int(np.count_nonzero(np.abs(each) <= DUST)),
+            wins=int(np.count_nonzero(each > ATOL)),
+            losses=int(np.count_nonzero(each < -ATOL)),
+            ties=int(np.count_nonzero(np.abs(each) <= ATOL)),
             tools=self._tools(a, b, measure),
         )
 
@@ -538,7 +537,7 @@ class Compared(Result):
                 "tool": [tool for tool, _, _ in rows],
                 "a": [one.value for _, one, _ in rows],
                 "b": [two.value for _, _, two in rows],
-                "winner": [a if gap > DUST else b if gap < -DUST else None for gap in gaps],
+                "winner": [a if gap > ATOL else b if gap < -ATOL else None for gap in gaps],
                 "ties_only": [one.same and two.same for _, one, two in rows],
             }
         )

@@ -16,7 +16,7 @@ from math import perm
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.significance import ATOL as DUST
+from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.engine import Order, Urns, safe_divide, segment_sum
@@ -59,14 +59,14 @@ class Chances:
     @classmethod
     def of_sign(cls, value: float) -> Chances:
         """Those of a difference that no order changes."""
-        return cls(float(value > DUST), float(abs(value) <= DUST), float(value < -DUST), "exact")
+        return cls(float(value > ATOL), float(abs(value) <= ATOL), float(value < -ATOL), "exact")
 
     def within(self, minimum: float, maximum: float) -> Chances:
         """The same where the difference lies in a range: a side that it cannot reach has no chance."""
         greater, equal, less = self.greater, self.equal, self.less
-        if maximum <= DUST:
+        if maximum <= ATOL:
             greater, equal = 0.0, None if equal is None else equal + greater
-        if minimum >= -DUST:
+        if minimum >= -ATOL:
             less, equal = 0.0, None if equal is None else equal + less
         return replace(self, greater=greater, equal=equal, less=less)
 
@@ -150,7 +150,7 @@ def added(lots: Sequence[Lot], *, samples: int, seed: int | Sequence[int]) -> Lo
     return total
 
 
-def chances(a: Lot, b: Lot, dust: float = DUST) -> Chances:
+def chances(a: Lot, b: Lot, dust: float = ATOL) -> Chances:
     """How likely a draw from a lot is above one from another; values within `dust` of each other are level.
 
     >>> coin = Lot(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))

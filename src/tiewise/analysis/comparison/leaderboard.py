@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.significance import ATOL as DUST
-from tiewise.analysis.significance import bootstrap_means
+from tiewise.analysis.significance import ATOL, bootstrap_means
 from tiewise.data.columns import Codes, Floats
 from tiewise.tables.records import Rows
 
@@ -42,11 +41,11 @@ def apart(minimum: Floats, maximum: Floats) -> Ranks:
     """
     lows, highs = np.sort(minimum), np.sort(maximum)
     n = len(lows)
-    best = 1 + n - np.searchsorted(lows, maximum + DUST, side="right")
+    best = 1 + n - np.searchsorted(lows, maximum + ATOL, side="right")
     # Its own highest value may stand above its lowest, and is none of the others.
-    worst = n - np.searchsorted(highs, minimum + DUST, side="right") + (maximum <= minimum + DUST)
+    worst = n - np.searchsorted(highs, minimum + ATOL, side="right") + (maximum <= minimum + ATOL)
     reached = np.ones(n, dtype=bool)
-    return Ranks(best, worst, reached, lambda some, others: minimum[some].min() > maximum[others].max() + DUST)
+    return Ranks(best, worst, reached, lambda some, others: minimum[some].min() > maximum[others].max() + ATOL)
 
 
 def together(low: Floats, exact: NDArray[np.bool_], drawn: Floats) -> Ranks:
@@ -60,7 +59,7 @@ def together(low: Floats, exact: NDArray[np.bool_], drawn: Floats) -> Ranks:
     >>> ranks.best, ranks.worst, ranks.reached
     (array([1, 1, 3]), array([2, 2, 3]), array([ True,  True,  True]))
     """
-    always, ever = low > DUST, low.T < -DUST  # whether i stands above j in every order; in some order
+    always, ever = low > ATOL, low.T < -ATOL  # whether i stands above j in every order; in some order
     best, worst = 1 + always.sum(axis=0), 1 + ever.sum(axis=0)
     # Against one rival alone, the extremes of the pair are those of the rank; against more, an order must show them.
     rivals = ever & ~always
@@ -87,7 +86,7 @@ def leaderboard(
     mean = expected.mean(axis=0)
     order = np.lexsort((np.arange(len(mean)), -mean))
     low, high, firm = _over_queries(expected, order, confidence, samples, seed)
-    rank = 1 + np.searchsorted(np.sort(-mean), -mean - DUST, side="left")
+    rank = 1 + np.searchsorted(np.sort(-mean), -mean - ATOL, side="left")
     firm_in_ties = np.array([ranks.over(order[:place], order[place:]) for place in range(1, len(order))], dtype=bool)
     return Rows(
         {
@@ -125,7 +124,7 @@ def _over_queries(
         sorted_ = means[:, order]
         above = np.minimum.accumulate(sorted_, axis=1)[:, :-1]
         below = np.maximum.accumulate(sorted_[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        firm += np.count_nonzero(above > below + DUST, axis=0)
+        firm += np.count_nonzero(above > below + ATOL, axis=0)
         done += len(means)
     tail = (1 - confidence) / 2
     low: Any = np.quantile(ranks, tail, axis=0, method="lower")
@@ -136,4 +135,4 @@ def _over_queries(
 def _ranks(means: Floats) -> Codes:
     """1 + the number of systems that are higher, in each row."""
     descending = np.sort(-means, axis=1)
-    return np.stack([1 + np.searchsorted(row, -own - DUST) for row, own in zip(descending, means, strict=True)])
+    return np.stack([1 + np.searchsorted(row, -own - ATOL) for row, own in zip(descending, means, strict=True)])

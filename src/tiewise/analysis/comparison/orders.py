@@ -20,7 +20,7 @@ from tiewise.analysis.comparison.aligned import Columns
 from tiewise.analysis.comparison.distribution import Chances, Lot, Tied, added, chances
 from tiewise.analysis.comparison.shared_order import Component, components, lots_of
 from tiewise.analysis.comparison.system import System
-from tiewise.analysis.significance import ATOL as DUST
+from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Floats
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -79,12 +79,12 @@ class Meeting:
     def outcome(self, orders: Orders) -> Outcome:
         """What the orders of ties can make of the difference."""
         spread = self._apart
-        if orders != "independent" and spread.high - spread.low > DUST:
+        if orders != "independent" and spread.high - spread.low > ATOL:
             spread = self._together(across_queries=orders == "shared")
         n, scale = len(self.columns.queries), self.columns.scale
         expected = float(self._value.mean())
         minimum, maximum = min(spread.low / n, expected), max(spread.high / n, expected)
-        settled = minimum > DUST or maximum < -DUST or maximum - minimum <= DUST
+        settled = minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL
         settled |= len(self.systems) == 1  # which is ahead of none
         odds = Chances.of_sign(expected) if settled else spread.chances or self._independent()
         odds = odds.within(minimum, maximum)
@@ -184,7 +184,7 @@ class Meeting:
     @property
     def _dust(self) -> float:
         """Within this, sums over queries are one number."""
-        return DUST * len(self.columns.queries)
+        return ATOL * len(self.columns.queries)
 
 
 def _error_of_std(drawn: Floats) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiewise.analysis.comparison.distribution import Chances
-from tiewise.analysis.significance import ATOL as DUST
+from tiewise.analysis.significance import ATOL
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
@@ -50,13 +50,13 @@ class Duel(Result):
     def certain(self) -> bool:
         """Whether one of the two is ahead in every order of ties."""
         low, high = self.difference.minimum, self.difference.maximum
-        return low is not None and high is not None and (low > DUST or high < -DUST)
+        return low is not None and high is not None and (low > ATOL or high < -ATOL)
 
     @property
     def can_lead(self) -> tuple[bool, bool]:
         """Whether some order of ties puts a ahead, and whether one puts b ahead."""
         low, high = self.difference.minimum, self.difference.maximum
-        return high is not None and high > DUST, low is not None and low < -DUST
+        return high is not None and high > ATOL, low is not None and low < -ATOL
 
     @property
     def probability(self) -> float:
@@ -121,7 +121,7 @@ class Duel(Result):
         if first != self.a:
             of_first, of_second = of_second, of_first
         often = f"in {_percent(*of_first)} of random orders {first} is ahead, in {_percent(*of_second)} {second}"
-        if gap <= DUST:
+        if gap <= ATOL:
             return (
                 f"{self.a} and {self.b} are level in {self.measure} on average, and the order of ties decides: {often}."
             )
@@ -131,7 +131,7 @@ class Duel(Result):
 
     @property
     def _of_queries(self) -> str:
-        if abs(self.difference.expected or 0.0) <= DUST:
+        if abs(self.difference.expected or 0.0) <= ATOL:
             return ""
         if self.queries < 2:
             return "One query says nothing about others."
