@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
+from tiewise.ties import counted
 
 #: Runs a command in this process, and prints how often each file was opened for reading.
 COMMAND = """
@@ -101,3 +102,11 @@ def test_a_comparison_needs_no_run_after_counting(files: Path, orders: str) -> N
     pairs = [pair.to_dict() for pair in compared.pairs()]
     assert [pair.to_dict() for pair in pickle.loads(pickle.dumps(compared)).pairs()] == pairs
     assert all(pair["tools"] for pair in pairs)
+
+
+def test_the_page_counts_each_run_once(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    count = counted.count_ties
+    monkeypatch.setattr(counted, "count_ties", lambda *given: calls.append(given) or count(*given))
+    tw.write_report(files / "qrels", {"a": files / "a", "b": files / "b"}, files / "page.html", complete=True)
+    assert sum(len(run) == 120 for _, run, *_ in calls) == 2  # the other calls are about single queries

@@ -19,9 +19,9 @@ from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
 from tiewise.tables import html
-from tiewise.tables.results import Result
 from tiewise.tables.model import Bar
 from tiewise.tables.records import Rows
+from tiewise.tables.results import Result
 
 SCRIPT = "<script>alert(1)</script>"
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "html": b"<!DOCTYPE html>", "json": b"{"}

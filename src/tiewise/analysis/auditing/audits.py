@@ -32,6 +32,7 @@ from tiewise.tables.estimates import estimate_table
 from tiewise.tables.model import Code, Part, Section, Table
 from tiewise.tables.results import Result
 from tiewise.tables.wording import capitalize_first, format_percent
+from tiewise.ties.counted import RunSource
 
 __all__ = ["CUTOFFS", "Audit", "audit"]
 
@@ -83,14 +84,18 @@ def audit(
     check_library(library)
     ties, ranks = TieStatistics.of(rows), _check_cutoffs(cutoffs)
     qrels = None if qrels is None else as_qrels(qrels)
-    report = None if qrels is None else _evaluate(qrels, rows, measures)
+    report = None if qrels is None else _evaluate(qrels, _source_of(run, rows), measures)
     scores = infer_score_grid(ties.score, ties.size)
     evidence = collect_evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
     across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
     fidelity = None
     if reference is not None:
         other = _load_rows(reference)
-        both = None if report is None else (report, _evaluate(qrels, other, measures, oblivious=None))
+        both = (
+            None
+            if report is None
+            else (report, _evaluate(qrels, _source_of(reference, other), measures, oblivious=None))
+        )
         fidelity = measure_fidelity(rows, other, both)
     verdict = decide_verdict(evidence, across, report, fidelity, library or _library_of(rows))
     quantization, steps, rounding = scores.quantization, evidence.even_steps, evidence.rounding
@@ -138,6 +143,11 @@ def _load_rows(run: Any) -> Run:
     return as_run(run)
 
 
+def _source_of(run: Any, rows: Run) -> RunSource | Run:
+    """What to count: a source that may have been counted already, else the rows that were read."""
+    return run if isinstance(run, RunSource) else rows
+
+
 def _library_of(run: Run) -> str | None:
     """The library that wrote the file, if its format shows that."""
     written = "" if run.source is None else run.source.format
@@ -155,7 +165,7 @@ def _check_cutoffs(cutoffs: Any) -> list[int]:
     return sorted(ranks)
 
 
-def _evaluate(qrels: Any, run: Run, measures: Any, **options: Any) -> Report:
+def _evaluate(qrels: Any, run: RunSource | Run, measures: Any, **options: Any) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the audit counts truncated lists itself
         return evaluate(qrels, run, measures, **options)

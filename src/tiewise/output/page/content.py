@@ -26,6 +26,7 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import CutWarning, InputError, listed
 from tiewise.io import as_qrels, as_run
+from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.names import parse
@@ -68,22 +69,23 @@ def collect_content(
     read = {name: _read(name, run) for name, run in named.items()}
     judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
     families = find_families(read, reference)
-    references = {name: read[one.reference] for one in families for name in one.members if name != one.reference}
+    sources = {name: MemoryRun(run) for name, run in read.items()}  # each is counted once, for all that follows
+    references = {name: sources[one.reference] for one in families for name in one.members if name != one.reference}
     options |= {"complete": complete}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the notes contain it
         reports = {}
-        for name, run in read.items():
+        for name, source in sources.items():
             with prefix_errors(name):
-                reports[name] = evaluate(judged, run, chosen, **options)
+                reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
         audits = {
-            name: audit(run, qrels=judged, measures=chosen, complete=complete, reference=references.get(name))
-            for name, run in read.items()
+            name: audit(source, qrels=judged, measures=chosen, complete=complete, reference=references.get(name))
+            for name, source in sources.items()
         }
         how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
-        compared = compare(judged, read, chosen[0], **how) if len(read) > 1 else None
+        compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
     return PageContent(
         all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), confidence, seed
     )
