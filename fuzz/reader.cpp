@@ -121,7 +121,7 @@ void check_number(Id cell, const char* first) {
 
 // Read a text and compare every line with what it says.
 void check_rows(Id text, const Shape& layout, bool with_rank, const Rows& rows) {
-  size_t row = 0, odd = 0, list = 0, number_of = 0;
+  size_t row = 0, irregular = 0, list = 0, number_of = 0;
   bool ranked = with_rank && layout.rank >= 0, one_tag = true;
   std::set<Id> tags;
   for (const Id line : lines(text)) {
@@ -136,13 +136,13 @@ void check_rows(Id text, const Shape& layout, bool with_rank, const Rows& rows) 
     int wanted = !nul && (many == layout.columns || more) ? expected(found[layout.number], want) : 0;
     if (wanted && layout.kind == 'l' && std::isinf(want)) wanted = 0;
     if (wanted && layout.kind == 'r' && !(want >= 1 && want < 9007199254740992.0 && want == std::floor(want))) wanted = 0;
-    const bool is_odd = odd < rows.odd.size() && rows.odd[odd] == here;
-    CHECK(wanted < 0 || is_odd == (wanted == 0));
-    if (is_odd) {
-      ++odd;
+    const bool is_irregular = irregular < rows.irregular.size() && rows.irregular[irregular] == here;
+    CHECK(wanted < 0 || is_irregular == (wanted == 0));
+    if (is_irregular) {
+      ++irregular;
       continue;
     }
-    CHECK(row < rows.docs.size() && (rows.wide || (is_ascii(found[layout.query]) && is_ascii(found[layout.doc]))));
+    CHECK(row < rows.docs.size() && (rows.non_ascii || (is_ascii(found[layout.query]) && is_ascii(found[layout.doc]))));
     if (row == rows.offsets[list + 1]) ++list;
     CHECK(rows.queries[list] == found[layout.query] && rows.docs[row] == found[layout.doc]);
     CHECK(list == 0 || row != rows.offsets[list] || rows.queries[list] != rows.queries[list - 1]);
@@ -154,7 +154,7 @@ void check_rows(Id text, const Shape& layout, bool with_rank, const Rows& rows) 
     one_tag = tags.size() < 2;
     ++row;
   }
-  CHECK(row == rows.docs.size() && row == rows.value.size() && odd == rows.odd.size());
+  CHECK(row == rows.docs.size() && row == rows.value.size() && irregular == rows.irregular.size());
   CHECK(rows.lines == number_of && rows.offsets.back() == row && rows.offsets.size() == rows.queries.size() + 1);
   CHECK(rows.ranked == ranked && rows.rank.size() == (ranked ? row : 0));
   CHECK(rows.one_tag == one_tag && (tags.empty() || !one_tag || rows.tag == *tags.begin()));
@@ -185,11 +185,11 @@ void check_cuts(Id text, size_t chunk, const Shape& layout, const Rows& whole) {
     }
   }
   CHECK(at == whole.docs.size() && bytes == text.size());
-  // An odd line is a row of its query until it is looked at; an id of blanks alone is none to `last_list`.
-  if (whole.odd.empty() && !layout.tabs) CHECK(queries == std::vector<std::string>(whole.queries.begin(), whole.queries.end()));
+  // An irregular line is a row of its query until it is looked at; an id of blanks alone is none to `last_list`.
+  if (whole.irregular.empty() && !layout.tabs) CHECK(queries == std::vector<std::string>(whole.queries.begin(), whole.queries.end()));
 }
 
-// The lines of each query brought together, by several shares.
+// The lines grouped by query, in several shares.
 std::string regrouped(Id text, uint32_t shares, size_t chunk, const Shape& layout) {
   std::map<std::string, std::string> want;
   for (const Id line : lines(text)) {
@@ -206,16 +206,16 @@ std::string regrouped(Id text, uint32_t shares, size_t chunk, const Shape& layou
       part.add(Exact(tiewise::split(Exact(text.substr(from, stop - from)).text(), shares, layout.tabs)[share]).text());
       from = stop;
     }
-    std::string together;
-    for (std::string lists = part.next(chunk); !lists.empty(); lists = part.next(chunk)) together += lists;
+    std::string grouped;
+    for (std::string lists = part.next(chunk); !lists.empty(); lists = part.next(chunk)) grouped += lists;
     Id last;
-    for (const Id line : lines(together)) {
+    for (const Id line : lines(grouped)) {
       const Id query = cells(line, layout.tabs)[0];
       CHECK(query == last || !have.count(std::string(query)));
       have[std::string(query)] += std::string(line) + "\n";
       last = query;
     }
-    all += together;
+    all += grouped;
   }
   CHECK(have == want);
   return all;
@@ -259,7 +259,7 @@ void check_counts(const Rows& rows, unsigned how) {
   judged.queries.push_back("\xff no such query");
   judged.docs.push_back("d");
   judged.offsets.push_back(static_cast<int64_t>(judged.docs.size()));
-  judged.arrange();
+  judged.build_index();
 
   const size_t many = judged.docs.size(), queries = judged.queries.size();
   std::vector<double> value = rows.value, score(many, std::nan("")), floor(queries, std::nan(""));
@@ -291,7 +291,7 @@ void check_counts(const Rows& rows, unsigned how) {
 
   const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
                       how & 16 ? desc.data() : nullptr, how & 32 ? asc.data() : nullptr, given.data(), rank.data()};
-  const int64_t tied = Counter(rows, judged, value.data(), row.data(), own, groups).all(place.data());
+  const int64_t tied = Counter(rows, judged, value.data(), row.data(), own, groups).count_all(place.data());
 
   int64_t want_tied = 0;
   for (size_t list = 0; list < rows.queries.size(); ++list) {
@@ -350,9 +350,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_rows(text, layout, how & 64, rows);
     check_cuts(text, chunk, layout, rows);
     check_codes(rows);
-    const std::string together = regrouped(text, 1 + how % 3, chunk, layout);
-    rows.parse(together, layout.columns, layout.kind, layout.tabs, how & 64, true);
-    if (rows.odd.empty() || rows.queries.size() == std::set<Id>(rows.queries.begin(), rows.queries.end()).size()) check_counts(rows, how);
+    const std::string grouped = regrouped(text, 1 + how % 3, chunk, layout);
+    rows.parse(grouped, layout.columns, layout.kind, layout.tabs, how & 64, true);
+    if (rows.irregular.empty() || rows.queries.size() == std::set<Id>(rows.queries.begin(), rows.queries.end()).size()) check_counts(rows, how);
   }
   return 0;
 }

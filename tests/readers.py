@@ -13,30 +13,26 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
-from tiewise.io import as_source, read_qrels, read_run
-from tiewise.io import compression as streams
-from tiewise.io import file_run as filed
-from tiewise.io import streaming as onepass
-from tiewise.io import text_native as compiled
+from tiewise.io import as_source, compression, file_run, read_qrels, read_run, streaming, text
 from tiewise.ties.orders import ORDERS, TOOL_ORDERS
 
-COMPRESSED = tuple(streams.MAGIC)  # how a compressed file begins
+COMPRESSED = tuple(compression.MAGIC)  # how a compressed file begins
 FORMATS = {read_run: (None, "trec", "msmarco"), read_qrels: (None, "trec", "msmarco", "beir")}
 DTYPES = ("float64", "float32", "decimal:1")
 QRELS = {"q1": {"d1": 1, "d2": 0, "ü": 2, "zz": 1}, "q2": {"d1": 1, "d3": 1}, "é": {"0": 1, "日本": 1}, "q9": {"d1": 1}}
 
 
 @contextmanager
-def reading(reader: str, chunk: int = streams.CHUNK, threads: int = 1) -> Iterator[None]:
+def reading(reader: str, chunk: int = compression.CHUNK, threads: int = 1) -> Iterator[None]:
     """Files are read by one of the two readers, so many bytes at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIEWISE_READER", reader)
-        patch.setattr(streams, "CHUNK", chunk)
-        patch.setattr(compiled, "BLOCK", chunk)
-        patch.setattr(filed, "PIECE", chunk)
-        patch.setattr(filed, "SHARE", 8 * chunk)
-        patch.setattr(filed, "SMALL", 0 if threads > 1 else 1 << 40)
-        patch.setattr(onepass, "THREADS", threads)
+        patch.setattr(compression, "CHUNK", chunk)
+        patch.setattr(text, "BLOCK", chunk)
+        patch.setattr(file_run, "PIECE", chunk)
+        patch.setattr(file_run, "SHARE", 8 * chunk)
+        patch.setattr(file_run, "SMALL", 0 if threads > 1 else 1 << 40)
+        patch.setattr(streaming, "THREADS", threads)
         yield
 
 

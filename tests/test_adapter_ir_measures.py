@@ -407,7 +407,7 @@ def test_unknown_statistics():
 
 def test_duplicate_document():
     run = [theirs.ScoredDoc("q1", "a", 0.5), theirs.ScoredDoc("q1", "a", 0.7)]
-    with pytest.raises(tw.InputError, match="stands twice"):
+    with pytest.raises(tw.InputError, match="appears twice"):
         ours.calc_aggregate([AP], QRELS, run)
 
 

@@ -353,7 +353,7 @@ def test_parsing_files(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["q1 Q0 d1 1 0.5 t", "q1 Q0 d1 2 0.4 t"], "run:2: document 'd1' stands twice in the run for query 'q1'"),
+        (["q1 Q0 d1 1 0.5 t", "q1 Q0 d1 2 0.4 t"], "run:2: document 'd1' appears twice in the run for query 'q1'"),
         (["q1 Q0 d1 1 0.5 t", "", "q1 Q0 d2 2 t"], "run:3: 5 columns instead of 6"),
         (["q1 Q0 d1 1 nan t"], "run:1: score 'nan' for query 'q1'"),
         (["q1 Q0 d1 1 0,5 t"], "run:1: .*decimal point"),

@@ -172,8 +172,8 @@ def test_an_empty_list_is_a_query_all_the_same():
         ({"q": {"d": 2**53 + 1}}, "beyond 2\\*\\*53"),
         ({"q": ["d"]}, "holds a list for query 'q'"),
         ({1: {"d": 1.0}, "1": {"d": 1.0}}, "same id as text"),
-        ({"q": {1: 1.0, "1": 2.0}}, "document '1' stands twice"),
-        ({"q": {"1": 1.0, 1: 2.0}}, "document '1' stands twice"),
+        ({"q": {1: 1.0, "1": 2.0}}, "document '1' appears twice"),
+        ({"q": {"1": 1.0, 1: 2.0}}, "document '1' appears twice"),
         ({"q": {"d": np.array([1.0, 2.0]), "e": 1.0}}, "is no number"),
     ],
 )
@@ -187,7 +187,7 @@ def test_bad_numbers_in_a_dict(table, message):
 def test_bad_columns():
     with pytest.raises(InputError, match=r"different lengths: 2 queries, 1 document, 1 score[.]"):
         Run.from_columns(["q", "q"], ["d"], [1.0])
-    with pytest.raises(InputError, match="document 'd' stands twice in the run for query 'q'"):
+    with pytest.raises(InputError, match="document 'd' appears twice in the run for query 'q'"):
         Run.from_columns(["q", "p", "q"], ["d", "d", "d"], [1.0, 2.0, 1.0])
     with pytest.raises(InputError, match="beyond 2\\*\\*53"):
         Run.from_columns(["q"], ["d"], np.array([2**53 + 2]))

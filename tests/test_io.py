@@ -32,8 +32,8 @@ from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run, write_qrels, write_run
 from tiewise.io.dict_run import DictRun
 from tiewise.io.formats import MSMARCO_RUN, TREC_RUN
-from tiewise.io.layouts import blocks
-from tiewise.io.text_python import WIDEST, parse_lines
+from tiewise.io.text import line_blocks, read_columns
+from tiewise.io.text_python import MAX_WIDTH
 
 TREC = "q1 Q0 d1 1 0.5 bm25\nq1 Q0 d2 2 0.25 bm25\nq2 Q0 d1 1 -3 bm25\n"
 TABLE = {"q1": {"d1": 0.5, "d2": 0.25}, "q2": {"d1": -3.0}}
@@ -174,7 +174,7 @@ def test_ids_between_tabs_may_hold_spaces(tmp_path: Path) -> None:
 # -- the fast cut and the slow one --------------------------------------------------------------------------
 
 LETTERS = st.characters(codec="utf-8", exclude_characters="\0\t\n\x0b\x0c\r ")
-IDS = st.text(LETTERS, min_size=1, max_size=12) | st.sampled_from(["d1", "d2", "x" * WIDEST, "y" * 300, "a_b"])
+IDS = st.text(LETTERS, min_size=1, max_size=12) | st.sampled_from(["d1", "d2", "x" * MAX_WIDTH, "y" * 300, "a_b"])
 GAPS = st.sampled_from([" ", "\t", "  ", " \t", "\x0b"])
 ENDS = st.sampled_from(["\n", "\r\n", " \n", "\n\n", "\n# comment\n", "\n \t\n"])
 
@@ -212,9 +212,9 @@ def test_any_layout_of_blanks_is_read_alike(lines: list[Line], data: st.DataObje
         number += end.count("\n")
     raw = text.encode()
     chunks = [raw[start : start + cut] for start in range(0, len(raw), cut)]
-    found = parse_lines(blocks(chunks), TREC_RUN, "run")
+    found = read_columns(line_blocks(chunks), TREC_RUN, "run")
     assert found.rank is not None
-    rows = zip(found.query.tolist(), found.doc.tolist(), found.rank.tolist(), found.number.tolist(), strict=True)
+    rows = zip(found.query.tolist(), found.doc.tolist(), found.rank.tolist(), found.value.tolist(), strict=True)
     assert [
         (found.queries[query], found.docs[doc], rank, score, found.line(row))
         for row, (query, doc, rank, score) in enumerate(rows)
@@ -227,9 +227,9 @@ def test_any_layout_of_blanks_is_read_alike(lines: list[Line], data: st.DataObje
 def test_tab_separated_rows_are_read_alike(rows: list[tuple[str, str, int]], end: str) -> None:
     rows = [(f"q {query}", f"{doc} d", rank) for query, doc, rank in rows]
     raw = "".join(f"{query}\t{doc}\t{rank}{end}" for query, doc, rank in rows).encode()
-    found = parse_lines([raw], replace(MSMARCO_RUN, tabs=True), "run")
-    coded = zip(found.query.tolist(), found.doc.tolist(), found.number.tolist(), strict=True)
-    assert [(found.queries[query], found.docs[doc], rank) for query, doc, rank in coded] == rows
+    found = read_columns([raw], replace(MSMARCO_RUN, tabs=True), "run")
+    coded = zip(found.query.tolist(), found.doc.tolist(), found.value.tolist(), strict=True)
+    assert [(found.queries[query], found.docs[doc], -score) for query, doc, score in coded] == rows
 
 
 def test_one_long_id_does_not_widen_the_rest(tmp_path: Path) -> None:

@@ -50,16 +50,16 @@ PLACE = "for query '302', document 'FBIS3-2'"
         ("nan", "NaN has no rank; drop the row or score it -inf."),
         ("NaN", "NaN has no rank; drop the row or score it -inf."),
         ("0,5", "Write a decimal point: 0.5."),
-        ("-1,000.5", "It is no number."),
+        ("-1,000.5", "It is not a number."),
         ("0x1F", "Write it as a decimal number."),
         ("1_000", "Write digits only."),
         ("١٢", "Write digits only."),
         ("1e400", "It is too large for float64; scale the numbers."),
         ("-1e999", "It is too large for float64; scale the numbers."),
         ("np.float64(0.5)", "Write 0.5 alone."),
-        ("high", "It is no number."),
-        ("1.5f", "It is no number."),
-        ("--1", "It is no number."),
+        ("high", "It is not a number."),
+        ("1.5f", "It is not a number."),
+        ("--1", "It is not a number."),
     ],
 )
 def test_a_score_that_is_none(score: str, advice: str) -> None:
@@ -70,7 +70,7 @@ def test_a_score_that_is_none(score: str, advice: str) -> None:
 @pytest.mark.parametrize(
     ("label", "advice"),
     [
-        ("relevant", "It is no number."),
+        ("relevant", "It is not a number."),
         ("nan", "A label is a number; drop the row if it was not judged."),
         ("inf", "A label is finite."),
         ("1,5", "Write a decimal point: 1.5."),
@@ -99,7 +99,7 @@ def test_a_wrong_number_of_columns() -> None:
         f"run:1: 7 columns, which fits no run: '302 Q0 two words 2 9.0 tag'. Expected {SIX} or 'query document rank'."
     )
     assert complaint(read_run, GOOD + "302 Q0 d 2 high tag more\n") == (
-        "run:2: score 'high' for query '302', document 'd'. It is no number."
+        "run:2: score 'high' for query '302', document 'd'. It is not a number."
     )
     assert complaint(read_run, "1 2 3 4 5\n") == (
         f"run:1: 5 columns, which fits no run: '1 2 3 4 5'. Expected {SIX} or 'query document rank'."
@@ -131,10 +131,10 @@ def test_a_document_twice() -> None:
     content = "1 Q0 a 1 3 t\n# comment\n2 Q0 a 1 3 t\n\n1 Q0 b 2 2 t\n1 Q0 a 3 1 t\n"
     assert (
         complaint(read_run, content)
-        == "run:6: document 'a' stands twice in the run for query '1'. Keep one of the rows."
+        == "run:6: document 'a' appears twice in the run for query '1'. Keep one of the rows."
     )
     assert complaint(read_qrels, "q 0 a 1\nq 0 a 1\n") == (
-        "run:2: document 'a' stands twice in the qrels for query 'q'. Keep one of the rows."
+        "run:2: document 'a' appears twice in the qrels for query 'q'. Keep one of the rows."
     )
 
 
@@ -198,8 +198,8 @@ def test_files_that_are_no_text() -> None:
 @pytest.mark.parametrize("read", [read_run, read_qrels])
 def test_files_with_no_rows(read: Reader) -> None:
     assert complaint(read, "").startswith("run: is empty. Expected 'query ")
-    assert complaint(read, "# only\n\n").startswith("run: holds no rows. Expected 'query ")
-    assert complaint(read, "{}") == "run: holds no rows."
+    assert complaint(read, "# only\n\n").startswith("run: has no rows. Expected 'query ")
+    assert complaint(read, "{}") == "run: has no rows."
     assert complaint(read, "", format="json") == "run: is empty. Expected {query: {document: number}}."
     assert complaint(read, gzip.compress(b"")).startswith("run: is empty.")
 
@@ -306,11 +306,11 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ('{"q": {"d": 1},\n "r": {"d" 2}}', "run:2:12: is not JSON: Expecting ':' delimiter."),
         ('{"q": {"d": 1}', "run:1:15: is not JSON: Expecting ',' delimiter."),
-        ('{"q": {"d": 1, "d": 2}}', "run: the key 'd' stands twice in one JSON object. Keep one of them."),
-        ('{"q": {"d": 1}, "q": {}}', "run: the key 'q' stands twice in one JSON object. Keep one of them."),
+        ('{"q": {"d": 1, "d": 2}}', "run: the key 'd' appears twice in one JSON object. Keep one of them."),
+        ('{"q": {"d": 1}, "q": {}}', "run: the key 'q' appears twice in one JSON object. Keep one of them."),
         ('{"q": {"d": 1}}\n{"r": {}}', "run:2: a second JSON value. Expected one object, {query: {document: number}}."),
         ("{'q': {'d': 1}}", "run:1:2: is not JSON: Expecting property name enclosed in double quotes."),
-        ("[1, 2]", "run: holds a JSON list. Expected {query: {document: number}}."),
+        ("[1, 2]", "run: is a JSON list. Expected {query: {document: number}}."),
         ('{"q": ["d"]}', "run: The run holds a list for query 'q'. Give {query: {document: score}}."),
         ('{"q": {"d": null}}', "run: query 'q', document 'd': score None is no number."),
         ('{"q": {"d": "high"}}', "run: query 'q', document 'd': score 'high' is no number."),
@@ -323,7 +323,7 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
          "MTEB's files: format='mteb'."),
         ("[" * 100_000, "run: is nested too deep. Expected {query: {document: number}}."),
         (b'{"q": {\n"\xe9": 1}}', "run:2: is not UTF-8. Convert the file with iconv."),
-        ('{"mteb_model_meta": {}}', "run: holds no predictions. "
+        ('{"mteb_model_meta": {}}', "run: has no predictions. "
          "Expected {subset: {split: {query: {document: number}}}}."),
     ],
 )  # fmt: skip
@@ -344,8 +344,8 @@ def test_sentence_transformers_lines_that_cannot_be_used() -> None:
 
     content = "\n".join([line("q", "a", "b"), "", line("r", "a", "a"), line("q", "a"), '{"query_id": "s"}'])
     assert complaint(read_run, content).splitlines() == [
-        "run:3: a document stands twice in the run for query 'r'. Keep one.",
-        "run:4: query 'q' stands twice in the run. Keep one of the lines.",
+        "run:3: a document appears twice in the run for query 'r'. Keep one.",
+        "run:4: query 'q' appears twice in the run. Keep one of the lines.",
         'run:5: expected {"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}.',
     ]
 

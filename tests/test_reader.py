@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.native import native
-from tiewise.io import as_source, read_run
-from tiewise.io import file_run as filed
-from tiewise.io import streaming as onepass
-from tiewise.io import text_native as compiled
+from tiewise.io import as_source, file_run, read_run, streaming
+from tiewise.io import text as text_reader
 from tiewise.ties.orders import ORDERS, TOOL_ORDERS
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
@@ -116,7 +114,7 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
     monkeypatch.setenv("TIEWISE_READER", reader)
     try:
         run = as_source(path)
-        assert isinstance(run, filed.FileRun) == (reader == "compiled")
+        assert isinstance(run, file_run.FileRun) == (reader == "compiled")
         for orders in (ORDERS, TOOL_ORDERS):
             try:
                 whole = run.count(QRELS, orders, DTYPES)
@@ -179,12 +177,12 @@ def test_blocks_threads_and_shares_do_not_matter(
     monkeypatch.setenv("TIEWISE_READER", "python")
     want = as_source(path).count(qrels, ORDERS, DTYPES).ties
     monkeypatch.setenv("TIEWISE_READER", "compiled")
-    monkeypatch.setattr(filed, "SMALL", 0 if threads > 1 else 1 << 40)
-    monkeypatch.setattr(onepass, "THREADS", threads)
-    monkeypatch.setattr(filed, "SHARE", 1 << 17)
+    monkeypatch.setattr(file_run, "SMALL", 0 if threads > 1 else 1 << 40)
+    monkeypatch.setattr(streaming, "THREADS", threads)
+    monkeypatch.setattr(file_run, "SHARE", 1 << 17)
     monkeypatch.setattr("tiewise.io.compression.CHUNK", 5000)
-    monkeypatch.setattr("tiewise.io.text_native.BLOCK", 5000)
-    monkeypatch.setattr(filed, "PIECE", 7000)
+    monkeypatch.setattr("tiewise.io.text.BLOCK", 5000)
+    monkeypatch.setattr(file_run, "PIECE", 7000)
     run = as_source(path)
     counts = run.count(qrels, ORDERS, DTYPES)
     assert counts.queries and counts.n_rows == 12_000
@@ -250,7 +248,7 @@ def test_arrow_columns_are_counted_where_they_are(library: str, coded: bool) -> 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("q", "a", 1.0), ("q", "a", 2.0)], "document 'a' stands twice in the run for query 'q'"),
+        ([("q", "a", 1.0), ("q", "a", 2.0)], "document 'a' appears twice in the run for query 'q'"),
         ([("q", "a", float("nan"))], "score 'nan' for query 'q', document 'a'"),
         ([("q", None, 1.0)], "row 0: the document id is missing"),
     ],
@@ -341,13 +339,13 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     path.write_text("q1 Q0 d1 1 0.5 t\n")
-    count = onepass.Counting.count
+    count = streaming.Counting.count
 
-    def counts_slowly(self: onepass.Counting, parts: object, load: object) -> bool:
+    def counts_slowly(self: streaming.Counting, parts: object, load: object) -> bool:
         path.write_text("q1 Q0 d2 1 0.5 t\nq1 Q0 d3 1 0.5 t\n")
         return count(self, parts, load)
 
-    monkeypatch.setattr(onepass.Counting, "count", counts_slowly)
+    monkeypatch.setattr(streaming.Counting, "count", counts_slowly)
     with pytest.raises(tw.InputError, match="was changed"):
         tw.evaluate({"q1": {"d1": 1}}, path, "RR")
 
@@ -360,9 +358,9 @@ def test_text_is_no_path() -> None:
 def test_chunks_that_end_with_their_list_are_cut_there() -> None:
     """Compressed files that were put together, one a query, are not held at once."""
     members = [b"".join(b"q%d Q0 d%d 1 0.5 t\n" % (q, d) for d in range(3000)) for q in range(60)]
-    parts = list(compiled.whole_lists(members))
+    parts = list(text_reader._list_blocks(members))
     assert b"".join(parts) == b"".join(members)
-    assert max(map(len, parts)) < 2 * compiled.BLOCK
+    assert max(map(len, parts)) < 2 * text_reader.BLOCK
 
 
 def test_the_reader_can_be_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,30 +396,30 @@ def test_a_data_frame_that_was_sorted() -> None:
 
 def test_a_damaged_column_is_no_crash() -> None:
     """Offsets that go back lead out of the bytes of a column."""
-    column = compiled.reader().Column(np.frombuffer(b"ab", np.uint8), np.array([2, 1, 0], np.int32), None)
+    column = text_reader.reader().Column(np.frombuffer(b"ab", np.uint8), np.array([2, 1, 0], np.int32), None)
     with pytest.raises(IndexError):
-        compiled.reader().Block().columns([(column, column, np.array([1.0, 2.0]), 0, 2)])
+        text_reader.reader().Block().columns([(column, column, np.array([1.0, 2.0]), 0, 2)])
     with pytest.raises(IndexError):
-        compiled.reader().Block().columns([(column, column, np.array([1.0]), 0, 2)])
+        text_reader.reader().Block().columns([(column, column, np.array([1.0]), 0, 2)])
     text, ends = np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2], np.int32)
-    coded = compiled.reader().Column(text, ends, np.array([1], np.int32))
+    coded = text_reader.reader().Column(text, ends, np.array([1], np.int32))
     with pytest.raises(IndexError):
-        compiled.reader().Block().columns([(coded, coded, np.array([1.0, 2.0]), 0, 2)])
+        text_reader.reader().Block().columns([(coded, coded, np.array([1.0, 2.0]), 0, 2)])
     with pytest.raises(TypeError):
-        compiled.reader().Column(text, ends, np.array([1], np.int64))
+        text_reader.reader().Column(text, ends, np.array([1], np.int64))
 
 
 def test_a_layout_that_nobody_knows() -> None:
     with pytest.raises(ValueError, match="layout"):
-        compiled.reader().Block().parse(b"a b c\n", 5, "score", False, False, False)
+        text_reader.reader().Block().parse(b"a b c\n", 5, "score", False, False, False)
 
 
 def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     arrow = pytest.importorskip("pyarrow")
     table = arrow.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]})
-    passes, count = [], onepass.Counting.count
+    passes, count = [], streaming.Counting.count
     monkeypatch.setattr(
-        onepass.Counting, "count", lambda self, parts, load: passes.append(1) or count(self, parts, load)
+        streaming.Counting, "count", lambda self, parts, load: passes.append(1) or count(self, parts, load)
     )
     tw.evaluate({"q": {"a": 1}}, table, "RR")
     assert len(passes) == 1
@@ -439,21 +437,21 @@ def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.Monke
     """What one thread runs into ends the others, however much is left to read: they finish what they have begun."""
     path = tmp_path / "run"
     path.write_text("".join(f"q{q} Q0 d{d} 1 {1 / (1 + d)} t\n" for q in range(400) for d in range(20)))
-    monkeypatch.setattr(filed, "SMALL", 0)
-    monkeypatch.setattr(onepass, "THREADS", 2)
-    monkeypatch.setattr("tiewise.io.text_native.BLOCK", 1000)
+    monkeypatch.setattr(file_run, "SMALL", 0)
+    monkeypatch.setattr(streaming, "THREADS", 2)
+    monkeypatch.setattr("tiewise.io.text.BLOCK", 1000)
     numbers, stopped = itertools.count(1), threading.Event()
-    piece, stop = onepass.Counting._count_block, onepass._Shared.stop
+    piece, stop = streaming.Counting._count_block, streaming._SharedParts.stop
 
-    def interrupted(self: onepass.Counting, block: object, part: object, load: object) -> object:
+    def interrupted(self: streaming.Counting, block: object, part: object, load: object) -> object:
         number = next(numbers)
         if number == 3:
             raise KeyboardInterrupt
         assert number < 3 or stopped.wait(60)  # what was begun after it ends when nothing more is handed out
         return piece(self, block, part, load)
 
-    monkeypatch.setattr(onepass.Counting, "_count_block", interrupted)
-    monkeypatch.setattr(onepass._Shared, "stop", lambda self: (stop(self), stopped.set()))
+    monkeypatch.setattr(streaming.Counting, "_count_block", interrupted)
+    monkeypatch.setattr(streaming._SharedParts, "stop", lambda self: (stop(self), stopped.set()))
     with pytest.raises(KeyboardInterrupt):
         tw.tie_groups({"q1": {"d1": 1}}, path)
     assert stopped.is_set() and next(numbers) <= 5  # three parts, and perhaps one that the other thread had begun
@@ -462,11 +460,11 @@ def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.Monke
 def test_no_room_to_bring_rows_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     path.write_text("".join(f"q{q} Q0 d{d} 1 {1 / (1 + d)} t\n" for d in range(200) for q in range(20)))
-    monkeypatch.setattr(filed, "SHARE", 1 << 12)
+    monkeypatch.setattr(file_run, "SHARE", 1 << 12)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(
-        tw.InputError, match=r"the temporary folder has no room .* Sort the file by query, or set TMPDIR"
+        tw.InputError, match=r"the temporary folder has no space .* Sort the file by query, or set TMPDIR"
     ):
         tw.tie_groups({"q1": {"d1": 1}}, path)
 

@@ -10,10 +10,9 @@ import pytest
 import tiewise as tw
 from readers import differences, reading
 from tiewise.data.native import native
-from tiewise.io import text_native as compiled
 from tiewise.io.formats import TREC_RUN
-from tiewise.io.layouts import Problems
 from tiewise.io.streaming import Counting
+from tiewise.io.text import Problems, parse
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
@@ -56,7 +55,7 @@ def test_the_places_of_a_query_are_filled_once() -> None:
     qrels = tw.Qrels.from_dict({"q": {"d": 1}})
 
     def load(block, part: bytes) -> None:
-        compiled.parse(block, part, Problems(TREC_RUN, "run"), 1)
+        parse(block, part, Problems(TREC_RUN, "run"), 1)
 
     counting = Counting(qrels, (), ("float64",), None, None, 1)
     long, short = b"q Q0 a 1 2 t\nq Q0 b 1 2 t\nq Q0 d 1 1 t\n", b"q Q0 d 1 1 t\n"

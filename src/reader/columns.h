@@ -1,4 +1,4 @@
-// Columns: ids as Arrow keeps them, read where they lie.
+// Arrow columns: ids are read where Arrow keeps them, without a copy.
 #pragma once
 
 #include <stdexcept>
@@ -7,8 +7,7 @@
 
 namespace tiewise {
 
-// The bytes of ids, where each begins and the last one ends (in 32 bits or in 64), and the code of each row if ids are
-// coded.
+// The bytes of all ids, their offsets (32 or 64 bits), and the code of each row if the column is dictionary-encoded.
 struct Column {
   Id bytes;
   const int32_t* narrow = nullptr;
@@ -24,8 +23,8 @@ struct Column {
     return Id(bytes.data() + from, to - from);
   }
 
-  // Whether an id of these rows may be more than ASCII.
-  bool wide(size_t first, size_t last) const {
+  // Whether an id of these rows may contain other characters than ASCII.
+  bool non_ascii(size_t first, size_t last) const {
     if (first == last) return false;
     if (codes) {
       while (first < last && is_ascii(id(first))) ++first;
@@ -44,15 +43,15 @@ struct Column {
   }
 };
 
-// Put some rows of columns behind others; a score that is NaN makes a row odd.
-inline void take(Rows& rows, const Column& queries, const Column& docs, const double* score, size_t first, size_t last) {
+// Append rows of columns. A row whose score is NaN is irregular.
+inline void append(Rows& rows, const Column& queries, const Column& docs, const double* score, size_t first, size_t last) {
   size_t at = rows.docs.size();
-  rows.wide |= queries.wide(first, last) || docs.wide(first, last);
+  rows.non_ascii |= queries.non_ascii(first, last) || docs.non_ascii(first, last);
   rows.docs.resize(at + last - first);
   rows.value.insert(rows.value.end(), score + first, score + last);
   for (size_t row = first; row < last; ++row, ++at) {
-    if (std::isnan(score[row])) rows.odd.push_back(static_cast<uint32_t>(at));
-    rows.begin(queries.id(row), at);
+    if (std::isnan(score[row])) rows.irregular.push_back(static_cast<uint32_t>(at));
+    rows.start_list(queries.id(row), at);
     rows.docs[at] = docs.id(row);
   }
 }

@@ -1,12 +1,13 @@
-// Counting: for each judged document how many rows of its list score above it, how many score the same, and how many of
-// those an order puts before it. Each query is whole in its block, so blocks fill their own places of the same arrays.
+// Counting: for each judged document, the rows of its list that score higher, those that score the same, and those of
+// them that a tie-break order puts before it. A block holds the whole list of a query, so blocks write to different
+// elements of the same arrays.
 #pragma once
 
 #include "rows.h"
 
 namespace tiewise {
 
-// The judged documents of each query, to be looked for in blocks of a run.
+// The judged documents of each query, with an index for lookups.
 struct Judgments {
   std::vector<Id> queries;
   std::vector<int64_t> offsets;  // (n_queries + 1,)
@@ -14,7 +15,7 @@ struct Judgments {
   std::vector<uint64_t> hash;    // (n_judged,)
   Index index;
 
-  void arrange() {
+  void build_index() {
     hash.resize(docs.size());
     for (size_t row = 0; row < docs.size(); ++row) hash[row] = hashed(docs[row]);
     index.reset(queries.size());
@@ -30,28 +31,28 @@ struct Judgments {
   }
 };
 
-// For each list the place of its query among the judged, −1 if it is not; for each of these queries how long its list
-// is, and for each of its judged documents the row, −1 if it was not retrieved. Returns the rows whose document stands in
-// their list for the second time.
+// Look up queries and judged documents. `place`: the index of each list's query among the judged ones, −1 if it is not
+// judged. `length`: the length of the list of each judged query. `row`: the row of each judged document, −1 if it was not
+// retrieved. Returns the rows whose document appears in its list for the second time.
 inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row) {
-  std::vector<int64_t> again;
+  std::vector<int64_t> duplicates;
   std::vector<uint64_t> hash;
-  std::vector<bool> told;
+  std::vector<bool> reported;
   Index index;
   for (size_t list = 0; list < rows.queries.size(); ++list) {
     const size_t low = rows.offsets[list], many = rows.offsets[list + 1] - low;
     const Id* docs = rows.docs.data() + low;
     index.reset(many);
     hash.resize(many);
-    told.clear();
+    reported.clear();
     for (size_t at = 0; at < many; ++at) {
       hash[at] = hashed(docs[at]);
       const auto equal = [&](uint32_t other) { return hash[other] == hash[at] && same(docs[other], docs[at]); };
       const uint32_t first = index.put(hash[at], static_cast<uint32_t>(at), equal);
       if (first != at) {
-        told.resize(many);
-        if (!told[first]) again.push_back(static_cast<int64_t>(low + at));
-        told[first] = true;
+        reported.resize(many);
+        if (!reported[first]) duplicates.push_back(static_cast<int64_t>(low + at));
+        reported[first] = true;
       }
     }
     place[list] = judged.place(rows.queries[list]);
@@ -65,7 +66,7 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, i
       row[doc] = found == Index::none ? -1 : static_cast<int64_t>(low + found);
     }
   }
-  return again;
+  return duplicates;
 }
 
 // The arrays of `TieGroups`, along the judged documents and along the judged queries.
@@ -74,19 +75,19 @@ struct Groups {
   int64_t *start, *size;
   double* floor;  // (n_queries,)
   int64_t* floor_size;
-  int64_t *desc, *asc, *given, *rank;  // (n_judged,), null if not wanted
+  int64_t *desc, *asc, *given, *rank;  // (n_judged,), null if not needed
 };
 
-// How many neighbours of a list rise, how many are the same, and how many stretches of the same there are.
+// How often the next score of a list is higher, how often it is equal, and the number of sequences of equal scores.
 struct Neighbours {
-  size_t rises = 0, same = 0, stretches = 0;
+  size_t rises = 0, same = 0, sequences = 0;
 
   TIEWISE_INLINE Neighbours(const double* value, size_t many) {
     if (many < 2) return;
-    rises = value[1] > value[0], stretches = same = value[1] == value[0];
+    rises = value[1] > value[0], sequences = same = value[1] == value[0];
     for (size_t at = 2; at < many; ++at) {
       const bool equal = value[at] == value[at - 1];
-      rises += value[at] > value[at - 1], same += equal, stretches += equal & (value[at - 1] != value[at - 2]);
+      rises += value[at] > value[at - 1], same += equal, sequences += equal & (value[at - 1] != value[at - 2]);
     }
   }
 };
@@ -103,29 +104,29 @@ inline Neighbours neighbours(const double* value, size_t many) {
 
 class Counter {
  public:
-  // `value` are the scores of the rows as they are read; `own`: the judged scores are those of these rows, else they
-  // are in `groups` already and the rows are one shard of several.
+  // `value`: the scores of the rows, rounded to some type. `own`: the judged scores are those of these rows. Otherwise
+  // they are already in `groups`, and the rows are one shard of several.
   Counter(const Rows& rows, const Judgments& judged, const double* value, const int64_t* row, bool own, Groups groups)
       : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups) {}
 
-  // Count all lists; returns how many rows share their score with another one of their list.
-  int64_t all(const int64_t* place) {
+  // Count all lists. Returns the number of rows that share their score with another row of their list.
+  int64_t count_all(const int64_t* place) {
     int64_t tied = 0;
-    for (size_t list = 0; list < rows_.queries.size(); ++list) tied += one(list, place[list]);
+    for (size_t list = 0; list < rows_.queries.size(); ++list) tied += count_list(list, place[list]);
     return tied;
   }
 
  private:
-  int64_t one(size_t list, int64_t place) {
+  int64_t count_list(size_t list, int64_t place) {
     low_ = rows_.offsets[list];
     many_ = rows_.offsets[list + 1] - low_;
     const Neighbours found = neighbours(value_ + low_, many_);
     descending_ = found.rises == 0;
     if (place >= 0) {
       floor(place);
-      judge(judged_.offsets[place], judged_.offsets[place + 1]);
+      count_judged(judged_.offsets[place], judged_.offsets[place + 1]);
     }
-    return static_cast<int64_t>(descending_ ? found.same + found.stretches : tied_when_sorted());
+    return static_cast<int64_t>(descending_ ? found.same + found.sequences : tied_when_sorted());
   }
 
   int64_t tied_when_sorted() {
@@ -147,31 +148,31 @@ class Counter {
   }
 
   // Count for the judged documents `first` to `last`.
-  void judge(int64_t first, int64_t last) {
-    wanted_.clear();
+  void count_judged(int64_t first, int64_t last) {
+    retrieved_.clear();
     for (int64_t doc = first; doc < last; ++doc) {
       if (own_) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
-      if (!std::isnan(out_.score[doc])) wanted_.push_back(doc);
+      if (!std::isnan(out_.score[doc])) retrieved_.push_back(doc);
     }
-    if (wanted_.empty()) return;
-    std::sort(wanted_.begin(), wanted_.end(), [&](int64_t left, int64_t right) {
+    if (retrieved_.empty()) return;
+    std::sort(retrieved_.begin(), retrieved_.end(), [&](int64_t left, int64_t right) {
       const double a = out_.score[left], b = out_.score[right];
       return a != b ? a < b : left < right;
     });
     probes_.clear(), bounds_.clear();
-    for (size_t at = 0; at < wanted_.size(); ++at) {
-      const double score = out_.score[wanted_[at]];
+    for (size_t at = 0; at < retrieved_.size(); ++at) {
+      const double score = out_.score[retrieved_[at]];
       if (probes_.empty() || probes_.back() != score) probes_.push_back(score), bounds_.push_back(at);
     }
-    bounds_.push_back(wanted_.size());
+    bounds_.push_back(retrieved_.size());
     if (descending_) {
-      in_descending_list();
+      count_sorted();
     } else {
-      in_any_list();
+      count_unsorted();
     }
   }
 
-  void in_descending_list() {
+  void count_sorted() {
     const double *begin = value_ + low_, *end = begin + many_;
     for (size_t probe = 0; probe < probes_.size(); ++probe) {
       const double* first = std::lower_bound(begin, end, probes_[probe], std::greater<>());
@@ -180,13 +181,13 @@ class Counter {
       if (ordered(last - first)) {
         for (const double* at = first; at < last; ++at) group_.push_back(at - value_);
       }
-      put(probe, first - begin, last - first);
+      store(probe, first - begin, last - first);
     }
   }
 
-  void in_any_list() {
+  void count_unsorted() {
     const size_t probes = probes_.size();
-    below_.assign(probes + 1, 0), equal_.assign(probes, 0);  // rows that have so many probes below them or at them
+    below_.assign(probes + 1, 0), equal_.assign(probes, 0);  // by probe: the rows just above it, and those equal to it
     members_.clear();
     for (size_t at = low_; at < low_ + many_; ++at) {
       const size_t place = std::lower_bound(probes_.begin(), probes_.end(), value_[at]) - probes_.begin();
@@ -201,25 +202,25 @@ class Counter {
       const size_t end = member;
       while (member > 0 && members_[member - 1].first == probe) --member;
       for (size_t at = member; at < end; ++at) group_.push_back(members_[at].second);
-      put(probe, above, equal_[probe]);
+      store(probe, above, equal_[probe]);
       above += below_[probe];
     }
   }
 
-  // Whether the order inside a group of so many rows matters: a judged document that another shard holds may tie with
-  // a single row of this one.
+  // Whether the order inside a group of this size matters: a judged document of another shard may tie with a single row
+  // of this shard.
   bool ordered(int64_t size) const { return size >= (own_ ? 2 : 1); }
 
-  void put(size_t probe, int64_t above, int64_t equal) {
+  void store(size_t probe, int64_t above, int64_t equal) {
     const size_t first = bounds_[probe], last = bounds_[probe + 1];
-    for (size_t at = first; at < last; ++at) out_.start[wanted_[at]] = above, out_.size[wanted_[at]] = equal;
+    for (size_t at = first; at < last; ++at) out_.start[retrieved_[at]] = above, out_.size[retrieved_[at]] = equal;
     if (!ordered(equal)) return;
     const auto doc_of = [&](int64_t row) { return rows_.docs[row]; };
-    docs_.assign(wanted_.begin() + first, wanted_.begin() + last);
+    docs_.assign(retrieved_.begin() + first, retrieved_.begin() + last);
     if (out_.desc || out_.asc) {
       std::vector<std::pair<Id, int64_t>> keys;
       for (const int64_t doc : docs_) keys.emplace_back(judged_.docs[doc], doc);
-      ahead(keys, doc_of, [&](int64_t doc, int64_t after) {  // rows with a higher id
+      count_before(keys, doc_of, [&](int64_t doc, int64_t after) {  // rows with a higher id
         if (out_.desc) out_.desc[doc] = after;
         if (out_.asc) out_.asc[doc] = equal - (row_[doc] >= 0) - after;
       });
@@ -228,21 +229,21 @@ class Counter {
     if (out_.given) {
       std::vector<std::pair<int64_t, int64_t>> keys;
       for (const int64_t doc : docs_) keys.emplace_back(-row_[doc], doc);
-      ahead(keys, [](int64_t row) { return -row; }, [&](int64_t doc, int64_t after) { out_.given[doc] = after; });
+      count_before(keys, [](int64_t row) { return -row; }, [&](int64_t doc, int64_t after) { out_.given[doc] = after; });
     }
-    if (out_.rank && rows_.ranked) {  // ~ turns an order around, whatever the number
+    if (out_.rank && rows_.ranked) {  // ~ reverses the order of all integers
       const auto place = [&](int64_t row) { return std::make_pair(~rows_.rank[row], ~row); };
       std::vector<std::pair<std::pair<int64_t, int64_t>, int64_t>> keys;
       for (const int64_t doc : docs_) keys.emplace_back(place(row_[doc]), doc);
-      ahead(keys, place, [&](int64_t doc, int64_t after) { out_.rank[doc] = after; });
+      count_before(keys, place, [&](int64_t doc, int64_t after) { out_.rank[doc] = after; });
     }
   }
 
-  // For each (key, document), how many rows of the group have a higher key.
+  // For each (key, document), the number of rows of the group with a higher key.
   template <class Key, class KeyOf, class Put>
-  void ahead(std::vector<std::pair<Key, int64_t>>& keys, KeyOf key_of, Put put) {
+  void count_before(std::vector<std::pair<Key, int64_t>>& keys, KeyOf key_of, Put put) {
     std::sort(keys.begin(), keys.end());
-    std::vector<int64_t> beyond(keys.size() + 1, 0);  // rows whose key is higher than that of so many
+    std::vector<int64_t> beyond(keys.size() + 1, 0);  // rows by how many keys are lower
     const auto less = [](const std::pair<Key, int64_t>& key, const Key& row) { return key.first < row; };
     for (const int64_t row : group_) {
       ++beyond[std::lower_bound(keys.begin(), keys.end(), key_of(row), less) - keys.begin()];
@@ -262,7 +263,7 @@ class Counter {
   Groups out_;
   size_t low_ = 0, many_ = 0;
   bool descending_ = false;
-  std::vector<int64_t> wanted_, group_, docs_, below_, equal_;
+  std::vector<int64_t> retrieved_, group_, docs_, below_, equal_;
   std::vector<size_t> bounds_;
   std::vector<double> probes_, sorted_;
   std::vector<std::pair<size_t, int64_t>> members_;

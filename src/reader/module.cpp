@@ -1,11 +1,10 @@
 // tiewise._reader: from the bytes of a run to the tie groups of its judged documents, in one pass.
 //
-// The idea: a measure needs to know of a judged document only how many documents of its list score above it and how
-// many the same. So a list is never sorted and no id becomes a Python object: a block of text is cut at its blanks, 64
-// bytes at a time (text.h, rows.h); the judged documents of a query are looked up among the rows of its list, and for
-// their scores the rows are counted (count.h). A block holds whole lists, so blocks are counted independently, in any
-// order and by any number of threads. No formula of a measure lives here, and no message: what is odd is handed back to
-// Python, which says what is wrong with it.
+// A measure needs two numbers for a judged document: the documents of its list that score higher, and those that score
+// the same. So no list is sorted and no id becomes a Python object. A block of text is split at its blanks, 64 bytes at a
+// time (text.h, rows.h). The judged documents of a query are looked up among the rows of its list, and the rows are
+// counted for their scores (count.h). A block holds whole lists, so several threads count blocks independently, in any
+// order. There are no formulas of measures here and no messages: Python checks irregular lines and reports problems.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -28,14 +27,14 @@ using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::
 template <class T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Floats = Array<double>;
-using Whole = Array<int64_t>;
+using Ints = Array<int64_t>;
 template <class T>
 using Result = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
 Id text_of(const Bytes& bytes) { return Id(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
 
-// A vector as an array that owns it, its whole numbers under the name that NumPy itself gives them.
+// A vector as a NumPy array that owns it; integers have NumPy's own int64 type.
 template <class T>
 nb::object array(std::vector<T>&& values) {
   auto* held = new std::vector<T>(std::move(values));
@@ -60,7 +59,7 @@ nb::object strings(const std::vector<Id>& ids) {
 
 nb::bytes bytes(Id id) { return nb::bytes(id.data(), id.size()); }
 
-// The UTF-8 of a text, which Python keeps with it; what has none (a lone surrogate) equals no id of any file.
+// The UTF-8 of a string, which Python caches. A lone surrogate has none: it gets a byte that is in no valid id.
 Id utf8(PyObject* text) {
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(text, &size);
@@ -69,27 +68,27 @@ Id utf8(PyObject* text) {
   return Id("\xff", 1);
 }
 
-// A block of a run, and the memory in which its ids lie.
+// A block of a run, and the Python objects that own the memory of its ids.
 struct Block {
   Rows rows;
-  Id text;  // empty where the ids come as columns
+  Id text;  // empty for Arrow columns
   std::vector<nb::object> held;
 };
 
-// The judged documents, and the texts in which their ids lie.
+// The judged documents, and the strings that own the memory of their ids.
 struct Judged {
   Judgments judgments;
   nb::object queries, docs;
 
-  Judged(nb::list query_ids, Whole offsets, nb::list doc_ids) : queries(query_ids), docs(doc_ids) {
+  Judged(nb::list query_ids, Ints offsets, nb::list doc_ids) : queries(query_ids), docs(doc_ids) {
     for (nb::handle query : query_ids) judgments.queries.push_back(utf8(query.ptr()));
     for (nb::handle doc : doc_ids) judgments.docs.push_back(utf8(doc.ptr()));
     judgments.offsets.assign(offsets.data(), offsets.data() + offsets.size());
-    judgments.arrange();
+    judgments.build_index();
   }
 };
 
-// Read a text; the memory of what the block held before is used again.
+// Parse a text. The memory of the block is reused.
 void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag) {
   const Id text = text_of(nb::cast<Bytes>(data));
   block.held = {data};
@@ -98,7 +97,7 @@ void parse(Block& block, nb::object data, int columns, const char* kind, bool ta
   block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
 }
 
-// A column of Arrow, and the memory in which it lies.
+// An Arrow column, and the arrays that own its memory.
 struct HeldColumn : Column {
   std::vector<nb::object> held;
 
@@ -119,7 +118,7 @@ struct HeldColumn : Column {
   }
 };
 
-// Read columns: for each part those of queries, documents and scores, and from which row to which.
+// Read Arrow columns. A part has the columns of queries, documents and scores, the first row, and the row after the last.
 void columns(Block& block, nb::list parts) {
   using Part = std::tuple<const HeldColumn*, const HeldColumn*, Array<const double>, size_t, size_t>;
   std::vector<Part> read;
@@ -130,21 +129,21 @@ void columns(Block& block, nb::list parts) {
   block.rows.clear();
   for (const auto& [queries, docs, score, first, last] : read) {
     if (last > std::min({score.size(), queries->rows, docs->rows})) throw std::out_of_range("a row without a cell");
-    take(block.rows, *queries, *docs, score.data(), first, last);
+    append(block.rows, *queries, *docs, score.data(), first, last);
   }
   block.rows.end();
 }
 
-int64_t count(const Block& block, const Judged& judged, Array<const double> value, Whole place, Whole row, bool own,
-              Floats score, Whole start, Whole size, Floats floor, Whole floor_size, std::optional<Whole> desc,
-              std::optional<Whole> asc, std::optional<Whole> given, std::optional<Whole> rank) {
-  const auto data = [](std::optional<Whole>& array) { return array ? array->data() : nullptr; };
+int64_t count(const Block& block, const Judged& judged, Array<const double> value, Ints place, Ints row, bool own,
+              Floats score, Ints start, Ints size, Floats floor, Ints floor_size, std::optional<Ints> desc,
+              std::optional<Ints> asc, std::optional<Ints> given, std::optional<Ints> rank) {
+  const auto data = [](std::optional<Ints>& array) { return array ? array->data() : nullptr; };
   const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
                       data(desc),   data(asc),    data(given), data(rank)};
-  return Counter(block.rows, judged.judgments, value.data(), row.data(), own, groups).all(place.data());
+  return Counter(block.rows, judged.judgments, value.data(), row.data(), own, groups).count_all(place.data());
 }
 
-// The line of each row, counted from 0: that of its document, which stands in the text. Columns have no lines.
+// The line of each row, from 0, found by the position of its document in the text. Arrow columns have no lines.
 std::vector<int64_t> lines_of(const Block& block) {
   std::vector<int64_t> lines;
   const char* at = block.text.data();
@@ -162,10 +161,10 @@ std::vector<int64_t> coded(Codes& codes, const std::vector<Id>& ids) {
   return found;
 }
 
-// The places of ids that are not UTF-8.
-std::vector<int64_t> garbled(const Block& block, const std::vector<Id>& ids) {
+// The indices of ids that are not UTF-8.
+std::vector<int64_t> not_utf8(const Block& block, const std::vector<Id>& ids) {
   std::vector<int64_t> found;
-  if (!block.rows.wide) return found;
+  if (!block.rows.non_ascii) return found;
   for (size_t at = 0; at < ids.size(); ++at) {
     if (is_ascii(ids[at])) continue;
     if (PyObject* decoded = PyUnicode_DecodeUTF8(ids[at].data(), static_cast<Py_ssize_t>(ids[at].size()), nullptr)) {
@@ -220,7 +219,7 @@ NB_MODULE(_reader, m) {
   m.attr("avx2") = false;
 #endif
 
-  nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Whole, nb::list>());
+  nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::list>());
 
   nb::class_<HeldColumn>(m, "Column")
       .def(nb::init<nb::object, nb::object, nb::object>(), "bytes"_a, "ends"_a, "codes"_a.none())
@@ -248,28 +247,27 @@ NB_MODULE(_reader, m) {
                      return array(std::vector<int64_t>(block.rows.rank));
                    })
       .def_prop_ro("line", [](const Block& block) { return array(lines_of(block)); })
-      .def_prop_ro("odd", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.odd)); })
+      .def_prop_ro("irregular", [](const Block& block) { return array(std::vector<uint32_t>(block.rows.irregular)); })
       .def_prop_ro("lines", [](const Block& block) { return block.rows.lines; })
       .def_prop_ro("tag",
                    [](const Block& block) -> nb::object {
                      if (!block.rows.one_tag || !block.rows.tag.data()) return nb::none();
                      return bytes(block.rows.tag);
                    })
-      .def_prop_ro("one_tag", [](const Block& block) { return block.rows.one_tag; })
       .def("__len__", [](const Block& block) { return block.rows.docs.size(); })
       .def("doc", [](const Block& block, size_t row) { return bytes(block.rows.docs.at(row)); })
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
-      .def("garbled_queries", [](const Block& block) { return array(garbled(block, block.rows.queries)); })
-      .def("garbled_docs", [](const Block& block) { return array(garbled(block, block.rows.docs)); })
-      .def("look_up", [](const Block& block, const Judged& judged, Whole place, Whole length, Whole row) {
-        std::vector<int64_t> again;
+      .def("not_utf8_queries", [](const Block& block) { return array(not_utf8(block, block.rows.queries)); })
+      .def("not_utf8_docs", [](const Block& block) { return array(not_utf8(block, block.rows.docs)); })
+      .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row) {
+        std::vector<int64_t> duplicates;
         {
           nb::gil_scoped_release unlocked;
-          again = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data());
+          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data());
         }
-        return array(std::move(again));
+        return array(std::move(duplicates));
       }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert())
-      // What is filled must be the caller's own array, never a copy of another type.
+      // Output arrays are those of the caller, never copies of another type.
       .def("count", &count, Unlocked(), "judged"_a, "value"_a, "place"_a, "row"_a.noconvert(), "own"_a,
            "score"_a.noconvert(), "start"_a.noconvert(), "size"_a.noconvert(), "floor"_a.noconvert(),
            "floor_size"_a.noconvert(), "desc"_a.noconvert().none(), "asc"_a.noconvert().none(),
@@ -279,7 +277,7 @@ NB_MODULE(_reader, m) {
       .def(nb::init<>())
       .def("docs", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.docs)); })
       .def("queries", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.queries)); })
-      // The code of a block's first query, if all of them are new; −1 if one was there before.
+      // The code of a block's first query if all its queries are new, else −1.
       .def("claim", [](Codes& codes, const Block& block) {
         const size_t before = codes.ids().size(), lists = block.rows.queries.size();
         coded(codes, block.rows.queries);

@@ -1,4 +1,4 @@
-// Texts whose rows must be brought together: lines of one query that lie apart, and ids that become codes.
+// Codes for ids, and grouping by query for files in which the rows of a query are not contiguous.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@ namespace tiewise {
 class Codes {
  public:
   uint32_t code(Id id) {
-    if (ids_.size() >= room_) widen();
+    if (ids_.size() >= capacity_) grow();
     const uint64_t hash = hashed(id);
     const uint32_t fresh = static_cast<uint32_t>(ids_.size());
     const auto equal = [&](uint32_t other) { return hash_[other] == hash && same(ids_[other], id); };
@@ -24,35 +24,35 @@ class Codes {
   const std::vector<Id>& ids() const { return ids_; }
 
  private:
-  // Ids are copied, since the block they stand in goes: into stretches of memory that never move.
+  // Copy an id, since its block is reused, to memory that never moves.
   void keep(Id id, uint64_t hash) {
-    if (kept_.empty() || kept_.back().capacity() - kept_.back().size() < id.size()) {
-      kept_.emplace_back().reserve(std::max(id.size(), size_t{1} << 16));
+    if (memory_.empty() || memory_.back().capacity() - memory_.back().size() < id.size()) {
+      memory_.emplace_back().reserve(std::max(id.size(), size_t{1} << 16));
     }
-    const char* at = kept_.back().data() + kept_.back().size();
-    kept_.back() += id;
+    const char* at = memory_.back().data() + memory_.back().size();
+    memory_.back() += id;
     ids_.emplace_back(at, id.size());
     hash_.push_back(hash);
   }
 
-  void widen() {
-    room_ *= 2;
-    index_.reset(room_);
+  void grow() {
+    capacity_ *= 2;
+    index_.reset(capacity_);
     for (uint32_t place = 0; place < ids_.size(); ++place) {
       index_.put(hash_[place], place, [](uint32_t) { return false; });
     }
   }
 
-  size_t room_ = 4;
+  size_t capacity_ = 4;
   Index index_;
   std::vector<Id> ids_;
   std::vector<uint64_t> hash_;
-  std::deque<std::string> kept_;
+  std::deque<std::string> memory_;
 };
 
-// The lines of a text that are rows, each with its query.
+// Call `take(line, query)` for each row of a text.
 template <class Take>
-void each_row(Id text, const Blanks& blank, Take take) {
+void for_each_row(Id text, const Blanks& blank, Take take) {
   while (!text.empty()) {
     const Id line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
     text.remove_prefix(line.size());
@@ -61,33 +61,33 @@ void each_row(Id text, const Blanks& blank, Take take) {
   }
 }
 
-// Put a line behind others; the last one of a file may go without a line break.
-inline void put_line(std::string& lines, Id line) {
+// Append a line. The last line of a file may have no line break.
+inline void append_line(std::string& lines, Id line) {
   lines += line;
   if (line.back() != '\n') lines += '\n';
 }
 
-// The rows of a text in so many shares, all those of a query in the same one.
+// Distribute the rows of a text to shares; all rows of a query are in the same share.
 inline std::vector<std::string> split(Id text, size_t shares, bool tabs) {
   std::vector<std::string> found(shares);
-  each_row(text, Blanks(tabs), [&](Id line, Id query) { put_line(found[(hashed(query) >> 7) % shares], line); });
+  for_each_row(text, Blanks(tabs), [&](Id line, Id query) { append_line(found[(hashed(query) >> 7) % shares], line); });
   return found;
 }
 
-// Rows brought together by query.
+// Lines grouped by query, queries in the order of their first appearance.
 class Regrouped {
  public:
   explicit Regrouped(bool tabs) : blank_(tabs) {}
 
   void add(Id text) {
-    each_row(text, blank_, [&](Id line, Id query) {
+    for_each_row(text, blank_, [&](Id line, Id query) {
       const uint32_t place = queries_.code(query);
       if (place == lists_.size()) lists_.emplace_back();
-      put_line(lists_[place], line);
+      append_line(lists_[place], line);
     });
   }
 
-  // The lists that are next, so many bytes of them or a little more; nothing once all have been handed out.
+  // The next lists, at least this many bytes if there are as many; empty at the end.
   std::string next(size_t bytes) {
     std::string lists;
     for (; !lists_.empty() && lists.size() < bytes; lists_.pop_front()) lists += lists_.front();

@@ -1,5 +1,5 @@
-// Rows: a block of a run as one list a query, each row a document id and a number. Text is cut where it lies: ids are
-// views into the block, and nothing is copied but the numbers.
+// Rows: a block of a run as one list for each query; a row is a document id and a number. Ids are views into the text of
+// the block; only numbers are copied.
 #pragma once
 
 #include <stdexcept>
@@ -8,9 +8,8 @@
 
 namespace tiewise {
 
-// The layouts of lines, by how many columns they have and what the number is: a score ('s', TREC's six columns), a label
-// ('l', judgments in four or three), or a rank counted from 1 ('r', MS MARCO's three). Known when compiled, since a line
-// takes some twenty nanoseconds.
+// The layout of a line: its columns and the kind of its number, which is a score ('s', TREC's six columns), a label ('l',
+// judgments in four or three) or a rank from 1 ('r', MS MARCO's three). A template, since a line takes about 20 ns.
 template <int Columns, char Kind>
 struct Layout {
   static constexpr int columns = Columns, query = 0, doc = Columns == 3 ? 1 : 2, number = Columns == 6 ? 4 : Columns - 1;
@@ -19,28 +18,28 @@ struct Layout {
 };
 
 struct Rows {
-  std::vector<Id> queries;     // (n_lists,): a query whose rows lie apart has several
+  std::vector<Id> queries;     // (n_lists,): a query appears again if its rows are not contiguous
   std::vector<size_t> offsets;  // (n_lists + 1,)
   std::vector<Id> docs;        // (n_rows,)
   std::vector<double> value;   // (n_rows,)
-  std::vector<int64_t> rank;   // (n_rows,) if all are whole numbers, else empty
-  std::vector<uint32_t> odd;   // lines that are not plain: wrong, or in need of a closer look
+  std::vector<int64_t> rank;   // (n_rows,) if all are integers, else empty
+  std::vector<uint32_t> irregular;   // lines that Python must check
   size_t lines = 0;
   Id tag;
   bool one_tag = true;
-  bool ranked = false, tagged = false;  // whether ranks and tags are looked at
-  bool wide = false;                    // an id may be more than ASCII
+  bool ranked = false, tagged = false;  // whether ranks and tags are needed
+  bool non_ascii = false;                    // an id may contain other characters than ASCII
 
   void parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag);
 
   void clear() {
-    queries.clear(), docs.clear(), value.clear(), rank.clear(), odd.clear();
+    queries.clear(), docs.clear(), value.clear(), rank.clear(), irregular.clear();
     offsets.clear();
-    lines = 0, tag = Id(), one_tag = true, ranked = tagged = wide = false;
+    lines = 0, tag = Id(), one_tag = true, ranked = tagged = non_ascii = false;
   }
 
-  // The next row is one of this query.
-  void begin(Id query, size_t row) {
+  // Start a list at this row, unless the last list has the same query.
+  void start_list(Id query, size_t row) {
     if (!queries.empty() && same(queries.back(), query)) return;
     queries.push_back(query);
     offsets.push_back(row);
@@ -52,19 +51,19 @@ struct Rows {
   template <class L>
   void parse(Id text, const Blanks&);
   template <class L>
-  const char* read_plain(const char* line, const char* end, const Blanks&);
+  const char* read_regular(const char* line, const char* end, const Blanks&);
 #ifdef TIEWISE_AVX2
   template <class L>
-  TIEWISE_AVX2 const char* read_plain_avx2(const char* line, const char* end, const Blanks&);
+  TIEWISE_AVX2 const char* read_regular_avx2(const char* line, const char* end, const Blanks&);
 #endif
   template <class L, class Machine>
-  const char* read_plain_by(const char* line, const char* end, const Blanks&);
+  const char* read_regular_on(const char* line, const char* end, const Blanks&);
   template <class L>
   const char* read_any(const char* line, const char* end, const Blanks&);
   template <class L>
   static double read_number(Id text, const char* first);
   template <class L>
-  void read_more(Id rank_text, Id tag_text);
+  void read_rank_and_tag(Id rank_text, Id tag_text);
 };
 
 inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag) {
@@ -80,7 +79,7 @@ inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_ra
   } else if (columns == 3 && kind == 'r') {
     parse<Layout<3, 'r'>>(text, blanks);
   } else {
-    throw std::invalid_argument("a layout that is not known");
+    throw std::invalid_argument("unknown layout");
   }
   if (!ranked) rank.clear();
   end();
@@ -92,31 +91,31 @@ void Rows::parse(Id text, const Blanks& blanks) {
   const char *at = text.data(), *end = at + text.size();
   docs.reserve(text.size() / 32), value.reserve(text.size() / 32);
   while (at < end) {
-    if (!nul) at = read_plain<L>(at, end, blanks);
+    if (!nul) at = read_regular<L>(at, end, blanks);
     if (at < end) at = read_any<L>(at, end, blanks);
   }
 }
 
 template <class L>
-const char* Rows::read_plain(const char* line, const char* end, const Blanks& blanks) {
+const char* Rows::read_regular(const char* line, const char* end, const Blanks& blanks) {
 #ifdef TIEWISE_AVX2
-  if (has_avx2()) return read_plain_avx2<L>(line, end, blanks);
+  if (has_avx2()) return read_regular_avx2<L>(line, end, blanks);
 #endif
-  return read_plain_by<L, AnyMachine>(line, end, blanks);
+  return read_regular_on<L, Portable>(line, end, blanks);
 }
 
-// Where the columns of a line end, if it is as almost all are: no longer than 64 bytes, or 128, with one blank behind each
-// column, and perhaps one before the line break.
+// Where the cells of a regular line end: at most 128 bytes, one blank after each cell, and perhaps another one before the
+// line break.
 template <int Columns, class Machine>
-struct Cuts {
+struct CellEnds {
   unsigned ends[Columns];
   size_t length;  // up to the line break
-  bool wide;
+  bool non_ascii;
 
-  TIEWISE_INLINE bool cut(const char* line, const char* end, const Blanks& blanks) {
+  TIEWISE_INLINE bool find(const char* line, const char* end, const Blanks& blanks) {
     const Bits bits = Machine::bits(line, blanks);
-    wide = bits.wide;
-    if (!bits.newline) return cut_in_two(line, end, blanks, bits);
+    non_ascii = bits.non_ascii;
+    if (!bits.newline) return find_in_two(line, end, blanks, bits);
     uint64_t blank = of_line(bits, 0);
     if (bit_count(blank) != Columns || (blank & (blank << 1 | 1))) return false;
     for (int at = 0; at < Columns; ++at, blank &= blank - 1) ends[at] = lowest_bit(blank);
@@ -129,13 +128,13 @@ struct Cuts {
   }
 
  private:
-  // The blanks up to the first line break, of which one just before it stands for it, too.
+  // The blanks up to the first line break; a blank just before it replaces it.
   TIEWISE_INLINE static uint64_t of_line(const Bits& bits, uint64_t before) {
     const uint64_t blank = bits.blank & (bits.newline ^ (bits.newline - 1));
     return blank & ~((blank << 1 | before) & bits.newline);
   }
 
-  TIEWISE_INLINE bool cut_in_two(const char* line, const char* end, const Blanks& blanks, const Bits& bits) {
+  TIEWISE_INLINE bool find_in_two(const char* line, const char* end, const Blanks& blanks, const Bits& bits) {
     if (end - line < 128) return false;
     const Bits more = Machine::bits(line + 64, blanks);
     const uint64_t low = bits.blank, high = of_line(more, low >> 63);
@@ -146,15 +145,15 @@ struct Cuts {
     for (uint64_t left = high; left; left &= left - 1) found[many++] = 64 + lowest_bit(left);
     std::copy(found, found + Columns, ends);
     length = 64 + lowest_bit(more.newline);
-    wide |= more.wide;
+    non_ascii |= more.non_ascii;
     return true;
   }
 };
 
-// Read lines up to the first that is out of the ordinary; returns where that one begins.
+// Read regular lines; returns the start of the first line that is not regular.
 template <class L, class Machine>
-TIEWISE_INLINE const char* Rows::read_plain_by(const char* line, const char* end, const Blanks& blanks) {
-  constexpr size_t batch = 256;  // rows that are read before they are put among the others
+TIEWISE_INLINE const char* Rows::read_regular_on(const char* line, const char* end, const Blanks& blanks) {
+  constexpr size_t batch = 256;  // rows that are buffered
   Id doc[batch];
   double score[batch];
   size_t held = 0;
@@ -163,40 +162,40 @@ TIEWISE_INLINE const char* Rows::read_plain_by(const char* line, const char* end
     lines += held;
     held = 0;
   };
-  const char *const first = line, *last = line;  // the line of the last row
-  size_t size = 0, unused = 0;                   // of its query, and of a word that holds it
+  const char *const first = line, *last = line;  // the previous row
+  size_t size = 0, unused = 0;                   // of its query, and unused bits of a word that holds it
   const bool more = ranked | tagged;
-  bool any_wide = false;
+  bool any_non_ascii = false;
   while (end - line >= 64) {
-    Cuts<L::columns, Machine> cuts;
-    if (!cuts.cut(line, end, blanks)) break;
-    score[held] = read_number<L>(cuts.cell(line, L::number), L::number < 4 ? first : line);
+    CellEnds<L::columns, Machine> cells;
+    if (!cells.find(line, end, blanks)) break;
+    score[held] = read_number<L>(cells.cell(line, L::number), L::number < 4 ? first : line);
     if (std::isnan(score[held])) break;
-    doc[held] = cuts.cell(line, L::doc);
-    if (cuts.ends[0] != size || (eight(line) ^ eight(last)) << unused || (size > 8 && std::memcmp(line, last, size))) {
+    doc[held] = cells.cell(line, L::doc);
+    if (cells.ends[0] != size || (eight(line) ^ eight(last)) << unused || (size > 8 && std::memcmp(line, last, size))) {
       if (*line == '#') break;
-      begin(cuts.cell(line, L::query), docs.size() + held);
-      size = cuts.ends[0], unused = size < 8 ? 64 - 8 * size : 0;
+      start_list(cells.cell(line, L::query), docs.size() + held);
+      size = cells.ends[0], unused = size < 8 ? 64 - 8 * size : 0;
     }
-    if (more) read_more<L>(cuts.cell(line, std::max(L::rank, 0)), cuts.cell(line, std::max(L::tag, 0)));
-    any_wide |= cuts.wide;
+    if (more) read_rank_and_tag<L>(cells.cell(line, std::max(L::rank, 0)), cells.cell(line, std::max(L::tag, 0)));
+    any_non_ascii |= cells.non_ascii;
     last = line;
-    line += cuts.length + 1;
+    line += cells.length + 1;
     if (++held == batch) flush();
   }
   flush();
-  wide |= any_wide;
+  non_ascii |= any_non_ascii;
   return line;
 }
 
 #ifdef TIEWISE_AVX2
 template <class L>
-TIEWISE_AVX2 const char* Rows::read_plain_avx2(const char* line, const char* end, const Blanks& blanks) {
-  return read_plain_by<L, Avx2>(line, end, blanks);
+TIEWISE_AVX2 const char* Rows::read_regular_avx2(const char* line, const char* end, const Blanks& blanks) {
+  return read_regular_on<L, Avx2>(line, end, blanks);
 }
 #endif
 
-// Read any line; returns where the next one begins.
+// Read any line; returns the start of the next one.
 template <class L>
 const char* Rows::read_any(const char* line, const char* end, const Blanks& blank) {
   const char* newline = static_cast<const char*>(std::memchr(line, '\n', end - line));
@@ -208,37 +207,37 @@ const char* Rows::read_any(const char* line, const char* end, const Blanks& blan
     at = std::find_if(from, stop, blank);
     if (at > from) cells[found++] = Id(from, at - from);
   }
-  wide |= !is_ascii(Id(line, stop - line));
+  non_ascii |= !is_ascii(Id(line, stop - line));
   const bool nul = std::memchr(line, 0, stop - line), row = found && cells[0][0] != '#';
-  // More words may follow a run's tag, unless the rank is none: then an id may hold a blank.
+  // Words after the run tag are ignored if the rank is an integer; otherwise an id may contain a blank.
   int64_t rank_is;
   const bool more = L::tag >= 0 && found > L::columns && integer(cells[std::max(L::rank, 0)], rank_is);
   const bool fits = found == L::columns || more;
   const double number = fits ? read_number<L>(cells[L::number], line) : no_number;
   if (nul || (row && std::isnan(number))) {
-    odd.push_back(static_cast<uint32_t>(lines));
+    irregular.push_back(static_cast<uint32_t>(lines));
   } else if (row) {
-    begin(cells[L::query], docs.size());
+    start_list(cells[L::query], docs.size());
     docs.push_back(cells[L::doc]), value.push_back(number);
-    read_more<L>(cells[std::max(L::rank, 0)], cells[std::max(L::tag, 0)]);
+    read_rank_and_tag<L>(cells[std::max(L::rank, 0)], cells[std::max(L::tag, 0)]);
   }
   ++lines;
   return newline ? newline + 1 : end;
 }
 
-// The number of a row; NaN if it is not plain.
+// The number of a row; NaN if Python must check it.
 template <class L>
 TIEWISE_INLINE double Rows::read_number(Id text, const char* first) {
   const double number = tiewise::number(text, first);
   if (L::kind == 'l') return std::isfinite(number) ? number : no_number;
   if (L::kind == 's') return number;
   const bool rank = number >= 1 && number < static_cast<double>(largest) && number == std::floor(number);
-  return rank ? -number : no_number;  // counted from 1; rank 1 scores highest
+  return rank ? -number : no_number;  // rank 1 has the highest score
 }
 
-// What else is asked of a row.
+// The rank and the tag of a row, if they are needed.
 template <class L>
-void Rows::read_more(Id rank_text, Id tag_text) {
+void Rows::read_rank_and_tag(Id rank_text, Id tag_text) {
   if (L::rank >= 0 && ranked) {
     rank.emplace_back();
     ranked = integer(rank_text, rank.back());
@@ -249,8 +248,8 @@ void Rows::read_more(Id rank_text, Id tag_text) {
   }
 }
 
-// Where the last list of a text begins: the first of the lines at its end that share their query; 0 if all do. The
-// text begins anywhere in a line; what follows its last line break counts as part of the last list.
+// The start of the last list of a text: the first of the last lines with the same query; 0 if all lines have it. The text
+// may start inside a line. Bytes after the last line break belong to the last list.
 inline size_t last_list(Id text) {
   const Blanks blank(false);
   size_t found = 0;

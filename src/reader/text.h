@@ -1,4 +1,4 @@
-// Bytes: where the blanks are, what a number says, and how an id is found among others.
+// Bytes: finding blanks, parsing numbers, and an index of ids.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-// Loops that take most of the time are compiled twice: for any machine, and for those of the last ten years.
+// The loops that take most of the time are compiled twice: for all machines, and for those with AVX2.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(TIEWISE_ANY_MACHINE)
 #include <immintrin.h>
 #define TIEWISE_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
@@ -27,8 +27,8 @@ namespace tiewise {
 
 using Id = std::string_view;
 
-// What ends a column: any blank, or only tabs and line ends, so that ids may hold spaces. A byte is one of them if it
-// stands in the table at the place that its lower half says.
+// The separators of columns: all blanks, or only tabs and line ends, so that ids may contain spaces. A byte is one of them
+// if it equals the entry of the table at its lower four bits.
 struct Blanks {
   const bool tabs;
   alignas(16) char table[16] = {' ', 0, 0, 0, 0, 0, 0, 0, 0, '\t', '\n', '\v', '\f', '\r', 0, 0};
@@ -40,14 +40,14 @@ struct Blanks {
   bool operator()(char byte) const { return table[byte & 15] == byte; }
 };
 
-// A bit for each of 64 bytes: set in `blank` if the byte ends a column, in `newline` if it ends a line. `wide`: one of
-// them is not ASCII.
+// A bit for each of 64 bytes: set in `blank` if it is a separator, in `newline` if it is a line break. `non_ascii`: one of
+// the bytes is not ASCII.
 struct Bits {
   uint64_t blank = 0, newline = 0;
-  bool wide = false;
+  bool non_ascii = false;
 };
 
-// Eight bytes, of which the first is the lowest.
+// Eight bytes as an integer; the first is the lowest.
 TIEWISE_INLINE uint64_t eight(const char* at) {
   uint64_t value;
   std::memcpy(&value, at, 8);
@@ -57,9 +57,9 @@ TIEWISE_INLINE uint64_t eight(const char* at) {
   return value;
 }
 
-constexpr uint64_t ones = 0x0101010101010101u;  // a byte in all eight places, by multiplication
+constexpr uint64_t ones = 0x0101010101010101u;  // times a byte: that byte eight times
 
-struct AnyMachine {
+struct Portable {
   static Bits bits(const char* bytes, const Blanks& blanks) {
     Bits found;
     for (int at = 0; at < 64; at += 8) {
@@ -68,13 +68,13 @@ struct AnyMachine {
       const uint64_t blank = blanks.tabs ? newline | is(some, '\t') | is(some, '\r') : control | is(some, ' ');
       found.blank |= highest(blank) << at;
       found.newline |= highest(newline) << at;
-      found.wide |= (some & ones * 0x80) != 0;
+      found.non_ascii |= (some & ones * 0x80) != 0;
     }
     return found;
   }
 
  private:
-  // The highest bit of each byte: set if it is at least so much (of ASCII), or if it is this one.
+  // The highest bit of each byte is set if the (ASCII) byte is at least this, or if it equals this.
   static uint64_t from(uint64_t some, int least) { return (some & ones * 0x7F) + ones * (0x80 - least); }
   static uint64_t is(uint64_t some, char byte) {
     const uint64_t other = some ^ ones * byte;
@@ -96,7 +96,7 @@ struct Avx2 {
     Bits found;
     found.blank = equal(low, _mm256_shuffle_epi8(table, low), high, _mm256_shuffle_epi8(table, high));
     found.newline = equal(low, newline, high, newline);
-    found.wide = _mm256_movemask_epi8(_mm256_or_si256(low, high)) != 0;
+    found.non_ascii = _mm256_movemask_epi8(_mm256_or_si256(low, high)) != 0;
     return found;
   }
 
@@ -135,12 +135,12 @@ inline uint64_t word(const char* at, size_t bytes) {
   return value;
 }
 
-// Whether two ids are equal, without a call for the short ones that most are.
+// Whether two ids are equal; without a function call for short ids, which are the most frequent.
 inline bool same(Id left, Id right) {
   const size_t size = left.size();
   if (size != right.size()) return false;
   const char *a = left.data(), *b = right.data();
-  const auto ends_differ = [&](size_t bytes) {  // the first and the last so many, which may overlap
+  const auto ends_differ = [&](size_t bytes) {  // the first and the last bytes, which may overlap
     return (word(a, bytes) ^ word(b, bytes)) | (word(a + size - bytes, bytes) ^ word(b + size - bytes, bytes));
   };
   if (size > 16) return std::memcmp(a, b, size) == 0;
@@ -151,17 +151,17 @@ inline bool same(Id left, Id right) {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-// Up to eight characters of a number, whatever they are, as the highest bytes of a word, the last one the highest.
+// Up to eight characters of a number as the highest bytes of a word; the last character is the highest byte.
 struct Digits {
   uint64_t digits;
 
   TIEWISE_INLINE Digits(const char* end, unsigned unused) : digits((eight(end - 8) ^ ones * '0') >> unused << unused) {}
 
-  // A bit for each that is no digit, the highest of its byte.
-  TIEWISE_INLINE uint64_t others() const { return ((digits + ones * (0x80 - 10)) | digits) & ones * 0x80; }
+  // The highest bit of each byte is set if it is not a digit.
+  TIEWISE_INLINE uint64_t non_digits() const { return ((digits + ones * (0x80 - 10)) | digits) & ones * 0x80; }
 
-  // Take a point out, whose lowest bit is here, and those before it one further; false if it is none.
-  TIEWISE_INLINE bool without_point(unsigned at) {
+  // Remove the decimal point at this bit and move the characters before it; false if there is no point.
+  TIEWISE_INLINE bool remove_point(unsigned at) {
     const uint64_t point = uint64_t{1} << at;
     if ((digits >> at & 0xFF) != ('.' ^ '0')) return false;
     digits = (digits & ~(point * 256 - 1)) | (digits & (point - 1)) * 256;
@@ -175,34 +175,34 @@ struct Digits {
   }
 };
 
-// Whole numbers below 2^53 and powers of ten up to 10^22 are exact as float64: the quotient of two is rounded once, hence
-// correctly.
+// Integers below 2^53 and powers of ten up to 10^22 are exact in float64. So their quotient is rounded once, which is
+// correct.
 constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 constexpr int64_t largest = int64_t{1} << 53;
 
-// The number that one to eight characters say; NaN unless they are digits, with a point behind the first or none.
+// The number in one to eight characters; NaN unless they are digits with at most one point, not in front.
 TIEWISE_INLINE double short_number(const char* end, unsigned size) {
   const unsigned unused = 64 - 8 * size;
   Digits last(end, unused);
   unsigned at = 56;
-  if (const uint64_t others = last.others()) {
+  if (const uint64_t others = last.non_digits()) {
     at = lowest_bit(others) - 7u;
-    if ((others & (others - 1)) || at == unused || !last.without_point(at)) return no_number;
+    if ((others & (others - 1)) || at == unused || !last.remove_point(at)) return no_number;
   }
   return static_cast<double>(last.value()) / powers[7 - at / 8];
 }
 
-// The same of nine to sixteen.
+// The same for nine to sixteen characters.
 inline double middle_number(const char* end, unsigned size) {
   Digits first(end - 8, 128 - 8 * size), last(end, 0);
   unsigned at = 56;
-  if (const uint64_t others = first.others()) {
+  if (const uint64_t others = first.non_digits()) {
     at = lowest_bit(others) - 7u;
-    if ((others & (others - 1)) || last.others() || !first.without_point(at)) return no_number;
+    if ((others & (others - 1)) || last.non_digits() || !first.remove_point(at)) return no_number;
     at -= 64;
-  } else if (const uint64_t behind = last.others()) {
+  } else if (const uint64_t behind = last.non_digits()) {
     at = lowest_bit(behind) - 7u;
-    if ((behind & (behind - 1)) || !last.without_point(at)) return no_number;
+    if ((behind & (behind - 1)) || !last.remove_point(at)) return no_number;
     last.digits |= first.digits >> 56;
     first.digits <<= 8;
   }
@@ -210,14 +210,14 @@ inline double middle_number(const char* end, unsigned size) {
   return value < largest ? static_cast<double>(value) / powers[static_cast<int>(56 - at) / 8] : no_number;
 }
 
-// Any number, correctly rounded; NaN if there is none.
+// Any number, correctly rounded; NaN if it is none.
 inline double long_number(Id text) {
   if (text.empty() || text[0] == '-' || text[0] == '+') return no_number;  // a second sign
   double value = no_number;
 #ifdef __cpp_lib_to_chars
   const auto done = std::from_chars(text.data(), text.data() + text.size(), value);
   if (done.ec != std::errc() || done.ptr != text.data() + text.size()) return no_number;
-#else  // a library that reads whole numbers only
+#else  // a library that parses only integers
   if (text.find_first_not_of("0123456789.eE+-") != Id::npos) return no_number;
   std::istringstream stream{std::string(text)};
   stream.imbue(std::locale::classic());
@@ -227,9 +227,8 @@ inline double long_number(Id text) {
   return whole && value >= static_cast<double>(largest) ? no_number : value;
 }
 
-// The number that a text says, correctly rounded; NaN if it says none, or one that needs a closer look (a number too
-// large or too small for float64, an integer from 2^53 on, digits that are not ASCII). Bytes from `first` on may be
-// looked at.
+// The number in a text, correctly rounded; NaN if it is none or if Python must check it (too large or too small for
+// float64, an integer from 2^53 on, digits that are not ASCII). Bytes from `first` on may be read.
 TIEWISE_INLINE double number(Id text, const char* first) {
   const char *at = text.data(), *end = at + text.size();
   const bool negative = *at == '-';
@@ -268,7 +267,7 @@ inline uint64_t hashed(Id id) {
   size_t left = id.size();
   uint64_t value = 0x9E3779B97F4A7C15u ^ left;
   for (; left > 16; at += 8, left -= 8) value = mixed(value ^ word(at, 8), 0xD6E8FEB86659FD93u);
-  // What is left is read as two words, which overlap unless there are sixteen bytes.
+  // The rest is read as two words, which overlap unless there are sixteen bytes.
   const size_t size = left >= 8 ? 8 : left >= 4 ? 4 : 0;
   const uint64_t low = size == 8 ? word(at, 8) : size == 4 ? word(at, 4) : word(at, left);
   const uint64_t high = size == 8 ? word(at + left - 8, 8) : size == 4 ? word(at + left - 4, 4) : 0;
@@ -282,12 +281,12 @@ inline bool is_ascii(Id text) {
   return !((any | word(text.data() + at, text.size() - at)) & ones * 0x80);
 }
 
-// Finds ids among many: a table of places with open addressing.
+// A hash table of indices of ids, with open addressing.
 class Index {
  public:
   static constexpr uint32_t none = UINT32_MAX;
 
-  // Make room for so many ids and forget those of before.
+  // Remove all ids and reserve space for this many.
   void reset(size_t many) {
     int bits = 4;
     while ((size_t{1} << bits) < 4 * many) ++bits;
@@ -295,7 +294,7 @@ class Index {
     slots_.assign(size_t{1} << bits, none);
   }
 
-  // The place of an id that `equal(place)` knows to be the same; if there is none, `place` is put there.
+  // The place of the id for which `equal(place)` is true; if there is none, insert `place`.
   template <class Equal>
   uint32_t put(uint64_t hash, uint32_t place, Equal equal) {
     uint32_t& slot = slots_[slot_of(hash, equal)];

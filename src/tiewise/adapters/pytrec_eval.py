@@ -29,11 +29,11 @@ import numpy as np
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
 from tiewise.data.columns import Floats
-from tiewise.data.runs import Qrels, Run, Table
+from tiewise.data.runs import Qrels, Run, Table, duplicate_message
 from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
 from tiewise.io import as_qrels
-from tiewise.io.layouts import Layout
-from tiewise.io.text_python import parse_lines
+from tiewise.io.formats import Layout
+from tiewise.io.text import read_columns
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import trec_measures as t
 from tiewise.metrics.definition import Measure
@@ -330,12 +330,9 @@ def _parse_lines(cls: type[Table], lines: Iterable[str], columns: tuple[str, ...
             if not cells or cells[0].startswith("#"):
                 continue
             # The reader of files raises the error. Empty lines before this one keep its line number.
-            parse_lines([b"\n" * (number - 1) + " ".join(cells).encode() + b"\n"], layout, name)
+            read_columns([b"\n" * (number - 1) + " ".join(cells).encode() + b"\n"], layout, name)
         docs = table[query]
         if doc in docs:
-            raise InputError(
-                f"{name}:{number}: document '{doc}' stands twice in the {cls.noun} for query '{query}'. "
-                "Keep one of the rows."
-            )
+            raise InputError(f"{name}:{number}: {duplicate_message(cls, query, doc)}")
         docs[doc] = value
     return table

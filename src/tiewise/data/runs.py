@@ -578,9 +578,10 @@ def _check_duplicates(
         same = np.append(False, key[order[1:]] == key[order[:-1]])
         second = order[same & ~np.append(False, same[:-1])]  # of a document that stands there three times, one row
         rows = np.sort(second)[:10].tolist()
-        raise InputError(*(f"{where(row) + ': ' if where else ''}{twice(cls, *row_of(row))}" for row in rows))
+        messages = ((where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row)) for row in rows)
+        raise InputError(*messages)
 
 
-def twice(cls: type[Table], query: str, doc: str) -> str:
-    """What is said of a document that stands twice in a list."""
-    return f"document '{doc}' stands twice in the {cls.noun} for query '{query}'. Keep one of the rows."
+def duplicate_message(cls: type[Table], query: str, doc: str) -> str:
+    """The message about a document that appears twice in a list."""
+    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'. Keep one of the rows."

@@ -15,10 +15,11 @@ import numpy as np
 from tiewise.data.columns import Floats
 from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Run, Source, picked
 from tiewise.errors import InputError
-from tiewise.io import streaming, text_native
+from tiewise.io import streaming
 from tiewise.io.compression import Reread
 from tiewise.io.parquet import brief
 from tiewise.io.streaming import Counting, StreamedRun
+from tiewise.io.text import reader
 from tiewise.tables.optional import installed, need
 
 __all__ = ["ArrowRun"]
@@ -159,7 +160,7 @@ def _column(arrow: Any, ids: Any) -> Any:
     offsets = np.frombuffer(ends, width, ids.offset + len(ids) + 1)[ids.offset :]
     text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     numbers = None if codes is None else codes.to_numpy().astype(np.int32, copy=False)
-    return text_native.reader().Column(text, offsets, numbers)
+    return reader().Column(text, offsets, numbers)
 
 
 def _load(block: Any, rows: list[_Rows]) -> None:
@@ -167,5 +168,5 @@ def _load(block: Any, rows: list[_Rows]) -> None:
         block.columns(rows)
     except IndexError:
         raise InputError("A column of ids is damaged.") from None
-    if len(block.odd):
+    if len(block.irregular):
         raise InputError("A score is NaN.")

@@ -1,7 +1,7 @@
-"""`FileRun`: a run that stays in its file of lines, plain or compressed.
+"""`FileRun`: a run that stays in its text file, plain or compressed.
 
-Where the rows of a query lie apart, its lines are brought together first. A large file is split for that into temporary
-ones, each for a share of the queries: memory is bounded by a share, or by the longest list.
+If the rows of a query are not contiguous, lines are grouped by query first. A large file is split into temporary files
+for that, each with a share of the queries, so memory is bounded by a share or by the longest list.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from functools import partial
 from tempfile import TemporaryFile
 from typing import Any
 
-from tiewise.data.runs import Run, Source, twice
+from tiewise.data.runs import Run, Source, duplicate_message
 from tiewise.errors import InputError
-from tiewise.io import streaming, text_native
+from tiewise.io import streaming
 from tiewise.io.compression import Reread, Stream, opened
-from tiewise.io.formats import layout_of
-from tiewise.io.layouts import Layout, Problems, blocks
+from tiewise.io.formats import Layout, detect_layout
 from tiewise.io.streaming import Counting, StreamedRun
+from tiewise.io.text import Problems, line_blocks, list_blocks, parse, reader
 
 __all__ = ["FileRun"]
 
-SHARE = 1 << 26  # bytes of lines that are brought together at a time
-MOST_SHARES = 100  # files that are open at the same time
-PIECE = 1 << 20  # bytes of them that are counted at a time
-SMALL = 1 << 23  # a file of so many bytes is read before a second thread could help
+SHARE = 1 << 26  # bytes of lines that are grouped at a time
+MAX_SHARES = 100  # temporary files that are open at the same time
+PIECE = 1 << 20  # bytes of a share that are counted at a time
+SMALL = 1 << 23  # bytes of a file for which a second thread does not help
 
 
 class FileRun(StreamedRun):
-    """A run in a file of lines."""
+    """A run in a text file."""
 
     def __init__(self, path: str, format: str | None, read: Callable[[], Run]):
         self._file, self._format, self._read_rows = Reread(path), format, read
-        self._layout: Layout | None = None  # known once the file was read
+        self._layout: Layout | None = None  # known after reading
 
     @property
     def _source(self) -> Source:
@@ -51,55 +51,58 @@ class FileRun(StreamedRun):
 
     def _read(self, counting: Counting) -> bool:
         self._file.check()
-        layout, parts = self._parts(text_native.whole_lists_of)
+        layout, parts = self._blocks(list_blocks)
         self._layout = layout
 
         def load(block: Any, part: Any) -> None:
-            problems = Problems(layout, self._file.path, strict=True)
-            text_native.parse(block, part, problems, 1, ranks=counting.needs_ranks)
+            parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=counting.needs_ranks)
 
         correct = counting.count(parts, load)
         if counting.not_contiguous:
             counting.clear()
             correct = all(counting.count(share, load) for share in self._regrouped(layout))
             if not (correct or counting.unreadable):
-                self._read_rows()  # raises: it knows the lines
+                self._read_rows()  # raises an error with the line numbers of the file
         self._file.check()
         if not correct:
             self._raise_problems(layout, counting)
         if not counting.rows:
-            raise InputError(f"{self._file.path}: holds no rows.")
+            raise InputError(f"{self._file.path}: has no rows.")
         return True
 
-    def _parts(self, cut: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
-        """The file's layout, and the file as blocks, into which it is cut by a function."""
-        found = self._opened(cut)
+    def _blocks(self, split: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
+        """The layout of the file, and its blocks, into which `split` divides it."""
+
+        def read() -> Iterator[Any]:
+            with opened(self._file.absolute, name=self._file.path, hashed=False) as stream:
+                layout, blocks = detect_layout(Run, split(stream), self._format, stream.name)
+                yield layout
+                yield from blocks
+
+        found = read()
         return next(found), found
 
-    def _opened(self, cut: Callable[[Stream], Iterator[Any]]) -> Iterator[Any]:
-        with opened(self._file.absolute, name=self._file.path, hashed=False) as stream:
-            layout, parts = layout_of(Run, cut(stream), self._format, stream.name)
-            yield layout
-            yield from parts
+    def _lines(self) -> Iterator[bytes]:
+        """Blocks of whole lines."""
+        return self._blocks(lambda stream: line_blocks(stream.chunks()))[1]
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
-        """The lines of every query brought together, a share of the queries at a time."""
-        shares = min(-(-sum(map(len, self._parts(_lines)[1])) // SHARE), MOST_SHARES)
-        lines = self._parts(_lines)[1]
+        """The lines grouped by query, a share of the queries at a time."""
+        shares = min(-(-sum(map(len, self._lines())) // SHARE), MAX_SHARES)
         if shares == 1:
-            yield _together(lines, layout)
+            yield _group(self._lines(), layout)
             return
         with ExitStack() as stack:
             with self._temporary_files():
                 files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
-            for block in lines:
-                for file, some in zip(files, text_native.reader().split(block, shares, layout.tabs), strict=True):
+            for block in self._lines():
+                for file, some in zip(files, reader().split(block, shares, layout.tabs), strict=True):
                     with self._temporary_files():
                         file.write(some)
                         file.flush()
             for file in files:
                 file.seek(0)
-                yield _together(blocks(iter(partial(file.read, PIECE), b"")), layout)
+                yield _group(line_blocks(iter(partial(file.read, PIECE), b"")), layout)
                 file.close()
 
     @contextmanager
@@ -109,39 +112,28 @@ class FileRun(StreamedRun):
             yield
         except OSError as error:
             raise InputError(
-                f"{self._file.path}: the rows of a query lie apart, and the temporary folder has no room to bring them "
-                f"together ({error.strerror}). Sort the file by query, or set TMPDIR to a folder with room."
+                f"{self._file.path}: the rows of a query are not contiguous, and the temporary folder has no space to "
+                f"group them ({error.strerror}). Sort the file by query, or set TMPDIR to a folder with more space."
             ) from None
 
     def _raise_problems(self, layout: Layout, counting: Counting) -> None:
         """Raise an error for unreadable lines, else for ids that are not UTF-8, else for duplicates."""
         problems = Problems(layout, self._file.path)
         if counting.unreadable:
-            block, first = text_native.reader().Block(), 1
-            for part in self._parts(_lines)[1]:
-                text_native.parse(block, part, problems, first)
-                first += block.lines
+            block, first_line = reader().Block(), 1
+            for data in self._lines():
+                parse(block, data, problems, first_line)
+                first_line += block.lines
         problems.check()
-        for kind in ("query", "document"):
-            lines = {name: line for what, name, line in reversed(counting.not_utf8) if what == kind}
-            for name, line in sorted(lines.items(), key=lambda item: item[1]):
-                problems.garbled(line, kind, name)
-            problems.check()
+        problems.check_utf8(counting.not_utf8)
         raise InputError(
-            *(
-                f"{self._file.path}:{line}: {twice(Run, query, doc)}"
-                for query, doc, line in counting.duplicates[: streaming.MOST_DUPLICATES]
-            )
+            *(f"{self._file.path}:{line}: {duplicate_message(Run, *row)}" for *row, line in counting.duplicates)
         )
 
 
-def _together(lines: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
-    """Blocks of lines with those of a query side by side."""
-    regrouped = text_native.reader().Regrouped(layout.tabs)
+def _group(lines: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
+    """The lines grouped by query, as blocks of whole lists."""
+    regrouped = reader().Regrouped(layout.tabs)
     for block in lines:
         regrouped.add(block)
     return iter(partial(regrouped.next, PIECE), b"")
-
-
-def _lines(stream: Stream) -> Iterator[bytes]:
-    return blocks(stream.chunks())

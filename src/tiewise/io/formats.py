@@ -1,19 +1,19 @@
-"""What a file holds, told from its content: its first bytes, or the first line that is no comment."""
+"""Formats of files: their names, how they are recognised from the content, and the columns of text formats."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import chain
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
 
 from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, Qrels, Run, Table
 from tiewise.errors import InputError
-from tiewise.io.layouts import Layout, split, width
 
-__all__ = ["FORMATS", "check_format", "family", "layout_of", "swapped"]
+__all__ = ["FORMATS", "Layout", "check_format", "describe_width", "detect_family", "detect_layout", "swapped_message"]
 
-# The formats by family: each is read by the module of that name.
+# The family of each format: lines of text, JSON documents, or Parquet.
 FORMATS = {
     "trec": "lines",
     "msmarco": "lines",
@@ -24,24 +24,72 @@ FORMATS = {
     "parquet": "parquet",
 }
 BOM = b"\xef\xbb\xbf"
-HEAD = 1 << 16  # bytes by which a file is recognised; a NUL byte further on is told with its line
-# How JSON begins, or what was meant to be JSON; an id of a TREC file may begin with a bracket too.
+HEAD = 1 << 16  # bytes from which the format is recognised; the line is reported for a NUL byte after them
+MAX_COLUMNS = 100  # more columns of a malformed line are not counted
+# The start of JSON, well-formed or not. An id in a TREC file may start with a bracket too.
 JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|[-\d.]+\s*,|$))""")
+INTEGER = re.compile(rb"[-+]?[0-9]+")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a line: "query", "document", and a number, which is a "score", a "label" or a "rank"."""
+
+    format: str
+    columns: tuple[str, ...]
+    nan_advice: str
+    tabs: bool = False  # only tabs separate columns, so ids may contain spaces
+
+    @cached_property
+    def number(self) -> str:
+        """The column with the number: the rank only if there is neither a score nor a label."""
+        return next(name for name in ("score", "label", "rank") if name in self.columns)
+
+    def split(self, line: bytes) -> list[bytes]:
+        """The cells of a line. Words after the run tag are ignored, as trec_eval does.
+
+        If the rank is not an integer they are kept: an id may contain a blank, which shifts the columns.
+        """
+        cells, width = split_cells(line, self.tabs), len(self.columns)
+        if "tag" in self.columns and len(cells) > width and INTEGER.fullmatch(cells[self.columns.index("rank")]):
+            return cells[:width]
+        return cells
+
+    def is_row(self, line: bytes) -> bool:
+        """Whether a line is neither blank nor a comment."""
+        return bool(line.strip()) and not line.lstrip(b"\t\r" if self.tabs else None).startswith(b"#")
+
+    def normalize(self, line: bytes) -> bytes:
+        """A row with one blank between columns and the score or label as Python prints it."""
+        cells, place = self.split(line), self.columns.index(self.number)
+        cells[place] = cells[place].strip() if self.number == "rank" else repr(float(cells[place])).encode()
+        return (b"\t" if self.tabs else b" ").join(cells)
+
 
 TREC_RUN = Layout("trec", ("query", "Q0", "document", "rank", "score", "tag"), Run.nan_advice)
 MSMARCO_RUN = Layout("msmarco", ("query", "document", "rank"), Run.nan_advice)
 TREC_QRELS = Layout("trec", ("query", "iteration", "document", "label"), Qrels.nan_advice)
 MSMARCO_QRELS = Layout("msmarco", ("query", "document", "label"), Qrels.nan_advice)
-BEIR_QRELS = replace(MSMARCO_QRELS, format="beir")
 LAYOUTS: dict[type[Table], tuple[Layout, ...]] = {
     Run: (TREC_RUN, MSMARCO_RUN),
-    # MS MARCO's judgments come in TREC's four columns and in three.
-    Qrels: (TREC_QRELS, MSMARCO_QRELS, replace(TREC_QRELS, format="msmarco"), BEIR_QRELS),
+    # MS MARCO publishes judgments in four columns and in three.
+    Qrels: (TREC_QRELS, MSMARCO_QRELS, replace(TREC_QRELS, format="msmarco"), replace(MSMARCO_QRELS, format="beir")),
 }
 
 
+def split_cells(line: bytes, tabs: bool = False) -> list[bytes]:
+    """The cells of a line, at most `MAX_COLUMNS` + 1: a malformed line may have as many as the file has bytes."""
+    found = re.finditer(rb"[^\t\r]+" if tabs else rb"\S+", line)
+    return [cell.group() for cell in islice(found, MAX_COLUMNS + 1)]
+
+
+def describe_width(columns: int) -> str:
+    """The number of columns in words."""
+    return f"over {MAX_COLUMNS} columns" if columns > MAX_COLUMNS else f"{columns} column{'s' * (columns != 1)}"
+
+
 def check_format(cls: type[Table], format: str | None) -> tuple[str | None, str]:
-    """A format's name and what follows its colon: ``mteb:default/test`` is ``("mteb", "default/test")``."""
+    """The name of a format and the part after its colon: ``mteb:default/test`` is ``("mteb", "default/test")``."""
     if format is None:
         return None, ""
     name, _, part = format.partition(":")
@@ -50,17 +98,17 @@ def check_format(cls: type[Table], format: str | None) -> tuple[str | None, str]
     if part and name != "mteb":
         raise InputError(f"Format {format!r}: only 'mteb' takes a part, as in 'mteb:default/test'.")
     if name in ("mteb", "sentence-transformers") if cls is Qrels else name == "beir":
-        raise InputError(f"Format {name!r} holds {swapped(cls)}")
+        raise InputError(f"Format {name!r} holds {swapped_message(cls)}")
     return name, part
 
 
-def swapped(cls: type[Table], sign: str = "") -> str:
-    """The end of a message about a run where judgments should be, or the reverse."""
-    found, wanted = ("qrels", "a run") if cls is Run else ("a run", "qrels")
-    return f"{found}{sign and f' ({sign})'}, not {wanted}. Where both are given, qrels come first."
+def swapped_message(cls: type[Table], evidence: str = "") -> str:
+    """The end of a message about a run in the place of judgments, or the reverse."""
+    found, expected = ("qrels", "a run") if cls is Run else ("a run", "qrels")
+    return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first."
 
 
-def family(head: bytes, name: str) -> str:
+def detect_family(head: bytes, name: str) -> str:
     """The family of formats that the first bytes of a file belong to."""
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -71,7 +119,7 @@ def family(head: bytes, name: str) -> str:
     return "documents" if JSON.match(head.removeprefix(BOM)) else "lines"
 
 
-def layout_of(
+def detect_layout(
     cls: type[Table], blocks: Iterable[bytes], format: str | None, name: str
 ) -> tuple[Layout, Iterator[bytes]]:
     """The layout of a text file, and its blocks without byte-order mark and header."""
@@ -81,41 +129,44 @@ def layout_of(
         block = bytes(part)
         if not skipped:
             block = block.removeprefix(BOM)
-        for found in re.finditer(rb"[^\n]+", block):
-            line = found.group().strip()
+        for match in re.finditer(rb"[^\n]+", block):
+            line = match.group().strip()
             if line and not line.startswith(b"#"):
-                number = sum(part.count(b"\n") for part in skipped) + block.count(b"\n", 0, found.start()) + 1
-                layout, header = _layout(cls, line, format, f"{name}:{number}")
-                if header:  # an empty line takes its place, so that lines keep their numbers
-                    block = block[: found.start()] + block[found.end() :]
+                number = sum(part.count(b"\n") for part in skipped) + block.count(b"\n", 0, match.start()) + 1
+                layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}")
+                if is_header:  # an empty line replaces it, which keeps the line numbers
+                    block = block[: match.start()] + block[match.end() :]
                 return layout, chain(skipped, [block], blocks)
         skipped.append(block)
-    raise InputError(f"{name}: {'holds no rows' if skipped else 'is empty'}. Expected {_expected(cls)}.")
+    raise InputError(f"{name}: {'has no rows' if skipped else 'is empty'}. Expected {_expected(cls)}.")
 
 
-def _layout(cls: type[Table], line: bytes, format: str | None, place: str) -> tuple[Layout, bool]:
-    """The layout that a file's first line shows, and whether that line is a header."""
-    words = [word[:HEAD].lower().decode(errors="replace") for word in split(line)]
-    header = len(words) > 2 and words[0] in QUERY_NAMES and words[1] in DOC_NAMES
-    tsv = format in ("msmarco", "beir") or header or len(words) not in (4, 6)
-    columns = 3 if tsv and line.count(b"\t") == 2 else len(words)
-    if header and cls is Run and format is None:
-        raise InputError(f"{place}: looks like {swapped(cls, 'BEIR header')}")
-    wanted = "beir" if header and format is None else format
-    named = [layout for layout in LAYOUTS[cls] if wanted in (None, layout.format)]
-    fitting = [layout for layout in named if columns == len(layout.columns)]
-    fitting = fitting or [layout for layout in named if layout.more and len(layout.split(line)) == len(layout.columns)]
-    if not fitting and columns == (4 if cls is Run else 6):
-        raise InputError(f"{place}: looks like {swapped(cls, width(columns))}")
+def _layout_of_line(cls: type[Table], line: bytes, format: str | None, where: str) -> tuple[Layout, bool]:
+    """The layout of a file's first line, and whether that line is a header."""
+    words = [word[:HEAD].lower().decode(errors="replace") for word in split_cells(line)]
+    is_header = len(words) > 2 and words[0] in QUERY_NAMES and words[1] in DOC_NAMES
+    tsv = format in ("msmarco", "beir") or is_header or len(words) not in (4, 6)
+    width = 3 if tsv and line.count(b"\t") == 2 else len(words)
+    if is_header and cls is Run and format is None:
+        raise InputError(f"{where}: looks like {swapped_message(cls, 'BEIR header')}")
+    accepted = "beir" if is_header and format is None else format
+    candidates = [layout for layout in LAYOUTS[cls] if accepted in (None, layout.format)]
+    fitting = [layout for layout in candidates if width == len(layout.columns)] or [
+        layout for layout in candidates if "tag" in layout.columns and len(layout.split(line)) == len(layout.columns)
+    ]
+    if not fitting and width == (4 if cls is Run else 6):
+        raise InputError(f"{where}: looks like {swapped_message(cls, describe_width(width))}")
     if not fitting and len(words) < 3 and line.count(b",") > 1:
-        raise InputError(f"{place}: the columns are separated by commas. Use blanks or tabs: tr , '\\t' < FILE")
+        raise InputError(f"{where}: the columns are separated by commas. Use blanks or tabs: tr , '\\t' < FILE")
     if not fitting and format is None:
-        shown = line[:60].decode(errors="replace")
-        raise InputError(f"{place}: {width(columns)}, which fits no {cls.noun}: {shown!r}. Expected {_expected(cls)}.")
-    layout = (fitting or named)[0]
-    return replace(layout, tabs=len(layout.columns) == 3 and b"\t" in line), header
+        text = line[:60].decode(errors="replace")
+        raise InputError(
+            f"{where}: {describe_width(width)}, which fits no {cls.noun}: {text!r}. Expected {_expected(cls)}."
+        )
+    layout = (fitting or candidates)[0]
+    return replace(layout, tabs=len(layout.columns) == 3 and b"\t" in line), is_header
 
 
 def _expected(cls: type[Table]) -> str:
-    shapes = dict.fromkeys(" ".join(layout.columns) for layout in LAYOUTS[cls])
-    return " or ".join(f"'{shape}'" for shape in shapes)
+    columns = dict.fromkeys(" ".join(layout.columns) for layout in LAYOUTS[cls])
+    return " or ".join(f"'{names}'" for names in columns)

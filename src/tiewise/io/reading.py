@@ -8,13 +8,11 @@ from typing import Any, TypeVar
 
 from tiewise.data.runs import Qrels, Run, Source, Table
 from tiewise.errors import InputError
-from tiewise.io import text_native as compiled
 from tiewise.io.compression import PathLike, Stream, opened
-from tiewise.io.formats import FORMATS, check_format, family, layout_of, swapped
+from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
 from tiewise.io.json_documents import read_document
-from tiewise.io.layouts import blocks
 from tiewise.io.parquet import ParquetFrame
-from tiewise.io.text_python import parse_lines
+from tiewise.io.text import line_blocks, read_columns
 
 __all__ = ["prefix_errors", "read_qrels", "read_run"]
 
@@ -57,42 +55,34 @@ def read_qrels(path: PathLike, *, format: str | None = None) -> Qrels:
 
 
 def _read(cls: type[AnyTable], path: PathLike, format: str | None) -> AnyTable:
-    wanted, part = check_format(cls, format)
+    format, part = check_format(cls, format)
     with opened(path) as stream:
-        kind = family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
-        if kind == "lines":
-            found, table = _read_lines(cls, stream, wanted)
-        elif kind == "documents":
-            found, rows = read_document(stream.read(), wanted, part, stream.name)
-            if cls is Qrels and found != "json":
-                raise InputError(f"{stream.name}: looks like {swapped(cls, found)}")
-            table = prefix_errors(stream.name, cls.from_dict, rows)
+        name = stream.name
+        family = FORMATS[format] if format else detect_family(stream.head, name)
+        if family == "lines":
+            format, table = _read_lines(cls, stream, format)
+        elif family == "documents":
+            format, rows = read_document(stream.read(), format, part, name)
+            if cls is Qrels and format != "json":
+                raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
+            table = prefix_errors(name, cls.from_dict, rows)
         else:
-            frame = ParquetFrame(stream.read(), stream.name)
-            found, table = "parquet", prefix_errors(stream.name, cls.from_frame, frame)
+            format, table = "parquet", prefix_errors(name, cls.from_frame, ParquetFrame(stream.read(), name))
     if not len(table):
-        raise InputError(f"{stream.name}: holds no rows.")
-    return replace(table, source=Source(stream.name, stream.sha256(), found))
+        raise InputError(f"{name}: has no rows.")
+    return replace(table, source=Source(name, stream.sha256(), format))
 
 
 def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tuple[str, AnyTable]:
-    layout, parts = layout_of(cls, blocks(stream.chunks()), format, stream.name)
-    found = (compiled.columns if compiled.available() else parse_lines)(parts, layout, stream.name)
-    columns: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
-    table = cls.from_codes(
-        found.query,
-        found.queries,
-        found.doc,
-        found.docs,
-        -found.number if layout.number == "rank" else found.number,  # rank 1 scores highest
-        where=lambda row: f"{stream.name}:{found.line(row)}",
-        **columns,
-    )
-    return layout.format, table
+    layout, blocks = detect_layout(cls, line_blocks(stream.chunks()), format, stream.name)
+    found = read_columns(blocks, layout, stream.name)
+    optional: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
+    columns = found.query, found.queries, found.doc, found.docs, found.value
+    return layout.format, cls.from_codes(*columns, where=lambda row: f"{stream.name}:{found.line(row)}", **optional)
 
 
 def prefix_errors(name: str, build: Callable[[Any], Built], rows: Any) -> Built:
-    """A table; its errors start with the name of the file."""
+    """Build a table; its errors start with the name of the file."""
     try:
         return build(rows)
     except InputError as error:

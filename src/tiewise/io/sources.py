@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tiewise.data.columns import Floats
+from tiewise.data.native import native
 from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, listed
-from tiewise.io import text_native
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.dict_run import DictRun
 from tiewise.io.file_run import FileRun
-from tiewise.io.formats import FORMATS, check_format, family, swapped
+from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_message
 from tiewise.io.memory_run import MemoryRun
 from tiewise.io.reading import prefix_errors, read_qrels, read_run
 from tiewise.ties.counted import Counted, RunSource
@@ -45,7 +45,7 @@ def as_source(run: Any, *, format: str | None = None) -> RunSource:
     if isinstance(run, Mapping):
         in_dict = DictRun.of(run)
         return MemoryRun(Run.from_dict(run)) if in_dict is None else in_dict
-    if text_native.available():
+    if native() is not None:
         if hasattr(run, "__arrow_c_stream__"):
             table = ArrowRun.of_table(run)
             return MemoryRun(_convert(Run, run, format)) if table is None else table
@@ -58,7 +58,7 @@ def _file_source(path: str, format: str | None) -> RunSource:
     """A run in a file: text and Parquet are counted where they are."""
     wanted, _ = check_format(Run, format)
     with opened(path, hashed=False) as stream:
-        kind = family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
+        kind = detect_family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
     if kind == "lines":
         return FileRun(path, wanted, lambda: read_run(path, format=format))
     if kind == "parquet" and not stream.compressed:
@@ -98,7 +98,7 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
     if isinstance(given, cls):
         return given
     if isinstance(given, Table):
-        raise InputError(f"Given: {swapped(cls)}")
+        raise InputError(f"Given: {swapped_message(cls)}")
     if isinstance(given, (str, os.PathLike)):
         return (read_run if cls is Run else read_qrels)(given, format=format)  # type: ignore[return-value]
     if isinstance(given, Mapping):
@@ -131,7 +131,7 @@ def _is_of_ranx(given: Any) -> bool:
 
 def _from_ranx(cls: type[AnyTable], given: Any) -> AnyTable:
     if not hasattr(given, cls.noun):
-        raise InputError(f"Given: {swapped(cls)}")
+        raise InputError(f"Given: {swapped_message(cls)}")
     table = cls.from_dict(given.to_dict())
     name = getattr(given, "name", None)
     return replace(table, name=name) if isinstance(table, Run) and isinstance(name, str) else table

@@ -1,8 +1,7 @@
-"""Runs that stay where they are: whatever is asked of them is counted in one pass, in little memory.
+"""Runs that are not in memory: they are counted in one pass, block by block.
 
-Tie groups need counts, not rows. So a file of lines, or a table of columns, is read block by block, each of which holds
-whole lists, and every block fills the places of its own queries in the arrays of the result: blocks need not wait for
-each other, and the result does not depend on how many threads read them.
+Tie groups need counts, not rows. A block holds whole lists, and it fills the elements of its own queries in the arrays
+of the result. So blocks are independent, and the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,39 +19,39 @@ import numpy as np
 from tiewise.data.columns import Codes, Floats, project
 from tiewise.data.runs import Qrels, Source
 from tiewise.errors import InputError
-from tiewise.io.text_native import reader
+from tiewise.io.text import find_not_utf8, reader
 from tiewise.ties.counted import EXAMPLES, Counted, RunSource, count_lists
 from tiewise.ties.counting import NO_RANKS
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import check_orders
 
-__all__ = ["MOST_DUPLICATES", "THREADS", "Counting", "StreamedRun"]
+__all__ = ["THREADS", "Counting", "StreamedRun"]
 
-MOST_THREADS = 8
+MAX_THREADS = 8
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # what a cluster says to its workers, too
-THREADS = max(1, min(CORES, int(ALLOWED) if ALLOWED.isdecimal() else CORES, MOST_THREADS))
-MOST_DUPLICATES = 10  # duplicates that an error names
+ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # clusters set it for their workers
+THREADS = max(1, min(CORES, int(ALLOWED) if ALLOWED.isdecimal() else CORES, MAX_THREADS))
+MAX_DUPLICATES = 10  # duplicates that an error lists
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
 
 
 class StreamedRun(RunSource):
-    """A run that is not in memory: it is read once for every count."""
+    """A run that is not in memory: every count reads it once."""
 
     @abstractmethod
     def _read(self, counting: Counting) -> bool:
-        """Read the run and count it; False if that needs the rows as columns."""
+        """Read and count the run; False if that needs its rows as columns."""
 
     @property
     @abstractmethod
     def _source(self) -> Source | None:
-        """The file, if it is one; its format is known once it was read."""
+        """The file, if the run is one; its format is known after reading."""
 
     @property
     @abstractmethod
     def _threads(self) -> int:
-        """How many threads may read it."""
+        """The number of threads that may read it."""
 
     def _count(
         self,
@@ -69,45 +68,17 @@ class StreamedRun(RunSource):
         return replace(counting.counted(), source=self._source)
 
 
-class _QueryNames:
-    """The queries of a run, in the order in which their lists were read."""
-
-    def __init__(self) -> None:
-        self._codes = reader().Codes()
-        self._ranges: list[range] = []  # the codes of each block's queries, in the order of the blocks
-
-    def claim(self, block: Any) -> range | None:
-        """The codes of a block's queries; None if one of them was claimed before.
-
-        So the arrays of a query are filled once, by one thread.
-        """
-        first: int = self._codes.claim(block)
-        return None if first < 0 else range(first, first + block.lists)
-
-    def append(self, claimed: range) -> None:
-        """Add the queries of the next block."""
-        self._ranges.append(claimed)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._ranges))
-
-    def first(self, most: int) -> tuple[str, ...]:
-        """The first few ids."""
-        names = self._codes.ids()
-        return tuple(islice((names[code] for codes in self._ranges for code in codes), most))
-
-
 class _ScoreView:
-    """The scores read as one type, and the arrays of its tie groups, which blocks fill."""
+    """The scores rounded to one type, and the arrays of their tie groups, which blocks fill."""
 
     def __init__(self, qrels: Qrels, orders: Sequence[str], dtypes: tuple[str, ...], scores: Floats | None):
         self.qrels, self.orders = qrels, orders
-        self.dtypes = dtypes  # the types to which scores are rounded, one after another
-        self.scores = scores  # those of judged documents, if this run is one shard of several
+        self.dtypes = dtypes  # scores are rounded to these types, one after another
+        self.scores = scores  # the judged scores, if this run is one shard of several
         self.clear()
 
     def clear(self) -> None:
-        """Begin again."""
+        """Discard all counts."""
         n_judged, n_queries = len(self.qrels), len(self.qrels.queries)
         self.tied_rows = 0
         self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
@@ -116,7 +87,7 @@ class _ScoreView:
         self.before = {order: np.zeros(n_judged, np.int64) for order in self.orders}
 
     def count(self, block: Any, judged: Any, place: Codes, row: Codes) -> int:
-        """Count a block, and return how many of its rows are tied."""
+        """Count a block and return the number of its tied rows."""
         value = block.value
         for dtype in self.dtypes:
             value = project(value, dtype)
@@ -128,23 +99,24 @@ class _ScoreView:
 
 @dataclass
 class _BlockResult:
-    """What a block held, apart from counts."""
+    """Facts about a block besides its counts. Lines are counted from 0 in the block."""
 
-    queries: range = range(0)  # their codes
+    queries: tuple[str, ...] = ()  # the first few
+    docs: tuple[str, ...] = ()  # the first few
+    n_queries: int = 0
     unjudged: list[str] = field(default_factory=list)
     rows: int = 0
     lines: int = 0
     tied_rows: list[int] = field(default_factory=list)  # by score view
     has_ranks: bool = True
-    not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # what, which, in which line of the block
+    not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # "query" or "document", id, line
     duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
-    docs: tuple[str, ...] = ()
     unreadable: bool = False
     not_contiguous: bool = False
 
 
-class _Shared:
-    """Parts that several threads take, each with its place; what goes wrong with the next one stands in its place."""
+class _SharedParts:
+    """Hands out parts with their indices to several threads. If reading a part fails, the error takes its place."""
 
     def __init__(self, parts: Iterator[Any]):
         self._parts: Iterator[tuple[int, Any]] = enumerate(parts)
@@ -152,7 +124,7 @@ class _Shared:
         self._last = -1
 
     def take(self) -> tuple[int, Any] | None:
-        """The next part; None if there is none."""
+        """The next part; None at the end."""
         with self._lock:
             try:
                 self._last, part = next(self._parts)
@@ -164,13 +136,13 @@ class _Shared:
                 return self._last + 1, error
 
     def stop(self) -> None:
-        """Hand out no more of them."""
+        """Hand out no more parts."""
         with self._lock:
             self._parts = iter(())
 
 
 class Counting:
-    """One pass over a run, for some orders and score types. It keeps what is wrong with the run."""
+    """One pass over a run for some orders and score types. It collects the problems of the run."""
 
     def __init__(
         self,
@@ -184,14 +156,14 @@ class Counting:
         self.qrels, self.threads, self._score_dtype = qrels, threads, score_dtype
         first = () if score_dtype is None else (score_dtype,)
         if score_dtype is not None:
-            project(np.zeros(0), score_dtype)  # an unknown type is an error
+            project(np.zeros(0), score_dtype)  # raises if the type is unknown
         self._views = {
             dtype: _ScoreView(qrels, orders, first, scores)
             if dtype == "float64"
             else _ScoreView(qrels, orders, (*first, dtype), None if scores is None else project(scores, dtype))
             for dtype in dtypes
         }
-        # The scores as they are in the file, to see which ties rounding makes.
+        # The original scores, to count the ties that rounding creates.
         self._unrounded = _ScoreView(qrels, (), (), scores) if first else None
         self.needs_ranks = "rank" in orders
         docs = qrels.ids(np.arange(len(qrels)))
@@ -203,34 +175,39 @@ class Counting:
         return [*self._views.values(), *([self._unrounded] if self._unrounded else [])]
 
     def clear(self) -> None:
-        """Begin again."""
-        self.queries = _QueryNames()
+        """Discard all counts."""
+        self._codes = reader().Codes()  # of all queries, to see whether one appears in two blocks
         self._unjudged: set[str] = set()
+        self._queries: tuple[str, ...] = ()
         self._docs: tuple[str, ...] = ()
-        self.rows = self._lines = 0
+        self.rows = self._lines = self._n_queries = 0
         self.not_contiguous = False  # a query has rows in two places
         self.unreadable = False  # a line could not be read
         self._has_ranks = True  # all rows have a rank, if an order needs one
-        self.not_utf8: list[tuple[str, bytes, int]] = []  # ids: what, which, and its line
-        self.duplicates: list[tuple[str, str, int]] = []  # query, document, line
+        self.not_utf8: dict[tuple[str, bytes], int] = {}  # ("query" or "document", id): line
+        self.duplicates: list[tuple[str, str, int]] = []  # query, document, line; the first few
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
         for view in self._all_views:
             view.clear()
 
     def count(self, parts: Iterable[Any], load: Load) -> bool:
-        """Count parts that hold whole lists, up to the first problem; whether there was none."""
+        """Count parts that hold whole lists, up to the first problem; True if there was none."""
         for block in self._blocks(parts, load):
             self.unreadable |= block.unreadable
-            self.not_utf8 += [(what, name, self._lines + line) for what, name, line in block.not_utf8]
-            self.duplicates += [(query, doc, self._lines + line) for query, doc, line in block.duplicates]
-            self.queries.append(block.queries)
-            self._unjudged.update(block.unjudged)
             self.not_contiguous |= block.not_contiguous
+            first = self._lines + 1
+            for what, id, line in block.not_utf8:
+                self.not_utf8.setdefault((what, id), first + line)
+            duplicates = [(query, doc, first + line) for query, doc, line in block.duplicates]
+            self.duplicates = (self.duplicates + duplicates)[:MAX_DUPLICATES]
+            self._unjudged.update(block.unjudged)
             if self.unreadable or self.not_contiguous:
                 break
             self._has_ranks &= block.has_ranks
+            self._queries = (self._queries + block.queries)[:EXAMPLES]
             self._docs = (self._docs + block.docs)[:EXAMPLES]
+            self._n_queries += block.n_queries
             self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
             for view, tied in zip(self._all_views, block.tied_rows, strict=False):
                 view.tied_rows += tied
@@ -238,7 +215,7 @@ class Counting:
 
     def counted(self) -> Counted:
         """The result."""
-        if not self._has_ranks:  # reported last, as the run is otherwise correct
+        if not self._has_ranks:  # reported last: the run is otherwise correct
             raise InputError(NO_RANKS)
         tied_rows = next(iter(self._views.values())).tied_rows
         ties = {dtype: self._tie_groups(view) for dtype, view in self._views.items()}
@@ -248,8 +225,8 @@ class Counting:
             tied_rows=tied_rows,
             new_ties=None if self._unrounded is None else tied_rows - self._unrounded.tied_rows,
             n_found=int(np.count_nonzero(next(iter(ties.values())).size)),
-            n_queries=len(self.queries),
-            queries=self.queries.first(EXAMPLES),
+            n_queries=self._n_queries,
+            queries=self._queries,
             docs=self._docs,
             score_dtype=self._score_dtype,
         )
@@ -270,27 +247,27 @@ class Counting:
         )
 
     def _blocks(self, parts: Iterable[Any], load: Load) -> Iterator[_BlockResult]:
-        """What the parts hold, in their order, read by one thread or by several."""
+        """The results of all parts in order, read by one thread or by several."""
         if self.threads == 1:
             block = reader().Block()
             yield from (self._count_block(block, part, load) for part in parts)
             return
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
-        shared = _Shared(iter(parts))
+        shared = _SharedParts(iter(parts))
         with ThreadPoolExecutor(self.threads) as pool:
             found = [pool.submit(self._work, shared, load) for _ in range(self.threads)]
             try:
                 wait(found, return_when=FIRST_EXCEPTION)
-            finally:  # interrupted, or out of memory
+            finally:  # after an interrupt, or without memory
                 shared.stop()
         for _, result in sorted(chain.from_iterable(one.result() for one in found), key=lambda pair: pair[0]):
             if isinstance(result, Exception):
                 raise result
             yield result
 
-    def _work(self, shared: _Shared, load: Load) -> list[tuple[int, _BlockResult | Exception]]:
-        """Take parts until there are no more, or one is wrong; each is read by the thread that counts it."""
+    def _work(self, shared: _SharedParts, load: Load) -> list[tuple[int, _BlockResult | Exception]]:
+        """Read and count parts until the end or the first problem."""
         block = reader().Block()
         done: list[tuple[int, _BlockResult | Exception]] = []
         while (taken := shared.take()) is not None:
@@ -307,40 +284,30 @@ class Counting:
             load(block, part)
         except InputError:
             return _BlockResult(unreadable=True)
-        not_utf8 = _not_utf8(block)
+        not_utf8 = find_not_utf8(block)
         if not_utf8:
             return _BlockResult(lines=block.lines, not_utf8=not_utf8)
-        queries = self.queries.claim(block)
-        if queries is None:
+        if self._codes.claim(block) < 0:  # so the arrays of a query are filled once, by one thread
             return _BlockResult(not_contiguous=True)
-        place = np.empty(len(queries), np.int64)
-        twice = block.look_up(self._judged, place, self._length, self._row)
+        place = np.empty(block.lists, np.int64)
+        duplicates = block.look_up(self._judged, place, self._length, self._row)
         return _BlockResult(
-            queries=queries,
+            queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
+            docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
+            n_queries=block.lists,
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
             lines=block.lines,
             tied_rows=[view.count(block, self._judged, place, self._row) for view in self._all_views],
             has_ranks=not self.needs_ranks or block.rank is not None,
-            duplicates=_rows_as_text(block, twice[:MOST_DUPLICATES]),
-            docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
+            duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
         )
 
 
 def _rows_as_text(block: Any, rows: Codes) -> list[tuple[str, str, int]]:
-    """Some rows of a block: query, document, line."""
+    """Rows of a block: query, document, line."""
     if not len(rows):
         return []
-    lists, lines = np.searchsorted(block.offsets, rows, side="right") - 1, block.line[rows] + 1
+    lists, lines = np.searchsorted(block.offsets, rows, side="right") - 1, block.line[rows]
     listed = zip(lists.tolist(), rows.tolist(), lines.tolist(), strict=True)
     return [(block.query(at).decode(), block.doc(row).decode(), line) for at, row, line in listed]
-
-
-def _not_utf8(block: Any) -> list[tuple[str, bytes, int]]:
-    """The ids of a block that are not UTF-8: what, which, and its line."""
-    lists, rows = block.garbled_queries().tolist(), block.garbled_docs().tolist()
-    if not lists and not rows:
-        return []
-    offsets, lines = block.offsets, block.line + 1
-    found = [("query", block.query(at), int(lines[offsets[at]])) for at in lists]
-    return found + [("document", block.doc(at), int(lines[at])) for at in rows]

@@ -1,266 +1,221 @@
-"""Lines become columns, with NumPy: what reads a text file where the compiled reader is not installed.
+"""The text reader in Python and NumPy, for installations without the compiled one. It has the same interface.
 
-A block of whole lines is cut where its blanks are, so a column is gathered as cells of one width and no token becomes
-a Python object. If that does not work, comments and blank lines are dropped; if it still does not, the block is checked
-line by line, which notes every problem with its line and leaves rows that are plain.
+A block of lines is split at its blanks as one array of bytes, so that cells do not become Python objects.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, count
-from operator import itemgetter
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
-from tiewise.io.layouts import Columns, Layout, Problems, problem
+from tiewise.data.columns import Codes as Ints
+from tiewise.data.columns import Floats
 
-__all__ = ["parse_lines"]
+__all__ = ["Block", "Codes"]
 
-Cells = NDArray[np.bytes_]  # (n_rows,): one column of a block, each cell as wide as the widest
+Cells = NDArray[Any]  # (n_rows,): a column of a block, of fixed width or, if an id is long, of bytes objects
 
-WIDEST = 128  # bytes: longer ids are kept one by one, since cells would all be as wide as the longest
-SLICE = 1 << 14  # ids that are turned into text at a time
-SKEW = 16  # a block is halved until its cells take at most this many times its own bytes
-
-
-def parse_lines(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
-    """The columns of a text file, which comes as blocks of whole lines; `name` is its name in messages.
-
-    >>> layout = Layout("trec", ("query", "iteration", "document", "label"), "Drop the row.")
-    >>> found = parse_lines([b"q1 0 d1 1\\nq1 0 d2 0\\n"], layout, "qrels.txt")
-    >>> found.queries, found.query, sorted(found.docs), found.number
-    (['q1'], array([0, 0]), ['d1', 'd2'], array([1., 0.]))
-    """
-    reader = _Reader(layout, name)
-    for block in blocks:
-        reader.add(block)
-    return reader.columns()
+MAX_WIDTH = 128  # bytes; a column with longer cells becomes bytes objects: cells of fixed width would waste memory
+EMPTY: Ints = np.zeros(0, np.int64)
 
 
-@dataclass
-class _Reader:
-    """What has been read so far."""
+class Block:
+    """The rows of a block of lines: see `Rows` in src/reader/rows.h."""
 
-    layout: Layout
-    name: str
-    lines: int = 0
-    rows: int = 0
-    spans: list[tuple[int, Sequence[int]]] = field(default_factory=list)  # a row, and the lines of the rows from it on
-    heads: list[bytes] = field(default_factory=list)  # the query of each stretch of rows
-    lengths: list[Codes] = field(default_factory=list)  # and how many rows the stretch has
-    docs: list[Cells | list[bytes]] = field(default_factory=list)
-    numbers: list[Floats] = field(default_factory=list)
-    ranks: list[Codes] | None = field(default_factory=list)  # None once one of them was no integer
-    tags: set[bytes] = field(default_factory=set)
-    problems: Problems = field(init=False)
+    lines: int
+    irregular: Ints  # lines that are not plain rows; if there are any, nothing else is set
+    line: Ints  # (n_rows,): the index of each row's line
+    offsets: Ints  # (n_lists + 1,): a list is a sequence of rows with one query
+    value: Floats  # (n_rows,)
+    rank: Ints | None
+    tag: bytes | None
 
-    def __post_init__(self) -> None:
-        self.problems = Problems(self.layout, self.name)
-
-    def add(self, block: bytes) -> None:
-        """Read a block of whole lines."""
-        breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
-        longest = int(np.diff(breaks, prepend=-1).max())
-        if len(breaks) > 1 and longest * len(breaks) > SKEW * len(block):
-            middle = int(breaks[(len(breaks) - 1) // 2]) + 1
-            self.add(block[:middle])
-            self.add(block[middle:])
+    def parse(self, data: bytes, columns: int, kind: str, tabs: bool, with_rank: bool, with_tag: bool) -> None:
+        """Split a block of whole lines. `kind` is "score", "label" or "rank": the number of a row."""
+        self._data, self._text = data, np.frombuffer(data, np.uint8)
+        self._begin = self._end = np.zeros((0, columns), np.int64)
+        breaks = np.flatnonzero(self._text == ord("\n"))
+        self.lines, self.irregular, self.rank, self.tag = len(breaks), EMPTY, None, None
+        number = 4 if columns == 6 else columns - 1
+        if not self._split(breaks, columns, tabs):
+            self.irregular = self._irregular_lines(columns, number, kind, tabs)
+        if not len(self):
             return
-        lines: Sequence[int] = range(self.lines + 1, self.lines + 1 + len(breaks))
-        self.lines += len(breaks)
-        if self._keep(block, lines):
-            return
-        rows = dict(zip(lines, block.split(b"\n"), strict=False))
-        rows = {number: self.layout.trimmed(line) for number, line in rows.items() if self.layout.is_row(line)}
-        if self._keep(_joined(rows.values()), list(rows)):
-            return
-        for number, wrong in [(number, problem(line, self.layout)) for number, line in rows.items()]:
-            if wrong:
-                self.problems.note(number, wrong)
-                del rows[number]
-        done = self._keep(_joined(rows.values()), list(rows), checked=True)
-        assert done, "rows without problems are plain"
-
-    def _keep(self, block: bytes, lines: Sequence[int], checked: bool = False) -> bool:
-        """Keep the rows of a block and say so, or keep none if one is not plain. `checked`: the numbers are."""
-        if not lines:
-            return True
-        cut = _Cut.of(block, self.layout)
-        numbers = None if cut is None else _numbers(cut.cells(self.layout.number), self.layout, checked)
-        if cut is None or numbers is None:
-            return False
-        self.spans.append((self.rows, lines))
-        self.rows += len(lines)
-        query = cut.cells("query")
+        numbers = self._cells(number)
+        self.value, irregular = _parse_numbers(numbers, kind)
+        self.irregular = self.line[irregular]
+        query = self._cells(0)
         heads = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
-        self.heads += query[heads].tolist()
-        self.lengths.append(np.diff(heads, append=len(query)))
-        doc = cut.cells("document")
-        self.docs.append(doc if doc.itemsize <= WIDEST else doc.tolist())
-        self.numbers.append(numbers)
-        if "rank" in self.layout.columns and self.ranks is not None:
-            ranks = _integers(cut.cells("rank"))
-            if ranks is None:
-                self.ranks = None
-            else:
-                self.ranks.append(ranks)
-        if "tag" in self.layout.columns and len(self.tags) < 2:
-            tag = cut.cells("tag")
-            self.tags |= {tag[0], tag[np.argmax(tag != tag[0])]}
-        return True
+        self._queries, self.offsets = query[heads], np.append(heads, len(query))
+        self._docs = self._cells(1 if columns == 3 else 2)
+        if with_rank and kind != "label":
+            self.rank = _parse_integers(self._cells(3) if columns == 6 else numbers)
+        if with_tag and columns == 6:
+            tag = self._cells(5)
+            self.tag = tag[0] if (tag == tag[0]).all() else None
 
-    def columns(self) -> Columns:
-        """All that has been read, or all that was wrong with it."""
-        self.problems.check()
-        if not self.rows:  # a header and no more
-            return Columns(np.zeros(0, np.int64), [], np.zeros(0, np.int64), [], np.zeros(0), None, None, self._line)
-        head, queries = _encode_each(self.heads)
-        query = np.repeat(head, np.concatenate(self.lengths))
-        doc, docs = _encode(self.docs)
-        return Columns(
-            query,
-            self._text(queries, query, "query"),
-            doc,
-            self._text(docs, doc, "document"),
-            np.concatenate(self.numbers),
-            np.concatenate(self.ranks) if self.ranks else None,
-            next(iter(self.tags)).decode(errors="replace") if len(self.tags) == 1 else None,
-            self._line,
-        )
+    def __len__(self) -> int:
+        return len(self._begin)
 
-    def _line(self, row: int) -> int:
-        first, lines = self.spans[bisect_right(self.spans, row, key=itemgetter(0)) - 1]
-        return lines[row - first]
+    def query(self, place: int) -> bytes:
+        """The query id of a list."""
+        return bytes(self._queries[place])
 
-    def _text(self, ids: Cells | list[bytes], codes: Codes, what: str) -> list[str]:
-        """The ids as text, or an error that names the lines of those that are not UTF-8."""
-        texts: list[str] = []
-        bad: list[tuple[int, bytes]] = []
-        for first in range(0, len(ids), SLICE):
-            part = _listing(ids[first : first + SLICE])
-            try:
-                texts += b"\n".join(part).decode().split("\n")
-            except UnicodeDecodeError:
-                for code, name in enumerate(part, first):
-                    if name.decode(errors="ignore").encode() != name:
-                        bad.append((self._line(int(np.argmax(codes == code))), name))
-        for line, name in sorted(bad):
-            self.problems.garbled(line, what, name)
-        self.problems.check()
-        return texts
+    def doc(self, row: int) -> bytes:
+        """The document id of a row."""
+        return bytes(self._docs[row])
 
+    def not_utf8_queries(self) -> Ints:
+        """The lists with a query id that is not UTF-8."""
+        return self._not_utf8(self._queries)
 
-class _Cut(NamedTuple):
-    """A block whose lines all have the columns of its layout, and where these are."""
+    def not_utf8_docs(self) -> Ints:
+        """The rows with a document id that is not UTF-8."""
+        return self._not_utf8(self._docs)
 
-    layout: Layout
-    byte: NDArray[np.uint8]
-    begin: Codes  # (n_rows, n_columns)
-    end: Codes  # (n_rows, n_columns)
+    def _not_utf8(self, ids: Cells) -> Ints:
+        if _is_utf8(self._data):
+            return EMPTY
+        return np.array([place for place, id in enumerate(ids.tolist()) if not _is_utf8(id)], np.int64)
 
-    @classmethod
-    def of(cls, block: bytes, layout: Layout) -> _Cut | None:
-        """The cut of a block, or None if one of its lines is a comment, is blank, or has other columns."""
-        byte = np.frombuffer(block, np.uint8)
-        # The blanks of bytes.split(): \t \n \v \f \r (9 to 13; what is below 9 wraps around) and the space.
-        blank = (byte == 9) | (byte == 10) | (byte == 13) if layout.tabs else (byte - np.uint8(9) < 5) | (byte == 32)
+    def _split(self, breaks: Ints, columns: int, tabs: bool) -> bool:
+        """Find where cells begin and end; False if a line is neither blank nor has exactly these columns."""
+        byte = self._text
+        # The blanks of bytes.split(): \t \n \v \f \r (9 to 13; a byte below 9 wraps around) and the space.
+        blank = (byte == 9) | (byte == 10) | (byte == 13) if tabs else (byte - np.uint8(9) < 5) | (byte == 32)
         blank = np.append(True, blank)
         edges = np.flatnonzero(blank[1:] != blank[:-1])
-        breaks = np.flatnonzero(byte == 10)
-        if len(edges) != 2 * len(layout.columns) * len(breaks) or b"\0" in block:
-            return None
-        begin, end = edges[0::2].reshape(len(breaks), -1), edges[1::2].reshape(len(breaks), -1)
-        straddling = (begin[1:, 0] < breaks[:-1]).any() or (end[:, -1] > breaks).any()
-        if straddling or (byte[begin[:, 0]] == ord("#")).any():
-            return None
-        return cls(layout, byte, begin, end)
+        if len(edges) % (2 * columns) or b"\0" in self._data:
+            return False
+        begin, end = edges[0::2].reshape(-1, columns), edges[1::2].reshape(-1, columns)
+        first = begin[:, 0]
+        line = np.arange(len(begin)) if len(begin) == len(breaks) else np.searchsorted(breaks, first)
+        straddling = (first[1:] < breaks[line[:-1]]).any() or (end[:, -1] > breaks[line]).any()
+        if straddling or (byte[first] == ord("#")).any():
+            return False
+        self._begin, self._end, self.line = begin, end, line
+        return True
 
-    def cells(self, name: str) -> Cells:
-        """One column, its cells padded with NUL bytes to a multiple of eight."""
-        column = self.layout.columns.index(name)
-        begin = self.begin[:, column].copy()
-        size = self.end[:, column] - begin
+    def _irregular_lines(self, columns: int, number: int, kind: str, tabs: bool) -> Ints:
+        """The lines that are not blank and have other columns, a comment, a NUL byte or an irregular number."""
+        irregular: list[int] = []
+        numbers: dict[int, bytes] = {}
+        for place, line in enumerate(self._data.split(b"\n")):
+            cells = [cell for cell in line.replace(b"\r", b"\t").split(b"\t") if cell] if tabs else line.split()
+            if cells and (len(cells) != columns or cells[0].startswith(b"#") or b"\0" in line):
+                irregular.append(place)
+            elif cells:
+                numbers[place] = cells[number]
+        _, rows = _parse_numbers(np.array([*numbers.values()], object), kind)
+        return np.sort(np.array(irregular + np.array([*numbers], np.int64)[rows].tolist(), np.int64))
+
+    def _cells(self, column: int) -> Cells:
+        """A column, its cells padded with NUL bytes to a multiple of eight."""
+        begin = self._begin[:, column].copy()
+        size = self._end[:, column] - begin
         shortest, longest = int(size.min()), int(size.max())
-        wide = -(-longest // 8) * 8
-        if longest > len(begin):  # few rows, one of them long
-            each = [self.byte[low : low + many].tobytes() for low, many in zip(begin, size, strict=True)]
-            return np.array(each, f"S{wide}")
-        grid = np.zeros((len(begin), wide), np.uint8)
+        if longest > MAX_WIDTH:
+            each = [self._data[low : low + width] for low, width in zip(begin.tolist(), size.tolist(), strict=True)]
+            return np.array(each, object)
+        grid = np.zeros((len(begin), -(-longest // 8) * 8), np.uint8)
         for place in range(longest):
-            letter = self.byte.take(begin + place, mode="clip")
+            letter = self._text.take(begin + place, mode="clip")
             grid[:, place] = letter if place < shortest else letter * (size > place)
         return grid.view(f"S{grid.shape[1]}")[:, 0]
 
 
-def _numbers(cells: Cells, layout: Layout, checked: bool) -> Floats | None:
-    """The numbers of a column, or None if one of them is none or needs a closer look."""
+class Codes:
+    """Ids as codes: see `Codes` in src/reader/regroup.h."""
+
+    def __init__(self) -> None:
+        self._index: defaultdict[bytes, int] = defaultdict(count().__next__)
+        self._ids: Iterable[bytes] = self._index
+
+    def queries(self, block: Block) -> Ints:
+        """The codes of a block's queries, (n_lists,)."""
+        return self._encode(block._queries.tolist())
+
+    def docs(self, block: Block) -> Cells:
+        """The documents of a block, which `join` encodes."""
+        return block._docs
+
+    def join(self, parts: Sequence[Cells]) -> Ints:
+        """The codes of all documents, by sorting their hashes: faster than a dictionary."""
+        if any(part.dtype == object for part in parts):
+            return self._encode(chain.from_iterable(part.tolist() for part in parts))
+        cells = np.concatenate(parts)
+        words = cells.view(np.uint64).reshape(len(cells), -1)
+        hashed = words[:, 0].copy()
+        for place in range(1, words.shape[1]):
+            hashed ^= hashed >> np.uint64(32)
+            hashed *= np.uint64(0x9E3779B97F4A7C15)
+            hashed += words[:, place]
+        order = np.argsort(hashed)
+        ordered = hashed[order]
+        first = np.append(True, ordered[1:] != ordered[:-1])
+        code = np.empty(len(cells), np.int64)
+        code[order] = np.cumsum(first) - 1
+        ids = cells[order[first]]
+        if words.shape[1] > 1 and (ids[code] != cells).any():  # two ids have the same hash
+            return self._encode(cells.tolist())
+        self._ids = ids.tolist()
+        return code
+
+    def ids(self) -> list[str]:
+        """The ids in the order of their codes."""
+        return b"\n".join(self._ids).decode().split("\n") if self._ids else []
+
+    def _encode(self, ids: Iterable[bytes]) -> Ints:
+        return np.fromiter(map(self._index.__getitem__, ids), np.int64)
+
+
+def _parse_numbers(cells: Cells, kind: str) -> tuple[Floats, NDArray[Any]]:
+    """The numbers of a column, a rank as −rank, and the rows whose number is missing or needs a closer look."""
     try:
         numbers = cells.astype(np.float64)
     except ValueError:
-        return None
-    if checked:
-        return numbers
-    plain = not _underscored(cells)
-    plain &= not (np.isfinite(numbers) & (np.abs(numbers) >= 2.0**53)).any()  # an integer may have been rounded
-    if layout.number == "score":  # may be infinite if it says so; 1e400 does not
-        plain &= all(b"inf" in cell.lower() for cell in cells[~np.isfinite(numbers)].tolist())
-    elif layout.number == "label":
-        plain &= bool(np.isfinite(numbers).all())
+        numbers = np.array([_to_float(cell) for cell in cells.tolist()])
+    if kind == "rank":
+        plain = (numbers >= 1) & (numbers < 2**53) & (numbers == np.floor(numbers))
+    elif kind == "label":
+        plain = np.isfinite(numbers)
     else:
-        plain &= bool(((numbers >= 1) & (numbers < 2**53) & (numbers == np.floor(numbers))).all())
-    return numbers if plain else None
+        plain = ~np.isnan(numbers)
+    # Integers from 2**53 on may have been rounded, an infinity may be 1e400, and Python reads 1_000 as a number.
+    unsure = ~(np.abs(numbers) < 2**53) | _has_underscore(cells)
+    for row in np.flatnonzero(plain & unsure).tolist():
+        text = bytes(cells[row]).lower()
+        plain[row] = b"inf" in text if np.isinf(numbers[row]) else not (text.strip(b" +-").isdigit() or b"_" in text)
+    return -numbers if kind == "rank" else numbers, np.flatnonzero(~plain)
 
 
-def _integers(cells: Cells) -> Codes | None:
-    """The integers of a column, or None if one of them is none."""
+def _parse_integers(cells: Cells) -> Ints | None:
+    """The integers of a column; None if a cell is not an integer."""
     try:
-        return None if _underscored(cells) else cells.astype(np.int64)
+        return None if _has_underscore(cells) else cells.astype(np.int64)
     except (ValueError, OverflowError):
         return None
 
 
-def _underscored(cells: Cells) -> bool:
-    """Whether a cell holds an underscore: Python takes 1_000 for a number, nobody else does."""
-    return bool((cells[:, None].view(np.uint8) == ord("_")).any())
+def _has_underscore(cells: Cells) -> bool:
+    return b"_" in (b"".join(cells) if cells.dtype == object else cells.tobytes())
 
 
-def _joined(lines: Iterable[bytes]) -> bytes:
-    return b"".join(line + b"\n" for line in lines)
+def _to_float(text: bytes) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
 
 
-def _encode(parts: Sequence[Cells | list[bytes]]) -> tuple[Codes, Cells | list[bytes]]:
-    """Codes for the cells of all blocks, and the ids they stand for: equal cells are found by sorting hashes."""
-    if any(isinstance(part, list) for part in parts):
-        return _encode_each(chain.from_iterable(map(_listing, parts)))
-    cells = np.concatenate(parts)
-    words = cells.view(np.uint64).reshape(len(cells), -1)
-    hashed = words[:, 0].copy()
-    for place in range(1, words.shape[1]):
-        hashed ^= hashed >> np.uint64(32)
-        hashed *= np.uint64(0x9E3779B97F4A7C15)
-        hashed += words[:, place]
-    order = np.argsort(hashed)
-    ordered = hashed[order]
-    first = np.append(True, ordered[1:] != ordered[:-1])
-    code = np.empty(len(cells), np.int64)
-    code[order] = np.cumsum(first) - 1
-    ids = cells[order[first]]
-    if words.shape[1] > 1 and (ids[code] != cells).any():  # two ids with one hash
-        return _encode_each(_listing(cells))
-    return code, ids
-
-
-def _listing(ids: Cells | list[bytes]) -> list[bytes]:
-    return ids if isinstance(ids, list) else ids.tolist()
-
-
-def _encode_each(ids: Iterable[bytes]) -> tuple[Codes, list[bytes]]:
-    index: defaultdict[bytes, int] = defaultdict(count().__next__)
-    return np.fromiter(map(index.__getitem__, ids), np.int64), list(index)
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

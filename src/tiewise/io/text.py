@@ -1,0 +1,265 @@
+"""Text files: blocks of lines become columns.
+
+Two readers split lines into cells: `tiewise._reader`, which is compiled, and `tiewise.io.text_python`. Both have a
+`Block`, which parses a block of lines, and `Codes`, which numbers ids. They know no messages: they only mark irregular
+lines. These are checked here, one by one, so the errors do not depend on the reader.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.native import native
+from tiewise.errors import InputError
+from tiewise.io import text_python
+from tiewise.io.compression import Stream
+from tiewise.io.formats import Layout, describe_width
+
+__all__ = ["Columns", "Problems", "find_not_utf8", "line_blocks", "list_blocks", "parse", "read_columns", "reader"]
+
+BLOCK = 1 << 20  # bytes that are counted at a time: their rows and ids stay in the cache
+MAX_PROBLEMS = 10
+
+
+def reader() -> Any:
+    """The module that reads text: the compiled one if it is installed."""
+    return native() or text_python
+
+
+# -- blocks -----------------------------------------------------------------------------------------------------
+
+
+def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks of any size as blocks of whole lines. A last line without a line break gets one."""
+    rest: list[bytes] = []
+    for chunk in chunks:
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            yield b"".join([*rest, head, newline])
+            rest = []
+        rest.append(tail)
+    if any(rest):
+        yield b"".join([*rest, b"\n"])
+
+
+def list_blocks(stream: Stream) -> Iterator[Any]:
+    """A file as blocks of whole lists: each block ends where the query changes."""
+    if stream.compressed:
+        yield from _list_blocks(stream.chunks())
+        return
+    rest = memoryview(b"")
+    n_read = 1
+    while n_read:  # bytes are read into their block, so only the rest of the previous block is copied
+        memory = memoryview(np.empty(len(rest) + max(BLOCK, len(rest)), np.uint8))  # type: ignore[arg-type]
+        memory[: len(rest)] = rest
+        n_read = stream.readinto(memory[len(rest) :])
+        filled = len(rest) + n_read
+        cut = reader().last_list(memory[:filled]) if n_read else filled
+        if cut:
+            yield memory[:cut]
+        rest = memory[cut:filled]
+
+
+def _list_blocks(chunks: Iterable[bytes]) -> Iterator[Any]:
+    """The same from chunks of any size."""
+    pending: list[Any] = []
+    rest = fresh = 0  # bytes of a list that may continue, and bytes after them
+    for chunk in chunks:
+        pending.append(chunk)
+        fresh += len(chunk)
+        if fresh < max(BLOCK, rest):
+            continue
+        text = memoryview(b"".join(pending))
+        cut = reader().last_list(text)
+        if cut:
+            yield text[:cut]
+        pending, rest, fresh = [text[cut:]], len(text) - cut, 0
+    if last := b"".join(pending):
+        yield last
+
+
+# -- columns ----------------------------------------------------------------------------------------------------
+
+
+class Columns(NamedTuple):
+    """A file as columns, ids as codes. `line(row)` is the line number of a row."""
+
+    query: Codes
+    queries: list[str]
+    doc: Codes
+    docs: list[str]
+    value: Floats  # scores or labels; the score is −rank if the layout has only ranks
+    rank: Codes | None  # None if the layout has no ranks or one of them is not an integer
+    tag: str | None  # None if the layout has no tags or they differ
+    line: Callable[[int], int]
+
+
+def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
+    """The columns of a text file from blocks of whole lines; `name` is the file's name in messages.
+
+    >>> layout = Layout("trec", ("query", "iteration", "document", "label"), "Drop the row.")
+    >>> columns = read_columns([b"q1 0 d1 1\\nq1 0 d2 0\\n"], layout, "qrels.txt")
+    >>> columns.queries, columns.query, sorted(columns.docs), columns.value
+    (['q1'], array([0, 0]), ['d1', 'd2'], array([1., 0.]))
+    """
+    block, queries, docs, problems = reader().Block(), reader().Codes(), reader().Codes(), Problems(layout, name)
+    query: list[Codes] = []
+    doc: list[Any] = []
+    value: list[Floats] = []
+    ranks: list[Codes] | None = []
+    tags: set[bytes | None] = set()
+    spans: list[tuple[int, Sequence[int] | Codes]] = []  # the first row of a block, and the lines of its rows
+    not_utf8: dict[tuple[str, bytes], int] = {}
+    n_rows = n_lines = 0
+    for data in blocks:
+        parse(block, data, problems, n_lines + 1, ranks=ranks is not None, tags=True)
+        first, n_lines = n_lines + 1, n_lines + block.lines
+        if not len(block):
+            continue
+        for what, id, line in find_not_utf8(block):
+            not_utf8.setdefault((what, id), first + line)
+        query.append(np.repeat(queries.queries(block), np.diff(block.offsets)))
+        doc.append(docs.docs(block))
+        value.append(block.value.copy())
+        if ranks is not None and block.rank is not None:
+            ranks.append(block.rank)
+        else:
+            ranks = None
+        tags.add(block.tag)
+        spans.append((n_rows, range(first, n_lines + 1) if block.lines == len(block) else block.line + first))
+        n_rows += len(block)
+    problems.check()
+    problems.check_utf8(not_utf8)
+    tag = tags.pop() if len(tags) == 1 else None
+
+    def line_of(row: int) -> int:
+        first, lines = spans[bisect_right(spans, row, key=itemgetter(0)) - 1]
+        return int(lines[row - first])
+
+    return Columns(
+        np.concatenate(query) if query else np.zeros(0, np.int64),
+        queries.ids(),
+        docs.join(doc) if doc and reader() is text_python else np.concatenate(doc or [np.zeros(0, np.int64)]),
+        docs.ids(),
+        np.concatenate(value) if value else np.zeros(0),
+        np.concatenate(ranks) if ranks else None,
+        None if tag is None else tag.decode(errors="replace"),
+        line_of,
+    )
+
+
+def parse(
+    block: Any, data: Any, problems: Problems, first_line: int, *, ranks: bool = False, tags: bool = False
+) -> None:
+    """Parse a block of lines, with ranks and tags if they are needed; irregular lines are checked and rewritten."""
+    layout = problems.layout
+    options = len(layout.columns), layout.number, layout.tabs, ranks, tags
+    block.parse(data, *options)
+    if len(block.irregular):
+        block.parse(problems.rewrite(bytes(data).split(b"\n"), block.irregular.tolist(), first_line), *options)
+
+
+def find_not_utf8(block: Any) -> list[tuple[str, bytes, int]]:
+    """The ids of a block that are not UTF-8: "query" or "document", the id, and the index of its line."""
+    lists, rows = block.not_utf8_queries().tolist(), block.not_utf8_docs().tolist()
+    if not lists and not rows:
+        return []
+    offsets, lines = block.offsets, block.line
+    found = [("query", block.query(place), int(lines[offsets[place]])) for place in lists]
+    return found + [("document", block.doc(row), int(lines[row])) for row in rows]
+
+
+# -- problems ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Problems:
+    """The problems of a file, each with its line. Reading stops after `MAX_PROBLEMS`."""
+
+    layout: Layout
+    name: str
+    strict: bool = False  # stop at the first one
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, line: int, problem: str) -> None:
+        """Add the problem of a line."""
+        self.messages.append(f"{self.name}:{line}: {problem}")
+        if self.strict:
+            raise InputError(*self.messages)
+        if len(self.messages) == MAX_PROBLEMS:
+            raise InputError(*self.messages, f"Reading stopped after {MAX_PROBLEMS} problems.")
+
+    def check(self) -> None:
+        """Raise if there are problems."""
+        if self.messages:
+            raise InputError(*self.messages)
+
+    def check_utf8(self, lines: Mapping[tuple[str, bytes], int]) -> None:
+        """Raise if ids are not UTF-8: query ids, else document ids; `lines` has the line of each."""
+        for kind in ("query", "document"):
+            for (what, id), line in lines.items():
+                if what == kind:
+                    self.add(line, f"the {what} id {id!r} is not UTF-8. Convert the file with iconv.")
+            self.check()
+
+    def rewrite(self, lines: list[bytes], irregular: Iterable[int], first_line: int) -> bytes:
+        """The lines, with irregular ones normalized; they are left blank if they are no rows or have a problem."""
+        for place in irregular:
+            line, lines[place] = lines[place], b""
+            if self.layout.is_row(line):
+                problem = find_problem(line, self.layout)
+                if problem is None:
+                    lines[place] = self.layout.normalize(line)
+                else:
+                    self.add(first_line + place, problem)
+        return b"\n".join(lines)
+
+
+def find_problem(line: bytes, layout: Layout) -> str | None:
+    """The problem of a line, None if there is none."""
+    cells = layout.split(line)
+    if b"\0" in line:
+        return "a NUL byte. Is this a text file?"
+    if len(cells) != len(layout.columns):
+        text = line.strip()[:300].decode(errors="replace")
+        text = text if len(text) <= 60 else text[:60] + "…"
+        return f"{describe_width(len(cells))} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {text!r}"
+    texts = dict(zip(layout.columns, (cell.decode(errors="replace") for cell in cells), strict=True))
+    number = texts[layout.number]
+    advice = _number_advice(number, layout)
+    if advice is None:
+        return None
+    return f"{layout.number} '{number}' for query '{texts['query']}', document '{texts['document']}'. {advice}."
+
+
+def _number_advice(text: str, layout: Layout) -> str | None:
+    """What to do about a number that cannot be read, None if it can."""
+    try:
+        number = float(text)
+    except ValueError:
+        if re.fullmatch(r"[-+]?\d+,\d+", text):
+            return f"Write a decimal point: {text.replace(',', '.')}"
+        if re.fullmatch(r"[-+]?0[xX][0-9a-fA-F.pP+-]+", text):
+            return "Write it as a decimal number"
+        wrapped = re.fullmatch(r"[\w.]+\((.+)\)", text)  # np.float64(0.5), the repr of NumPy 2
+        return f"Write {wrapped[1]} alone" if wrapped else "It is not a number"
+    if "_" in text or not text.isascii():
+        return "Write digits only"
+    if layout.number == "rank" and not (1 <= number < 2**53 and number.is_integer()):
+        return "The third of three columns is a rank, counted from 1. For scores, write the six columns of TREC"
+    if math.isnan(number):
+        return layout.nan_advice
+    if math.isinf(number) and "inf" not in text.lower():
+        return "It is too large for float64; scale the numbers"
+    if layout.number != "rank" and re.fullmatch(r"[-+]?\d+", text) and abs(number) >= 2**53 and int(text) != number:
+        return f"Beyond 2**53 an integer has no exact float64, so distinct {layout.number}s would be equal; scale them"
+    return "A label is finite" if math.isinf(number) and layout.number == "label" else None
