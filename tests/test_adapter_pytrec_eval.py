@@ -305,9 +305,9 @@ def test_other_inputs(tmp_path):
 def test_input_errors():
     with pytest.raises(tw.InputError, match="'nan' for query 'q', document 'a'"):
         ours.RelevanceEvaluator(QRELS, {"map"}).evaluate({"q": {"a": math.nan}})
-    with pytest.raises(tw.InputError, match="'high' is no number"):
+    with pytest.raises(tw.InputError, match="'high' is not a number"):
         ours.RelevanceEvaluator(QRELS, {"map"}).evaluate({"q": {"a": "high"}})
-    with pytest.raises(tw.InputError, match="holds a list for query 'q'"):
+    with pytest.raises(tw.InputError, match="has a list for query 'q'"):
         ours.RelevanceEvaluator({"q": ["a"]}, {"map"})
 
 

@@ -735,7 +735,7 @@ def test_the_gap_is_over_common_queries():
         ({"vectors": {"a": [1.0], "b": [float("nan")]}}, r"Row 1 of the vectors holds NaN or infinity \(1 such row\)"),
         ({"reference": {"other": {"a": 1}}}, "no query in common"),
         ({"qrels": {"other": {"a": 1}}}, "no query in common"),
-        ({"reference": 7}, "holds no run"),
+        ({"reference": 7}, "is not a run"),
     ],
 )
 def test_invalid_options(options, message):

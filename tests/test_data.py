@@ -166,15 +166,15 @@ def test_an_empty_list_is_a_query_all_the_same():
     ("table", "message"),
     [
         ({"q": {"d": float("nan")}}, "score 'nan' for query 'q', document 'd'. NaN has no rank"),
-        ({"q": {"d": "high"}}, "query 'q', document 'd': score 'high' is no number"),
+        ({"q": {"d": "high"}}, "query 'q', document 'd': score 'high' is not a number"),
         ({"q": {"d": "0.5"}}, "score '0.5' is text, not a number"),
-        ({"q": {"d": None}}, "is no number"),
+        ({"q": {"d": None}}, "is not a number"),
         ({"q": {"d": 2**53 + 1}}, "beyond 2\\*\\*53"),
-        ({"q": ["d"]}, "holds a list for query 'q'"),
+        ({"q": ["d"]}, "has a list for query 'q'"),
         ({1: {"d": 1.0}, "1": {"d": 1.0}}, "same id as text"),
         ({"q": {1: 1.0, "1": 2.0}}, "document '1' appears twice"),
         ({"q": {"1": 1.0, 1: 2.0}}, "document '1' appears twice"),
-        ({"q": {"d": np.array([1.0, 2.0]), "e": 1.0}}, "is no number"),
+        ({"q": {"d": np.array([1.0, 2.0]), "e": 1.0}}, "is not a number"),
     ],
 )
 def test_bad_numbers_in_a_dict(table, message):
@@ -197,7 +197,7 @@ def test_bad_columns():
         import pandas
 
         Run.from_frame(pandas.DataFrame(columns(("query_id", "doc_id", "rating"))))
-    with pytest.raises(InputError, match="is no data frame"):
+    with pytest.raises(InputError, match="is not a data frame"):
         Run.from_frame(7)
     with pytest.raises(InputError, match="label is a number"):
         Qrels.from_dict({"q": {"d": float("inf")}})

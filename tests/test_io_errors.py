@@ -170,11 +170,11 @@ def test_arguments_swapped() -> None:
     assert complaint(read_qrels, predictions) == (
         f"run: looks like a run (sentence-transformers), not qrels. {swapped}"
     )
-    with pytest.raises(InputError, match=r"^Given: qrels, not a run\. Where both"):
+    with pytest.raises(InputError, match=r"^Found qrels, not a run\. Where both"):
         as_run(Qrels.from_dict({"q": {"d": 1}}))
-    with pytest.raises(InputError, match=r"^Given: a run, not qrels\. Where both"):
+    with pytest.raises(InputError, match=r"^Found a run, not qrels\. Where both"):
         as_qrels(as_run({"q": {"d": 1}}))
-    with pytest.raises(InputError, match=r"^Given: a run, not qrels\. Where both"):
+    with pytest.raises(InputError, match=r"^Found a run, not qrels\. Where both"):
         as_qrels(Run.from_dict({"q": {"d": 1}}))
 
 
@@ -241,14 +241,14 @@ def test_several_paths_and_open_files_are_not_taken_apart_as_rows() -> None:
     for given in (["abc", "abd"], ("abc", "abd"), map(Path, ("abc", "abd"))):
         with pytest.raises(InputError) as error:
             as_run(given)
-        assert str(error.value) == f"A list of text ('abc', 'abd') holds no run. Give one path{shards}."
-    with pytest.raises(InputError, match=r"holds no qrels\. Give one path\.$"):
+        assert str(error.value) == f"A list of text ('abc', 'abd') is not a run. Give one path{shards}."
+    with pytest.raises(InputError, match=r"is not qrels\. Give one path\.$"):
         as_qrels(["abc", "abd"])
     with Path("abc").open() as text, Path("abc").open("rb") as raw:
         for file in (text, raw):
-            with pytest.raises(InputError, match=r"^An open file holds no run\. Give its path: 'abc'\.$"):
+            with pytest.raises(InputError, match=r"^An open file is not a run\. Give its path: 'abc'\.$"):
                 as_run(file)
-    with pytest.raises(InputError, match=r"^An open file holds no qrels\. Give its path\.$"):
+    with pytest.raises(InputError, match=r"^An open file is not qrels\. Give its path\.$"):
         as_qrels(io.StringIO(GOOD))
 
 
@@ -258,7 +258,7 @@ def test_files_that_may_not_be_read() -> None:
     if user == 0:  # the superuser may read everything
         os.seteuid(65534)
     try:
-        with pytest.raises(InputError, match=r"^secret: may not be read \(permission denied\)\.$"):
+        with pytest.raises(InputError, match=r"^secret: cannot be read \(Permission denied\)\.$"):
             read_run("secret")
     finally:
         os.seteuid(user)
@@ -275,7 +275,7 @@ def test_files_that_may_not_be_read() -> None:
 )
 def test_damaged_compression(method: str, pack: Callable[[bytes], bytes]) -> None:
     packed = pack("".join(f"q Q0 d{i} {i} {-i * i} t\n" for i in range(2000)).encode())
-    again = "Copy or make the file again."
+    again = "Copy or create the file again."
     for size in (len(packed) - 3, len(packed) // 2, 10):
         assert complaint(read_run, packed[:size]) == f"run: the {method} data stops before its end. {again}"
     broken = bytearray(packed)
@@ -311,9 +311,9 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         ('{"q": {"d": 1}}\n{"r": {}}', "run:2: a second JSON value. Expected one object, {query: {document: number}}."),
         ("{'q': {'d': 1}}", "run:1:2: is not JSON: Expecting property name enclosed in double quotes."),
         ("[1, 2]", "run: is a JSON list. Expected {query: {document: number}}."),
-        ('{"q": ["d"]}', "run: The run holds a list for query 'q'. Give {query: {document: score}}."),
-        ('{"q": {"d": null}}', "run: query 'q', document 'd': score None is no number."),
-        ('{"q": {"d": "high"}}', "run: query 'q', document 'd': score 'high' is no number."),
+        ('{"q": ["d"]}', "run: The run has a list for query 'q'. Give {query: {document: score}}."),
+        ('{"q": {"d": null}}', "run: query 'q', document 'd': score None is not a number."),
+        ('{"q": {"d": "high"}}', "run: query 'q', document 'd': score 'high' is not a number."),
         ('{"q": {"d": NaN}}', "run: score 'nan' for query 'q', document 'd'. "
          "NaN has no rank; drop the row or score it -inf."),
         ('{"q": {"d": 1e400}}', "run: the number 1e400 is too large for float64; scale the numbers."),
@@ -364,7 +364,7 @@ def test_parquet_that_cannot_be_used() -> None:
 
 @pytest.mark.parametrize("thing", [5, None, b"run.trec", [1, 2], object()])
 def test_objects_that_hold_no_run(thing: Any) -> None:
-    with pytest.raises(InputError, match=r"holds no run. Give a path, {query: {document: score}}, a data frame"):
+    with pytest.raises(InputError, match=r"is not a run. Give a path, {query: {document: score}}, a data frame"):
         as_run(thing)
 
 
@@ -400,5 +400,5 @@ def test_writing_where_it_cannot_be() -> None:
         assert str(error.value) == message
     with pytest.raises(InputError, match=r"^Cannot write format 'xml'. Use one of trec, json, parquet\.$"):
         write_run({"q": {"d": 1.0}}, "run", format="xml")
-    with pytest.raises(InputError, match="The tag 'my run' is empty or holds blanks"):
+    with pytest.raises(InputError, match="The tag 'my run' is empty or contains blanks"):
         write_run({"q": {"d": 1.0}}, "run", tag="my run")

@@ -80,12 +80,12 @@ def test_counting_finds_what_looking_finds(table, judged, seed, ordered):
 
 @settings(max_examples=100, deadline=None)
 @given(table=tables, judged=judgments)
-def test_scanning_finds_what_probing_finds(table, judged):
+def test_few_and_many_judged_documents_are_found_alike(table, judged):
     run, qrels = Run.from_dict(table), Qrels.from_dict(judged)
     pairs = [(run.query_index[q], run.doc_index[d]) for q, d, _ in qrels if q in table and d in run.doc_index]
     if pairs:
         place, wanted = (np.array(column) for column in zip(*pairs, strict=True))
-        assert run._scan(place, wanted).tolist() == run._probe(place, wanted).tolist()
+        assert run._find_few(place, wanted).tolist() == run._find_many(place, wanted).tolist()
 
 
 @settings(max_examples=100, deadline=None)
@@ -138,7 +138,7 @@ def test_tie_groups_of_whatever_evaluate_takes(tmp_path):
         assert (ties.start.tolist(), ties.size.tolist()) == ([1, 0], [2, 1])
         assert tw.judged_scores(judged, run).tolist() == [1.0, 2.0]
         assert TieGroups.from_shards(judged, [run, {"q": {"z": 3.0}}]).start.tolist() == [2, 1]
-    with pytest.raises(InputError, match="holds no run"):
+    with pytest.raises(InputError, match="is not a run"):
         tw.tie_groups(judged, 3)
 
 

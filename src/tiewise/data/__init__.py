@@ -1,1 +1,1 @@
-"""Runs and judgments as frozen columns, ids as codes, and the data frames of other libraries."""
+"""Runs and judgments as immutable columns, ids as codes; data frames of other libraries."""

@@ -1,6 +1,6 @@
-"""Columns: ids as codes, numbers as float64, and the data frames of others, without importing any of them.
+"""Columns of ids and numbers: checks and conversions of data in memory.
 
-What enters Tiewise from memory passes here once and is checked here.
+Ids become codes, numbers become float64. Data frames are read without importing their libraries.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ __all__ = [
     "Codes",
     "Floats",
     "by_name",
-    "descending",
+    "check_each",
     "encode",
     "frame_columns",
-    "frozen",
+    "freeze",
     "identifier",
     "identifiers",
-    "number_problem",
+    "is_descending",
     "numbers",
     "positions",
     "project",
-    "sorted_lists",
+    "sort_lists",
 ]
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+MAX_PROBLEMS = 10  # problems that an error lists
 
 
 def identifier(value: object, what: str) -> str:
@@ -55,48 +57,48 @@ def identifier(value: object, what: str) -> str:
 
 
 def by_name(runs: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """The runs by their names as text, of which no two may be the same."""
+    """The runs with their names as text. Names must be unique."""
     named: dict[str, Any] = {}
-    for given, run in runs.items():
-        name = identifier(given, what)
+    for key, run in runs.items():
+        name = identifier(key, what)
         if name in named:
-            raise InputError(f"Two of the {what}s are called '{name}', once as text and once not. Rename one of them.")
+            raise InputError(f"Two of the {what}s are called '{name}', one as text and one not. Rename one of them.")
         named[name] = run
     return named
 
 
 def identifiers(values: Iterable[object], what: str) -> list[str]:
-    """A column of ids as text, or an error that names the rows of those that cannot be."""
+    """A column of ids as text. Errors name the rows."""
     listing = list(values)
     try:
         return [identifier(value, what) for value in listing]
     except InputError:
-        raise InputError(*islice(_not_ids(listing, what), 10)) from None
+        raise InputError(*islice(_id_problems(listing, what), MAX_PROBLEMS)) from None
 
 
-def _not_ids(listing: list[object], what: str) -> Iterator[str]:
-    """What is wrong with ids, row by row. A gap among integers may have made floats of them, so gaps are said alone."""
-    gaps = [row for row, value in enumerate(listing) if _is_gap(value)]
-    yield from (f"row {row}: the {what} id is missing. Drop the row, or give it one." for row in gaps)
-    for row, value in enumerate([] if gaps else listing):
+def _id_problems(listing: list[object], what: str) -> Iterator[str]:
+    """The problems of ids by row. Missing ids are reported alone: pandas turns integers into floats because of them."""
+    missing = [row for row, value in enumerate(listing) if _is_missing(value)]
+    yield from (f"row {row}: the {what} id is missing. Drop the row, or give it one." for row in missing)
+    for row, value in enumerate([] if missing else listing):
         try:
             identifier(value, what)
         except InputError as error:
             yield f"row {row}: {error}"
 
 
-def _is_gap(value: object) -> bool:
-    """Whether a value stands for none: None, NaN, and what pandas has for them."""
+def _is_missing(value: object) -> bool:
+    """Whether a value is None, NaN, or a missing value of pandas."""
     return type(value).__name__ in ("NoneType", "NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
 def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
-    """Integer codes and the ids they stand for.
+    """Integer codes, and the ids by code.
 
     >>> encode(["b", "a", "b"], "document")
     (array([0, 1, 0]), ['b', 'a'])
     """
-    values = _host(values)
+    values = _to_host(values)
     if hasattr(values, "dictionary_encode"):
         coded = _arrow_codes(values, what)
         if coded is not None:
@@ -120,12 +122,12 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
 
 
 def _arrow_codes(column: Any, what: str) -> tuple[Codes, list[str]] | None:
-    """Codes and ids of a column of text in Arrow, which keeps or makes such codes itself; None if it is another one."""
+    """Codes and ids of an Arrow column, encoded by Arrow; None if its values are not text or are missing."""
     arrow = need("pyarrow", "An Arrow table", "arrow")
     column = column if isinstance(column, arrow.ChunkedArray) else arrow.chunked_array([column])
     text = column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
-    known = arrow.types.is_string(text) or arrow.types.is_large_string(text)
-    if column.null_count or not len(column) or not known:
+    is_text = arrow.types.is_string(text) or arrow.types.is_large_string(text)
+    if column.null_count or not len(column) or not is_text:
         return None
     if text == column.type or not _one_dictionary(column):
         column = column.cast(text).dictionary_encode()
@@ -136,24 +138,24 @@ def _arrow_codes(column: Any, what: str) -> tuple[Codes, list[str]] | None:
     chunks = [chunk.indices.to_numpy() for chunk in column.chunks]
     codes = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
     if len(codes) and not (codes.min() >= 0 and codes.max() < len(ids)):
-        raise InputError(f"The column of {what} ids is damaged: it has codes without an id. Make it again.")
+        raise InputError(f"The column of {what} ids is damaged: it has codes without an id. Create it again.")
     return None if None in ids or len(set(ids)) < len(ids) else (codes, ids)
 
 
 def _one_dictionary(column: Any) -> bool:
-    """Whether all chunks have the same ids, and no more than there are rows."""
+    """Whether all chunks have the same dictionary, with at most as many ids as rows."""
 
-    def place(ids: Any) -> tuple[int, int, list[int]]:
+    def address(ids: Any) -> tuple[int, int, list[int]]:
         return ids.offset, len(ids), [buffer.address for buffer in ids.buffers() if buffer is not None]
 
     first, *others = (chunk.dictionary for chunk in column.chunks)
-    return len(first) <= len(column) and all(place(one) == place(first) for one in others)
+    return len(first) <= len(column) and all(address(other) == address(first) for other in others)
 
 
 def numbers(values: Any, what: str) -> Floats:
     """A column of numbers as float64; text and integers beyond 2**53 are errors."""
-    arrow = hasattr(values, "dictionary_encode")  # what Arrow holds does not change, so it may stay where it is
-    array = np.asarray(_host(values))
+    arrow = hasattr(values, "dictionary_encode")  # Arrow's memory does not change, so it need not be copied
+    array = np.asarray(_to_host(values))
     if array.ndim != 1:
         raise InputError(f"The {what}s have shape {array.shape}. Give one flat column.")
     if array.dtype.kind in "iu" and len(array) and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:
@@ -161,10 +163,7 @@ def numbers(values: Any, what: str) -> Floats:
             f"An integer {what} beyond 2**53 has no exact float64, so distinct {what}s would tie. Scale them."
         )
     if array.dtype.kind in "OUSM":
-        problems = (number_problem(value, f"row {row}", what) for row, value in enumerate(array.tolist()))
-        found = list(islice(filter(None, problems), 10))
-        if found:
-            raise InputError(*found)
+        check_each(what, ((f"row {row}", value) for row, value in enumerate(array.tolist())))
     return array.astype(np.float64, copy=not arrow)
 
 
@@ -185,7 +184,7 @@ def project(values: Floats, dtype: str) -> Floats:
         return np.where(finite, rounded, bits).astype(np.uint32).view(np.float32).astype(np.float64)
     decimals = re.fullmatch(r"decimal:([0-9]|1[0-5])", str(dtype))
     if decimals:
-        with np.errstate(over="ignore"):  # numbers without decimals stay, however large
+        with np.errstate(over="ignore"):  # numbers from 2**53 on have no decimals
             return np.where(np.abs(values) < 2.0**53, np.round(values, int(decimals[1])), values)
     raise InputError(
         f"Unknown score_dtype {dtype!r}. Use 'float32', 'float16', 'bfloat16' or 'decimal:n' (n decimals, at most 15)."
@@ -197,15 +196,15 @@ def positions(index: Mapping[str, int], ids: Iterable[str]) -> Codes:
     return np.fromiter(map(index.get, ids, repeat(-1)), np.int64)
 
 
-def descending(values: Floats, offsets: Codes) -> bool:
-    """Whether each segment of `values` never rises."""
+def is_descending(values: Floats, offsets: Codes) -> bool:
+    """Whether no segment of `values` rises."""
     inside = np.ones(len(values) + 1, dtype=bool)
     inside[offsets] = False
     return not (inside[1:-1] & (values[1:] > values[:-1])).any()
 
 
-def sorted_lists(values: Floats, offsets: Codes) -> Floats:
-    """Each segment of `values` in descending order, lists of one length at a time."""
+def sort_lists(values: Floats, offsets: Codes) -> Floats:
+    """Each segment of `values` in descending order; segments of equal length are sorted together."""
     ordered = np.empty_like(values)
     lengths = np.diff(offsets)
     for length in set(lengths.tolist()):
@@ -234,24 +233,32 @@ def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
         arrow = need("pyarrow", "An Arrow table", "arrow")
         table = frame if isinstance(frame, arrow.Table) else arrow.table(frame)
         return {name: partial(table.column, name) for name in table.column_names}
-    raise InputError(f"A {type(frame).__name__} is no data frame: it has neither named columns nor Arrow data.")
+    raise InputError(f"A {type(frame).__name__} is not a data frame: it has neither named columns nor Arrow data.")
 
 
-def _host(values: Any) -> Any:
-    """Torch tensors of any device and type as NumPy; anything else as it is."""
+def _to_host(values: Any) -> Any:
+    """A torch tensor as a NumPy array; other values unchanged."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
         return values.double().numpy() if values.is_floating_point() else values.numpy()
     return values
 
 
-def number_problem(value: object, where: str, what: str) -> str | None:
-    """What is wrong with a value that should be a number, if anything is."""
+def check_each(what: str, values: Iterable[tuple[str, object]]) -> None:
+    """Raise if a value is not a number that float64 holds; each value comes with its place for the message."""
+    problems = filter(None, (_number_problem(value, where, what) for where, value in values))
+    messages = list(islice(problems, MAX_PROBLEMS))
+    if messages:
+        raise InputError(*messages)
+
+
+def _number_problem(value: object, where: str, what: str) -> str | None:
+    """The problem of a value that should be a number, None if there is none."""
     try:
         number = float("text" if isinstance(value, (str, bytes)) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        text = isinstance(value, (str, bytes)) and _says_number(value)
-        return f"{where}: {what} {value!r} is {'text, not a number' if text else 'no number'}."
+        text = "text, " if isinstance(value, (str, bytes)) and _is_number(value) else ""
+        return f"{where}: {what} {value!r} is {text}not a number."
     except OverflowError:
         number = math.inf
     if isinstance(value, (int, np.integer)) and (math.isinf(number) or int(number) != int(value)):
@@ -262,15 +269,15 @@ def number_problem(value: object, where: str, what: str) -> str | None:
     return None
 
 
-def _says_number(text: str | bytes) -> bool:
+def _is_number(text: str | bytes) -> bool:
     try:
         return not math.isnan(float(text))
     except ValueError:
         return False
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, seen so that it cannot be written to."""
+def freeze(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view

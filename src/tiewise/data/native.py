@@ -1,6 +1,6 @@
-"""The compiled modules, where they are installed: `tiewise._reader` for files and `tiewise._kernels` for scoring.
+"""The compiled modules: `tiewise._reader` for files and `tiewise._kernels` for scoring.
 
-They are built when the package is installed. Where that failed for want of a compiler, Python does the same work.
+They are built when the package is installed. If there was no compiler, Python does the same work.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from tiewise.errors import TiewiseError
 
 __all__ = ["native"]
 
-VARIABLES = {"reader": "TIEWISE_READER", "kernels": "TIEWISE_KERNELS"}
-
 
 @cache
 def _module(name: str) -> Any | None:
@@ -26,16 +24,14 @@ def _module(name: str) -> Any | None:
 
 
 def native(name: Literal["reader", "kernels"] = "reader") -> Any | None:
-    """A compiled module, or None.
+    """A compiled module; None if it is not installed.
 
-    ``TIEWISE_READER`` and ``TIEWISE_KERNELS`` in the environment demand ``compiled`` or ``python``.
+    The environment variables ``TIEWISE_READER`` and ``TIEWISE_KERNELS`` force ``compiled`` or ``python``.
     """
-    module, variable = _module(name), VARIABLES[name]
-    wanted = os.environ.get(variable, "")
-    if wanted not in ("", "compiled", "python"):
-        raise TiewiseError(f"{variable} is {wanted!r}. Use 'compiled' or 'python', or leave it unset.")
-    if wanted == "compiled" and module is None:
-        raise TiewiseError(
-            f"{variable} demands the compiled {name}, but it was not built. Install a C++ compiler first."
-        )
-    return None if wanted == "python" else module
+    module, variable = _module(name), f"TIEWISE_{name.upper()}"
+    choice = os.environ.get(variable, "")
+    if choice not in ("", "compiled", "python"):
+        raise TiewiseError(f"{variable} is {choice!r}. Use 'compiled' or 'python', or leave it unset.")
+    if choice == "compiled" and module is None:
+        raise TiewiseError(f"{variable} asks for the compiled {name}, which was not built. Install a C++ compiler.")
+    return None if choice == "python" else module

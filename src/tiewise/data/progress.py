@@ -1,25 +1,24 @@
-"""Telling whoever waits: what long work calls as it goes on, and the check that it can be called."""
+"""Progress callbacks of long computations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from tiewise.errors import InputError
 
 __all__ = ["Progress", "check_progress"]
 
-#: Called with how much is done, and how much there is in all.
+#: Called with the amount of work done and the total amount.
 Progress = Callable[[int, int], None]
 
 
-def check_progress(given: Any) -> None:
-    """Refuse, before any work, what cannot be called.
+def check_progress(progress: object) -> None:
+    """Raise if `progress` is not a function.
 
     >>> check_progress(print)
     >>> check_progress(True)
     Traceback (most recent call last):
     tiewise.errors.InputError: progress is a function that is called with (done, total), or None, not True.
     """
-    if given is not None and not callable(given):
-        raise InputError(f"progress is a function that is called with (done, total), or None, not {given!r}.")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is a function that is called with (done, total), or None, not {progress!r}.")

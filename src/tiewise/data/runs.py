@@ -1,8 +1,7 @@
-"""`Run` and `Qrels`: ranked lists and judgments as frozen columns.
+"""`Run` and `Qrels`: ranked lists and judgments as immutable columns.
 
-Both are one table: rows grouped by query, ids coded as integers, one number a row (a score or a label). Row
-order within a query is the order in which the rows were given, and nothing here ever sorts by score: what a
-tie is and how it is broken is decided in `tiewise.ties` alone.
+Both are tables: rows grouped by query, ids coded as integers, and one number in each row (a score or a label). The rows
+of a query keep their order. Nothing here sorts them by score: `tiewise.ties` alone decides how ties are broken.
 """
 
 from __future__ import annotations
@@ -12,25 +11,26 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import (
+    MAX_PROBLEMS,
     Codes,
     Floats,
-    descending,
+    check_each,
     encode,
     frame_columns,
-    frozen,
+    freeze,
     identifier,
-    number_problem,
+    is_descending,
     numbers,
     positions,
     project,
-    sorted_lists,
+    sort_lists,
 )
 from tiewise.data.native import native
 from tiewise.errors import InputError, counted
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Qrels", "RankedLists", "Run", "Source"]
 
-# The column names that data frames and Parquet files use for the same thing, ours first.
+# The names of columns in data frames and Parquet files, ours first.
 QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
 DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id")
 SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")
 LABEL_NAMES = ("relevance", "label", "rel", "grade", "score", "gain")
 
-QUICK = 2_000_000  # rows whose ties are counted quickly enough to be shown without being asked for
+MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
 
 
 class Source:
-    """Where a table came from: a file, its format, and its SHA-256, which may be computed when it is asked for."""
+    """The file of a table: its path, its format, and its SHA-256, which may be computed on first use."""
 
     def __init__(self, path: str, sha256: str | Callable[[], str], format: str):
         self.path, self.format = path, format
@@ -78,20 +78,20 @@ class Source:
     def __reduce__(self) -> tuple[Any, tuple[str, str, str]]:
         try:
             digest = self.sha256
-        except (InputError, OSError):  # the file was changed, or is gone
+        except (InputError, OSError):  # the file was changed or deleted
             digest = ""
         return Source, (self.path, digest, self.format)
 
 
 class Row(NamedTuple):
-    """A row as text, for messages."""
+    """The ids of a row."""
 
     query: str
     doc: str
 
 
 class Lists:
-    """Numbers in one list a query: what can be said of a run without its document ids."""
+    """One list of numbers for each query: the properties of a run that do not need document ids."""
 
     queries: tuple[str, ...]
     offsets: Codes
@@ -107,13 +107,13 @@ class Lists:
 
     @cached_property
     def descending(self) -> bool:
-        """Whether every list already runs from its highest score to its lowest."""
-        return descending(self.value, self.offsets)
+        """Whether every list is sorted by descending score."""
+        return is_descending(self.value, self.offsets)
 
     @cached_property
     def _same_as_previous(self) -> NDArray[np.bool_]:
-        """Whether each score equals the one before it when lists are sorted; one False more, (n_rows + 1,)."""
-        ordered = self.value if self.descending else sorted_lists(self.value, self.offsets)
+        """Whether each score of the sorted lists equals the previous one; the last is False, (n_rows + 1,)."""
+        ordered = self.value if self.descending else sort_lists(self.value, self.offsets)
         same = np.zeros(len(ordered) + 1, dtype=bool)
         same[1:-1] = ordered[1:] == ordered[:-1]
         same[self.offsets] = False
@@ -121,18 +121,18 @@ class Lists:
 
     @property
     def n_groups(self) -> int:
-        """How many tie groups there are, single documents included."""
+        """The number of tie groups, single documents included."""
         return len(self) - int(np.count_nonzero(self._same_as_previous))
 
     @cached_property
     def tied_rows(self) -> int:
-        """How many rows share their score with another row of the same query."""
+        """The number of rows that share their score with another row of the same query."""
         same = self._same_as_previous
         return int(np.count_nonzero(same[1:] | same[:-1]))
 
     @property
     def tied_share(self) -> float:
-        """The share of rows that are tied with another, 0 to 1."""
+        """The share of rows that are tied, 0 to 1."""
         return self.tied_rows / len(self) if len(self) else 0.0
 
 
@@ -144,27 +144,27 @@ class RankedLists(Lists, ABC):
 
     @abstractmethod
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes | None]:
-        """The score of every judged document, NaN where it was not retrieved, and its row if that is at hand.
+        """The score of every judged document, NaN if it was not retrieved, and its row unless that takes long.
 
-        `places` holds the position in this run of each query of `qrels`, −1 if missing.
+        `places` is the position of each query of `qrels` in this run, −1 if it is missing.
         """
 
     @abstractmethod
     def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
-        """The rows of some judged documents, which are all retrieved."""
+        """The rows of judged documents that are retrieved."""
 
     @abstractmethod
     def ids(self, rows: NDArray[Any]) -> list[str]:
-        """The document ids of some rows."""
+        """The document ids of rows."""
 
     @abstractmethod
     def projected(self, dtype: str) -> RankedLists:
-        """The run as a reader sees it that keeps scores as float32, float16, bfloat16 or n decimals."""
+        """The run with scores rounded to float32, float16, bfloat16 or n decimals."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table(Lists):
-    """Rows grouped by query: what `Run` and `Qrels` share."""
+    """Rows grouped by query: the base of `Run` and `Qrels`."""
 
     queries: tuple[str, ...]
     offsets: Codes  # (n_queries + 1,): rows offsets[i] to offsets[i + 1] belong to queries[i]
@@ -175,10 +175,9 @@ class Table(Lists):
 
     noun: ClassVar[str] = "table"
     value_names: ClassVar[tuple[str, ...]] = ()
-    # NaN has no rank, a label of NaN no gain; the message names the way out.
     nan_advice: ClassVar[str] = "Drop the row"
 
-    # -- doors in -----------------------------------------------------------------------------------------
+    # -- constructors -----------------------------------------------------------------------------------------
 
     @classmethod
     def from_codes(
@@ -193,10 +192,10 @@ class Table(Lists):
         unique: bool = False,
         **columns: Any,
     ) -> Self:
-        """A table from coded columns, its rows regrouped by query where they are not yet.
+        """A table from coded columns; rows are grouped by query if they are not contiguous.
 
-        `where(row)` names a row's place in the source for messages (``run.trec:17``); `unique` says that no
-        document can stand twice in a query, so that this need not be checked.
+        `where(row)` is the place of a row in the source for messages (``run.trec:17``). `unique` skips the check for
+        documents that appear twice in a query.
         """
         query, doc = np.asarray(query, dtype=np.int64), np.asarray(doc)
         if columns.get("rank") is not None:
@@ -213,12 +212,12 @@ class Table(Lists):
             _check_duplicates(cls, query * max(len(docs), 1) + doc, row_of, where)
         heads = np.flatnonzero(np.diff(query, prepend=-1))
         distinct, first = np.unique(query[heads], return_index=True)
-        if len(distinct) < len(heads):  # a query's rows lie apart: bring them together, in order of appearance
+        if len(distinct) < len(heads):  # not contiguous: group the rows by query, in order of appearance
             appearance = np.zeros(len(queries), dtype=np.int64)
             appearance[distinct] = first
             rows = np.argsort(appearance[query], kind="stable")
             query, doc, value = query[rows], doc[rows], value[rows]
-            columns = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
+            columns = {name: c[rows] if isinstance(c, np.ndarray) else c for name, c in columns.items()}
             heads = np.flatnonzero(np.diff(query, prepend=-1))
         names = tuple(map(queries.__getitem__, query[heads].tolist()))
         return cls(names, np.append(heads, len(query)), doc, docs, value, **columns)
@@ -235,10 +234,10 @@ class Table(Lists):
         doc, doc_ids = encode(docs, "document")
         value = numbers(values, cls.value_names[0])
         if not len(query) == len(doc) == len(value):
-            of_queries, of_docs = counted(len(query), "query", "queries"), counted(len(doc), "document")
-            of_values = counted(len(value), cls.value_names[0])
+            lengths = counted(len(query), "query", "queries"), counted(len(doc), "document")
             raise InputError(
-                f"Columns of different lengths: {of_queries}, {of_docs}, {of_values}. Give one of each for every row."
+                f"Columns of different lengths: {', '.join(lengths)}, {counted(len(value), cls.value_names[0])}. "
+                "Give one of each for every row."
             )
         return cls.from_codes(query, query_ids, doc, doc_ids, value, **columns)
 
@@ -261,17 +260,16 @@ class Table(Lists):
         """A table from a pandas or polars data frame, an Arrow table, or any Arrow stream.
 
         Columns are found by name: ``query_id, doc_id, score`` and the names that PyTerrier (``qid, docno``),
-        MS MARCO and BEIR use for them. What Arrow holds is not copied where that can be helped: an array that was
-        handed to Arrow must not be changed afterwards.
+        MS MARCO and BEIR use. Arrow's memory is not copied if possible: do not change an array that Arrow uses.
         """
         columns = frame_columns(frame)
-        query = picked(cls, columns, QUERY_NAMES)
-        doc = picked(cls, columns, DOC_NAMES)
-        value = picked(cls, columns, cls.value_names)
+        query = pick_column(cls, columns, QUERY_NAMES)
+        doc = pick_column(cls, columns, DOC_NAMES)
+        value = pick_column(cls, columns, cls.value_names)
         extra = {}
-        if cls is Run and "rank" in columns:
+        if cls is Run and "rank" in columns:  # kept if all are integers
             rank = numbers(columns["rank"](), "rank")
-            if (np.abs(rank) < 2**53).all() and (rank == np.round(rank)).all():  # kept if all are integers
+            if (np.abs(rank) < 2**53).all() and (rank == np.round(rank)).all():
                 extra["rank"] = rank.astype(np.int64)
         return cls.from_columns(columns[query](), columns[doc](), columns[value](), **extra)
 
@@ -280,16 +278,16 @@ class Table(Lists):
         """A table from ``(query, document, number)`` tuples, such as ir_measures' `ScoredDoc` and `Qrel`."""
         columns = list(zip(*rows, strict=False))
         if columns and len(columns) < 3:
-            raise InputError(f"Rows of {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
+            raise InputError(f"The rows have {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
         queries, docs, values = columns[:3] if columns else ((), (), ())
         return cls.from_columns(list(queries), list(docs), list(values))
 
-    # -- doors out ----------------------------------------------------------------------------------------
+    # -- conversions ----------------------------------------------------------------------------------------
 
     def __post_init__(self) -> None:
         for name, column in vars(self).items():
-            if isinstance(column, np.ndarray):  # frozen: a view that cannot be written through
-                object.__setattr__(self, name, frozen(column))
+            if isinstance(column, np.ndarray):
+                object.__setattr__(self, name, freeze(column))
 
     def __repr__(self) -> str:
         queries, rows = counted(len(self.queries), "query", "queries"), counted(len(self), "row")
@@ -307,7 +305,7 @@ class Table(Lists):
 
     @property
     def _title(self) -> str:
-        """What the table is, for the heading of a notebook's cell."""
+        """The heading in a notebook."""
         return repr(self).strip("<>")
 
     @cached_property
@@ -326,14 +324,14 @@ class Table(Lists):
         return Row(self.queries[place], self.docs[self.doc[row]])
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
-        """The document ids of some rows."""
+        """The document ids of rows."""
         return list(map(self.docs.__getitem__, self.doc[rows].tolist()))
 
     def _codes_of(self, other: Table) -> Codes:
-        """The code that each document of another table has here, −1 if none; only the smaller of the two is indexed."""
+        """The code of each document of another table, −1 if it has none. Only the smaller table is indexed."""
         if "doc_index" in vars(self) or len(self.docs) < len(other.docs):
             return positions(self.doc_index, other.docs)
-        place = np.fromiter(map(other.doc_index.get, self.docs, repeat(-1)), np.int64, len(self.docs))
+        place = positions(other.doc_index, self.docs)
         known = np.flatnonzero(place >= 0)
         code = np.full(len(other.docs), -1)
         code[place[known]] = known
@@ -346,14 +344,14 @@ class Table(Lists):
             yield from ((query, doc, value) for doc, value in zip(docs, self.value[rows].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """``{query: {document: number}}``, rows in their given order."""
+        """``{query: {document: number}}``, rows in their order."""
         table: dict[str, dict[str, float]] = {query: {} for query in self.queries}
         for query, doc, value in self:
             table[query][doc] = value
         return table
 
     def to_frame(self) -> Any:
-        """A pandas data frame (polars where pandas is missing) with our column names."""
+        """A data frame of pandas (or polars) with the columns query_id, doc_id, and score or relevance."""
         queries = [self.queries[place] for place in self.query.tolist()]
         columns = {
             "query_id": queries,
@@ -363,14 +361,13 @@ class Table(Lists):
         return data_frame(columns)
 
     def take(self, rows: NDArray[Any]) -> Self:
-        """The table that holds only the given rows (ascending); queries may be left with none."""
+        """The table with only these rows (ascending). A query may keep no row."""
         kept = np.zeros(len(self) + 1, dtype=np.int64)
         kept[np.asarray(rows) + 1] = 1
         offsets = np.cumsum(kept)[self.offsets]
-        return self._with_rows(np.asarray(rows), offsets)
-
-    def _with_rows(self, rows: NDArray[Any], offsets: Codes) -> Self:
-        return replace(self, offsets=offsets, doc=self.doc[rows], value=self.value[rows])
+        rank = getattr(self, "rank", None)
+        optional = {} if rank is None else {"rank": rank[rows]}
+        return replace(self, offsets=offsets, doc=self.doc[rows], value=self.value[rows], **optional)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -401,11 +398,11 @@ class Run(Table, RankedLists):
         name = "" if self.name is None else f" ({self.name})"
         from tiewise.tables.wording import format_percent
 
-        tied = f", {format_percent(self.tied_share)} of them tied" if len(self) <= QUICK else ""
+        tied = f", {format_percent(self.tied_share)} of them tied" if len(self) <= MAX_SUMMARY_ROWS else ""
         return f"{super()._title}{tied}{name}"
 
     def projected(self, dtype: str) -> Run:
-        """The run as a reader sees it that keeps scores as float32, float16, bfloat16 or n decimals.
+        """The run with scores rounded to float32, float16, bfloat16 or n decimals.
 
         >>> run = Run.from_dict({"q": {"a": 0.123456789, "b": 0.123456788}})
         >>> run.tied_rows, run.projected("float32").tied_rows
@@ -414,63 +411,60 @@ class Run(Table, RankedLists):
         return replace(self, value=project(self.value, dtype))
 
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
-        """The score and the row of every judged document, NaN and −1 where it was not retrieved.
+        """The score and the row of every judged document, NaN and −1 if it was not retrieved.
 
-        `places` holds the position in this run of each query of `qrels`, −1 if missing.
+        `places` is the position of each query of `qrels` in this run, −1 if it is missing.
         """
-        place, wanted = places[qrels.query], self._codes_of(qrels)[qrels.doc]
-        judged = np.flatnonzero((place >= 0) & (wanted >= 0))
+        place, doc = places[qrels.query], self._codes_of(qrels)[qrels.doc]
+        judged = np.flatnonzero((place >= 0) & (doc >= 0))
         rows = np.full(len(qrels), -1)
         if len(judged):
-            most = int(np.bincount(qrels.query[judged]).max())
-            look = self._scan if most <= 3 else self._probe
-            rows[judged] = look(place[judged], wanted[judged])
+            is_sparse = int(np.bincount(qrels.query[judged]).max()) <= 3
+            rows[judged] = (self._find_few if is_sparse else self._find_many)(place[judged], doc[judged])
         score = np.where(rows >= 0, self.value[rows] if len(self) else np.nan, np.nan)
         return score, rows
 
     def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
-        """The rows of some judged documents, which are all retrieved."""
+        """The rows of judged documents that are retrieved."""
         return self.find(qrels, positions(self.query_index, qrels.queries))[1][judged]
 
-    def _scan(self, place: Codes, wanted: Codes) -> Codes:
-        """The row of each wanted document in the list of its query, −1 if none: for one or a few a query, by comparing
-        all documents of the list with it."""
-        lengths, found = np.diff(self.offsets), np.full(len(place), -1)
+    def _find_few(self, place: Codes, doc: Codes) -> Codes:
+        """The row of each document in the list of its query, −1 if it has none.
+
+        For up to three documents in each query: all rows of the list are compared with the document.
+        """
+        lengths, rows = np.diff(self.offsets), np.full(len(place), -1)
         order = np.argsort(place, kind="stable")
-        turn = np.empty(len(place), dtype=np.int64)  # the first of its query, the second, …
+        turn = np.empty(len(place), dtype=np.int64)  # 0 for the first document of a query, 1 for the second, …
         turn[order] = np.arange(len(place)) - np.searchsorted(place[order], place[order])
         for now in range(int(turn.max()) + 1):
             mine = np.flatnonzero(turn == now)
             target, row_of = np.full(len(lengths), -1), np.full(len(lengths), -1)
-            target[place[mine]] = wanted[mine]
-            hits = np.flatnonzero(self.doc == np.repeat(target, lengths))
-            row_of[np.searchsorted(self.offsets, hits, side="right") - 1] = hits
-            found[mine] = row_of[place[mine]]
-        return found
+            target[place[mine]] = doc[mine]
+            matches = np.flatnonzero(self.doc == np.repeat(target, lengths))
+            row_of[np.searchsorted(self.offsets, matches, side="right") - 1] = matches
+            rows[mine] = row_of[place[mine]]
+        return rows
 
-    def _probe(self, place: Codes, wanted: Codes) -> Codes:
-        """The same for many a query: rows of documents that are wanted for some query are looked up by query too."""
-        mark = np.zeros(len(self.docs), dtype=bool)
-        mark[wanted] = True
-        candidates = np.flatnonzero(mark.take(self.doc, mode="clip"))  # codes are in range: this spares the check
+    def _find_many(self, place: Codes, doc: Codes) -> Codes:
+        """The same for many documents: rows that hold one of them for any query are sorted, then searched."""
+        mask = np.zeros(len(self.docs), dtype=bool)
+        mask[doc] = True
+        candidates = np.flatnonzero(mask.take(self.doc, mode="clip"))  # codes are in range: "clip" skips the check
         if not len(candidates):
             return np.full(len(place), -1)
         query = np.searchsorted(self.offsets, candidates, side="right") - 1
-        have = query * len(self.docs) + self.doc[candidates]
-        want = place * len(self.docs) + wanted
-        order = np.argsort(have)
-        at = np.minimum(np.searchsorted(have[order], want), len(have) - 1)
-        return np.where(have[order][at] == want, candidates[order[at]], -1)
+        key = query * len(self.docs) + self.doc[candidates]
+        target = place * len(self.docs) + doc
+        order = np.argsort(key)
+        at = np.minimum(np.searchsorted(key[order], target), len(key) - 1)
+        return np.where(key[order][at] == target, candidates[order[at]], -1)
 
     def judged_only(self, qrels: Qrels) -> Run:
-        """The run without its unjudged documents (a condensed list), nor those of a negative label, as trec_eval -J."""
+        """The run without unjudged documents and those with a negative label (condensed lists), as trec_eval -J."""
         places = positions(self.query_index, qrels.queries)
         _, rows = self.find(qrels, places)
         return self.take(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
-
-    def _with_rows(self, rows: NDArray[Any], offsets: Codes) -> Run:
-        rank = None if self.rank is None else self.rank[rows]
-        return replace(self, offsets=offsets, doc=self.doc[rows], value=self.value[rows], rank=rank)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -491,8 +485,8 @@ class Qrels(Table):
         return self.value
 
 
-def picked(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
-    """The first of some names that a column has."""
+def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
+    """The first of the names that is a column."""
     columns = list(columns)
     for name in names:
         if name in columns:
@@ -507,20 +501,20 @@ def _check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:
     for query, docs in table.items():
         if not isinstance(docs, Mapping):
             raise InputError(
-                f"The {cls.noun} holds a {type(docs).__name__} for query {query!r}. "
+                f"The {cls.noun} has a {type(docs).__name__} for query {query!r}. "
                 f"Give {{query: {{document: {cls.value_names[0]}}}}}."
             )
 
 
 def plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
-    """The numbers of a plain ``{query: {document: number}}`` and where each list ends; None if it is anything else."""
+    """The numbers of a plain ``{query: {document: number}}`` and the offsets of its lists; None for other mappings."""
     module = native()
     found: tuple[Floats, Codes] | None = module.walk(table) if module is not None and type(table) is dict else None
     return found
 
 
 def mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> tuple[Floats, Codes]:
-    """The same of any mapping, or an error that names what is no number."""
+    """The same for any mapping; raises if a value is not a number."""
     _check_mapping(cls, table)
     lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
     values = array("d")  # stricter than NumPy: neither text nor None is a number
@@ -528,11 +522,11 @@ def mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -
         for docs in table.values():
             values.extend(docs.values())
     except (TypeError, ValueError, OverflowError):
-        _check_each(cls, table)
+        _check_values(cls, table)
         raise
     column = np.frombuffer(values) if values else np.zeros(0)
-    if (np.abs(column) >= 2**53).any():  # one of them may be an integer that float64 cannot hold
-        _check_each(cls, table)
+    if (np.abs(column) >= 2**53).any():  # an integer that float64 cannot hold?
+        _check_values(cls, table)
     return column, np.concatenate([[0], np.cumsum(lengths)])
 
 
@@ -543,28 +537,22 @@ def all_text(table: Mapping[Any, Any]) -> bool:
     )
 
 
-def _check_each(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> None:
-    problems = (
-        number_problem(value, f"query {query!r}, document {doc!r}", cls.value_names[0])
-        for query, docs in table.items()
-        for doc, value in docs.items()
-    )
-    found = list(islice(filter(None, problems), 10))
-    if found:
-        raise InputError(*found)
+def _check_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> None:
+    values = ((f"query {query!r}, document {doc!r}", docs[doc]) for query, docs in table.items() for doc in docs)
+    check_each(cls.value_names[0], values)
 
 
 def check_numbers(
     cls: type[Table], value: Floats, row_of: Callable[[int], Row], where: Callable[[int], str] | None
 ) -> None:
-    """Raise if a number of a table is NaN, or infinite where that means nothing."""
+    """Raise if a score is NaN, or a label is NaN or infinite."""
     bad = np.flatnonzero(np.isnan(value) if cls is Run else ~np.isfinite(value))
     if len(bad):
         raise InputError(
             *(
                 f"{where(row) + ': ' if where else ''}{cls.value_names[0]} '{value[row]}' for query "
                 f"'{row_of(row).query}', document '{row_of(row).doc}'. {cls.nan_advice}."
-                for row in bad[:10].tolist()
+                for row in bad[:MAX_PROBLEMS].tolist()
             )
         )
 
@@ -576,8 +564,8 @@ def _check_duplicates(
     if (ordered[1:] == ordered[:-1]).any():
         order = np.argsort(key, kind="stable")
         same = np.append(False, key[order[1:]] == key[order[:-1]])
-        second = order[same & ~np.append(False, same[:-1])]  # of a document that stands there three times, one row
-        rows = np.sort(second)[:10].tolist()
+        second = order[same & ~np.append(False, same[:-1])]  # one row for a document that appears three times
+        rows = np.sort(second)[:MAX_PROBLEMS].tolist()
         messages = ((where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row)) for row in rows)
         raise InputError(*messages)
 

@@ -1,4 +1,4 @@
-"""Where runs and judgments come from, and where they are written: files, dictionaries, Arrow tables, memory."""
+"""Reading and writing runs and judgments: files, dictionaries, Arrow tables, columns in memory."""
 
 from tiewise.io.reading import read_qrels, read_run
 from tiewise.io.sources import as_lists, as_qrels, as_run, as_source

@@ -1,8 +1,7 @@
 """`ArrowRun`: a run that stays in Arrow columns, in memory or in a Parquet file that is read batch by batch.
 
-Ids are looked up where Arrow keeps them: none is copied or becomes a Python object.
-Whatever is out of the ordinary (missing values, queries whose rows lie apart, a document that stands twice) is left to
-`Run`, which can hold it or say what is wrong with it.
+Ids are looked up where Arrow keeps them: they are not copied and do not become Python objects. Unusual input (missing
+values, queries whose rows are not contiguous, duplicate documents) is left to `Run`, which reads it or raises an error.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Run, Source, picked
+from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Run, Source, pick_column
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread
-from tiewise.io.parquet import brief
+from tiewise.io.parquet import unreadable
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import reader
 from tiewise.tables.optional import installed, need
@@ -25,11 +24,12 @@ from tiewise.tables.optional import installed, need
 __all__ = ["ArrowRun"]
 
 ROWS = 1 << 16  # rows that are read at a time
-SMALL = 1 << 18  # so many rows are read before a second thread could help
+SMALL = 1 << 18  # rows for which a second thread does not help
+NAMES = (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)
 
 
 class ArrowRun(StreamedRun):
-    """A run in Arrow columns; `batches(names)` gives these columns anew for every question."""
+    """A run in Arrow columns; `batches(names)` reads these columns again for every count."""
 
     def __init__(
         self,
@@ -39,20 +39,20 @@ class ArrowRun(StreamedRun):
         read: Callable[[], Run],
         file: Reread | None = None,
     ):
-        self._names = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
+        self._names = [pick_column(Run, names, known) for known in NAMES]
         self._n_rows = rows
         self._batches, self._file, self._read_rows = batches, file, read
 
     @classmethod
     def of_table(cls, frame: Any) -> ArrowRun | None:
-        """A run in an Arrow table, or in anything that gives one; None if `Run` must read it without Arrow."""
+        """A run in an Arrow table, or in a data frame that exports one; None if `Run` must read it without Arrow."""
         arrow = installed("pyarrow")
         if arrow is None:
             return None
         names = list(frame.column_names if isinstance(frame, arrow.Table) else getattr(frame, "columns", []))
         if not names or not all(isinstance(name, str) for name in names):
             return None
-        chosen = [picked(Run, names, known) for known in (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)]
+        chosen = [pick_column(Run, names, known) for known in NAMES]
         try:
             table = (frame if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])).select(chosen)  # no index
         except (arrow.ArrowException, OverflowError):  # ids of several types, or beyond 64 bits
@@ -73,7 +73,7 @@ class ArrowRun(StreamedRun):
         try:
             meta = parquet.read_metadata(path)
         except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
-            raise InputError(f"is not readable as Parquet ({brief(error)}).") from None
+            raise InputError(unreadable(error)) from None
         names = meta.schema.to_arrow_schema().names
         return cls(names, meta.num_rows, batches, read, file)
 
@@ -96,28 +96,28 @@ class ArrowRun(StreamedRun):
         try:
             return counting.count(self._parts(), _load)
         except (_UnusualError, OSError, IndexError, need("pyarrow", "An Arrow table", "arrow").ArrowException):
-            return False  # or something is damaged
+            return False  # unusual, or damaged
 
     def _parts(self) -> Iterator[list[_Rows]]:
-        """The rows as parts of whole lists: a cut falls only between two rows of different queries."""
-        held: list[_Rows] = []
-        many = 0
+        """The rows as parts of whole lists: each part ends where the query changes."""
+        pending: list[_Rows] = []
+        n_rows = 0
         for batch in self._batches(self._names):
             if not len(batch):
                 continue
             last = _rows(batch)
-            held.append(last)
-            many += len(batch)
-            cut = last.query.last_list(0, last.last) if many >= ROWS else 0
-            if cut:  # else the last list may have begun before
-                yield [*held[:-1], last._replace(last=cut)]
-                held, many = [last._replace(first=cut)], last.last - cut
-        if held:
-            yield held
+            pending.append(last)
+            n_rows += len(batch)
+            cut = last.query.last_list(0, last.last) if n_rows >= ROWS else 0
+            if cut:  # otherwise the last list may begin in an earlier batch
+                yield [*pending[:-1], last._replace(last=cut)]
+                pending, n_rows = [last._replace(first=cut)], last.last - cut
+        if pending:
+            yield pending
 
 
 class _Rows(NamedTuple):
-    """Some rows of columns."""
+    """The rows from `first` to before `last` of three columns."""
 
     query: Any
     doc: Any
@@ -127,11 +127,11 @@ class _Rows(NamedTuple):
 
 
 class _UnusualError(Exception):
-    """What is left to `Run`."""
+    """Unusual input, which is left to `Run`."""
 
 
 def _rows(batch: Any) -> _Rows:
-    """The rows of a batch, its columns where Arrow keeps them."""
+    """The rows of a batch; its columns are not copied."""
     query, doc, score = batch.columns
     arrow = need("pyarrow", "An Arrow table", "arrow")
     if score.null_count or not (arrow.types.is_floating(score.type) or arrow.types.is_integer(score.type)):
@@ -150,7 +150,7 @@ def _column(arrow: Any, ids: Any) -> Any:
         codes, ids = ids.indices, ids.dictionary
     kind = ids.type
     if ids.null_count or (codes is not None and codes.null_count):
-        raise _UnusualError  # a null may stand among the values of codes, too
+        raise _UnusualError  # the dictionary may contain a null, too
     if types.is_integer(kind):
         ids = ids.cast(arrow.large_string())
     elif not (types.is_string(kind) or types.is_large_string(kind)):

@@ -1,6 +1,7 @@
-"""Bytes in and bytes out: where they come from, how they are compressed, and that nothing is left half-written.
+"""Reading and writing files, plain or compressed.
 
-Compression is recognised from a file's first bytes when reading and chosen by the file's suffix when writing.
+Reading recognises compression from the first bytes, writing chooses it by the suffix. A file is written completely or
+not at all.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ __all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "is_pattern", "opened",
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 20  # bytes that are read at a time
 SHARDED = "for shards of one run, use `tiewise evaluate --engine ray` or tiewise.adapters.ray"
-COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes that compress
+COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes of compressed files
 
-# How a compressed file begins, the module that knows it, and what it is called.
+# The first bytes of compressed files and the modules that read them; the names of these formats.
 MAGIC = {b"\x1f\x8b": "zlib", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
 OPEN_FILES = {"/dev/stdout": 1, "/dev/stderr": 2}
 METHODS = {"zlib": "gzip", "bz2": "bzip2", "lzma": "xz", "zstandard": "zstd"}
 
 
 def is_pattern(path: PathLike) -> bool:
-    """Whether a path is no file but stands for some, such as ``shards/*.trec``."""
+    """Whether a path is a pattern for several files, such as ``shards/*.trec``."""
     return has_magic(str(path)) and not Path(path).exists()
 
 
 class Stream:
-    """A file that is being read: its plain bytes, decompressed, and in the end the hash of its raw bytes."""
+    """A file that is being read: its decompressed bytes and the SHA-256 of its raw bytes."""
 
     def __init__(self, name: str, file: IO[bytes], hashed: bool = True):
         self.name = name
-        from hashlib import sha256  # here, since few who import the package read a file
+        from hashlib import sha256  # here, since it takes time and not every use reads a file
 
         self._hash = sha256() if hashed else None
         self._file = file
@@ -53,7 +54,7 @@ class Stream:
         self.compressed = module is not None
         whole = chain([first], raw)
         self._plain = filter(None, whole if module is None else _decompressed(whole, module, name))
-        self.head = b""  # enough to recognise a format by
+        self.head = b""  # enough to recognise the format
         while len(self.head) < 64 and (chunk := next(self._plain, b"")):
             self.head += chunk
 
@@ -64,12 +65,11 @@ class Stream:
             yield chunk
 
     def chunks(self) -> Iterator[bytes]:
-        """The plain bytes from the start, once, in pieces of any size."""
+        """All decompressed bytes in pieces of any size. They can be read once."""
         return chain([self.head], self._plain)
 
     def readinto(self, memory: memoryview) -> int:
-        """Read into some memory, as much as there is room for or less; 0 at the end. Only of what is not compressed
-        and not hashed."""
+        """Fill memory with bytes of a plain file that is not hashed; returns their number, 0 at the end."""
         if self.head:
             some, self.head = self.head[: len(memory)], self.head[len(memory) :]
             memory[: len(some)] = some
@@ -77,7 +77,7 @@ class Stream:
         return self._file.readinto(memory) or 0  # type: ignore[attr-defined]
 
     def read(self) -> bytes:
-        """The plain bytes at once."""
+        """All decompressed bytes."""
         return b"".join(self.chunks())
 
     def sha256(self) -> str:
@@ -87,12 +87,12 @@ class Stream:
 
 
 class Reread:
-    """A file that is read more than once, and must stay the same."""
+    """A file that is read more than once and must not change."""
 
     def __init__(self, path: str):
-        self.path = path  # as it was given, for messages
+        self.path = path  # as the user gave it, for messages
         self.absolute = str(Path(path).absolute())
-        self._first = self._now()
+        self._first = self._state()
 
     @property
     def size(self) -> int:
@@ -100,8 +100,8 @@ class Reread:
         return self._first[0]
 
     def check(self) -> None:
-        """Raise if the file is no longer the one that was read first."""
-        if self._now() != self._first:
+        """Raise if the file was changed since it was first read."""
+        if self._state() != self._first:
             raise InputError(f"{self.path}: was changed after it was evaluated. Evaluate it again.")
 
     @cached_property
@@ -116,12 +116,12 @@ class Reread:
                 hashed.update(chunk)
         return hashed.hexdigest()
 
-    def _now(self) -> tuple[int, int]:
+    def _state(self) -> tuple[int, int]:
         try:
-            found = Path(self.absolute).stat()
+            stat = Path(self.absolute).stat()
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read again ({error.strerror or error}).") from None
-        return found.st_size, found.st_mtime_ns
+        return stat.st_size, stat.st_mtime_ns
 
 
 def _decompressed(raw: Iterable[bytes], module: str, name: str) -> Iterator[bytes]:
@@ -130,19 +130,19 @@ def _decompressed(raw: Iterable[bytes], module: str, name: str) -> Iterator[byte
     decoder = start()
     try:
         for chunk in raw:
-            # Compressed files may be concatenated, and padded with NUL bytes.
+            # A file may consist of several compressed streams, with NUL bytes between them.
             while chunk := chunk.lstrip(b"\0") if decoder.eof else chunk:
                 decoder = start() if decoder.eof else decoder
                 yield decoder.decompress(chunk)
                 chunk = decoder.unused_data
     except failure as error:
-        raise InputError(f"{name}: the {method} data is corrupt ({error}). Copy or make the file again.") from None
+        raise InputError(f"{name}: the {method} data is corrupt ({error}). Copy or create the file again.") from None
     if not decoder.eof:
-        raise InputError(f"{name}: the {method} data stops before its end. Copy or make the file again.")
+        raise InputError(f"{name}: the {method} data stops before its end. Copy or create the file again.")
 
 
 def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """What starts to decompress, and the error it raises; all four libraries have one interface."""
+    """A constructor of decompressors, and the error they raise. All four libraries have the same interface."""
     library = need(module, "Reading .zst", "zstd") if module == "zstandard" else import_module(module)
     if module == "zlib":
         return partial(library.decompressobj, 31), library.error  # 31: gzip's header and checksum
@@ -155,10 +155,7 @@ def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
 
 @contextmanager
 def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> Iterator[Stream]:
-    """The stream of a file, or of standard input for ``-``, under a name for messages.
-
-    `hashed`: its SHA-256 is computed on the way.
-    """
+    """The stream of a file, or of standard input for ``-``; `name` is for messages, `hashed` computes the SHA-256."""
     path = os.fspath(path)
     name = "stdin" if path == "-" else name or path
     if "\n" in path or "\0" in path:
@@ -174,21 +171,18 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
         raise InputError(f"{name}: there is no such file.{shards}") from None
     except IsADirectoryError:
         raise InputError(f"{name}: is a folder. Give a file in it; or, {SHARDED}.") from None
-    except PermissionError:
-        raise InputError(f"{name}: may not be read (permission denied).") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
 
 
 def save(path: PathLike, chunks: Iterable[bytes]) -> None:
-    """Write chunks to a file that appears whole or not at all; to standard output for ``-``.
+    """Write chunks to a file, which is complete or does not appear; ``-`` is standard output.
 
-    What is no regular file (a pipe, a device, /dev/stdout) is written to where it stands. A `BrokenPipeError` is left
-    to the caller: it is no fault of the path.
+    Pipes and devices are written to directly. A `BrokenPipeError` is left to the caller: the path is not the reason.
     """
     path = os.fspath(path)
     try:
-        with _standing(path) or _appearing(path) as file, _compressor(path, file) as out:
+        with _open_special(path) or _open_atomic(path) as file, _compressor(path, file) as out:
             for chunk in chunks:
                 out.write(chunk)
     except BrokenPipeError:
@@ -198,12 +192,12 @@ def save(path: PathLike, chunks: Iterable[bytes]) -> None:
         raise InputError(f"{name}: cannot be written ({error.strerror or error}).") from None
 
 
-def _standing(path: str) -> AbstractContextManager[IO[bytes]] | None:
-    """What a path stands for if that cannot be replaced: a file that is open already, a pipe or a device."""
+def _open_special(path: str) -> AbstractContextManager[IO[bytes]] | None:
+    """The file if it cannot be replaced: an open file descriptor, a pipe or a device."""
     if path == "-":
         return _flushed(sys.stdout.buffer)
     number = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d+)", path)
-    if number or path in OPEN_FILES:  # not opened anew: that would begin at its start
+    if number or path in OPEN_FILES:  # not opened again: that would start at its beginning
         return os.fdopen(os.dup(int(number[1]) if number else OPEN_FILES[path]), "wb")
     return Path(path).open("wb") if Path(path).exists() and not Path(path).is_file() else None
 
@@ -215,9 +209,9 @@ def _flushed(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _appearing(path: str) -> Iterator[IO[bytes]]:
-    """A file that takes its place when it is whole."""
-    target = Path(os.path.realpath(path))  # a link stays a link
+def _open_atomic(path: str) -> Iterator[IO[bytes]]:
+    """A temporary file that replaces the target when it is complete."""
+    target = Path(os.path.realpath(path))  # a link is kept
     part = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
     try:
         with part.open("xb") as file:
@@ -229,9 +223,9 @@ def _appearing(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _compressor(path: str, file: IO[Any]) -> Iterator[Any]:
-    """A file to write to that compresses by the suffix of the path."""
+    """A file to write to, compressed according to the suffix of the path."""
     suffix = Path(path).suffix
-    if suffix == ".gz":  # no name and no time inside, so that equal runs are equal files
+    if suffix == ".gz":  # without name and time, so equal runs give equal files
         opened: Any = import_module("gzip").GzipFile("", "wb", fileobj=file, mtime=0)
     elif suffix == ".bz2":
         opened = import_module("bz2").BZ2File(file, "wb")

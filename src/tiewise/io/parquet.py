@@ -1,4 +1,4 @@
-"""Parquet: a table with a query, a document and a number column, read column by column as it is asked for."""
+"""Parquet: a table with a column of queries, of documents and of numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from tiewise.errors import InputError
 from tiewise.tables.optional import need
 
-__all__ = ["ParquetFrame", "brief", "parquet_bytes"]
+__all__ = ["ParquetFrame", "parquet_bytes", "unreadable"]
 
 
 class ParquetFrame:
-    """A Parquet file as a data frame; a column that nobody asks for (texts, for example) is never read."""
+    """A Parquet file as a data frame. Only columns that are used are read."""
 
     def __init__(self, data: bytes, name: str):
         self._arrow = need("pyarrow", "Parquet", "arrow")
@@ -21,18 +21,18 @@ class ParquetFrame:
         try:
             self._file = parquet.ParquetFile(self._arrow.BufferReader(data))
         except self._arrow.ArrowException as error:
-            raise InputError(f"{name}: is not readable as Parquet ({brief(error)}).") from None
+            raise InputError(f"{name}: {unreadable(error)}") from None
         self.columns: list[str] = self._file.schema_arrow.names
 
     def __getitem__(self, column: str) -> Any:
         try:
             return self._file.read(columns=[column]).column(0)
         except (self._arrow.ArrowException, OSError) as error:
-            raise InputError(f"{self._name}: is not readable as Parquet ({brief(error)}).") from None
+            raise InputError(f"{self._name}: {unreadable(error)}") from None
 
 
 def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
-    """A Parquet file of some columns."""
+    """A Parquet file with these columns."""
     arrow = need("pyarrow", "Parquet", "arrow")
     sink = arrow.BufferOutputStream()
     need("pyarrow.parquet", "Parquet", "arrow").write_table(arrow.table(dict(columns)), sink)
@@ -40,6 +40,6 @@ def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
     return data
 
 
-def brief(error: Exception) -> str:
-    """The first line of what Arrow says of a file."""
-    return str(error).splitlines()[0].rstrip(".")
+def unreadable(error: Exception) -> str:
+    """The message about a damaged file, with the first line of Arrow's own."""
+    return f"is not readable as Parquet ({str(error).splitlines()[0].rstrip('.')})."

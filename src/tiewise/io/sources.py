@@ -1,6 +1,6 @@
-"""Whatever holds a run or judgments: a path, a dictionary, a data frame, an Arrow table, rows, another library's run.
+"""Conversion of all kinds of input: a path, a dictionary, a data frame, an Arrow table, rows, a run of ranx.
 
-`as_source` leaves a run where it is, so that it can be counted there. `as_run` gives its rows.
+`as_source` leaves a run where it is and counts it there. `as_run` reads its rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AnyTable = TypeVar("AnyTable", bound=Table)
 
 
 def as_source(run: Any, *, format: str | None = None) -> RunSource:
-    """A run that can be counted where it is; one that can be read only once, such as standard input, is read now.
+    """A run that is counted where it is. One that can be read only once, such as standard input, is read now.
 
     >>> as_source({"q1": {"d1": 0.5}}).rows()
     <Run: 1 query, 1 row>
@@ -49,7 +49,7 @@ def as_source(run: Any, *, format: str | None = None) -> RunSource:
         if hasattr(run, "__arrow_c_stream__"):
             table = ArrowRun.of_table(run)
             return MemoryRun(_convert(Run, run, format)) if table is None else table
-        if isinstance(run, (str, os.PathLike)) and _is_file(run):  # anything else can be read only once
+        if isinstance(run, (str, os.PathLike)) and _is_file(run):  # a pipe can be read only once
             return _file_source(os.fspath(run), format)
     return MemoryRun(_convert(Run, run, format))
 
@@ -67,7 +67,7 @@ def _file_source(path: str, format: str | None) -> RunSource:
 
 
 def as_run(run: Any, *, format: str | None = None) -> Run:
-    """The rows of whatever holds a run: a path, ``{query: {document: score}}``, a data frame, rows, or a run.
+    """The rows of a run: a path, ``{query: {document: score}}``, a data frame, rows, or a `Run`.
 
     >>> as_run([("q1", "d1", 0.5), ("q1", "d2", 0.25)])
     <Run: 1 query, 2 rows>
@@ -78,15 +78,13 @@ def as_run(run: Any, *, format: str | None = None) -> Run:
 
 
 def as_lists(run: Any) -> Run | DictRun:
-    """A run in memory whose lists can be counted: a dictionary stays as it is, anything else becomes a `Run`."""
+    """A run in memory: a dictionary stays a dictionary, other runs become a `Run`."""
     source = as_source(run)
     return source if isinstance(source, DictRun) else source.rows()
 
 
 def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
-    """Judgments from whatever holds them: a path, ``{query: {document: label}}``, a data frame, rows, or qrels.
-
-    Qrels may be those of ranx.
+    """Judgments from a path, ``{query: {document: label}}``, a data frame, rows, or `Qrels`, also those of ranx.
 
     >>> as_qrels({"q1": {"d1": 1, "d2": 0}})
     <Qrels: 1 query, 2 rows>
@@ -97,52 +95,50 @@ def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
 def _convert(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
     if isinstance(given, cls):
         return given
+    expected = "a run" if cls is Run else "qrels"
     if isinstance(given, Table):
-        raise InputError(f"Given: {swapped_message(cls)}")
+        raise InputError(f"Found {swapped_message(cls)}")
     if isinstance(given, (str, os.PathLike)):
         return (read_run if cls is Run else read_qrels)(given, format=format)  # type: ignore[return-value]
     if isinstance(given, Mapping):
         return cls.from_dict(given)
-    if any(hasattr(given, sign) for sign in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame
+    if any(hasattr(given, name) for name in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame
         return cls.from_frame(given)
-    if _is_of_ranx(given):
+    if _is_from_ranx(given):
         return _from_ranx(cls, given)
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
         if hasattr(given, "read"):
             name = getattr(given, "name", None)
-            raise InputError(f"An open file holds no {cls.noun}. Give its path{f': {name!r}' * isinstance(name, str)}.")
+            path = f"its path: {name!r}" if isinstance(name, str) else "its path"
+            raise InputError(f"An open file is not {expected}. Give {path}.")
         rows = list(given)
-        _check_no_paths(cls, rows)
+        if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
+            shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
+            raise InputError(
+                f"A list of text ({listed(map(os.fspath, rows))}) is not {expected}. Give one path{shards}."
+            )
         try:
             return cls.from_rows(rows)
-        except TypeError:  # its items are no rows
+        except TypeError:  # its items are not rows
             pass
-    kind, number = type(given).__name__, cls.value_names[0]
+    number = cls.value_names[0]
     raise InputError(
-        f"An object of type {kind} holds no {cls.noun}. Give a path, {{query: {{document: {number}}}}}, a data frame, "
-        f"or rows of (query, document, {number})."
+        f"An object of type {type(given).__name__} is not {expected}. Give a path, {{query: {{document: {number}}}}}, "
+        f"a data frame, or rows of (query, document, {number})."
     )
 
 
-def _is_of_ranx(given: Any) -> bool:
-    """Whether this is a `Run` or a `Qrels` of ranx, or is built like one: ranx itself is never imported."""
+def _is_from_ranx(given: Any) -> bool:
+    """Whether this is a `Run` or `Qrels` of ranx, by its attributes: ranx is never imported."""
     return hasattr(given, "to_dict") and any(hasattr(given, table.noun) for table in (Run, Qrels))
 
 
 def _from_ranx(cls: type[AnyTable], given: Any) -> AnyTable:
     if not hasattr(given, cls.noun):
-        raise InputError(f"Given: {swapped_message(cls)}")
+        raise InputError(f"Found {swapped_message(cls)}")
     table = cls.from_dict(given.to_dict())
     name = getattr(given, "name", None)
     return replace(table, name=name) if isinstance(table, Run) and isinstance(name, str) else table
-
-
-def _check_no_paths(cls: type[Table], rows: list[Any]) -> None:
-    """Raise if what should be rows are paths: text is never a row, though it could be taken apart as one."""
-    if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):
-        shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
-        some = listed(map(os.fspath, rows))
-        raise InputError(f"A list of text ({some}) holds no {cls.noun}. Give one path{shards}.")
 
 
 def _is_file(path: PathLike) -> bool:
@@ -157,9 +153,8 @@ def tie_groups(
 ) -> TieGroups:
     """The tie groups of the judged documents of a run, by counting.
 
-    `qrels` and `run` are whatever `evaluate` takes: paths, dictionaries, data frames, rows, `Qrels` and `Run`.
-    `orders` names the tie-break orders for which to count `before`. `scores` are the judged scores of a larger
-    collection of which `run` is one shard; without them the run is the whole collection.
+    `qrels` and `run` are as in `evaluate`. `orders` are the tie-break orders for which `before` is counted. `scores`
+    are the judged scores of a larger collection of which `run` is one shard.
 
     >>> tie_groups({"q": {"a": 1, "z": 1}}, {"q": {"a": 1.0, "b": 1.0, "c": 2.0}})
     <TieGroups: 1 query, 1 judged document retrieved, 1 of them tied>
@@ -168,12 +163,12 @@ def tie_groups(
 
 
 def judged_scores(qrels: Any, run: Any) -> Floats:
-    """The score of every judged document, NaN where the run does not have it; both as `evaluate` takes them."""
+    """The score of every judged document, NaN if the run does not have it; `qrels` and `run` are as in `evaluate`."""
     return tie_groups(qrels, run, ()).score
 
 
 def count_shards(qrels: Any, shards: Sequence[Any], orders: Sequence[str]) -> TieGroups:
-    """The tie groups of a run that is cut into shards of disjoint documents: see `TieGroups.from_shards`."""
+    """The tie groups of a run whose documents are divided into shards: see `TieGroups.from_shards`."""
     if not shards:
         raise InputError("There are no shards to count.")
     judged, sources = as_qrels(qrels), [as_source(shard) for shard in shards]

@@ -1,7 +1,4 @@
-"""The doors out: a run or judgments become a file that other tools read, and that is read back here unchanged.
-
-Numbers are written with as many digits as bring the same float64 back.
-"""
+"""Writing runs and judgments to files. Numbers are written so that reading gives the same float64."""
 
 from __future__ import annotations
 
@@ -24,16 +21,16 @@ __all__ = ["write_qrels", "write_run"]
 
 Writer = Callable[[], Iterable[bytes]]
 
-# What an id cannot hold between blanks, or between tabs; a lone surrogate has no UTF-8.
+# Characters that an id cannot contain between tabs, and between blanks; a lone surrogate has no UTF-8.
 BREAK = r"\0\t\n\r\ud800-\udfff"
 BLANK = BREAK + r"\v\f "
 
 
 def write_run(run: Any, path: PathLike, *, format: str | None = None, tag: str | None = None) -> None:
-    """Write a run as ``trec``, ``json`` or ``parquet``; without a `format` the suffix decides, and TREC if it does not.
+    """Write a run as ``trec``, ``json`` or ``parquet``; without `format` the suffix decides, else it is TREC.
 
-    The file appears whole or not at all. ``-`` is standard output; .gz, .zst, .bz2 and .xz compress. TREC rows are
-    ranked by falling score, ties as given, unless the run has a rank column of its own. `tag` is the last column.
+    The file is complete or does not appear. ``-`` is standard output; .gz, .zst, .bz2 and .xz compress. TREC rows are
+    sorted by descending score, ties in their order, unless the run has a rank column. `tag` is the last column.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.trec"
@@ -48,11 +45,11 @@ def write_run(run: Any, path: PathLike, *, format: str | None = None, tag: str |
         "json": lambda: _json(table, float),
         "parquet": lambda: _parquet(table, {} if table.rank is None else {"rank": table.rank}),
     }
-    save(path, _chosen(writers, format, path)())
+    save(path, _choose_writer(writers, format, path)())
 
 
 def write_qrels(qrels: Any, path: PathLike, *, format: str | None = None) -> None:
-    """Write judgments as ``trec``, ``beir``, ``json`` or ``parquet``, chosen and written as `write_run` does it.
+    """Write judgments as ``trec``, ``beir``, ``json`` or ``parquet``, with the rules of `write_run`.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
@@ -68,10 +65,10 @@ def write_qrels(qrels: Any, path: PathLike, *, format: str | None = None) -> Non
         "json": lambda: _json(table, _label),
         "parquet": lambda: _parquet(table, {}),
     }
-    save(path, _chosen(writers, format, path)())
+    save(path, _choose_writer(writers, format, path)())
 
 
-def _chosen(writers: dict[str, Writer], format: str | None, path: PathLike) -> Writer:
+def _choose_writer(writers: dict[str, Writer], format: str | None, path: PathLike) -> Writer:
     suffixes = Path(path).suffixes
     format = format or next((name for name in ("json", "parquet") if f".{name}" in suffixes), "trec")
     if format not in writers:
@@ -82,12 +79,12 @@ def _chosen(writers: dict[str, Writer], format: str | None, path: PathLike) -> W
 def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
     _check_ids(run, "TREC", BLANK)
     if not tag or re.search(f"[{BLANK}]", tag):
-        raise InputError(f"The tag {tag!r} is empty or holds blanks, which the last column of TREC cannot.")
+        raise InputError(f"The tag {tag!r} is empty or contains blanks. Use one word: it is the last column of TREC.")
     for query, rows in _lists(run):
         if run.rank is None:
-            rows = rows[np.argsort(-run.value[rows], kind="stable")]  # ties as given
+            rows = rows[np.argsort(-run.value[rows], kind="stable")]  # ties keep their order
             ranks = range(1, len(rows) + 1)
-        else:  # both orders are kept: that of the rows and that of the ranks
+        else:  # keep the order of the rows and the ranks
             ranks = run.rank[rows].tolist()
         cells = zip(run.ids(rows), ranks, run.value[rows].tolist(), strict=True)
         yield "".join(f"{query} Q0 {doc} {rank} {score!r} {tag}\n" for doc, rank, score in cells).encode()
@@ -124,12 +121,12 @@ def _lists(table: Table) -> Iterator[tuple[str, Codes]]:
 
 
 def _label(label: float) -> float:
-    """A label as trec_eval wants it: an integer where it is one."""
+    """A label as an integer if it is one, as trec_eval requires."""
     return int(label) if label.is_integer() else label
 
 
 def _check_ids(table: Table, what: str, forbidden: str) -> None:
-    """Raise if an id, written between blanks, would not be read back as it is."""
+    """Raise if an id cannot be read back from columns."""
     unfit = re.compile(f"^$|[{forbidden}]").search
     bad = {
         "document": [doc for doc in table.ids(np.unique(table.doc, return_index=True)[1]) if unfit(doc)],
@@ -138,6 +135,6 @@ def _check_ids(table: Table, what: str, forbidden: str) -> None:
     for kind, ids in bad.items():
         if ids:
             raise InputError(
-                f"The {kind} id{'s' * (len(ids) > 1)} {listed(ids)} cannot be written in {what} columns: an id is not "
-                f"empty, holds no blanks, and a query id does not begin with '#'. Rename, or write JSON."
+                f"The {kind} id{'s' * (len(ids) > 1)} {listed(ids)} cannot be written in {what} columns: an id must "
+                f"not be empty or contain blanks, and a query id must not begin with '#'. Rename it, or write JSON."
             )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats, frozen
+from tiewise.data.columns import Floats, freeze
 from tiewise.errors import counted
 from tiewise.tables.results import Result
 
@@ -139,8 +139,8 @@ class Estimates(Result, Mapping[str, Estimate]):
         total: bool = False,
     ):
         self.measure, self.queries = measure, queries
-        self.expected, self.minimum, self.maximum = frozen(expected), frozen(minimum), frozen(maximum)
-        self.variance, self.oblivious, self.residual, self.cut = frozen(variance), oblivious, residual, cut
+        self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
+        self.variance, self.oblivious, self.residual, self.cut = freeze(variance), oblivious, residual, cut
         self.total = total  # counts are added up over queries, not averaged
         self._index: dict[str, int] | None = None
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.auditing.grids import Grid
-from tiewise.data.columns import Codes, Floats, project, sorted_lists
+from tiewise.data.columns import Codes, Floats, project, sort_lists
 from tiewise.data.runs import Run
 
 __all__ = ["Pile", "SizeBin", "TieExample", "TieStatistics"]
@@ -83,7 +83,7 @@ class TieStatistics:
     @classmethod
     def of(cls, run: Run) -> TieStatistics:
         """The tie groups of a run."""
-        values = run.value if run.descending else sorted_lists(run.value, run.offsets)
+        values = run.value if run.descending else sort_lists(run.value, run.offsets)
         lengths = np.diff(run.offsets)
         new = np.ones(len(values), dtype=bool)
         new[1:] = values[1:] != values[:-1]
