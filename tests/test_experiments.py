@@ -258,6 +258,7 @@ def test_missing_data_is_named_and_the_rest_goes_on(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("<!-- table: llm -->\n\nkept\n<!-- end table -->\n<!-- table: made-with -->\n<!-- end table -->\n")
     pytest.importorskip("safetensors")
+    pytest.importorskip("torch")
     assert table1.main(["--data", str(tmp_path), "--page", str(page), "llm", "made-with"]) == 0
     said = capsys.readouterr().err
     assert re.search(

@@ -218,4 +218,5 @@ class _Cuts:
         key = bytes([everything]) + rows.tobytes()
         if key not in self._urns:  # most measures choose the same documents
             self._urns[key] = engine.Urns(ties.with_last_group(rows))
-        return engine.expected(measure, self._urns[key], last=how)[0]
+        urns = self._evaluation.urns(measure)
+        return engine.expected_with_last_group(measure, urns, self._places, self._urns[key], how)

@@ -192,13 +192,18 @@ class Measure:
     def _values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.params}
 
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        """What tells it from other measures of its class."""
+        return self.cutoff, *self._values().values()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure) or type(self) is not type(other):
             return NotImplemented
-        return self.cutoff == other.cutoff and self._values() == other._values()
+        return self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((type(self), self.cutoff, *self._values().values()))
+        return hash((type(self), self._key))
 
     def __call__(self, /, **params: Any) -> Self:
         """The same measure with other parameters; `cutoff` may be one of them."""

@@ -39,6 +39,7 @@ __all__ = [
     "Urns",
     "estimates",
     "expected",
+    "expected_with_last_group",
     "moments",
     "row_sum",
     "safe_divide",
@@ -103,6 +104,7 @@ class Urns:
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
         self._units: dict[Measure, Floats | None] = {}
+        self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
         place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
         self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
@@ -247,6 +249,12 @@ class Urns:
         """The groups of two documents or more, and the judged documents in them."""
         tied = self.group_size > 1
         return np.flatnonzero(tied), np.flatnonzero(tied[self.group])
+
+    @cached_property
+    def above_last(self) -> NDArray[np.bool_]:
+        """Whether a group has two documents or more and is not the last of its list, (n_groups,)."""
+        ends: Codes = self.group_start + self.group_size
+        return (self.group_size > 1) & (ends < self.ties.length[self.group_query])
 
     @property
     def tied(self) -> tuple[Urns, Codes]:
@@ -396,12 +404,33 @@ def value(measure: Measure, urns: Urns, order: Order) -> Floats:
     return _Reckoning(measure, urns).value(order)
 
 
-def expected(measure: Measure, urns: Urns, *, last: Literal["best", "worst"] | None = None) -> tuple[Floats, Floats]:
-    """Expectation and variance over all orders, for each query: Eqs. (2) and (3).
+def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
+    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
+    return _Reckoning(measure, urns).expected()
 
-    `last` fixes the order of each list's last tie group; the groups above it stay in random order.
+
+def expected_with_last_group(
+    measure: Measure, urns: Urns, places: Codes, filled: Urns, order: Literal["best", "worst"]
+) -> Floats:
+    """The expectation in some queries if their last tie group held other documents, in a fixed order.
+
+    `filled` has these queries, with those documents. The groups above the last one stay in random order, and their
+    expectations are those of `urns`, where they were worked out before.
     """
-    return _Reckoning(measure, urns).expected(last)
+    return _Reckoning(measure, filled).with_last_group(order, _means_above_last(measure, urns, places, filled))
+
+
+def _means_above_last(measure: Measure, urns: Urns, places: Codes, filled: Urns) -> Floats:
+    """For each tie group of `filled` its expectation, 0 for the last group of a list."""
+    part, of_part = urns.tied
+    if measure not in part._means:
+        expected(measure, part)
+    chosen = np.zeros(urns.n_queries, dtype=bool)
+    chosen[places] = True
+    means = np.zeros(len(filled.first))
+    # Both hold the same groups, in the same order.
+    means[filled.above_last] = part._means[measure][part.above_last & chosen[of_part[part.group_query]]]
+    return means
 
 
 def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> Estimates:
@@ -457,30 +486,47 @@ class _Reckoning:
         """The terms of the worst order."""
         return self.measure.terms(self.urns.worst(self.measure))
 
-    def expected(self, last: Literal["best", "worst"] | None = None) -> tuple[Floats, Floats]:
-        """Eqs. (2) and (3), for each query; `last` fixes the order of the last tie group."""
+    def expected(self) -> tuple[Floats, Floats]:
+        """Eqs. (2) and (3), for each query."""
         measure, urns = self.measure, self.urns
-        gain = measure.scaled_gain(urns)
-        tied, documents = urns.tied_groups
+        tied, _ = urns.tied_groups
         query = urns.group_query[tied]
-        inside = np.clip(self.depth[query] - urns.group_start[tied], 0, urns.group_size[tied]).astype(np.int64)
-        mixed = (inside > 0) & _mixed(urns, gain)
-        if last is not None:
-            mixed &= urns.group_start[tied] + urns.group_size[tied] < urns.ties.length[query]
-        # Where all documents of a group are worth the same, any order will do.
-        order = urns.best(measure) if last == "best" else urns.worst(measure)
-        certain = measure.terms(order) if last == "best" else self._lowest.copy()
-        certain[documents[np.repeat(mixed, urns.held[tied])]] = 0.0
-        expectation = self._summed(order, certain)
+        gain, inside, mixed = self._mixed
         mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
         for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
             e, var = measure.moments(urn)
             mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
-        expectation += safe_divide(segment_sum(query, mean[tied], urns.n_queries), self.divisor)
+        urns._means[measure] = mean
+        expectation = self._with_means(urns.worst(measure), self._lowest, mixed, mean)
         spread = safe_divide(segment_sum(query, variance[tied], urns.n_queries), self.divisor**2)
         if np.isnan(spread).any() and measure.uses_seen:
             spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
         return expectation, spread
+
+    def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
+        """The expectation, for each query, with a fixed order of the last tie group; `means` are those of the others."""
+        urns, measure = self.urns, self.measure
+        order = urns.best(measure) if which == "best" else urns.worst(measure)
+        terms = measure.terms(order) if which == "best" else self._lowest
+        return self._with_means(order, terms, self._mixed[2] & urns.above_last[urns.tied_groups[0]], means)
+
+    def _with_means(self, order: Order, terms: Floats, mixed: NDArray[np.bool_], means: Floats) -> Floats:
+        """Means for the mixed groups, and the terms of one order elsewhere: there any order will do."""
+        tied, documents = self.urns.tied_groups
+        certain = terms.copy()
+        certain[documents[np.repeat(mixed, self.urns.held[tied])]] = 0.0
+        total = segment_sum(self.urns.group_query[tied], means[tied], self.urns.n_queries)
+        return self._summed(order, certain) + safe_divide(total, self.divisor)
+
+    @cached_property
+    def _mixed(self) -> tuple[Floats, Codes, NDArray[np.bool_]]:
+        """The gains; for each tied group the ranks within the cutoff, and whether its order matters there."""
+        urns = self.urns
+        tied, _ = urns.tied_groups
+        gain = self.measure.scaled_gain(urns)
+        depth, start, size = self.depth[urns.group_query[tied]], urns.group_start[tied], urns.group_size[tied]
+        inside = np.clip(depth - start, 0, size).astype(np.int64)
+        return gain, inside, (inside > 0) & _mixed(urns, gain)
 
     def _sampled_variance(self, expectation: Floats) -> Floats:
         """The variance about a known expectation, from seeded random orders."""

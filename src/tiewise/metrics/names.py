@@ -7,6 +7,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -62,6 +63,7 @@ def measure(cls: type[M]) -> M:
         cls.payoff = payoff  # type: ignore[assignment,method-assign]
     made = cls()
     _registry[made.stem] = made
+    _parse_text.cache_clear()
     for alias in (made.stem, *cls.aliases):
         spelling, _, params = alias.partition(":")
         _aliases.setdefault(spelling.lower(), f"{made.stem}:{params}")
@@ -124,10 +126,15 @@ def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
         return found
     _register_catalogue(_CATALOGUE[:1])
-    words = split_names(names)
+    return list(_parse_text(names))
+
+
+@lru_cache
+def _parse_text(text: str) -> tuple[Measure, ...]:
+    words = split_names(text)
     if not words:
         raise MeasureError("An empty measure name. `tiewise measures` lists them.")
-    return list(dict.fromkeys(one for word in words for one in _parse_word(word)))
+    return tuple(dict.fromkeys(one for word in words for one in _parse_word(word)))
 
 
 #: trec_eval's measures that are nothing without a cutoff, and the cutoffs that it takes where none is given.
