@@ -54,7 +54,7 @@ def looked_up(qrels: Qrels, run: dict[str, dict[str, float]], ranks: dict[str, d
 
 def with_ranks(run: Run, ranks: dict[str, dict[str, int]]) -> Run:
     column = np.array([ranks[query][doc] for query, doc, _ in run], dtype=np.int64)
-    return Run(run.queries, run.offsets, run.doc, run.docs, run.value, rank=column)
+    return Run(run.queries, run.offsets, run.documents, run.value, rank=column)
 
 
 @settings(max_examples=300, deadline=None)

@@ -33,8 +33,10 @@ struct Judgments {
 
 // Look up queries and judged documents. `place`: the index of each list's query among the judged ones, −1 if it is not
 // judged. `length`: the length of the list of each judged query. `row`: the row of each judged document, −1 if it was not
-// retrieved. Returns the rows whose document appears in its list for the second time.
-inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row) {
+// retrieved. `found`: whether the list of each judged query has one of its judged documents. Returns the rows whose
+// document appears in its list for the second time.
+inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row,
+                                    bool* found) {
   std::vector<int64_t> duplicates;
   std::vector<uint64_t> hash;
   std::vector<bool> reported;
@@ -55,15 +57,45 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, i
         reported[first] = true;
       }
     }
-    place[list] = judged.place(rows.queries[list]);
-    if (place[list] < 0) continue;
-    length[place[list]] = static_cast<int64_t>(many);
-    for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
-      const auto equal = [&](uint32_t other) {
-        return hash[other] == judged.hash[doc] && same(docs[other], judged.docs[doc]);
-      };
-      const uint32_t found = index.at(judged.hash[doc], equal);
-      row[doc] = found == Index::none ? -1 : static_cast<int64_t>(low + found);
+    const int64_t query = place[list] = judged.place(rows.queries[list]);
+    if (query < 0) continue;
+    length[query] = static_cast<int64_t>(many);
+    const auto find = [&](Id doc, uint64_t key) {
+      return index.at(key, [&](uint32_t other) { return hash[other] == key && same(docs[other], doc); });
+    };
+    bool any = false;
+    for (int64_t doc = judged.offsets[query]; doc < judged.offsets[query + 1]; ++doc) {
+      const uint32_t at = find(judged.docs[doc], judged.hash[doc]);
+      row[doc] = at == Index::none ? -1 : static_cast<int64_t>(low + at);
+      any |= at != Index::none;
+    }
+    found[query] = any;
+  }
+  return duplicates;
+}
+
+// Whether a list has one of these documents.
+inline bool has_any(const Rows& rows, size_t list, const std::vector<Id>& docs) {
+  Index index;
+  index.reset(docs.size());
+  const auto equal_to = [&](Id doc) { return [&docs, doc](uint32_t other) { return docs[other] == doc; }; };
+  for (size_t at = 0; at < docs.size(); ++at) index.put(hashed(docs[at]), static_cast<uint32_t>(at), equal_to(docs[at]));
+  for (size_t row = rows.offsets[list]; row < rows.offsets[list + 1]; ++row) {
+    if (index.at(hashed(rows.docs[row]), equal_to(rows.docs[row])) != Index::none) return true;
+  }
+  return false;
+}
+
+// The rows whose document appears in its list for the second time.
+inline std::vector<int64_t> find_duplicates(const std::vector<Id>& docs, const int64_t* offsets, size_t lists) {
+  std::vector<int64_t> duplicates;
+  Index index;
+  for (size_t list = 0; list < lists; ++list) {
+    index.reset(static_cast<size_t>(offsets[list + 1] - offsets[list]));
+    for (int64_t row = offsets[list]; row < offsets[list + 1]; ++row) {
+      const auto equal = [&](uint32_t other) { return docs[offsets[list] + other] == docs[row]; };
+      const auto place = static_cast<uint32_t>(row - offsets[list]);
+      if (index.put(hashed(docs[row]), place, equal) != place) duplicates.push_back(row);
     }
   }
   return duplicates;
@@ -106,8 +138,11 @@ class Counter {
  public:
   // `value`: the scores of the rows, rounded to some type. `own`: the judged scores are those of these rows. Otherwise
   // they are already in `groups`, and the rows are one shard of several.
-  Counter(const Rows& rows, const Judgments& judged, const double* value, const int64_t* row, bool own, Groups groups)
-      : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups) {}
+  // `exact`: the scores before they were rounded, and their tie groups, which are copied where rounding changed none.
+  Counter(const Rows& rows, const Judgments& judged, const double* value, const int64_t* row, bool own, Groups groups,
+          const double* exact_value = nullptr, Groups exact = {})
+      : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups), exact_value_(exact_value),
+        exact_(exact) {}
 
   // Count all lists. Returns the number of rows that share their score with another row of their list.
   int64_t count_all(const int64_t* place) {
@@ -122,11 +157,33 @@ class Counter {
     many_ = rows_.offsets[list + 1] - low_;
     const Neighbours found = neighbours(value_ + low_, many_);
     descending_ = found.rises == 0;
-    if (place >= 0) {
+    if (place >= 0 && exact_value_ && same_groups(found)) {
+      copy(place);
+    } else if (place >= 0 && many_) {
       floor(place);
       count_judged(judged_.offsets[place], judged_.offsets[place + 1]);
     }
     return static_cast<int64_t>(descending_ ? found.same + found.sequences : tied_when_sorted());
+  }
+
+  // Whether the list has the same tie groups as before its scores were rounded: it descends, and rounding joined none.
+  bool same_groups(const Neighbours& rounded) const {
+    const Neighbours exact = neighbours(exact_value_ + low_, many_);
+    return exact.rises == 0 && exact.same == rounded.same;
+  }
+
+  void copy(int64_t place) {
+    if (many_) out_.floor[place] = value_[low_ + many_ - 1], out_.floor_size[place] = exact_.floor_size[place];
+    const int64_t first = judged_.offsets[place], last = judged_.offsets[place + 1];
+    for (int64_t doc = first; doc < last; ++doc) {
+      if (own_) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
+    }
+    const auto copy_all = [&](int64_t* to, const int64_t* from) {
+      if (to) std::copy(from + first, from + last, to + first);
+    };
+    copy_all(out_.start, exact_.start), copy_all(out_.size, exact_.size);
+    copy_all(out_.desc, exact_.desc), copy_all(out_.asc, exact_.asc);
+    copy_all(out_.given, exact_.given), copy_all(out_.rank, exact_.rank);
   }
 
   int64_t tied_when_sorted() {
@@ -261,6 +318,8 @@ class Counter {
   const int64_t* row_;
   const bool own_;
   Groups out_;
+  const double* exact_value_;
+  const Groups exact_;
   size_t low_ = 0, many_ = 0;
   bool descending_ = false;
   std::vector<int64_t> retrieved_, group_, docs_, below_, equal_;

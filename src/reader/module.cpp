@@ -75,14 +75,39 @@ struct Block {
   std::vector<nb::object> held;
 };
 
-// The judged documents, and the strings that own the memory of their ids.
+// Document ids, not necessarily distinct, and the Python objects that own their memory.
+struct Ids {
+  std::vector<Id> ids;
+  std::vector<nb::object> held;
+
+  Ids() = default;
+  explicit Ids(nb::list texts) : held{texts} {
+    ids.reserve(nb::len(texts));
+    for (nb::handle text : texts) ids.push_back(utf8(text.ptr()));
+  }
+
+  // Add those of a block.
+  void append(const Block& block) {
+    ids.insert(ids.end(), block.rows.docs.begin(), block.rows.docs.end());
+    held.insert(held.end(), block.held.begin(), block.held.end());
+  }
+
+  // The ids at some places, which the caller checked.
+  std::vector<Id> take(const Ints& places) const {
+    std::vector<Id> found(places.size());
+    std::transform(places.data(), places.data() + places.size(), found.begin(), [&](int64_t at) { return ids.at(at); });
+    return found;
+  }
+};
+
+// The judged documents: queries, and the documents of each as places among ids.
 struct Judged {
   Judgments judgments;
-  nb::object queries, docs;
+  std::vector<nb::object> held;
 
-  Judged(nb::list query_ids, Ints offsets, nb::list doc_ids) : queries(query_ids), docs(doc_ids) {
-    for (nb::handle query : query_ids) judgments.queries.push_back(utf8(query.ptr()));
-    for (nb::handle doc : doc_ids) judgments.docs.push_back(utf8(doc.ptr()));
+  Judged(nb::list queries, Ints offsets, nb::object documents, Ints places) : held{queries, documents} {
+    for (nb::handle query : queries) judgments.queries.push_back(utf8(query.ptr()));
+    judgments.docs = nb::cast<const Ids&>(documents).take(places);
     judgments.offsets.assign(offsets.data(), offsets.data() + offsets.size());
     judgments.build_index();
   }
@@ -134,13 +159,96 @@ void columns(Block& block, nb::list parts) {
   block.rows.end();
 }
 
+// The arrays of tie groups, and the Python objects that own them.
+struct HeldGroups : Groups {
+  std::vector<nb::object> held;
+
+  HeldGroups(Floats score, Ints start, Ints size, Floats floor, Ints floor_size, std::optional<Ints> desc,
+             std::optional<Ints> asc, std::optional<Ints> given, std::optional<Ints> rank) {
+    const auto data = [&](std::optional<Ints>& array) {
+      if (array) held.push_back(nb::cast(*array));
+      return array ? array->data() : nullptr;
+    };
+    static_cast<Groups&>(*this) = {score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
+                                   data(desc),   data(asc),    data(given), data(rank)};
+    held.insert(held.end(), {nb::cast(score), nb::cast(start), nb::cast(size), nb::cast(floor), nb::cast(floor_size)});
+  }
+};
+
+// Count a block. With `exact`, tie groups are copied from there where rounding the scores to `value` changed none.
 int64_t count(const Block& block, const Judged& judged, Array<const double> value, Ints place, Ints row, bool own,
-              Floats score, Ints start, Ints size, Floats floor, Ints floor_size, std::optional<Ints> desc,
-              std::optional<Ints> asc, std::optional<Ints> given, std::optional<Ints> rank) {
-  const auto data = [](std::optional<Ints>& array) { return array ? array->data() : nullptr; };
-  const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
-                      data(desc),   data(asc),    data(given), data(rank)};
-  return Counter(block.rows, judged.judgments, value.data(), row.data(), own, groups).count_all(place.data());
+              const HeldGroups& groups, const HeldGroups* exact) {
+  const double* exact_value = exact ? block.rows.value.data() : nullptr;
+  Counter counter(block.rows, judged.judgments, value.data(), row.data(), own, groups, exact_value,
+                  exact ? static_cast<const Groups&>(*exact) : Groups());
+  return counter.count_all(place.data());
+}
+
+// A score of a dictionary; NaN if its document is no text or it is no plain number.
+double plain_score(PyObject* doc, PyObject* score) {
+  if (!PyUnicode_CheckExact(doc)) return no_number;
+  if (PyFloat_Check(score)) return PyFloat_AsDouble(score);
+  if (!PyLong_CheckExact(score)) return no_number;
+  const double value = PyLong_AsDouble(score);
+  if (value == -1.0 && PyErr_Occurred()) {  // too large
+    PyErr_Clear();
+    return no_number;
+  }
+  return std::abs(value) < static_cast<double>(largest) ? value : no_number;
+}
+
+// Read lists whose documents are places among ids.
+void read_rows(Block& block, nb::list queries, Ints offsets, nb::object ids, Ints places, Array<const double> value,
+               std::optional<Ints> rank) {
+  block.held = {queries, ids};
+  block.text = Id();
+  Rows& rows = block.rows;
+  rows.clear();
+  for (size_t list = 0; list < nb::len(queries); ++list) {
+    rows.queries.push_back(utf8(queries[list].ptr()));
+    rows.offsets.push_back(static_cast<size_t>(offsets.data()[list] - offsets.data()[0]));
+  }
+  rows.docs = nb::cast<const Ids&>(ids).take(places);
+  rows.value.assign(value.data(), value.data() + value.size());
+  if (rank) rows.rank.assign(rank->data(), rank->data() + rank->size()), rows.ranked = true;
+  rows.end();
+}
+
+// Read ranked lists from pairs of a query and a dictionary of scores. False if an id is not a plain string or a score not
+// a plain number: Python then reports the problem.
+bool read_lists(Block& block, nb::list lists) {
+  block.held = {lists};
+  block.text = Id();
+  Rows& rows = block.rows;
+  rows.clear();
+  PyObject *doc, *score;
+  Py_ssize_t size = 0;
+  for (nb::handle list : lists) {
+    PyObject *query = PyTuple_GetItem(list.ptr(), 0), *docs = PyTuple_GetItem(list.ptr(), 1);
+    if (!query || !docs || !PyUnicode_CheckExact(query) || !PyDict_CheckExact(docs)) {
+      PyErr_Clear();
+      return false;
+    }
+    const char* name = PyUnicode_AsUTF8AndSize(query, &size);
+    if (!name) {  // a lone surrogate
+      PyErr_Clear();
+      return false;
+    }
+    rows.start_list(Id(name, static_cast<size_t>(size)), rows.docs.size());
+    for (Py_ssize_t at = 0; PyDict_Next(docs, &at, &doc, &score);) {
+      const double value = plain_score(doc, score);
+      const char* text = std::isnan(value) ? nullptr : PyUnicode_AsUTF8AndSize(doc, &size);
+      if (!text) {
+        PyErr_Clear();
+        return false;
+      }
+      block.held.push_back(nb::borrow(doc));
+      rows.docs.emplace_back(text, static_cast<size_t>(size));
+      rows.value.push_back(value);
+    }
+  }
+  rows.end();
+  return true;
 }
 
 // The line of each row, from 0, found by the position of its document in the text. Arrow columns have no lines.
@@ -177,19 +285,6 @@ std::vector<int64_t> not_utf8(const Block& block, const std::vector<Id>& ids) {
   return found;
 }
 
-// A score of a dictionary; NaN if its document is no text or it is no plain number.
-double plain_score(PyObject* doc, PyObject* score) {
-  if (!PyUnicode_CheckExact(doc)) return no_number;
-  if (PyFloat_Check(score)) return PyFloat_AsDouble(score);
-  if (!PyLong_CheckExact(score)) return no_number;
-  const double value = PyLong_AsDouble(score);
-  if (value == -1.0 && PyErr_Occurred()) {  // too large
-    PyErr_Clear();
-    return no_number;
-  }
-  return std::abs(value) < static_cast<double>(largest) ? value : no_number;
-}
-
 // The scores of ``{query: {document: score}}`` one after another and where each list ends; None unless all ids are
 // text and all scores are plain numbers, of which Python then says what is wrong.
 nb::object walk(nb::dict table) {
@@ -219,7 +314,32 @@ NB_MODULE(_reader, m) {
   m.attr("avx2") = false;
 #endif
 
-  nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::list>());
+  nb::class_<Ids>(m, "Ids")
+      .def(nb::init<>())
+      .def(nb::init<nb::list>())
+      .def("append", &Ids::append)
+      .def("__len__", [](const Ids& ids) { return ids.ids.size(); })
+      .def("__getitem__", [](const Ids& ids, size_t place) { return str(ids.ids.at(place)); })
+      .def("take", [](const Ids& ids, Ints places) { return strings(ids.take(places)); })
+      // Codes of distinct ids, and these ids.
+      .def("encode", [](const Ids& ids, Ints places) {
+        Codes codes;
+        nb::object found = array(coded(codes, ids.take(places)));
+        return nb::make_tuple(found, strings(codes.ids()));
+      })
+      .def("find_duplicates", [](const Ids& ids, Ints offsets, Ints places) {
+        return array(find_duplicates(ids.take(places), offsets.data(), offsets.size() - 1));
+      });
+
+  nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());
+
+  // Output arrays are those of the caller, never copies of another type.
+  nb::class_<HeldGroups>(m, "Groups")
+      .def(nb::init<Floats, Ints, Ints, Floats, Ints, std::optional<Ints>, std::optional<Ints>, std::optional<Ints>,
+                    std::optional<Ints>>(),
+           "score"_a.noconvert(), "start"_a.noconvert(), "size"_a.noconvert(), "floor"_a.noconvert(),
+           "floor_size"_a.noconvert(), "desc"_a.noconvert().none(), "asc"_a.noconvert().none(),
+           "given"_a.noconvert().none(), "rank"_a.noconvert().none());
 
   nb::class_<HeldColumn>(m, "Column")
       .def(nb::init<nb::object, nb::object, nb::object>(), "bytes"_a, "ends"_a, "codes"_a.none())
@@ -229,6 +349,11 @@ NB_MODULE(_reader, m) {
       .def(nb::init<>())
       .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a)
       .def("columns", &columns, "parts"_a)
+      .def("read_lists", &read_lists, "lists"_a)
+      .def("read_rows", &read_rows, "queries"_a, "offsets"_a, "ids"_a, "places"_a, "value"_a, "rank"_a.none())
+      .def("has_any", [](const Block& block, size_t list, nb::list docs) {
+        return has_any(block.rows, list, Ids(docs).ids);
+      })
       .def_prop_ro("lists", [](const Block& block) { return block.rows.queries.size(); })
       .def_prop_ro("offsets",
                    [](const Block& block) {
@@ -259,19 +384,16 @@ NB_MODULE(_reader, m) {
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
       .def("not_utf8_queries", [](const Block& block) { return array(not_utf8(block, block.rows.queries)); })
       .def("not_utf8_docs", [](const Block& block) { return array(not_utf8(block, block.rows.docs)); })
-      .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row) {
+      .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found) {
         std::vector<int64_t> duplicates;
         {
           nb::gil_scoped_release unlocked;
-          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data());
+          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data());
         }
         return array(std::move(duplicates));
-      }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert())
-      // Output arrays are those of the caller, never copies of another type.
-      .def("count", &count, Unlocked(), "judged"_a, "value"_a, "place"_a, "row"_a.noconvert(), "own"_a,
-           "score"_a.noconvert(), "start"_a.noconvert(), "size"_a.noconvert(), "floor"_a.noconvert(),
-           "floor_size"_a.noconvert(), "desc"_a.noconvert().none(), "asc"_a.noconvert().none(),
-           "given"_a.noconvert().none(), "rank"_a.noconvert().none());
+      }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert())
+      .def("count", &count, Unlocked(), "judged"_a, "value"_a, "place"_a, "row"_a.noconvert(), "own"_a, "groups"_a,
+           "exact"_a.none());
 
   nb::class_<Codes>(m, "Codes")
       .def(nb::init<>())

@@ -14,14 +14,13 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from tiewise.data.columns import Floats, positions
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
-from tiewise.io import as_lists, as_run
-from tiewise.io.dict_run import DictRun
+from tiewise.io import as_source
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import Rule
-from tiewise.ties.counting import count_ties
+from tiewise.ties.counted import RunSource
 
 __all__ = ["VALUES", "ToolMeasure", "Value", "check_value", "evaluate_queries"]
 
@@ -68,11 +67,12 @@ def evaluate_queries(
     qrels: Qrels, run: Any, measures: Mapping[Key, ToolMeasure], value: str
 ) -> tuple[list[str], dict[Key, Floats]]:
     """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
-    run = as_lists(run)
-    places = positions(qrels.query_index, run.queries)
+    source = as_source(run)
+    queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
+    places = positions(qrels.query_index, queries)
     judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
     places = places[judged[places]]
-    evaluation = _Evaluation(qrels, run, measures.values(), value)
+    evaluation = _Evaluation(qrels, source, measures.values(), value)
     numbers = {key: evaluation.compute(measure)[places] for key, measure in measures.items()}
     return [qrels.queries[place] for place in places.tolist()], numbers
 
@@ -80,13 +80,13 @@ def evaluate_queries(
 class _Evaluation:
     """A run against judgments. Ties are counted once for every kind of list, labels and score type."""
 
-    def __init__(self, qrels: Qrels, run: Run | DictRun, measures: Iterable[ToolMeasure], value: str):
-        self._qrels, self._run, self._value = qrels, run, value
+    def __init__(self, qrels: Qrels, source: RunSource, measures: Iterable[ToolMeasure], value: str):
+        self._qrels, self._source, self._value = qrels, source, value
         self._urns: dict[tuple[object, ...], engine.Urns] = {}
         self._orders: dict[tuple[object, ...], set[str]] = {}
         for one in measures:
             if one.rule.order is not None and value in ("oblivious", "bias"):
-                self._orders.setdefault((one.judged_only, one.labels, one.rule.dtype), set()).add(one.rule.order)
+                self._orders.setdefault(_kind_of_list(one, one.rule.dtype), set()).add(one.rule.order)
 
     def compute(self, tool: ToolMeasure) -> Floats:
         """The number of each query, (n_queries,)."""
@@ -112,13 +112,19 @@ class _Evaluation:
         return engine.value(tool.measure, urns, urns.oblivious(tool.rule.order))
 
     def _count(self, tool: ToolMeasure, dtype: str) -> engine.Urns:
-        key = tool.judged_only, tool.labels, dtype
+        key = _kind_of_list(tool, dtype)
         if key not in self._urns:
             qrels = replace_labels(self._qrels, tool.labels)
-            run = as_run(self._run).judged_only(qrels) if tool.judged_only else self._run
-            ties = count_ties(qrels, run, sorted(self._orders.get(key, ())), (dtype,))
-            self._urns[key] = engine.Urns(ties[dtype])
+            judged = qrels if tool.judged_only or tool.measure.needs_all_judged else qrels.nonzero
+            orders = sorted(self._orders.get(key, ()))
+            counted = self._source.count(judged, orders, (dtype,), judged_only=tool.judged_only)
+            self._urns[key] = engine.Urns(counted.ties[dtype])
         return self._urns[key]
+
+
+def _kind_of_list(tool: ToolMeasure, dtype: str) -> tuple[object, ...]:
+    """What two measures must share to share their counts."""
+    return tool.judged_only, tool.labels, tool.measure.needs_all_judged, dtype
 
 
 def replace_labels(qrels: Qrels, labels: tuple[tuple[float, float], ...]) -> Qrels:

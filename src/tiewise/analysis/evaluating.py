@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
+from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError, counted, listed
@@ -62,7 +62,7 @@ def evaluate(
     checked = Options.of("evaluate", options)
     judged = None if qrels is None else as_qrels(qrels)
     source = as_source(run)
-    report = report_of(Evaluation(count_run(judged, source, checked), checked, source), chosen)
+    report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
     if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)
     return report
@@ -72,7 +72,8 @@ def report_of(evaluation: Evaluation, measures: list[Measure]) -> Report:
     """The report of a run that was counted."""
     options = evaluation.options
     if evaluation.counted.complete and not options.complete:
-        evaluation = Evaluation(evaluation.counted, replace(options, complete=True), evaluation.source)
+        options = replace(options, complete=True)
+        evaluation = Evaluation(evaluation.counted, options, evaluation.source, evaluation.qrels)
     absent = [evaluation.qrels.queries[place] for place in np.flatnonzero(~evaluation.ties.present).tolist()]
     if absent and options.missing == "error":
         number = counted(len(absent), "judged query is", "judged queries are")

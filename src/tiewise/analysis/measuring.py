@@ -17,7 +17,7 @@ from tiewise.analysis.options import Options
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError, listed
-from tiewise.io import as_qrels, as_source
+from tiewise.io import as_qrels
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
@@ -39,17 +39,20 @@ def resolve_measures(measures: str | Measure | Iterable[str | Measure]) -> list[
     return chosen
 
 
-def count_run(qrels: Any, run: Any, options: Options) -> Counted:
-    """A run, counted for the orders and score types of all known tools."""
-    judged = None if qrels is None else as_qrels(qrels)
-    source = as_source(run)
-    if judged is None:
-        judged = source.qrels if isinstance(source, Counted) else as_qrels(qrels)
-    if not len(judged.queries):
+def count_run(qrels: Qrels | None, source: RunSource, options: Options, *, all_judged: bool = True) -> Counted:
+    """A run, counted for the orders and score types of all known tools.
+
+    Documents of label 0 are counted with `all_judged`, which few measures need: in a TREC pool they are nine of ten.
+    """
+    if qrels is None:
+        qrels = source.qrels if isinstance(source, Counted) else as_qrels(qrels)
+    if not len(qrels.queries):
         raise InputError("The qrels are empty: there is nothing to measure against.")
     orders = (*TOOL_ORDERS, *(["rank"] if options.oblivious == "rank" else []))
+    counts_all = all_judged or options.judged_only or isinstance(source, Counted)
+    judged = qrels if counts_all else qrels.nonzero
     counted = source.count(judged, orders, score_dtype=options.score_dtype, judged_only=options.judged_only)
-    _check_common(judged, counted)
+    _check_common(qrels, counted)
     return counted
 
 
@@ -66,7 +69,7 @@ def _check_common(qrels: Qrels, counted: Counted) -> None:
             f"The run and the qrels have no query in common. Queries of the run: {of_run}; "
             f"of the qrels: {listed(qrels.queries)}."
         )
-    if counted.n_found or not counted.docs or not len(qrels):
+    if counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
         raise InputError(
@@ -78,28 +81,42 @@ def _check_common(qrels: Qrels, counted: Counted) -> None:
 class Evaluation:
     """A counted run under some options: the value of any measure, over all orders of ties or in one of them."""
 
-    def __init__(self, counted: Counted, options: Options, source: RunSource | None = None):
+    def __init__(self, counted: Counted, options: Options, source: RunSource | None = None, qrels: Qrels | None = None):
         self.counted, self.options = counted, options
         self.source = source  # for the few questions that need all rows; it is not pickled
+        self.qrels = counted.qrels if qrels is None else qrels  # all judgments
         self._urns: dict[tuple[str, bool], engine.Urns] = {}
 
+    @classmethod
+    def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
+        """Count a run for some measures."""
+        all_judged = any(measure.needs_all_judged for measure in measures)
+        return cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"counted": self.counted, "options": self.options, "source": None, "_urns": {}}
+        return {"counted": self.counted, "options": self.options, "source": None, "qrels": self.qrels, "_urns": {}}
 
     @property
-    def qrels(self) -> Qrels:
-        """The judgments."""
-        return self.counted.qrels
-
-    @cached_property
     def ties(self) -> TieGroups:
-        """The tie groups of the scores as they are."""
-        return self._ties("float64", all_judged=True)
+        """The tie groups of the scores as they are, for the judged documents that were counted."""
+        return self.counted.ties["float64"]
 
     def _ties(self, dtype: str, *, all_judged: bool) -> TieGroups:
-        ties, depth = self.counted.ties[dtype], self.options.depth
-        ties = ties if depth is None else ties.to_depth(depth)
-        return ties if all_judged else ties.with_nonzero_labels()
+        counted, depth = self._counted_all if all_judged else self.counted, self.options.depth
+        ties = counted.ties[dtype] if depth is None else counted.ties[dtype].to_depth(depth)
+        return ties if all_judged or ties.qrels.whole is not None else ties.with_nonzero_labels()
+
+    @cached_property
+    def _counted_all(self) -> Counted:
+        """The counts with those of judged documents of label 0."""
+        if self.counted.qrels.whole is None:
+            return self.counted
+        if self.source is None:
+            raise InputError(
+                "The run was counted without the documents of label 0, which this measure needs. Evaluate it again "
+                "with this measure."
+            )
+        return count_run(self.qrels, self.source, self.options)
 
     def urns(self, measure: Measure, dtype: str = "float64") -> engine.Urns:
         """The tie groups that matter to a measure, for scores read as a type.

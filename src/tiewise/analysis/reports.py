@@ -251,9 +251,10 @@ class Report(Result):
     @property
     def _unfound(self) -> int:
         """In how many lists there is no judged document."""
-        ties = self._evaluation.ties
-        found = np.bincount(ties.qrels.query, weights=ties.size > 0, minlength=len(ties.present))
-        return int(np.count_nonzero(ties.present & (found == 0)))
+        ties, found = self._evaluation.ties, self._evaluation.counted.found
+        if found is None:  # only tie groups are known
+            found = np.bincount(ties.qrels.query, weights=ties.size > 0, minlength=len(ties.present)) > 0
+        return int(np.count_nonzero(ties.present & ~found))
 
     def _z(self, measure: Measure) -> float | None:
         """How far an order lies from a random one, of the scores as that order's tool reads them."""

@@ -6,7 +6,6 @@ of a query keep their order. Nothing here sorts them by score: `tiewise.ties` al
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from tiewise.data.columns import (
     project,
     sort_lists,
 )
+from tiewise.data.documents import Documents
 from tiewise.data.native import native
 from tiewise.errors import InputError, counted
 from tiewise.tables.optional import data_frame
@@ -39,7 +39,7 @@ from tiewise.tables.optional import data_frame
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Qrels", "RankedLists", "Run", "Source"]
+__all__ = ["Qrels", "Run", "Source"]
 
 # The names of columns in data frames and Parquet files, ours first.
 QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
@@ -136,40 +136,13 @@ class Lists:
         return self.tied_rows / len(self) if len(self) else 0.0
 
 
-class RankedLists(Lists, ABC):
-    """A run in memory, whose tie groups can be counted."""
-
-    source: Source | None
-    rank: NDArray[np.int64] | None
-
-    @abstractmethod
-    def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes | None]:
-        """The score of every judged document, NaN if it was not retrieved, and its row unless that takes long.
-
-        `places` is the position of each query of `qrels` in this run, −1 if it is missing.
-        """
-
-    @abstractmethod
-    def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
-        """The rows of judged documents that are retrieved."""
-
-    @abstractmethod
-    def ids(self, rows: NDArray[Any]) -> list[str]:
-        """The document ids of rows."""
-
-    @abstractmethod
-    def projected(self, dtype: str) -> RankedLists:
-        """The run with scores rounded to float32, float16, bfloat16 or n decimals."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Table(Lists):
     """Rows grouped by query: the base of `Run` and `Qrels`."""
 
     queries: tuple[str, ...]
     offsets: Codes  # (n_queries + 1,): rows offsets[i] to offsets[i + 1] belong to queries[i]
-    doc: Codes  # (n_rows,): codes into docs
-    docs: Sequence[str]
+    documents: Documents  # the document id of each row
     value: Floats  # (n_rows,): the score or the label
     source: Source | None = field(default=None, kw_only=True)
 
@@ -184,8 +157,7 @@ class Table(Lists):
         cls,
         query: Codes,
         queries: Sequence[str],
-        doc: Codes,
-        docs: Sequence[str],
+        documents: Documents,
         value: Floats,
         *,
         where: Callable[[int], str] | None = None,
@@ -197,7 +169,7 @@ class Table(Lists):
         `where(row)` is the place of a row in the source for messages (``run.trec:17``). `unique` skips the check for
         documents that appear twice in a query.
         """
-        query, doc = np.asarray(query, dtype=np.int64), np.asarray(doc)
+        query = np.asarray(query, dtype=np.int64)
         if columns.get("rank") is not None:
             columns["rank"] = np.asarray(columns["rank"])
             if columns["rank"].shape != query.shape:
@@ -205,22 +177,23 @@ class Table(Lists):
         value = np.asarray(value, dtype=np.float64)
 
         def row_of(row: int) -> Row:
-            return Row(queries[query[row]], docs[doc[row]])
+            return Row(queries[query[row]], documents.ids(np.array([row]))[0])
 
         check_numbers(cls, value, row_of, where)
-        if not unique:
-            _check_duplicates(cls, query * max(len(docs), 1) + doc, row_of, where)
         heads = np.flatnonzero(np.diff(query, prepend=-1))
         distinct, first = np.unique(query[heads], return_index=True)
-        if len(distinct) < len(heads):  # not contiguous: group the rows by query, in order of appearance
+        contiguous = len(distinct) == len(heads)
+        if not unique and not (contiguous and not len(documents.find_duplicates(np.append(heads, len(query))))):
+            _check_duplicates(cls, query * max(len(documents.names), 1) + documents.codes, row_of, where)
+        if not contiguous:  # bring the rows of each query together, in order of appearance
             appearance = np.zeros(len(queries), dtype=np.int64)
             appearance[distinct] = first
             rows = np.argsort(appearance[query], kind="stable")
-            query, doc, value = query[rows], doc[rows], value[rows]
-            columns = {name: c[rows] if isinstance(c, np.ndarray) else c for name, c in columns.items()}
+            query, documents, value = query[rows], documents.take(rows), value[rows]
+            columns = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
             heads = np.flatnonzero(np.diff(query, prepend=-1))
         names = tuple(map(queries.__getitem__, query[heads].tolist()))
-        return cls(names, np.append(heads, len(query)), doc, docs, value, **columns)
+        return cls(names, np.append(heads, len(query)), documents, value, **columns)
 
     @classmethod
     def from_columns(cls, queries: Any, docs: Any, values: Any, **columns: Any) -> Self:
@@ -239,20 +212,25 @@ class Table(Lists):
                 f"Columns of different lengths: {', '.join(lengths)}, {counted(len(value), cls.value_names[0])}. "
                 "Give one of each for every row."
             )
-        return cls.from_codes(query, query_ids, doc, doc_ids, value, **columns)
+        return cls.from_codes(query, query_ids, Documents(doc, doc_ids), value, **columns)
 
     @classmethod
     def from_dict(cls, table: Mapping[Any, Mapping[Any, float]]) -> Self:
         """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
-        value, offsets = plain_columns(table) or mapped_columns(cls, table)
+        plain = plain_columns(table)
+        value, offsets = plain or mapped_columns(cls, table)
+        ids: list[Any] = list(chain.from_iterable(table.values()))
+        if plain or all_text(table):
+            built = cls(tuple(table), offsets, Documents.of_rows(ids), value)
+            check_numbers(cls, value, built.row, None)
+            return built
         queries = tuple(identifier(query, "query") for query in table)
         if len(set(queries)) < len(queries):
             raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
-        doc, docs = encode(list(chain.from_iterable(table.values())), "document")
-        built = cls(queries, offsets, doc, docs, value)
+        built = cls(queries, offsets, Documents(*encode(ids, "document")), value)
         check_numbers(cls, value, built.row, None)
-        if not all_text(table):  # distinct keys may become one id: 1 and "1"
-            _check_duplicates(cls, built.query * max(len(docs), 1) + doc, built.row, None)
+        # Distinct keys may become one id: 1 and "1".
+        _check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
         return built
 
     @classmethod
@@ -321,11 +299,21 @@ class Table(Lists):
     def row(self, row: int) -> Row:
         """The query and the document of one row."""
         place = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return Row(self.queries[place], self.docs[self.doc[row]])
+        return Row(self.queries[place], self.documents.ids(np.array([row]))[0])
+
+    @property
+    def doc(self) -> Codes:
+        """The code of each row's document, (n_rows,)."""
+        return self.documents.codes
+
+    @property
+    def docs(self) -> Sequence[str]:
+        """The distinct document ids, in the order of their codes."""
+        return self.documents.names
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
-        """The document ids of rows."""
-        return list(map(self.docs.__getitem__, self.doc[rows].tolist()))
+        """The document ids of some rows."""
+        return self.documents.ids(rows)
 
     def _codes_of(self, other: Table) -> Codes:
         """The code of each document of another table, −1 if it has none. Only the smaller table is indexed."""
@@ -339,8 +327,8 @@ class Table(Lists):
 
     def __iter__(self) -> Iterator[tuple[str, str, float]]:
         for place, query in enumerate(self.queries):
-            rows = slice(int(self.offsets[place]), int(self.offsets[place + 1]))
-            docs = [self.docs[code] for code in self.doc[rows].tolist()]
+            rows = np.arange(self.offsets[place], self.offsets[place + 1])
+            docs = self.documents.ids(rows)
             yield from ((query, doc, value) for doc, value in zip(docs, self.value[rows].tolist(), strict=True))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
@@ -367,11 +355,11 @@ class Table(Lists):
         offsets = np.cumsum(kept)[self.offsets]
         rank = getattr(self, "rank", None)
         optional = {} if rank is None else {"rank": rank[rows]}
-        return replace(self, offsets=offsets, doc=self.doc[rows], value=self.value[rows], **optional)
+        return replace(self, offsets=offsets, documents=self.documents.take(rows), value=self.value[rows], **optional)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Table, RankedLists):
+class Run(Table):
     """Ranked lists: a score for each retrieved document of each query. Equal scores are ties.
 
     >>> run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}})
@@ -475,6 +463,9 @@ class Qrels(Table):
     <Qrels: 1 query, 2 rows>
     """
 
+    #: All judgments, if these are only those with a label other than 0.
+    whole: Qrels | None = field(default=None, kw_only=True)
+
     noun = "qrels"
     value_names = LABEL_NAMES
     nan_advice = "A label is a number; drop the row if it was not judged"
@@ -483,6 +474,16 @@ class Qrels(Table):
     def label(self) -> Floats:
         """The label of each row, (n_rows,)."""
         return self.value
+
+    @cached_property
+    def nonzero(self) -> Qrels:
+        """The judgments without those of label 0: most measures treat these documents like unjudged ones.
+
+        >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}}).nonzero
+        <Qrels: 1 query, 1 row>
+        """
+        rows = np.flatnonzero(self.label)
+        return self if len(rows) == len(self) else replace(self.take(rows), whole=self)
 
 
 def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:

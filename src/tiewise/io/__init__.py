@@ -1,7 +1,7 @@
 """Reading and writing runs and judgments: files, dictionaries, Arrow tables, columns in memory."""
 
 from tiewise.io.reading import read_qrels, read_run
-from tiewise.io.sources import as_lists, as_qrels, as_run, as_source
+from tiewise.io.sources import as_qrels, as_run, as_source
 from tiewise.io.writing import write_qrels, write_run
 
-__all__ = ["as_lists", "as_qrels", "as_run", "as_source", "read_qrels", "read_run", "write_qrels", "write_run"]
+__all__ = ["as_qrels", "as_run", "as_source", "read_qrels", "read_run", "write_qrels", "write_run"]

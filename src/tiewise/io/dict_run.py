@@ -1,109 +1,62 @@
 """`DictRun`: a run that stays in the user's ``{query: {document: score}}``.
 
-Most runs in Python are dictionaries already. To count one, judged documents are looked up by their ids as they are: no
-id is coded, and only scores are copied.
+Most runs in Python are dictionaries already. The compiled reader looks ids up where Python keeps them: none is coded or
+copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import copy
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tiewise.data.columns import Codes, Floats, project
-from tiewise.data.runs import Qrels, RankedLists, Row, Run, all_text, check_numbers, mapped_columns, plain_columns
-from tiewise.ties.counted import Counted, RunSource, count_lists
+from tiewise.data.runs import Run, Source
+from tiewise.errors import InputError
+from tiewise.io.streaming import Counting, StreamedRun
 
 __all__ = ["DictRun"]
 
+ROWS = 1 << 16  # rows that are read at a time
 
-class DictRun(RankedLists, RunSource):
-    """A run in the user's dictionary of dictionaries, whose ids are text."""
 
-    rank = None
-    source = None
+class DictRun(StreamedRun):
+    """A run in the user's dictionary of dictionaries.
 
-    def __init__(self, table: Mapping[str, Mapping[str, float]], columns: tuple[Floats, Codes] | None = None):
+    >>> DictRun({"q1": {"d1": 0.5}}).rows()
+    <Run: 1 query, 1 row>
+    """
+
+    def __init__(self, table: Mapping[Any, Mapping[Any, float]]):
         self._table = table
-        self._dtypes: tuple[str, ...] = ()  # the types to which scores are rounded, one after another
-        self.queries = tuple(table)
-        self.value, self.offsets = columns or mapped_columns(Run, table)
-        check_numbers(Run, self.value, self._row, None)
-
-    @classmethod
-    def of(cls, table: Mapping[Any, Any]) -> DictRun | None:
-        """The run in a mapping; None if an id is not text, so that it cannot be looked up as it is."""
-        columns = plain_columns(table)
-        return None if columns is None and not all_text(table) else cls(table, columns)
-
-    def _count(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str],
-        score_dtype: str | None,
-        scores: Floats | None,
-    ) -> Counted:
-        return count_lists(self, qrels, orders, dtypes, score_dtype, scores)
 
     def rows(self) -> Run:
-        """The same run with coded ids."""
-        run = Run.from_dict(self._table)
-        for dtype in self._dtypes:
-            run = run.projected(dtype)
-        return run
+        """The same run as columns."""
+        return Run.from_dict(self._table)
 
-    def _row(self, row: int) -> Row:
-        place = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return Row(self.queries[place], list(self._table[self.queries[place]])[row - int(self.offsets[place])])
+    @property
+    def _source(self) -> Source | None:
+        return None
 
-    # -- what counting asks for ---------------------------------------------------------------------------------
+    @property
+    def _threads(self) -> int:
+        return 1  # Python objects are read by one thread at a time
 
-    def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, None]:
-        """The score of every judged document, NaN where it was not retrieved."""
-        nothing: Mapping[str, float] = {}
-        score = np.full(len(qrels), np.nan)
-        docs, offsets = qrels.ids(np.arange(len(qrels))), qrels.offsets.tolist()
-        for i, query in enumerate(qrels.queries):
-            get = self._table.get(query, nothing).get
-            low, high = offsets[i], offsets[i + 1]
-            score[low:high] = [get(doc, np.nan) for doc in docs[low:high]]
-        for dtype in self._dtypes:
-            score = project(score, dtype)
-        return score, None
+    def _read(self, counting: Counting) -> bool:
+        return not counting.needs_ranks and counting.count(self._parts(), _load)
 
-    def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
-        """The rows of some judged documents, which are all retrieved."""
-        rows = np.empty(len(judged), dtype=np.int64)
-        docs, query = qrels.ids(judged), qrels.query[judged]
-        heads = np.append(np.flatnonzero(np.diff(query, prepend=-1)), len(judged)).tolist()
-        for low, high in pairwise(heads):
-            name = qrels.queries[int(query[low])]
-            place = {doc: at for at, doc in enumerate(self._table[name])}
-            rows[low:high] = [place[doc] for doc in docs[low:high]]
-            rows[low:high] += self.offsets[self.query_index[name]]
-        return rows
+    def _parts(self) -> Iterator[list[tuple[Any, Any]]]:
+        """Lists in parts of about `ROWS` rows."""
+        part: list[tuple[Any, Any]] = []
+        n_rows = 0
+        for item in self._table.items():
+            part.append(item)
+            n_rows += len(item[1]) if isinstance(item[1], dict) else 1
+            if n_rows >= ROWS:
+                yield part
+                part, n_rows = [], 0
+        if part:
+            yield part
 
-    def projected(self, dtype: str) -> DictRun:
-        """The run as a reader sees it that keeps scores in another type: see `Run.projected`."""
-        run = copy(self)
-        for cached in ("descending", "tied_rows", "_same_as_previous"):
-            vars(run).pop(cached, None)
-        run._dtypes, run.value = (*self._dtypes, dtype), project(self.value, dtype)
-        return run
 
-    def ids(self, rows: NDArray[Any]) -> list[str]:
-        """The document ids of some rows."""
-        places = np.searchsorted(self.offsets, rows, side="right") - 1
-        order = np.argsort(places, kind="stable")
-        found = np.empty(len(rows), dtype=object)
-        for some in np.split(order, np.flatnonzero(np.diff(places[order])) + 1):
-            if len(some):
-                place = int(places[some[0]])
-                docs = list(self._table[self.queries[place]])
-                found[some] = [docs[row] for row in (rows[some] - self.offsets[place]).tolist()]
-        return found.tolist()
+def _load(block: Any, part: list[tuple[Any, Any]]) -> None:
+    if not block.read_lists(part):
+        raise InputError("An id is not text, or a score is not a number.")  # `Run` names it

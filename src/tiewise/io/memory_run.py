@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import Qrels, Run
-from tiewise.ties.counted import DTYPES, Counted, RunSource, count_lists
+from tiewise.data.native import native
+from tiewise.data.runs import Qrels, Run, Source
+from tiewise.io import streaming
+from tiewise.io.streaming import Counting, StreamedRun
+from tiewise.ties.counted import DTYPES, Counted, count_lists
 
 __all__ = ["MemoryRun"]
 
+ROWS = 1 << 16  # rows that are counted at a time
+SMALL = 1 << 18  # so many rows are counted before a second thread could help
 
-class MemoryRun(RunSource):
+
+class MemoryRun(StreamedRun):
     """A `Run` as a source of tie groups. It remembers its counts, so several questions share one count.
 
     >>> qrels = Qrels.from_dict({"q": {"a": 1}})
@@ -28,6 +37,14 @@ class MemoryRun(RunSource):
         """The run itself."""
         return self._run
 
+    @property
+    def _source(self) -> Source | None:
+        return self._run.source
+
+    @property
+    def _threads(self) -> int:
+        return 1 if len(self._run) <= SMALL else streaming.THREADS
+
     def _count(
         self,
         qrels: Qrels,
@@ -36,7 +53,27 @@ class MemoryRun(RunSource):
         score_dtype: str | None,
         scores: Floats | None,
     ) -> Counted:
-        return count_lists(self._run, qrels, orders, dtypes, score_dtype, scores)
+        if native() is None:
+            return count_lists(self._run, qrels, orders, dtypes, score_dtype, scores)
+        return super()._count(qrels, orders, dtypes, score_dtype, scores)
+
+    def _read(self, counting: Counting) -> bool:
+        return counting.count(self._parts(), self._load)
+
+    def _parts(self) -> Iterator[slice]:
+        """Lists in parts of about `ROWS` rows."""
+        offsets, first = self._run.offsets, 0
+        while first < len(self._run.queries):
+            last = max(int(np.searchsorted(offsets, offsets[first] + ROWS, side="right")) - 1, first + 1)
+            yield slice(first, min(last, len(self._run.queries)))
+            first = last
+
+    def _load(self, block: Any, lists: slice) -> None:
+        run, offsets = self._run, self._run.offsets[lists.start : lists.stop + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        rank = None if run.rank is None else np.array(run.rank[rows], np.int64)
+        ids, places = run.documents.compiled(rows)
+        block.read_rows(list(run.queries[lists]), np.array(offsets), ids, places, run.value[rows], rank)
 
     def count(
         self,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from tiewise.data.runs import Qrels, Run, Source, Table
 from tiewise.errors import InputError
-from tiewise.io.compression import PathLike, Stream, opened
+from tiewise.io.compression import PathLike, Reread, Stream, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
 from tiewise.io.json_documents import read_document
 from tiewise.io.parquet import ParquetFrame
 from tiewise.io.text import line_blocks, read_columns
 
-__all__ = ["prefix_errors", "read_qrels", "read_run"]
+__all__ = ["prefix_errors", "read_qrels", "read_run", "read_table"]
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 Built = TypeVar("Built")
@@ -35,7 +36,7 @@ def read_run(path: PathLike, *, format: str | None = None) -> Run:
     >>> run, run.name, run.to_dict()
     (<Run: 1 query, 2 rows>, 'bm25', {'q1': {'d1': 0.5, 'd2': 0.25}})
     """
-    return _read(Run, path, format)
+    return read_table(Run, path, format)
 
 
 def read_qrels(path: PathLike, *, format: str | None = None) -> Qrels:
@@ -51,12 +52,14 @@ def read_qrels(path: PathLike, *, format: str | None = None) -> Qrels:
     >>> qrels.to_dict(), qrels.source.format
     ({'q1': {'d1': 2.0}}, 'beir')
     """
-    return _read(Qrels, path, format)
+    return read_table(Qrels, path, format)
 
 
-def _read(cls: type[AnyTable], path: PathLike, format: str | None) -> AnyTable:
+def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashed: bool = True) -> AnyTable:
+    """A run or judgments in a file. Without `hashed` its SHA-256 is computed when it is first asked for."""
     format, part = check_format(cls, format)
-    with opened(path) as stream:
+    file = None if hashed else Reread(os.fspath(path))
+    with opened(path, hashed=file is None) as stream:
         name = stream.name
         family = FORMATS[format] if format else detect_family(stream.head, name)
         if family == "lines":
@@ -70,14 +73,15 @@ def _read(cls: type[AnyTable], path: PathLike, format: str | None) -> AnyTable:
             format, table = "parquet", prefix_errors(name, cls.from_frame, ParquetFrame(stream.read(), name))
     if not len(table):
         raise InputError(f"{name}: has no rows.")
-    return replace(table, source=Source(name, stream.sha256(), format))
+    sha256 = stream.sha256() if file is None else lambda: file.sha256
+    return replace(table, source=Source(name, sha256, format))
 
 
 def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tuple[str, AnyTable]:
     layout, blocks = detect_layout(cls, line_blocks(stream.chunks()), format, stream.name)
     found = read_columns(blocks, layout, stream.name)
     optional: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
-    columns = found.query, found.queries, found.doc, found.docs, found.value
+    columns = found.query, found.queries, found.documents, found.value
     return layout.format, cls.from_codes(*columns, where=lambda row: f"{stream.name}:{found.line(row)}", **optional)
 
 

@@ -23,11 +23,11 @@ from tiewise.io.dict_run import DictRun
 from tiewise.io.file_run import FileRun
 from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_message
 from tiewise.io.memory_run import MemoryRun
-from tiewise.io.reading import prefix_errors, read_qrels, read_run
+from tiewise.io.reading import prefix_errors, read_run, read_table
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["as_lists", "as_qrels", "as_run", "as_source", "count_shards", "judged_scores", "tie_groups"]
+__all__ = ["as_qrels", "as_run", "as_source", "count_shards", "judged_scores", "tie_groups"]
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -42,10 +42,9 @@ def as_source(run: Any, *, format: str | None = None) -> RunSource:
         return Counted.of(run)
     if isinstance(run, RunSource):
         return run
-    if isinstance(run, Mapping):
-        in_dict = DictRun.of(run)
-        return MemoryRun(Run.from_dict(run)) if in_dict is None else in_dict
     if native() is not None:
+        if isinstance(run, dict):
+            return DictRun(run)
         if hasattr(run, "__arrow_c_stream__"):
             table = ArrowRun.of_table(run)
             return MemoryRun(_convert(Run, run, format)) if table is None else table
@@ -77,12 +76,6 @@ def as_run(run: Any, *, format: str | None = None) -> Run:
     return _convert(Run, run, format)
 
 
-def as_lists(run: Any) -> Run | DictRun:
-    """A run in memory: a dictionary stays a dictionary, other runs become a `Run`."""
-    source = as_source(run)
-    return source if isinstance(source, DictRun) else source.rows()
-
-
 def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
     """Judgments from a path, ``{query: {document: label}}``, a data frame, rows, or `Qrels`, also those of ranx.
 
@@ -99,7 +92,7 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
     if isinstance(given, Table):
         raise InputError(f"Found {swapped_message(cls)}")
     if isinstance(given, (str, os.PathLike)):
-        return (read_run if cls is Run else read_qrels)(given, format=format)  # type: ignore[return-value]
+        return read_table(cls, given, format, hashed=not _is_file(given))
     if isinstance(given, Mapping):
         return cls.from_dict(given)
     if any(hasattr(given, name) for name in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -85,15 +86,19 @@ class _ScoreView:
         self.start, self.size = np.zeros((2, n_judged), np.int64)
         self.floor, self.floor_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
         self.before = {order: np.zeros(n_judged, np.int64) for order in self.orders}
+        before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
+        self._groups = reader().Groups(self.score, self.start, self.size, self.floor, self.floor_size, *before)
 
-    def count(self, block: Any, judged: Any, place: Codes, row: Codes) -> int:
-        """Count a block and return the number of its tied rows."""
+    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> int:
+        """Count a block and return the number of its tied rows.
+
+        `exact` has the tie groups of the original scores, which are copied where rounding does not change them.
+        """
         value = block.value
         for dtype in self.dtypes:
             value = project(value, dtype)
-        before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
-        arrays = self.score, self.start, self.size, self.floor, self.floor_size
-        tied: int = block.count(judged, value, place, row, self.scores is None, *arrays, *before)
+        own, groups = self.scores is None, None if exact is None else exact._groups
+        tied: int = block.count(judged, value, place, row, own, self._groups, groups)
         return tied
 
 
@@ -166,8 +171,7 @@ class Counting:
         # The original scores, to count the ties that rounding creates.
         self._unrounded = _ScoreView(qrels, (), (), scores) if first else None
         self.needs_ranks = "rank" in orders
-        docs = qrels.ids(np.arange(len(qrels)))
-        self._judged = reader().Judged(list(qrels.queries), np.array(qrels.offsets), docs)
+        self._judged = _judged(qrels)
         self.clear()
 
     @property
@@ -188,6 +192,7 @@ class Counting:
         self.duplicates: list[tuple[str, str, int]] = []  # query, document, line; the first few
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
+        self._present, self._found = np.zeros((2, len(self.qrels.queries)), bool)
         for view in self._all_views:
             view.clear()
 
@@ -224,7 +229,7 @@ class Counting:
             n_rows=self.rows,
             tied_rows=tied_rows,
             new_ties=None if self._unrounded is None else tied_rows - self._unrounded.tied_rows,
-            n_found=int(np.count_nonzero(next(iter(ties.values())).size)),
+            found=self._found,
             n_queries=self._n_queries,
             queries=self._queries,
             docs=self._docs,
@@ -238,7 +243,7 @@ class Counting:
             start=view.start,
             size=view.size,
             length=self._length,
-            present=self._length > 0,
+            present=self._present,
             floor=view.floor,
             floor_size=view.floor_size,
             before=view.before,
@@ -290,7 +295,10 @@ class Counting:
         if self._codes.claim(block) < 0:  # so the arrays of a query are filled once, by one thread
             return _BlockResult(not_contiguous=True)
         place = np.empty(block.lists, np.int64)
-        duplicates = block.look_up(self._judged, place, self._length, self._row)
+        duplicates = block.look_up(self._judged, place, self._length, self._row, self._found)
+        judged = np.flatnonzero(place >= 0)
+        self._present[place[judged]] = True
+        self._find_other_judged(block, judged, place)
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
             docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
@@ -298,10 +306,39 @@ class Counting:
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
             lines=block.lines,
-            tied_rows=[view.count(block, self._judged, place, self._row) for view in self._all_views],
+            tied_rows=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
             duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
         )
+
+    def _find_other_judged(self, block: Any, lists: Codes, place: Codes) -> None:
+        """See whether lists without a document of another label have one of label 0."""
+        whole = self.qrels.whole
+        if whole is None:
+            return
+        for at in lists[~self._found[place[lists]]].tolist():
+            first, last = whole.offsets[place[at]], whole.offsets[place[at] + 1]
+            if last - first > self.qrels.offsets[place[at] + 1] - self.qrels.offsets[place[at]]:
+                self._found[place[at]] = block.has_any(at, whole.ids(np.arange(first, last)))
+
+    def _count_views(self, block: Any, place: Codes) -> list[int]:
+        """Count a block for all score types; the numbers of tied rows."""
+        views = self._all_views
+        original = views[0] if not views[0].dtypes and views[0].scores is None else None
+        exact = [None, *(original for _ in views[1:])]
+        return [view.count(block, self._judged, place, self._row, one) for view, one in zip(views, exact, strict=True)]
+
+
+#: The judgments of each `Qrels` as the compiled reader looks them up: prepared once, for any number of runs.
+_prepared: WeakKeyDictionary[Qrels, Any] = WeakKeyDictionary()
+
+
+def _judged(qrels: Qrels) -> Any:
+    """The judgments for the compiled reader."""
+    if qrels not in _prepared:
+        queries, offsets = list(qrels.queries), np.array(qrels.offsets)
+        _prepared[qrels] = reader().Judged(queries, offsets, *qrels.documents.compiled())
+    return _prepared[qrels]
 
 
 def _rows_as_text(block: Any, rows: Codes) -> list[tuple[str, str, int]]:

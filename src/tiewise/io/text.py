@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.data.columns import Codes, Floats
+from tiewise.data.documents import Documents
 from tiewise.data.native import native
 from tiewise.errors import InputError
 from tiewise.io import text_python
@@ -91,12 +92,11 @@ def _list_blocks(chunks: Iterable[bytes]) -> Iterator[Any]:
 
 
 class Columns(NamedTuple):
-    """A file as columns, ids as codes. `line(row)` is the line number of a row."""
+    """A file as columns, query ids as codes. `line(row)` is the line number of a row."""
 
     query: Codes
     queries: list[str]
-    doc: Codes
-    docs: list[str]
+    documents: Documents
     value: Floats  # scores or labels; the score is −rank if the layout has only ranks
     rank: Codes | None  # None if the layout has no ranks or one of them is not an integer
     tag: str | None  # None if the layout has no tags or they differ
@@ -108,10 +108,12 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
 
     >>> layout = Layout("trec", ("query", "iteration", "document", "label"), "Drop the row.")
     >>> columns = read_columns([b"q1 0 d1 1\\nq1 0 d2 0\\n"], layout, "qrels.txt")
-    >>> columns.queries, columns.query, sorted(columns.docs), columns.value
+    >>> columns.queries, columns.query, sorted(columns.documents.names), columns.value
     (['q1'], array([0, 0]), ['d1', 'd2'], array([1., 0.]))
     """
     block, queries, docs, problems = reader().Block(), reader().Codes(), reader().Codes(), Problems(layout, name)
+    # The documents of judgments are looked up, which needs no codes.
+    ids = reader().Ids() if layout.number == "label" and reader() is not text_python else None
     query: list[Codes] = []
     doc: list[Any] = []
     value: list[Floats] = []
@@ -128,7 +130,10 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
         for what, id, line in find_not_utf8(block):
             not_utf8.setdefault((what, id), first + line)
         query.append(np.repeat(queries.queries(block), np.diff(block.offsets)))
-        doc.append(docs.docs(block))
+        if ids is None:
+            doc.append(docs.docs(block))
+        else:
+            ids.append(block)
         value.append(block.value.copy())
         if ranks is not None and block.rank is not None:
             ranks.append(block.rank)
@@ -145,11 +150,15 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
         first, lines = spans[bisect_right(spans, row, key=itemgetter(0)) - 1]
         return int(lines[row - first])
 
+    if ids is not None:
+        documents = Documents.of_rows(ids)
+    else:
+        codes = docs.join(doc) if doc and reader() is text_python else np.concatenate(doc or [np.zeros(0, np.int64)])
+        documents = Documents(codes, docs.ids())
     return Columns(
         np.concatenate(query) if query else np.zeros(0, np.int64),
         queries.ids(),
-        docs.join(doc) if doc and reader() is text_python else np.concatenate(doc or [np.zeros(0, np.int64)]),
-        docs.ids(),
+        documents,
         np.concatenate(value) if value else np.zeros(0),
         np.concatenate(ranks) if ranks else None,
         None if tag is None else tag.decode(errors="replace"),

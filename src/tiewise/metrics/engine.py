@@ -504,7 +504,7 @@ class _Reckoning:
         return expectation, spread
 
     def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
-        """The expectation, for each query, with a fixed order of the last tie group; `means` are those of the others."""
+        """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
         urns, measure = self.urns, self.measure
         order = urns.best(measure) if which == "best" else urns.worst(measure)
         terms = measure.terms(order) if which == "best" else self._lowest
@@ -580,7 +580,7 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
     names, offsets = tuple(qrels.queries[place] for place in places.tolist()), some.qrels.offsets
     return replace(
         some,
-        qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1])),
+        qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1]), whole=None),
         length=ties.length[places],
         present=ties.present[places],
         floor=ties.floor[places],

@@ -301,7 +301,7 @@ def _observe(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[Obs
     kept = kept[np.argsort(row_query[kept], kind="stable")]
     rows, start, size = rows[kept], start[kept], size[kept]
     offsets = np.searchsorted(row_query[kept], np.arange(len(reference.queries) + 1))
-    documents = Qrels(reference.queries, offsets, run.doc[rows], run.docs, np.zeros(len(rows)))
+    documents = Qrels(reference.queries, offsets, run.documents.take(rows), np.zeros(len(rows)))
     return ObservedRankings(count_ties(documents, reference, ())["float64"], start, size), int(
         np.count_nonzero(query < 0)
     )

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
+from tiewise.data.documents import Documents
 from tiewise.data.runs import Qrels
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue import RBP, Hits
@@ -50,7 +51,7 @@ def single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) ->
     """The tie groups of one ranking, from those of its judged items, which need no names."""
     n = len(start)
     return TieGroups(
-        qrels=Qrels(("",), np.array([0, n]), np.arange(n), [""] * n, gain),
+        qrels=Qrels(("",), np.array([0, n]), Documents(np.arange(n), [""] * n), gain),
         score=np.full(n, np.nan),
         start=start,
         size=size,

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tiewise.data.columns import Floats
+from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, counted, listed
@@ -100,7 +101,7 @@ def rescore(
         if progress is not None:
             progress(batch[-1].number + 1, len(table.queries))
     warn_of_zero_vectors(scorer)
-    return replace(table, doc=doc, value=value, rank=None, source=None)
+    return replace(table, documents=Documents(doc, table.docs), value=value, rank=None, source=None)
 
 
 class _RankedList:

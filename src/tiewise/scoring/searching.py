@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 
 from tiewise.data.columns import Floats
+from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress
 from tiewise.data.runs import Run
 from tiewise.errors import TiewiseWarning, counted
@@ -100,4 +101,4 @@ def _make_run(query_ids: Ids, doc_ids: Ids, lists: list[_RankedLists]) -> Run:
     lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in lists)])
     distinct, codes = np.unique(doc, return_inverse=True)  # ids only of documents that were found
     queries = tuple(query_ids.of_rows(range(query_ids.n)))
-    return Run(queries, np.cumsum(lengths), codes, doc_ids.of_rows(distinct), score)
+    return Run(queries, np.cumsum(lengths), Documents(codes, doc_ids.of_rows(distinct)), score)

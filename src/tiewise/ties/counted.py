@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
-from tiewise.data.runs import Qrels, RankedLists, Run, Source
+from tiewise.data.columns import Floats, positions
+from tiewise.data.runs import Qrels, Run, Source
 from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
 from tiewise.ties.groups import TieGroups
@@ -79,7 +80,7 @@ class Counted(RunSource):
     n_rows: int | None = None
     tied_rows: int | None = None  # rows that share their score with another row of their query
     new_ties: int | None = None  # tied rows that `score_dtype` made
-    n_found: int | None = None  # judged documents that the run has
+    found: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): whether the list has a judged document
     n_queries: int | None = None
     queries: tuple[str, ...] = ()  # the first few, for messages
     docs: tuple[str, ...] = ()  # the first few, for messages
@@ -143,7 +144,7 @@ class Counted(RunSource):
 
 
 def count_lists(
-    lists: RankedLists,
+    lists: Run,
     qrels: Qrels,
     orders: Sequence[str],
     dtypes: Sequence[str],
@@ -158,7 +159,7 @@ def count_lists(
         n_rows=len(read),
         tied_rows=read.tied_rows,
         new_ties=None if score_dtype is None else read.tied_rows - lists.tied_rows,
-        n_found=int(np.count_nonzero(next(iter(ties.values())).size)),
+        found=_has_judged(lists, qrels, next(iter(ties.values()))),
         n_queries=len(lists.queries),
         queries=lists.queries[:EXAMPLES],
         docs=tuple(lists.ids(np.arange(min(EXAMPLES, len(lists))))),
@@ -179,4 +180,14 @@ def _count_condensed(
     counted = count_lists(run.judged_only(qrels), qrels, orders, dtypes, score_dtype, scores)
     whole = count_lists(run, qrels, (), dtypes, score_dtype, scores)
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
-    return replace(counted, ties=ties, n_found=whole.n_found, docs=whole.docs, judged_only=True)
+    return replace(counted, ties=ties, found=whole.found, docs=whole.docs, judged_only=True)
+
+
+def _has_judged(lists: Run, qrels: Qrels, ties: TieGroups) -> NDArray[np.bool_]:
+    """Whether the list of each query has a judged document, (n_queries,)."""
+    found = np.bincount(qrels.query, weights=ties.size > 0, minlength=len(qrels.queries)) > 0
+    whole = qrels.whole
+    if whole is not None:
+        score, _ = lists.find(whole, positions(lists.query_index, whole.queries))
+        found |= np.bincount(whole.query, weights=~np.isnan(score), minlength=len(whole.queries)) > 0
+    return found

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, positions, project
-from tiewise.data.runs import Qrels, RankedLists
+from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import check_orders
@@ -27,7 +27,7 @@ NO_RANKS = "The run has no rank column of whole numbers to list its ties by. Use
 
 def count_ties(
     qrels: Qrels,
-    run: RankedLists,
+    run: Run,
     orders: Sequence[str],
     dtypes: Sequence[str] = ("float64",),
     scores: Floats | None = None,
@@ -59,7 +59,7 @@ def count_ties(
 
 def _count_one(
     qrels: Qrels,
-    run: RankedLists,
+    run: Run,
     orders: Sequence[str],
     places: Codes,
     own: Floats,
@@ -113,7 +113,7 @@ class _Probes:
         self.qrels = qrels
 
 
-def _count(run: RankedLists, probes: _Probes, least: int) -> tuple[Codes, Codes, tuple[Codes, Codes]]:
+def _count(run: Run, probes: _Probes, least: int) -> tuple[Codes, Codes, tuple[Codes, Codes]]:
     """For each probe the rows above and equal; and the rows of groups of at least so many rows, with their probe.
 
     A judged document may tie with a single row of a shard that does not hold it.
@@ -190,7 +190,7 @@ def _totals(flags: NDArray[np.bool_], lengths: Codes) -> Codes:
     return np.where(lengths > 0, total, 0)
 
 
-def _floor(run: RankedLists, places: Codes, length: Codes) -> tuple[Floats, Codes]:
+def _floor(run: Run, places: Codes, length: Codes) -> tuple[Floats, Codes]:
     """The lowest score of each list and how many documents have it."""
     floor, size = np.full(len(places), np.nan), np.zeros(len(places), dtype=np.int64)
     some = np.flatnonzero(length > 0)
@@ -208,7 +208,7 @@ def _floor(run: RankedLists, places: Codes, length: Codes) -> tuple[Floats, Code
 
 def _before(
     order: str,
-    run: RankedLists,
+    run: Run,
     probes: _Probes,
     tied: tuple[Codes, Codes],
     rows: Codes | None,

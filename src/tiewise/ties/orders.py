@@ -57,4 +57,4 @@ def break_ties_randomly(run: Run, seed: int) -> Run:
     lengths = np.diff(run.offsets)
     rank = np.arange(len(run)) - np.repeat(run.offsets[:-1], lengths) + 1
     score = (np.repeat(lengths, lengths) - rank + 1).astype(np.float64)
-    return replace(run, doc=run.doc[rows], value=score, rank=rank, source=None)
+    return replace(run, documents=run.documents.take(rows), value=score, rank=rank, source=None)

@@ -27,7 +27,7 @@ from tiewise.analysis.comparison.pair import Duel
 from tiewise.analysis.comparison.sections import comparison_records, comparison_section
 from tiewise.analysis.comparison.system import System
 from tiewise.analysis.evaluating import report_of
-from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
+from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import said_once
 from tiewise.analysis.significance import ATOL, Test
@@ -127,7 +127,7 @@ def compare(
     sources = {name: as_source_of(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
         with prefix_errors(name):
-            evaluation = Evaluation(count_run(judged, source, checked), checked)
+            evaluation = Evaluation.of(judged, source, checked, chosen)
             systems.append(System(name, evaluation, report_of(evaluation, chosen)))
         if progress is not None:
             progress(done, len(named))

@@ -117,7 +117,7 @@ def _common_queries(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:
     if not is_common.any():
         raise InputError("The runs have no judged query in common: there is nothing to compare.")
     rows = np.flatnonzero(is_common[qrels.query])
-    kept = (qrels.query[rows], qrels.queries, qrels.doc[rows], qrels.docs, qrels.value[rows])
+    kept = (qrels.query[rows], qrels.queries, qrels.documents.take(rows), qrels.value[rows])
     return Qrels.from_codes(*kept, unique=True, source=qrels.source)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Codes, Floats
+from tiewise.data.documents import Documents
 from tiewise.data.runs import Qrels, Run
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
@@ -120,8 +121,7 @@ class _Ranking:
         run = Run.from_codes(
             np.append(np.repeat(np.arange(n_orders), n), n_orders),
             names,
-            np.append(orders.ravel(), docs.index(first)),
-            docs,
+            Documents(np.append(orders.ravel(), docs.index(first)), docs),
             np.append(np.tile(-np.arange(n, dtype=np.float64), n_orders), 0.0),
             unique=True,
         )

@@ -1,0 +1,101 @@
+"""`Documents`: the column of document ids of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.data.columns import Codes, encode, freeze
+from tiewise.data.native import native
+
+__all__ = ["Documents"]
+
+
+class Documents:
+    """The document id of each row, as places in a sequence of ids.
+
+    Where the ids of that sequence are not known to be distinct, codes are made when they are first needed: ties are
+    counted without them.
+
+    >>> documents = Documents.of_rows(["b", "a", "b"])
+    >>> documents.ids(np.array([0, 1])), documents.codes, documents.names
+    (['b', 'a'], array([0, 1, 0]), ['b', 'a'])
+    """
+
+    def __init__(self, places: NDArray[Any], ids: Sequence[str], *, distinct: bool = True):
+        self._places, self._ids, self._distinct = freeze(places), ids, distinct
+
+    @classmethod
+    def of_rows(cls, ids: Sequence[str]) -> Documents:
+        """A column with the id of every row."""
+        return cls(np.arange(len(ids)), ids, distinct=False)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getstate__(self) -> tuple[Codes, Sequence[str]]:
+        return self._coded
+
+    def __setstate__(self, state: tuple[Codes, Sequence[str]]) -> None:
+        Documents.__init__(self, *state)
+
+    @property
+    def codes(self) -> Codes:
+        """A number for each row, the same for the same id."""
+        return self._coded[0]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The distinct ids, in the order of their codes."""
+        return self._coded[1]
+
+    @cached_property
+    def _coded(self) -> tuple[Codes, Sequence[str]]:
+        if self._distinct:
+            return self._places, self._ids
+        if hasattr(self._ids, "encode"):  # ids of the compiled reader
+            codes, names = self._ids.encode(np.array(self._places))
+        else:
+            codes, names = encode(self.ids(np.arange(len(self))), "document")
+        return freeze(codes), names
+
+    def ids(self, rows: NDArray[Any]) -> list[str]:
+        """The ids of some rows."""
+        places = self._places[rows]
+        if hasattr(self._ids, "take"):
+            found: list[str] = self._ids.take(np.array(places))
+            return found
+        return list(map(self._ids.__getitem__, places.tolist()))
+
+    def take(self, rows: NDArray[Any]) -> Documents:
+        """The column of some rows."""
+        return Documents(self._places[rows], self._ids, distinct=self._distinct)
+
+    def find_duplicates(self, offsets: Codes) -> Codes:
+        """The rows whose document appears in its list for the second time; lists are given by their offsets."""
+        if hasattr(self._ids, "find_duplicates"):
+            rows: Codes = self._ids.find_duplicates(np.array(offsets), np.array(self._places))
+            return rows
+        lists = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        key = lists * max(len(self.names), 1) + self.codes
+        order = np.argsort(key, kind="stable")
+        return np.sort(order[1:][key[order[1:]] == key[order[:-1]]])
+
+    @cached_property
+    def _compiled_ids(self) -> Any:
+        module = native()
+        assert module is not None
+        return self._ids if isinstance(self._ids, module.Ids) else module.Ids(list(self._ids))
+
+    def compiled(self, rows: slice = slice(None)) -> tuple[Any, Codes]:
+        """The ids for the compiled reader, and the places of some rows among them."""
+        places = np.array(self._places[rows], dtype=np.int64)
+        if not self._distinct and isinstance(self._ids, list):  # of which these may be few
+            module = native()
+            assert module is not None
+            return module.Ids(list(map(self._ids.__getitem__, places.tolist()))), np.arange(len(places))
+        return self._compiled_ids, places
