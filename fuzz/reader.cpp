@@ -267,7 +267,8 @@ void check_counts(const Rows& rows, unsigned how) {
   std::vector<int64_t> place(rows.queries.size()), row(many, -1), start(many), size(many), floor_size(queries);
   std::vector<int64_t> desc(many), asc(many), given(many), rank(many);
   std::vector<int64_t> length(judged.queries.size(), 0);
-  const auto again = look_up(rows, judged, place.data(), length.data(), row.data());
+  const auto has_judged = std::make_unique<bool[]>(queries);
+  const auto again = look_up(rows, judged, place.data(), length.data(), row.data(), has_judged.get());
 
   std::set<int64_t> twice;
   for (size_t list = 0; list < rows.queries.size(); ++list) {
@@ -279,6 +280,12 @@ void check_counts(const Rows& rows, unsigned how) {
     CHECK(place[list] < 0 || length[place[list]] == static_cast<int64_t>(rows.offsets[list + 1] - rows.offsets[list]));
     CHECK(place[list] == (found == judged.queries.end() ? -1 : found - judged.queries.begin()));
     if (place[list] < 0) continue;
+    const auto retrieved = [&](int64_t one) { return one >= 0; };
+    const int64_t *of_query = row.data() + judged.offsets[place[list]], *end = row.data() + judged.offsets[place[list] + 1];
+    CHECK(has_judged[place[list]] == std::any_of(of_query, end, retrieved));
+    const std::vector<Id> own_docs(judged.docs.begin() + judged.offsets[place[list]],
+                                   judged.docs.begin() + judged.offsets[place[list] + 1]);
+    CHECK(has_judged[place[list]] == has_any(rows, list, own_docs));
     for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
       const Id* first = rows.docs.data() + rows.offsets[list];
       const Id* last = rows.docs.data() + rows.offsets[list + 1];
@@ -291,7 +298,16 @@ void check_counts(const Rows& rows, unsigned how) {
 
   const Groups groups{score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
                       how & 16 ? desc.data() : nullptr, how & 32 ? asc.data() : nullptr, given.data(), rank.data()};
-  const int64_t tied = Counter(rows, judged, value.data(), row.data(), own, groups).count_all(place.data());
+  // The tie groups of the scores before they were rounded, which may be copied.
+  std::vector<double> exact_score = score, exact_floor = floor;
+  std::vector<int64_t> exact_ints[7];
+  for (auto& ints : exact_ints) ints.assign(std::max(many, queries), 0);
+  const Groups exact{exact_score.data(),   exact_ints[0].data(), exact_ints[1].data(), exact_floor.data(), exact_ints[2].data(),
+                     exact_ints[3].data(), exact_ints[4].data(), exact_ints[5].data(), exact_ints[6].data()};
+  Counter(rows, judged, rows.value.data(), row.data(), own, exact).count_all(place.data());
+  const double* exact_value = own ? rows.value.data() : nullptr;
+  const int64_t tied =
+      Counter(rows, judged, value.data(), row.data(), own, groups, exact_value, exact).count_all(place.data());
 
   int64_t want_tied = 0;
   for (size_t list = 0; list < rows.queries.size(); ++list) {

@@ -78,7 +78,15 @@ def counted(path, format, orders):
         ]
         for dtype, ties in found.ties.items()
     }
-    facts = (found.queries, found.n_queries, found.docs, found.n_rows, found.tied_rows, found.n_found, found.source)
+    facts = (
+        found.queries,
+        found.n_queries,
+        found.docs,
+        found.n_rows,
+        found.tied_rows,
+        found.found.tolist(),
+        found.source,
+    )
     return repr(groups), *facts, rounded.tied_rows, rounded.new_ties
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
-from tiewise.ties import counted
+from tiewise.io.memory_run import MemoryRun
 
 #: Runs a command in this process, and prints how often each file was opened for reading.
 COMMAND = """
@@ -81,16 +81,29 @@ def test_how_often_a_command_opens_a_run(files: Path, command: str) -> None:
 
 def test_a_report_needs_no_run_after_counting(files: Path) -> None:
     report = tw.evaluate(files / "qrels", files / "a", ["nDCG@10", "RR"], complete=True)
-    wanted = report.oblivious_by_tool(), report.at(["Bpref", "P@5"]).to_columns(per_query=True)
+    wanted = report.oblivious_by_tool(), report.at(["Success@3", "P@5"]).to_columns(per_query=True)
     again = pickle.loads(pickle.dumps(report))
     (files / "a").unlink()
     for one in (report, again):
-        assert (one.oblivious_by_tool(), one.at(["Bpref", "P@5"]).to_columns(per_query=True)) == wanted
+        assert (one.oblivious_by_tool(), one.at(["Success@3", "P@5"]).to_columns(per_query=True)) == wanted
     assert again.provenance.run == {
         "path": str(files / "a"),
         "sha256": again.provenance.run["sha256"],
         "format": "trec",
     }
+
+
+def test_a_measure_of_judged_non_relevant_documents_counts_the_run_again(files: Path) -> None:
+    report = tw.evaluate(files / "qrels", files / "a", "nDCG@10", complete=True)
+    bpref = tw.evaluate(files / "qrels", files / "a", "Bpref", complete=True).to_columns(per_query=True)
+    assert report.at("Bpref").to_columns(per_query=True) == bpref
+    assert pickle.loads(pickle.dumps(report)).at("Bpref").to_columns(per_query=True) == bpref  # counted before
+    fresh = tw.evaluate(files / "qrels", files / "a", "nDCG@10", complete=True)
+    with pytest.raises(tw.TiewiseError, match="without the documents of label 0"):
+        pickle.loads(pickle.dumps(fresh)).at("Bpref")
+    (files / "a").unlink()
+    with pytest.raises(tw.TiewiseError, match="cannot be read again"):
+        fresh.at("Bpref")
 
 
 @pytest.mark.parametrize("orders", ["independent", "per-query", "shared"])
@@ -106,7 +119,7 @@ def test_a_comparison_needs_no_run_after_counting(files: Path, orders: str) -> N
 
 def test_the_page_counts_each_run_once(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    count = counted.count_ties
-    monkeypatch.setattr(counted, "count_ties", lambda *given: calls.append(given) or count(*given))
+    count = MemoryRun._count
+    monkeypatch.setattr(MemoryRun, "_count", lambda run, *given: calls.append(len(run.rows())) or count(run, *given))
     tw.write_report(files / "qrels", {"a": files / "a", "b": files / "b"}, files / "page.html", complete=True)
-    assert sum(len(run) == 120 for _, run, *_ in calls) == 2  # the other calls are about single queries
+    assert calls.count(120) == 2  # the other calls are about single queries

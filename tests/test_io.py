@@ -214,13 +214,15 @@ def test_any_layout_of_blanks_is_read_alike(lines: list[Line], data: st.DataObje
     chunks = [raw[start : start + cut] for start in range(0, len(raw), cut)]
     found = read_columns(line_blocks(chunks), TREC_RUN, "run")
     assert found.rank is not None
-    rows = zip(found.query.tolist(), found.doc.tolist(), found.rank.tolist(), found.value.tolist(), strict=True)
+    rows = zip(
+        found.query.tolist(), found.documents.codes.tolist(), found.rank.tolist(), found.value.tolist(), strict=True
+    )
     assert [
-        (found.queries[query], found.docs[doc], rank, score, found.line(row))
+        (found.queries[query], found.documents.names[doc], rank, score, found.line(row))
         for row, (query, doc, rank, score) in enumerate(rows)
     ] == expected
     assert found.tag == (lines[0].tag if len({line.tag for line in lines}) == 1 else None)
-    assert len(set(found.docs)) == len(found.docs)
+    assert len(set(found.documents.names)) == len(found.documents.names)
 
 
 @given(st.lists(st.tuples(IDS, IDS, st.integers(1, 99)), min_size=1), st.sampled_from(["\n", "\r\n"]))
@@ -228,8 +230,8 @@ def test_tab_separated_rows_are_read_alike(rows: list[tuple[str, str, int]], end
     rows = [(f"q {query}", f"{doc} d", rank) for query, doc, rank in rows]
     raw = "".join(f"{query}\t{doc}\t{rank}{end}" for query, doc, rank in rows).encode()
     found = read_columns([raw], replace(MSMARCO_RUN, tabs=True), "run")
-    coded = zip(found.query.tolist(), found.doc.tolist(), found.value.tolist(), strict=True)
-    assert [(found.queries[query], found.docs[doc], -score) for query, doc, score in coded] == rows
+    coded = zip(found.query.tolist(), found.documents.codes.tolist(), found.value.tolist(), strict=True)
+    assert [(found.queries[query], found.documents.names[doc], -score) for query, doc, score in coded] == rows
 
 
 def test_one_long_id_does_not_widen_the_rest(tmp_path: Path) -> None:

@@ -131,7 +131,15 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
             for dtype, ties in whole.ties.items()
         }
         rounded = run.count(QRELS, (), score_dtype="decimal:1")
-        facts = (whole.queries, whole.n_queries, whole.docs, whole.n_rows, whole.tied_rows, whole.n_found, whole.source)
+        facts = (
+            whole.queries,
+            whole.n_queries,
+            whole.docs,
+            whole.n_rows,
+            whole.tied_rows,
+            whole.found.tolist(),
+            whole.source,
+        )
         return repr(told), *facts, rounded.tied_rows, rounded.new_ties
     except tw.InputError as error:
         return str(error)

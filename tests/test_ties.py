@@ -14,8 +14,10 @@ import tiewise as tw
 from tiewise.data.columns import project
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
+from tiewise.io import as_source
 from tiewise.io.dict_run import DictRun
 from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
+from tiewise.ties.counted import count_lists
 from tiewise.ties.counting import count_above, count_ties
 
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
@@ -65,7 +67,8 @@ def test_counting_finds_what_looking_finds(table, judged, seed, ordered):
     shuffled = random.Random(seed)
     ranks = {q: dict(zip(d, shuffled.sample(range(1, 99), len(d)), strict=True)) for q, d in table.items()}
     qrels, run = Qrels.from_dict(judged), with_ranks(Run.from_dict(table), ranks)
-    found = tie_groups(qrels, run, ORDERS)
+    found, in_python = tie_groups(qrels, run, ORDERS), count_ties(qrels, run, ORDERS)["float64"]
+    assert_equal(found, in_python)
     for order in ORDERS:
         truth = list(looked_up(qrels, table, ranks, order))
         assert list(zip(found.start, found.size, found.before[order], strict=True)) == truth
@@ -93,13 +96,32 @@ def test_few_and_many_judged_documents_are_found_alike(table, judged):
 def test_a_dict_counts_like_a_run(table, judged):
     qrels = Qrels.from_dict(judged)
     dtypes = ("float64", "float32", "float16", "decimal:0")
-    runs = (DictRun(table).projected("decimal:2"), Run.from_dict(table).projected("decimal:2"))
-    ours, theirs = (count_ties(qrels, run, ORDERS[:3], dtypes) for run in runs)
-    for dtype in dtypes:
-        assert_equal(ours[dtype], theirs[dtype])
-    assert list(DictRun(table).rows()) == list(Run.from_dict(table))  # in the given order, too
-    both = [tie_groups(qrels, run, ORDERS[:3]) for run in (DictRun(table), Run.from_dict(table))]
-    assert_equal(*both)
+    run = Run.from_dict(table)
+    reference = count_lists(run, qrels, ORDERS[:3], dtypes, "decimal:2", None)
+    assert list(DictRun(table).rows()) == list(run)  # in the given order, too
+    for source in (DictRun(table), as_source(run)):
+        counted = source.count(qrels, ORDERS[:3], dtypes, score_dtype="decimal:2")
+        for dtype in dtypes:
+            assert_equal(counted.ties[dtype], reference.ties[dtype])
+        assert counted.found.tolist() == reference.found.tolist()
+        assert (counted.tied_rows, counted.new_ties) == (reference.tied_rows, reference.new_ties)
+
+
+@settings(max_examples=100, deadline=None)
+@given(table=tables, judged=judgments)
+def test_documents_of_label_0_need_not_be_counted(table, judged):
+    """The other documents have the same counts, and a list with any judged document is known as such."""
+    qrels = Qrels.from_dict(judged)
+    rows = np.flatnonzero(qrels.label)
+    run = Run.from_dict(table)
+    everything = as_source(run).count(qrels, ORDERS[:3])
+    for source in (DictRun(table), as_source(run)):
+        counted = source.count(qrels.nonzero, ORDERS[:3])
+        assert counted.found.tolist() == everything.found.tolist()
+        for dtype, ties in counted.ties.items():
+            assert_equal(ties, everything.ties[dtype].take(rows))
+    reference = count_lists(run, qrels.nonzero, ORDERS[:3], ("float64",), None, None)
+    assert reference.found.tolist() == everything.found.tolist()
 
 
 @settings(max_examples=200, deadline=None)

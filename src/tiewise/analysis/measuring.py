@@ -94,7 +94,8 @@ class Evaluation:
         return cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"counted": self.counted, "options": self.options, "source": None, "qrels": self.qrels, "_urns": {}}
+        kept = ("counted", "options", "qrels", "_counted_all")
+        return {name: vars(self)[name] for name in kept if name in vars(self)} | {"source": None, "_urns": {}}
 
     @property
     def ties(self) -> TieGroups:

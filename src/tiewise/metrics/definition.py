@@ -100,8 +100,9 @@ class Measure:
     #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
     value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
-    #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0.
-    distinguishes_unjudged: ClassVar[bool] = False
+    #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it does
+    #: if it overrides `terms`, `moments`, `divisor`, `base` or `depth`, which may look at all judged documents.
+    distinguishes_unjudged: ClassVar[bool | None] = None
 
     # -- the definition: what a subclass writes ---------------------------------------------------------------
 
@@ -157,8 +158,12 @@ class Measure:
     @cached_property
     def needs_all_judged(self) -> bool:
         """Whether documents of label 0 matter; if not, they may be treated like unjudged ones."""
-        zero = np.zeros(1)
-        if self.distinguishes_unjudged or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
+        zero, cls = np.zeros(1), type(self)
+        distinguishes = self.distinguishes_unjudged
+        if distinguishes is None and not cls.__module__.startswith("tiewise."):  # ours say what they do
+            names = ("terms", "moments", "divisor", "base", "depth")
+            distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
+        if distinguishes or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
             return True
         companion = self.companion()
         return companion is not None and companion.needs_all_judged

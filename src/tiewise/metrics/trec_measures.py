@@ -260,6 +260,8 @@ class InfAP(WithoutExpectation):
     A document with a negative label was in the pool but was not judged. The best order of ties is not known either.
     """
 
+    distinguishes_unjudged = True
+
     def divisor(self, q: Urns) -> NDArray[Any]:
         """All relevant documents."""
         return q.relevant(self)
