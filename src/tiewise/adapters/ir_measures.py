@@ -208,7 +208,7 @@ def _resolve_theirs(given: Any, value: str, error: MeasureError) -> Any:
     cutoff = None if measure is None else measure.params.get("cutoff")
     if cutoff is not None and (not isinstance(cutoff, int) or cutoff < 1):  # other tools stop the process
         raise MeasureError(f"{given}: a cutoff is a whole number of ranks from 1 on, not {cutoff!r}.")
-    if measure is None or (measure.NAME in _NAMES and not _theirs.DefaultPipeline.supports(measure)):
+    if measure is None or (measure.NAME in _MEASURES and not _theirs.DefaultPipeline.supports(measure)):
         raise error
     try:
         _theirs.DefaultPipeline.evaluator([measure], {})
@@ -300,56 +300,52 @@ def _to_rows(given: Any, number: str) -> Any:
 # -- measures -------------------------------------------------------------------------------------------------
 
 
-def _with_cutoff(measure: definition.Measure) -> Callable[..., definition.Measure]:
-    """A function that makes a measure from its parameters, including the cutoff."""
-    return lambda cutoff=None, **params: measure(**params) @ cutoff
-
-
 def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> definition.Measure:
     gains_of = {"log2": "linear", "exp-log2": "exp"}
     if dcg not in gains_of:
         raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
-    return c.nDCG(gains=gains or gains_of[dcg]) @ cutoff
+    return c.nDCG(gains=gains or gains_of[dcg], cutoff=cutoff)
 
 
-def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> definition.Measure:
+def _rbp(rel: int | None = None, **params: Any) -> definition.Measure:
     if rel is None:
         raise MeasureError("RBP without rel is graded, on an unnamed scale. Give RBP(rel=1), or tiewise.RBP.")
-    return c.RBP(rel=rel, p=p) @ cutoff
+    return c.RBP(rel=rel, **params)
 
 
-def _set_p(relative: bool = False, rel: int = 1) -> definition.Measure:
-    return t.SetRelP(rel=rel) if relative else c.SetP(rel=rel)
-
-
-def _num_ret(rel: int | None = None) -> definition.Measure:
-    return c.NumRet if rel is None else t.NumRelRet(rel=rel)
-
-
-#: ir_measures' names, each with a function that makes our measure from their parameters.
-_NAMES: dict[str, Callable[..., definition.Measure]] = {
-    "nDCG": _ndcg,
-    "AP": _with_cutoff(c.AP),
-    "RR": _with_cutoff(c.RR),
-    "P": _with_cutoff(c.P),
-    "R": _with_cutoff(c.R),
-    "Success": _with_cutoff(c.Success),
+#: The measures of ir_measures' names.
+_MEASURES: dict[str, definition.Measure] = {
+    "nDCG": c.nDCG,
+    "AP": c.AP,
+    "RR": c.RR,
+    "P": c.P,
+    "R": c.R,
+    "Success": c.Success,
     "Rprec": c.Rprec,
     "Bpref": c.Bpref,
-    "RBP": _rbp,
-    "ERR": _with_cutoff(c.ERR(max=4)),
-    "Judged": _with_cutoff(c.Judged(norm="cap")),
-    "SetP": _set_p,
-    "SetRelP": lambda rel=1: t.SetRelP(rel=rel),
+    "RBP": c.RBP,
+    "ERR": c.ERR(max=4),
+    "Judged": c.Judged(norm="cap"),
+    "SetP": c.SetP,
+    "SetRelP": t.SetRelP(),
     "SetR": c.SetR,
-    "SetF": lambda rel=1, beta=1.0: t.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
+    "SetF": t.SetF(),
     "SetAP": t.SetAP(),
-    "NumRet": _num_ret,
-    "NumRelRet": lambda: t.NumRelRet(),
+    "NumRet": c.NumRet,
+    "NumRelRet": c.NumRelRet,
     "NumRel": c.NumRel,
-    "NumQ": lambda: t.NumQ(),
+    "NumQ": t.NumQ(),
     "IPrec": t.IPrec(),
     "infAP": t.InfAP(),
+}
+#: Where their parameters are not ours: our measure from theirs.
+_TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
+    "nDCG": _ndcg,
+    "RBP": _rbp,
+    "SetP": lambda relative=False, rel=1: (t.SetRelP() if relative else c.SetP)(rel=rel),
+    "SetF": lambda rel=1, beta=1.0: t.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
+    "NumRet": lambda rel=None: c.NumRet if rel is None else c.NumRelRet(rel=rel),
+    "NumQ": lambda: t.NumQ(),
 }
 _ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
 _ALIASES |= {"RPrec": "Rprec", "BPref": "Bpref"}
@@ -369,7 +365,7 @@ def _resolve(given: Any) -> ToolMeasure:
             given.validate_params()
         except AssertionError as error:
             raise MeasureError(f"{given}: {str(error).split('=<object')[0]}.") from None
-        if given.NAME not in _NAMES:
+        if given.NAME not in _MEASURES:
             raise MeasureError(f"Tiewise does not have {given}.")
         return _translate(given.NAME, given.params)
     raise MeasureError(f"{given!r} is a {type(given).__name__}, no measure. Give a name such as 'nDCG@10'.")
@@ -403,7 +399,7 @@ def _parse_name(text: str) -> tuple[str, dict[str, Any]] | None:
     name = _ALIASES.get(node.id, node.id) if isinstance(node, ast.Name) else ""
     if name == "IPrec" and "cutoff" in params:
         params["recall"] = params.pop("cutoff")
-    return (name, params) if name in _NAMES else None
+    return (name, params) if name in _MEASURES else None
 
 
 def _translate(name: str, params: Mapping[str, Any]) -> ToolMeasure:
@@ -412,7 +408,7 @@ def _translate(name: str, params: Mapping[str, Any]) -> ToolMeasure:
     judged_only = bool(params.pop("judged_only", False))
     labels = params.pop("gains") if isinstance(params.get("gains"), Mapping) else {}
     try:
-        measure = _NAMES[name](**params)
+        measure = _TRANSLATED.get(name, _MEASURES[name])(**params)
     except TypeError:
         raise MeasureError(f"{name} does not take all of these parameters: {', '.join(params)}.") from None
     rule = _RULES.get(name) or rule_for("ir_measures", measure)
@@ -434,16 +430,8 @@ def parse_trec_measure(measure: str) -> list[Any]:
     return list(registry.parse_all(measure)) if _theirs is None else list(_theirs.parse_trec_measure(measure))
 
 
-#: Names of ir_measures where it is not installed, besides the catalogue.
-_OURS: dict[str, Any] = {
-    "Judged": c.Judged(norm="cap"),
-    "SetRelP": t.SetRelP(),
-    "SetF": t.SetF(),
-    "SetAP": t.SetAP(),
-    "NumRelRet": t.NumRelRet(),
-    "NumQ": t.NumQ(),
-    "IPrec": t.IPrec(),
-    "infAP": t.InfAP(),
+#: Other names of ir_measures, where it is not installed.
+_OTHERS: dict[str, Any] = {
     "Measure": definition.Measure,
     "read_trec_qrels": read_qrels,
     "read_trec_run": read_run,
@@ -454,9 +442,9 @@ def __getattr__(name: str) -> Any:
     """Every other name of ir_measures; where it is not installed, the measures of Tiewise."""
     if _theirs is not None and not name.startswith("__"):
         return getattr(_theirs, name)
-    name = _ALIASES.get(name, name)
-    if name in _OURS or name in _NAMES:
-        return _OURS[name] if name in _OURS else registry.measures()[name]
+    names = _MEASURES | _OTHERS
+    if _ALIASES.get(name, name) in names:
+        return names[_ALIASES.get(name, name)]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -469,7 +457,7 @@ else:  # its submodules are available under our name
         if name.startswith("ir_measures.")
     }
 
-__all__ += sorted({*_NAMES, *_ALIASES, *_OURS, *getattr(_theirs, "__all__", ())}.difference(__all__))
+__all__ += sorted({*_MEASURES, *_ALIASES, *_OTHERS, *getattr(_theirs, "__all__", ())}.difference(__all__))
 
 
 # -- the provider ---------------------------------------------------------------------------------------------
