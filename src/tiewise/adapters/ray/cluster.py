@@ -11,15 +11,16 @@ import http.client
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tiewise.adapters.ray.counting import Shard, ShardCounter, ShardCounts, ShardSummary
+from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.data.columns import Floats
+from tiewise.data.progress import Progress
 from tiewise.errors import InputError, TiewiseError
 from tiewise.tables.optional import need
 from tiewise.ties.shards import Total
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.data import Dataset
 
-__all__ = ["Progress", "Workers", "add_counts", "connect", "load_blocks"]
+__all__ = ["Workers", "add_counts", "connect", "load_blocks"]
 
-Progress = Callable[[int, int], None]
 Answer: TypeAlias = tuple[ShardSummary | InputError, ShardCounts]
 
 TIMEOUT = 10.0  # seconds that a cluster may take to answer
