@@ -526,9 +526,9 @@ def test_invalid_batches(tokenizer):
     with pytest.raises(tw.InputError, match=r"'input_ids' has shape \(3,\)"):
         reranker.score({"input_ids": torch.tensor([1, 2, 3])})
     for size in (0, -1, 2.0, True):
-        with pytest.raises(tw.InputError, match=f"batch_size is a whole number from 1 on, not {size}"):
+        with pytest.raises(tw.InputError, match=f"batch_size must be an integer of at least 1, not {size}"):
             reranker.predict(tiny.pairs(3), batch_size=size)
-    with pytest.raises(tw.InputError, match="max_length is a whole number from 1 on, not 0"):
+    with pytest.raises(tw.InputError, match="max_length must be None or an integer of at least 1, not 0"):
         high_precision(tiny.bert(tokenizer), tokenizer, max_length=0)
 
 
