@@ -130,19 +130,24 @@ class Evaluator:
         check_value(value)
         self.value, self.measures = value, list(dict.fromkeys(measures))
         self._ours: dict[Any, ToolMeasure] = {}
-        theirs: dict[Any, Any] = {}
+        self._theirs: dict[Any, Any] = {}  # measures that ir_measures' own providers compute
         for given in self.measures:
             try:
                 self._ours[given] = _resolve(given)
             except MeasureError as error:
-                theirs[given] = _resolve_theirs(given, value, error)
+                self._theirs[given] = _resolve_theirs(given, value, error)
             else:
                 self._ours[given].check(given, value)
         qrels = _keep_rows(qrels)
-        self._qrels = as_qrels(_to_rows(qrels, "relevance")) if self._ours or not theirs else None
-        self._providers = _Providers(theirs, qrels) if theirs else None
-        judged = self._providers if self._qrels is None else self._qrels
-        self.qrel_qids: set[str] = set() if judged is None else set(judged.queries)
+        self._qrels: Qrels | None = None
+        self.qrel_qids: set[str] = set()
+        if self._theirs:
+            unique = list(dict.fromkeys(self._theirs.values()))
+            self._providers = _theirs.DefaultPipeline.evaluator(unique, _for_providers(qrels, "relevance", as_qrels))
+            self.qrel_qids = set(self._providers.qrel_qids)
+        if self._ours or not self._theirs:
+            self._qrels = as_qrels(_to_rows(qrels, "relevance"))
+            self.qrel_qids = set(self._qrels.queries)
 
     def iter_calc(self, run: Any) -> Iterator[Any]:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
@@ -156,8 +161,11 @@ class Evaluator:
             for given in sorted(self._ours, key=str):
                 for query in sorted(self.qrel_qids.difference(queries)):
                     yield Metric(query, given, 0.0)
-        if self._providers is not None:
-            yield from self._providers.iter_calc(run)
+        if self._theirs:
+            for metric in self._providers.iter_calc(_for_providers(run, "score", as_run)):
+                for given, measure in self._theirs.items():
+                    if measure == metric.measure:
+                        yield metric._replace(measure=given)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
@@ -165,8 +173,9 @@ class Evaluator:
         if self._qrels is not None:
             _, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
             numbers = {given: self._aggregate(given, column) for given, column in columns.items()}
-        if self._providers is not None:
-            numbers |= self._providers.calc_aggregate(run)
+        if self._theirs:
+            theirs = self._providers.calc_aggregate(_for_providers(run, "score", as_run))
+            numbers |= {given: theirs[measure] for given, measure in self._theirs.items()}
         return {given: numbers[given] for given in self.measures}
 
     def calc(self, run: Any) -> Any:
@@ -179,8 +188,12 @@ class Evaluator:
         return CalcResults(aggregated, metrics)
 
     def _aggregate(self, given: Any, numbers: Floats) -> float:
-        if self._providers is not None and given in self._providers.measures:
-            return self._providers.aggregate(given, numbers.tolist())
+        if given in self._theirs:
+            aggregator = self._theirs[given].aggregator()
+            for number in numbers.tolist():
+                aggregator.add(number)
+            result: float = aggregator.result()
+            return result
         assert self._qrels is not None
         if self.value == "std":  # queries are independent: their variances add up
             total = float(np.sqrt(np.sum(numbers**2)))
@@ -236,37 +249,6 @@ def _parse_theirs(given: Any) -> Any:
     except (ValueError, NameError, TypeError, AssertionError):
         pass
     return None
-
-
-class _Providers:
-    """Measures that ir_measures' own providers compute; keys are the measures as the user gave them."""
-
-    def __init__(self, measures: Mapping[Any, Any], qrels: Any):
-        self.measures = measures
-        self._evaluator = _theirs.DefaultPipeline.evaluator(
-            list(dict.fromkeys(measures.values())), _for_providers(qrels, "relevance", as_qrels)
-        )
-        self.queries = self._evaluator.qrel_qids
-
-    def iter_calc(self, run: Any) -> Iterator[Any]:
-        """Their metrics."""
-        for metric in self._evaluator.iter_calc(_for_providers(run, "score", as_run)):
-            for given, measure in self.measures.items():
-                if measure == metric.measure:
-                    yield metric._replace(measure=given)
-
-    def calc_aggregate(self, run: Any) -> dict[Any, float]:
-        """Their means."""
-        numbers = self._evaluator.calc_aggregate(_for_providers(run, "score", as_run))
-        return {given: numbers[measure] for given, measure in self.measures.items()}
-
-    def aggregate(self, given: Any, numbers: Iterable[float]) -> float:
-        """One number of a measure for all queries."""
-        aggregator = self.measures[given].aggregator()
-        for number in numbers:
-            aggregator.add(number)
-        mean: float = aggregator.result()
-        return mean
 
 
 def _for_providers(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
