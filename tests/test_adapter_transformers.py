@@ -1,4 +1,4 @@
-"""The adapter of transformers, on tiny models of many architectures: what it reads, computes and refuses."""
+"""The adapter of transformers, on tiny models of many architectures: what it reads and computes, and its errors."""
 
 from __future__ import annotations
 
@@ -449,7 +449,7 @@ def test_scores_on_a_gpu_under_autocast_and_tf32(tokenizer):
     assert torch.allclose(found.head.double(), exact, rtol=0, atol=1e-5 * max(1, exact.abs().max().item()))
 
 
-# -- what it refuses ----------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------
 
 
 def test_right_padding_is_an_error(byte_tokenizer):

@@ -35,7 +35,7 @@ Answer: TypeAlias = tuple[ShardSummary | InputError, ShardCounts]
 
 TIMEOUT = 10.0  # seconds that a cluster may take to answer
 RETRIES = 3  # how often a shard is counted again if its worker died
-MIN_GROUP = 8  # counts of at least so many neighbouring shards are added in one task
+MIN_GROUP = 8  # one task adds the counts of at least this many neighbouring shards
 
 ADVICE = (
     " The head's own port (6379) is written host:6379, that of Ray Client (10001) ray://host:10001, which needs "

@@ -48,9 +48,11 @@ class TieAwareEvaluator:
     def prefix_name_to_metrics(self, metrics: dict[str, Any], name: str) -> dict[str, Any]:
         """The library's numbers and ours by name."""
         added: dict[str, Any] = {}
-        for key, estimate in self._estimates.items():
-            if key in metrics:
-                added |= _statistics(key, estimate, metrics[key])
+        for key in (key for key in self._estimates if key in metrics):
+            estimate, own = self._estimates[key], metrics[key]
+            added |= {f"{key}_{statistic}": getattr(estimate, statistic) for statistic in STATISTICS[:3]}
+            if not isinstance(own, str) and estimate.expected is not None:  # model cards hold texts
+                added[f"{key}_bias"] = float(own) - estimate.expected
         return super().prefix_name_to_metrics(metrics | added, name)  # type: ignore[misc]
 
     def __call__(
@@ -60,29 +62,19 @@ class TieAwareEvaluator:
         metrics: dict[str, float] = super().__call__(model, output_path, epoch, steps, *args, **kwargs)  # type: ignore[misc]
         if output_path is not None and self.write_csv:
             row = {key: value for key, value in metrics.items() if key.rpartition("_")[2] in STATISTICS}
+            row = {"epoch": epoch, "steps": steps} | row
             path = Path(output_path) / self.csv_file.replace("_results", "_ties")
-            _append_row(path, {"epoch": epoch, "steps": steps} | row)
+            new = not path.exists()
+            with path.open("a", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, list(row))
+                if new:
+                    writer.writeheader()
+                writer.writerow(row)
         return metrics
 
 
-def _statistics(key: str, estimate: Estimate, own: Any) -> dict[str, Any]:
-    """The statistics of a measure; no bias where the library's number is a text, as for model cards."""
-    statistics = {f"{key}_{name}": getattr(estimate, name) for name in STATISTICS[:3]}
-    if not isinstance(own, str) and estimate.expected is not None:
-        statistics[f"{key}_bias"] = float(own) - estimate.expected
-    return statistics
+# -- retrieval ------------------------------------------------------------------------------------------------
 
-
-def _append_row(path: Path, row: Mapping[str, Any]) -> None:
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
-# -- retrieval ---
 
 #: The library's names of measures, the option that holds their cutoffs, and our measure.
 RETRIEVAL: tuple[tuple[str, str, Measure], ...] = (
@@ -153,9 +145,8 @@ class RetrievalEvaluator(TieAwareEvaluator):
         return {f"{name}@{k}": measure @ k for name, option, measure in RETRIEVAL for k in getattr(self, option)}
 
     def _evaluate(self, recorder: _RecordingFunction) -> dict[str, Estimate]:
-        run = Run.from_columns(
-            *recorder.rows(self.queries_ids)
-        )  # by position: ids may be of any type, and 1 is not "1"
+        # Ids are positions here: those of the library may be of any type, and 1 is not "1".
+        run = Run.from_columns(*recorder.rows(self.queries_ids))
         positions = {document: str(position) for position, document in enumerate(self.corpus_ids)}
         qrels = {
             str(position): {
@@ -200,7 +191,7 @@ class _RecordingFunction:
         return rows, columns, scores
 
 
-# -- reranking ---
+# -- reranking ------------------------------------------------------------------------------------------------
 
 
 class RerankingEvaluator(TieAwareEvaluator):
