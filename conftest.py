@@ -1,15 +1,19 @@
-"""How the examples in Markdown pages are run: in a folder of their own that holds the files their page shows."""
+"""How examples are run: those of a Markdown page in a folder of their own that holds the files their page shows.
+
+An example that needs a large optional library is skipped where that library is not installed.
+"""
 
 from __future__ import annotations
 
 import doctest
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 
 from pages import Page
+from tiewise.errors import MissingExtraError
 from tiewise.metrics import names as registry
 
 _parse = doctest.DocTestParser.parse
@@ -21,6 +25,24 @@ def _parse_fenced(self: doctest.DocTestParser, string: str, name: str = "<string
 
 
 doctest.DocTestParser.parse = _parse_fenced  # type: ignore[method-assign]
+
+
+#: Libraries that `make test` does not install.
+NOT_INSTALLED_FOR_TESTS = {"torch", "transformers", "sentence_transformers", "mteb", "ray"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip an example that fails because one of these libraries cannot be imported."""
+    try:
+        return (yield)
+    except doctest.UnexpectedException as failure:
+        error = failure.exc_info[1]
+        cause = error.__context__ if isinstance(error, MissingExtraError) else error
+        library = (getattr(cause, "name", None) or "").partition(".")[0]
+        if isinstance(cause, ImportError) and library in NOT_INSTALLED_FOR_TESTS:
+            pytest.skip(f"{library} is not installed")
+        raise
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ import numpy as np
 import tiewise as tw
 from tiewise.adapters import ray as sharded
 from tiewise.adapters.ray.cluster import add_counts
-from tiewise.adapters.ray.counting import RunCounter
+from tiewise.adapters.ray.shards import RunCounter
 from tiewise.data.runs import Qrels
 from tiewise.ties.shards import Counts, Total
 

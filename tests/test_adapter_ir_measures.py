@@ -523,7 +523,7 @@ def test_provider_with_expectation(provider):
 
 
 @pytest.mark.parametrize("value", ["std", "bias"])
-def test_provider_refuses_std_and_bias(provider, value):
+def test_std_and_bias_are_errors_of_the_provider(provider, value):
     """Beside a bias other providers would put plain values, and a mean of standard deviations is none of the mean."""
     with pytest.raises(tw.InputError) as raised:
         provider(value=value)

@@ -1,4 +1,4 @@
-"""The adapter of transformers, on tiny models of many architectures: what it reads, computes and refuses."""
+"""The adapter of transformers, on tiny models of many architectures: what it reads and computes, and its errors."""
 
 from __future__ import annotations
 
@@ -449,7 +449,7 @@ def test_scores_on_a_gpu_under_autocast_and_tf32(tokenizer):
     assert torch.allclose(found.head.double(), exact, rtol=0, atol=1e-5 * max(1, exact.abs().max().item()))
 
 
-# -- what it refuses ----------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------
 
 
 def test_right_padding_is_an_error(byte_tokenizer):
@@ -526,9 +526,9 @@ def test_invalid_batches(tokenizer):
     with pytest.raises(tw.InputError, match=r"'input_ids' has shape \(3,\)"):
         reranker.score({"input_ids": torch.tensor([1, 2, 3])})
     for size in (0, -1, 2.0, True):
-        with pytest.raises(tw.InputError, match=f"batch_size is a whole number from 1 on, not {size}"):
+        with pytest.raises(tw.InputError, match=f"batch_size must be an integer of at least 1, not {size}"):
             reranker.predict(tiny.pairs(3), batch_size=size)
-    with pytest.raises(tw.InputError, match="max_length is a whole number from 1 on, not 0"):
+    with pytest.raises(tw.InputError, match="max_length must be None or an integer of at least 1, not 0"):
         high_precision(tiny.bert(tokenizer), tokenizer, max_length=0)
 
 

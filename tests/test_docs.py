@@ -50,15 +50,28 @@ def test_pages_that_are_run_together_find_the_measures_that_each_finds_alone(tmp
     example = ">>> import tiewise as tw\n>>> tw.evaluate({'q': {'a': 1}}, {'q': {'a': 1.0}}, 'AP')\nAP 1.0000\n"
     for name in ("one.md", "two.md"):
         (tmp_path / name).write_text(f"# A page\n\n```python\n{example}```\n", encoding="utf-8")
+    assert "2 passed" in run_pages(tmp_path, "one.md", "two.md")
+
+
+def test_an_example_is_skipped_if_a_large_library_is_not_installed(tmp_path):
+    hide = ">>> import sys; sys.modules['torch'] = sys.modules['numpy_'] = None\n"
+    need = "from tiewise.tables.optional import need; need('torch', 'This', 'torch')"
+    for name, example in {"a.md": "import torch", "b.md": need, "c.md": "import numpy_", "d.md": "1 / 0"}.items():
+        (tmp_path / name).write_text(f"{hide}>>> {example}\n", encoding="utf-8")
+    assert "2 failed, 2 skipped" in run_pages(tmp_path, "a.md", "b.md", "c.md", "d.md", code=1)
+
+
+def run_pages(folder: Path, *pages: str, code: int = 0) -> str:
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--doctest-glob=*.md", "one.md", "two.md"],
-        cwd=tmp_path,
+        [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--doctest-glob=*.md", *pages],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
+    assert done.returncode == code, done.stdout
+    return done.stdout
 
 
 def alike(wanted: str, shown: str) -> bool:

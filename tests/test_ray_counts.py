@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tiewise.adapters.ray.cluster import add_counts
-from tiewise.adapters.ray.counting import RunCounter
-from tiewise.adapters.ray.merging import merge_shards
+from tiewise.adapters.ray.shards import RunCounter, merge_shards
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.ties import TieGroups, judged_scores, tie_groups
@@ -71,7 +70,7 @@ def test_any_cut_adds_up_to_the_whole(table, judged, seed, pieces, by_query):
     assume(not np.isnan(judged_scores(qrels, run)).all())
     counter = RunCounter(qrels, {"float64": ORDERS, "float32": ORDERS})
     shards = [Frame(part) for part in parts]
-    merged = merge_shards(counter, LocalWorkers(counter, shards, seed), [f"shard {n}" for n in range(len(parts))])
+    merged = merge_shards(counter, LocalWorkers(counter, shards, seed).count, [f"shard {n}" for n in range(len(parts))])
     assert merged.cut == "query" or not by_query
     assert merged.moved > 0 and merged.shards == len(parts)
     for dtype, ties in merged.ties.items():
@@ -117,4 +116,4 @@ def test_a_file_that_changes_between_the_passes(tmp_path):
     counter = RunCounter(Qrels.from_dict({"q": {"a": 1, "b": 1}}), {"float64": ()})
     files = [str(path), str(other)]
     with pytest.raises(InputError, match=r"part\.trec: the shard changed during the evaluation"):
-        merge_shards(counter, Changing(counter, files, 0), files)
+        merge_shards(counter, Changing(counter, files, 0).count, files)

@@ -130,19 +130,24 @@ class Evaluator:
         check_value(value)
         self.value, self.measures = value, list(dict.fromkeys(measures))
         self._ours: dict[Any, ToolMeasure] = {}
-        theirs: dict[Any, Any] = {}
+        self._theirs: dict[Any, Any] = {}  # measures that ir_measures' own providers compute
         for given in self.measures:
             try:
                 self._ours[given] = _resolve(given)
             except MeasureError as error:
-                theirs[given] = _resolve_theirs(given, value, error)
+                self._theirs[given] = _resolve_theirs(given, value, error)
             else:
                 self._ours[given].check(given, value)
         qrels = _keep_rows(qrels)
-        self._qrels = as_qrels(_to_rows(qrels, "relevance")) if self._ours or not theirs else None
-        self._providers = _Providers(theirs, qrels) if theirs else None
-        judged = self._providers if self._qrels is None else self._qrels
-        self.qrel_qids: set[str] = set() if judged is None else set(judged.queries)
+        self._qrels: Qrels | None = None
+        self.qrel_qids: set[str] = set()
+        if self._theirs:
+            unique = list(dict.fromkeys(self._theirs.values()))
+            self._providers = _theirs.DefaultPipeline.evaluator(unique, _for_providers(qrels, "relevance", as_qrels))
+            self.qrel_qids = set(self._providers.qrel_qids)
+        if self._ours or not self._theirs:
+            self._qrels = as_qrels(_to_rows(qrels, "relevance"))
+            self.qrel_qids = set(self._qrels.queries)
 
     def iter_calc(self, run: Any) -> Iterator[Any]:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
@@ -156,8 +161,11 @@ class Evaluator:
             for given in sorted(self._ours, key=str):
                 for query in sorted(self.qrel_qids.difference(queries)):
                     yield Metric(query, given, 0.0)
-        if self._providers is not None:
-            yield from self._providers.iter_calc(run)
+        if self._theirs:
+            for metric in self._providers.iter_calc(_for_providers(run, "score", as_run)):
+                for given, measure in self._theirs.items():
+                    if measure == metric.measure:
+                        yield metric._replace(measure=given)
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
@@ -165,8 +173,9 @@ class Evaluator:
         if self._qrels is not None:
             _, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
             numbers = {given: self._aggregate(given, column) for given, column in columns.items()}
-        if self._providers is not None:
-            numbers |= self._providers.calc_aggregate(run)
+        if self._theirs:
+            theirs = self._providers.calc_aggregate(_for_providers(run, "score", as_run))
+            numbers |= {given: theirs[measure] for given, measure in self._theirs.items()}
         return {given: numbers[given] for given in self.measures}
 
     def calc(self, run: Any) -> Any:
@@ -179,8 +188,12 @@ class Evaluator:
         return CalcResults(aggregated, metrics)
 
     def _aggregate(self, given: Any, numbers: Floats) -> float:
-        if self._providers is not None and given in self._providers.measures:
-            return self._providers.aggregate(given, numbers.tolist())
+        if given in self._theirs:
+            aggregator = self._theirs[given].aggregator()
+            for number in numbers.tolist():
+                aggregator.add(number)
+            result: float = aggregator.result()
+            return result
         assert self._qrels is not None
         if self.value == "std":  # queries are independent: their variances add up
             total = float(np.sqrt(np.sum(numbers**2)))
@@ -208,7 +221,7 @@ def _resolve_theirs(given: Any, value: str, error: MeasureError) -> Any:
     cutoff = None if measure is None else measure.params.get("cutoff")
     if cutoff is not None and (not isinstance(cutoff, int) or cutoff < 1):  # other tools stop the process
         raise MeasureError(f"{given}: a cutoff is a whole number of ranks from 1 on, not {cutoff!r}.")
-    if measure is None or (measure.NAME in _NAMES and not _theirs.DefaultPipeline.supports(measure)):
+    if measure is None or (measure.NAME in _MEASURES and not _theirs.DefaultPipeline.supports(measure)):
         raise error
     try:
         _theirs.DefaultPipeline.evaluator([measure], {})
@@ -236,37 +249,6 @@ def _parse_theirs(given: Any) -> Any:
     except (ValueError, NameError, TypeError, AssertionError):
         pass
     return None
-
-
-class _Providers:
-    """Measures that ir_measures' own providers compute; keys are the measures as the user gave them."""
-
-    def __init__(self, measures: Mapping[Any, Any], qrels: Any):
-        self.measures = measures
-        self._evaluator = _theirs.DefaultPipeline.evaluator(
-            list(dict.fromkeys(measures.values())), _for_providers(qrels, "relevance", as_qrels)
-        )
-        self.queries = self._evaluator.qrel_qids
-
-    def iter_calc(self, run: Any) -> Iterator[Any]:
-        """Their metrics."""
-        for metric in self._evaluator.iter_calc(_for_providers(run, "score", as_run)):
-            for given, measure in self.measures.items():
-                if measure == metric.measure:
-                    yield metric._replace(measure=given)
-
-    def calc_aggregate(self, run: Any) -> dict[Any, float]:
-        """Their means."""
-        numbers = self._evaluator.calc_aggregate(_for_providers(run, "score", as_run))
-        return {given: numbers[measure] for given, measure in self.measures.items()}
-
-    def aggregate(self, given: Any, numbers: Iterable[float]) -> float:
-        """One number of a measure for all queries."""
-        aggregator = self.measures[given].aggregator()
-        for number in numbers:
-            aggregator.add(number)
-        mean: float = aggregator.result()
-        return mean
 
 
 def _for_providers(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
@@ -300,56 +282,52 @@ def _to_rows(given: Any, number: str) -> Any:
 # -- measures -------------------------------------------------------------------------------------------------
 
 
-def _with_cutoff(measure: definition.Measure) -> Callable[..., definition.Measure]:
-    """A function that makes a measure from its parameters, including the cutoff."""
-    return lambda cutoff=None, **params: measure(**params) @ cutoff
-
-
 def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> definition.Measure:
     gains_of = {"log2": "linear", "exp-log2": "exp"}
     if dcg not in gains_of:
         raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
-    return c.nDCG(gains=gains or gains_of[dcg]) @ cutoff
+    return c.nDCG(gains=gains or gains_of[dcg], cutoff=cutoff)
 
 
-def _rbp(rel: int | None = None, p: float = 0.8, cutoff: int | None = None) -> definition.Measure:
+def _rbp(rel: int | None = None, **params: Any) -> definition.Measure:
     if rel is None:
         raise MeasureError("RBP without rel is graded, on an unnamed scale. Give RBP(rel=1), or tiewise.RBP.")
-    return c.RBP(rel=rel, p=p) @ cutoff
+    return c.RBP(rel=rel, **params)
 
 
-def _set_p(relative: bool = False, rel: int = 1) -> definition.Measure:
-    return t.SetRelP(rel=rel) if relative else c.SetP(rel=rel)
-
-
-def _num_ret(rel: int | None = None) -> definition.Measure:
-    return c.NumRet if rel is None else t.NumRelRet(rel=rel)
-
-
-#: ir_measures' names, each with a function that makes our measure from their parameters.
-_NAMES: dict[str, Callable[..., definition.Measure]] = {
-    "nDCG": _ndcg,
-    "AP": _with_cutoff(c.AP),
-    "RR": _with_cutoff(c.RR),
-    "P": _with_cutoff(c.P),
-    "R": _with_cutoff(c.R),
-    "Success": _with_cutoff(c.Success),
+#: The measures of ir_measures' names.
+_MEASURES: dict[str, definition.Measure] = {
+    "nDCG": c.nDCG,
+    "AP": c.AP,
+    "RR": c.RR,
+    "P": c.P,
+    "R": c.R,
+    "Success": c.Success,
     "Rprec": c.Rprec,
     "Bpref": c.Bpref,
-    "RBP": _rbp,
-    "ERR": _with_cutoff(c.ERR(max=4)),
-    "Judged": _with_cutoff(c.Judged(norm="cap")),
-    "SetP": _set_p,
-    "SetRelP": lambda rel=1: t.SetRelP(rel=rel),
+    "RBP": c.RBP,
+    "ERR": c.ERR(max=4),
+    "Judged": c.Judged(norm="cap"),
+    "SetP": c.SetP,
+    "SetRelP": t.SetRelP(),
     "SetR": c.SetR,
-    "SetF": lambda rel=1, beta=1.0: t.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
+    "SetF": t.SetF(),
     "SetAP": t.SetAP(),
-    "NumRet": _num_ret,
-    "NumRelRet": lambda: t.NumRelRet(),
+    "NumRet": c.NumRet,
+    "NumRelRet": c.NumRelRet,
     "NumRel": c.NumRel,
-    "NumQ": lambda: t.NumQ(),
+    "NumQ": t.NumQ(),
     "IPrec": t.IPrec(),
     "infAP": t.InfAP(),
+}
+#: Where their parameters are not ours: our measure from theirs.
+_TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
+    "nDCG": _ndcg,
+    "RBP": _rbp,
+    "SetP": lambda relative=False, rel=1: (t.SetRelP() if relative else c.SetP)(rel=rel),
+    "SetF": lambda rel=1, beta=1.0: t.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
+    "NumRet": lambda rel=None: c.NumRet if rel is None else c.NumRelRet(rel=rel),
+    "NumQ": lambda: t.NumQ(),
 }
 _ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
 _ALIASES |= {"RPrec": "Rprec", "BPref": "Bpref"}
@@ -369,7 +347,7 @@ def _resolve(given: Any) -> ToolMeasure:
             given.validate_params()
         except AssertionError as error:
             raise MeasureError(f"{given}: {str(error).split('=<object')[0]}.") from None
-        if given.NAME not in _NAMES:
+        if given.NAME not in _MEASURES:
             raise MeasureError(f"Tiewise does not have {given}.")
         return _translate(given.NAME, given.params)
     raise MeasureError(f"{given!r} is a {type(given).__name__}, no measure. Give a name such as 'nDCG@10'.")
@@ -403,7 +381,7 @@ def _parse_name(text: str) -> tuple[str, dict[str, Any]] | None:
     name = _ALIASES.get(node.id, node.id) if isinstance(node, ast.Name) else ""
     if name == "IPrec" and "cutoff" in params:
         params["recall"] = params.pop("cutoff")
-    return (name, params) if name in _NAMES else None
+    return (name, params) if name in _MEASURES else None
 
 
 def _translate(name: str, params: Mapping[str, Any]) -> ToolMeasure:
@@ -412,7 +390,7 @@ def _translate(name: str, params: Mapping[str, Any]) -> ToolMeasure:
     judged_only = bool(params.pop("judged_only", False))
     labels = params.pop("gains") if isinstance(params.get("gains"), Mapping) else {}
     try:
-        measure = _NAMES[name](**params)
+        measure = _TRANSLATED.get(name, _MEASURES[name])(**params)
     except TypeError:
         raise MeasureError(f"{name} does not take all of these parameters: {', '.join(params)}.") from None
     rule = _RULES.get(name) or rule_for("ir_measures", measure)
@@ -434,16 +412,8 @@ def parse_trec_measure(measure: str) -> list[Any]:
     return list(registry.parse_all(measure)) if _theirs is None else list(_theirs.parse_trec_measure(measure))
 
 
-#: Names of ir_measures where it is not installed, besides the catalogue.
-_OURS: dict[str, Any] = {
-    "Judged": c.Judged(norm="cap"),
-    "SetRelP": t.SetRelP(),
-    "SetF": t.SetF(),
-    "SetAP": t.SetAP(),
-    "NumRelRet": t.NumRelRet(),
-    "NumQ": t.NumQ(),
-    "IPrec": t.IPrec(),
-    "infAP": t.InfAP(),
+#: Other names of ir_measures, where it is not installed.
+_OTHERS: dict[str, Any] = {
     "Measure": definition.Measure,
     "read_trec_qrels": read_qrels,
     "read_trec_run": read_run,
@@ -454,9 +424,9 @@ def __getattr__(name: str) -> Any:
     """Every other name of ir_measures; where it is not installed, the measures of Tiewise."""
     if _theirs is not None and not name.startswith("__"):
         return getattr(_theirs, name)
-    name = _ALIASES.get(name, name)
-    if name in _OURS or name in _NAMES:
-        return _OURS[name] if name in _OURS else registry.measures()[name]
+    names = _MEASURES | _OTHERS
+    if _ALIASES.get(name, name) in names:
+        return names[_ALIASES.get(name, name)]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -469,7 +439,7 @@ else:  # its submodules are available under our name
         if name.startswith("ir_measures.")
     }
 
-__all__ += sorted({*_NAMES, *_ALIASES, *_OURS, *getattr(_theirs, "__all__", ())}.difference(__all__))
+__all__ += sorted({*_MEASURES, *_ALIASES, *_OTHERS, *getattr(_theirs, "__all__", ())}.difference(__all__))
 
 
 # -- the provider ---------------------------------------------------------------------------------------------

@@ -28,13 +28,18 @@ class LastLayer:
         weight = module.weight
         if not weight.is_floating_point() or weight.is_meta or tuple(weight.shape)[1:] != (module.in_features,):
             raise InputError(
-                f"The last layer {name!r} holds weights of type {_dtype_name(weight)} on {weight.device}, which cannot "
+                f"The last layer {name!r} holds weights of type {self.dtype} on {weight.device}, which cannot "
                 f"be read as a matrix. Load the model without quantising or offloading that layer. {_ADVICE}"
             )
 
     def __repr__(self) -> str:
         classes = self.module.out_features if self.rows is None else len(self.rows)
-        return f"{self.name} ({self.module.in_features} → {classes}, {_dtype_name(self.module.weight)})"
+        return f"{self.name} ({self.module.in_features} → {classes}, {self.dtype})"
+
+    @property
+    def dtype(self) -> str:
+        """The type of its weights."""
+        return str(self.module.weight.dtype).removeprefix("torch.")
 
     def logits(self, hidden: Any, precision: str) -> Any:
         """The logits of hidden states, (n, width) to (n, classes), in high precision, even under autocast."""
@@ -200,7 +205,3 @@ def resolve_label(positive: int | str | None, labels: int, names: Mapping[Any, A
         labels_text = "one label, 0" if labels == 1 else f"{labels} labels, 0 to {labels - 1}"
         raise InputError(f"positive={positive!r} is none of the model's labels: it has {labels_text}.")
     return int(positive)
-
-
-def _dtype_name(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

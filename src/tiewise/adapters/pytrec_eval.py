@@ -29,7 +29,7 @@ import numpy as np
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
 from tiewise.data.columns import Floats
-from tiewise.data.runs import Qrels, Run, Table, duplicate_message
+from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
 from tiewise.io import as_qrels
 from tiewise.io.formats import Layout
@@ -37,6 +37,7 @@ from tiewise.io.text import read_columns
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import trec_measures as t
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import TREC_CUTOFFS
 from tiewise.metrics.tools import TOOLS
 
 __all__ = [
@@ -49,7 +50,7 @@ __all__ = [
     "supported_nicknames",
 ]
 
-CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+_TENTHS = tuple(i / 10 for i in range(11))
 
 
 def _log(value: Floats) -> Floats:
@@ -60,81 +61,71 @@ def _log(value: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Name:
-    """A name of trec_eval: its measure for a relevance level and a parameter, and the form of its keys."""
+    """A name of trec_eval: its measure, and the parameter that a number after the name sets."""
 
-    make: Callable[[float, Any], Measure]
+    measure: Measure
+    parameter: str = ""  # "cutoff", or a parameter of the measure; empty: none
     defaults: tuple[float, ...] = ()
-    key: str = ""  # "{name}_{parameter}"; empty: the name is the key
-    parameter: str = ""  # "rank", "share" or "weight"; empty: none
+    key: str = "{}"  # the key of a name and a parameter
     transform: Callable[[Floats], Floats] | None = None
 
+    def make(self, level: float, value: float | None) -> Measure:
+        """The measure for a relevance level and a value of the parameter."""
+        params: dict[str, Any] = {"rel": level} if "rel" in self.measure.params else {}
+        return self.measure(**(params | {self.parameter: value} if self.parameter else params))
 
-def _with_cutoff(measure: Measure, defaults: tuple[int, ...] = CUTOFFS) -> _Name:
-    """A measure with a cutoff."""
-    graded = isinstance(measure, type(c.nDCG))  # the relevance level has no effect on it
-
-    def make(level: float, rank: int) -> Measure:
-        return (measure if graded else measure(rel=level)) @ rank
-
-    return _Name(make, defaults, "{}_{}", "rank")
-
-
-def _with_level(measure: Measure, transform: Callable[[Floats], Floats] | None = None) -> _Name:
-    """A measure of the whole list that depends on the relevance level."""
-    return _Name(lambda level, _: measure(rel=level), transform=transform)
+    def keys(self, name: str, parameters: set[str]) -> Iterator[tuple[str, float | None]]:
+        """The keys of a name, each with the value of the parameter, ascending."""
+        if self.parameter == "cutoff":
+            for text in parameters:
+                if not text.isdecimal() or int(text) < 1:
+                    raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
+        if self.key == "{}" and len(parameters) > 1:
+            raise MeasureError(f"{name} takes one parameter, not {listed(sorted(parameters))}: it has one key.")
+        values = sorted(map(int if self.parameter == "cutoff" else float, parameters)) or self.defaults or (None,)
+        return ((self.key.format(name, value), value) for value in values)
 
 
-def _plain(measure: Measure) -> _Name:
-    """A measure of the whole list that does not."""
-    return _Name(lambda _level, _: measure)
+def _at_cutoffs(measure: Measure, defaults: tuple[int, ...] = TREC_CUTOFFS) -> _Name:
+    return _Name(measure, "cutoff", defaults, "{}_{}")
 
 
 #: Every name of trec_eval in its order; None: Tiewise does not have it.
 _NAMES: dict[str, _Name | None] = {
-    "runid": _plain(t.RunId()),
-    "num_q": _plain(t.NumQ()),
-    "num_ret": _plain(c.NumRet),
-    "num_rel": _with_level(c.NumRel),
-    "num_rel_ret": _with_level(t.NumRelRet()),
-    "map": _with_level(c.AP),
-    "gm_map": _with_level(c.AP, _log),
-    "Rprec": _with_level(c.Rprec),
-    "bpref": _with_level(c.Bpref),
-    "recip_rank": _with_level(c.RR),
-    "iprec_at_recall": _Name(
-        lambda level, share: t.IPrec(rel=level, recall=share),
-        tuple(i / 10 for i in range(11)),
-        "{}_{:.2f}",
-        "share",
-    ),
-    "P": _with_cutoff(c.P),
+    "runid": _Name(t.RunId()),
+    "num_q": _Name(t.NumQ()),
+    "num_ret": _Name(c.NumRet),
+    "num_rel": _Name(c.NumRel),
+    "num_rel_ret": _Name(c.NumRelRet),
+    "map": _Name(c.AP),
+    "gm_map": _Name(c.AP, transform=_log),
+    "Rprec": _Name(c.Rprec),
+    "bpref": _Name(c.Bpref),
+    "recip_rank": _Name(c.RR),
+    "iprec_at_recall": _Name(t.IPrec(), "recall", _TENTHS, "{}_{:.2f}"),
+    "P": _at_cutoffs(c.P),
     "relstring": None,
-    "recall": _with_cutoff(c.R),
-    "infAP": _with_level(t.InfAP()),
-    "gm_bpref": _with_level(c.Bpref, _log),
-    "Rprec_mult": _Name(
-        lambda level, share: t.RprecMult(rel=level, multiple=share),
-        tuple(i / 5 for i in range(1, 11)),
-        "{}_{:.2f}",
-        "share",
-    ),
-    "utility": _with_level(t.Utility()),
-    "11pt_avg": _with_level(t.ElevenPointAP()),
-    "binG": _with_level(t.BinG()),
+    "recall": _at_cutoffs(c.R),
+    "infAP": _Name(t.InfAP()),
+    "gm_bpref": _Name(c.Bpref, transform=_log),
+    "Rprec_mult": _Name(t.RprecMult(), "multiple", tuple(i / 5 for i in range(1, 11)), "{}_{:.2f}"),
+    "utility": _Name(t.Utility()),
+    "11pt_avg": _Name(t.ElevenPointAP()),
+    "binG": _Name(t.BinG()),
     "G": None,
-    "ndcg": _plain(c.nDCG),
+    "ndcg": _Name(c.nDCG),
     "ndcg_rel": None,
     "Rndcg": None,
-    "ndcg_cut": _with_cutoff(c.nDCG),
-    "map_cut": _with_cutoff(c.AP),
-    "relative_P": _with_cutoff(t.RelativeP()),
-    "success": _with_cutoff(c.Success, (1, 5, 10)),
-    "set_P": _with_level(c.SetP),
-    "set_relative_P": _with_level(t.SetRelP()),
-    "set_recall": _with_level(c.SetR),
-    "set_map": _with_level(t.SetAP()),
-    "set_F": _Name(lambda level, x: t.SetF(rel=level, x=x), (1.0,), parameter="weight"),
-    "num_nonrel_judged_ret": _with_level(t.NumNonrelRet()),
+    "ndcg_cut": _at_cutoffs(c.nDCG),
+    "map_cut": _at_cutoffs(c.AP),
+    "relative_P": _at_cutoffs(t.RelativeP()),
+    "success": _at_cutoffs(c.Success, (1, 5, 10)),
+    "set_P": _Name(c.SetP),
+    "set_relative_P": _Name(t.SetRelP()),
+    "set_recall": _Name(c.SetR),
+    "set_map": _Name(t.SetAP()),
+    "set_F": _Name(t.SetF(), "x", (1.0,)),
+    "num_nonrel_judged_ret": _Name(t.NumNonrelRet()),
 }
 
 _OFFICIAL = "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
@@ -236,31 +227,25 @@ def _expand_names(names: Iterable[str], level: float, judged_only: bool, value: 
     """The measures by key, in trec_eval's order."""
     if isinstance(names, str):
         raise MeasureError(f"measures={names!r}: give the names in a set or a list, such as {{{names!r}}}.")
-    parameters: dict[str, set[str]] = {}  # by name
-    explicit: set[str] = set()
-    for given in names:
-        if given in _NICKNAMES:
-            for name in _NICKNAMES[given]:
-                parameters.setdefault(name, set())
-        else:
-            name, some = _split(given)
-            parameters.setdefault(name, set()).update(some)
-            explicit.add(name)
+    names = list(names)
+    parameters = {name: set[str]() for given in names for name in _NICKNAMES.get(given, ())}
+    explicit = [_split(given) for given in names if given not in _NICKNAMES]
+    for name, numbers in explicit:
+        parameters.setdefault(name, set()).update(numbers)
     measures: dict[str, ToolMeasure] = {}
     skipped: dict[str, None] = {}  # names, in order
-    for name, entry in _NAMES.items():
-        if name not in parameters:
-            continue
+    for name in filter(parameters.__contains__, _NAMES):
+        entry = _NAMES[name]
         if entry is None:
             skipped[name] = None
             continue
-        for key, parameter in _make_keys(name, entry, parameters[name]):
-            rule = TOOLS["pytrec_eval"].usual
-            measure = ToolMeasure(entry.make(level, parameter), rule, judged_only, transform=entry.transform)
-            if name in explicit:
-                measure.check(name, value)
-            if value in measure.known_values:
-                measures[key] = measure
+        for key, parameter in entry.keys(name, parameters[name]):
+            measure = entry.make(level, parameter)
+            tool = ToolMeasure(measure, TOOLS["pytrec_eval"].usual, judged_only, transform=entry.transform)
+            if name in dict(explicit):
+                tool.check(name, value)
+            if value in tool.known_values:
+                measures[key] = tool
             else:
                 skipped[name] = None
     if skipped:
@@ -294,45 +279,14 @@ def _split(given: str) -> tuple[str, list[str]]:
     return name, parameters
 
 
-def _make_keys(name: str, entry: _Name, parameters: set[str]) -> Iterator[tuple[str, Any]]:
-    """The keys of a name, each with its parameter, ascending."""
-    if entry.parameter == "rank":
-        for text in parameters:
-            if not text.isdecimal() or int(text) < 1:
-                raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
-    if entry.parameter == "weight" and len(parameters) > 1:
-        raise MeasureError(f"{name} takes one parameter, not {listed(sorted(parameters))}: it has one key.")
-    values = sorted(map(int if entry.parameter == "rank" else float, parameters)) or list(entry.defaults)
-    if entry.key:
-        yield from ((entry.key.format(name, value), value) for value in values)
-    else:
-        yield name, values[0] if values else None
-
-
 # -- files ----------------------------------------------------------------------------------------------------
 
 
 def _parse_lines(cls: type[Table], lines: Iterable[str], columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """``{query: {document: number}}`` from an open file or from lines; as theirs, a defaultdict."""
     name = str(getattr(lines, "name", cls.noun))
-    layout = Layout("trec", columns, cls.nan_advice)
-    width, at = len(columns), columns.index(layout.number)
-    table: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    for number, line in enumerate(lines, 1):
-        cells = line.split()
-        try:
-            query, doc, text = cells[0], cells[2], cells[at]
-            value = float(text)
-            plain = len(cells) == width and value == value and query[0] != "#" and "_" not in text
-        except (ValueError, IndexError):
-            plain = False
-        if not plain:
-            if not cells or cells[0].startswith("#"):
-                continue
-            # The reader of files raises the error. Empty lines before this one keep its line number.
-            read_columns([b"\n" * (number - 1) + " ".join(cells).encode() + b"\n"], layout, name)
-        docs = table[query]
-        if doc in docs:
-            raise InputError(f"{name}:{number}: {duplicate_message(cls, query, doc)}")
-        docs[doc] = value
-    return table
+    text = "".join(f"{line.rstrip()}\n" for line in lines)
+    found = read_columns([text.encode()] if text else [], Layout("trec", columns, cls.nan_advice), name)
+    read = found.query, found.queries, found.documents, found.value
+    table = cls.from_codes(*read, where=lambda row: f"{name}:{found.line(row)}")
+    return defaultdict(dict, table.to_dict())

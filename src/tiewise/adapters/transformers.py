@@ -19,15 +19,16 @@ This module does not import transformers.
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer, check_precision, find_classifier, find_language_head, resolve_label
 from tiewise.adapters.replicas import make_replica, unwrap_compiled, without_autocast
 from tiewise.errors import InputError, counted
+from tiewise.scoring.options import require_int
 from tiewise.tables.optional import need
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
@@ -113,10 +114,9 @@ def high_precision(
     """
     _torch()
     _check_model(model)
-    name = type(unwrap_compiled(model)).__name__
+    name = _class_name(model)
     check_precision(precision)
-    if max_length is not None:
-        _check_positive_int(max_length, "max_length")
+    require_int(max_length, "max_length", optional=True)
     if model.get_output_embeddings() is None:
         if prompt is not QWEN3_RERANKER:
             raise InputError(f"A prompt is for yes/no models; {name} is given the pair alone.")
@@ -139,18 +139,23 @@ def _check_model(model: Any) -> None:
         raise InputError(f"{name} decodes text. Supported are sequence classification and causal language models.")
 
 
-class Reranker:
+class Reranker(ABC):
     """A model whose last step is computed in high precision; made by `high_precision`.
 
     `score` takes a batch from the tokenizer, `predict` pairs of texts.
     """
+
+    fn: str  # the function of the logits
+    positive: int  # the label that means relevant
+    score_text: str  # the model's own score, in words
+    logit_text: str  # the score of the levels logit and head, in words
 
     def __init__(self, model: Any, tokenizer: Any, layer: LastLayer, precision: str, max_length: int | None):
         self.model, self.tokenizer, self.layer, self.precision = model, tokenizer, layer, precision
         self.max_length = max_length
 
     def __repr__(self) -> str:
-        return f"<High-precision {self._name()}: {self.layer!r} in {self.precision}>"
+        return f"<High-precision {_class_name(self.model)}: {self.layer!r} in {self.precision}>"
 
     def explain(self) -> str:
         """A text that says what is computed in which precision."""
@@ -158,8 +163,8 @@ class Reranker:
         if getattr(self.model, "_compiled_call_impl", None) is not None:
             compiled = " The model was compiled by model.compile() and runs uncompiled here; give torch.compile(model)."
         return (
-            f"native is {self._describe_score()} as {self._name()} computes it, in {self._own_dtype()}. score is the "
-            f"same in {self.precision}, on the model's logits; logit is {self._describe_logit()} in {self.precision}, "
+            f"native is {self.score_text} as {_class_name(self.model)} computes it, in {self.layer.dtype}. score is "
+            f"the same in {self.precision}, on the model's logits; logit is {self.logit_text} in {self.precision}, "
             f"without an activation; head is that of logits of {self.layer!r}, computed again in {self.precision}. "
             f"Rank by head.{compiled}"
         )
@@ -182,7 +187,7 @@ class Reranker:
         """The scores of pairs ``(query, document)``, in the order of the pairs."""
         if self.tokenizer is None:
             raise InputError("Texts need a tokenizer: high_precision(model, tokenizer).")
-        _check_positive_int(batch_size, "batch_size")
+        require_int(batch_size, "batch_size")
         pairs = _check_pairs(pairs)
         longest_first = sorted(range(len(pairs)), key=lambda at: -len(pairs[at][0]) - len(pairs[at][1]))
         parts = []
@@ -194,33 +199,33 @@ class Reranker:
         levels = (field.name for field in fields(Scores))
         return Scores(**{level: torch.cat([part.at(level) for part in parts])[order] for level in levels})
 
-    def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
     def _limit(self) -> int | None:
         """The longest input; None if there is no limit (tokenizers then have a huge number)."""
         limit = self.max_length or getattr(self.tokenizer, "model_max_length", None)
         return None if limit is None or limit > 10**9 else int(limit)
 
-    def _name(self) -> str:
-        return type(unwrap_compiled(self.model)).__name__
+    def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Further arguments of the forward pass."""
+        return {}
 
-    def _own_dtype(self) -> str:
-        return str(self.layer.module.weight.dtype).removeprefix("torch.")
-
-    def _describe_score(self) -> str:
-        """The model's own score in words."""
-        raise NotImplementedError
-
-    def _describe_logit(self) -> str:
-        """The score of the levels logit and head in words."""
-        raise NotImplementedError
-
+    @abstractmethod
     def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
-        raise NotImplementedError
+        """A batch of inputs from pairs of texts."""
+
+    @abstractmethod
+    def _native(self, own: Any) -> Any:
+        """The model's own scores from its own logits."""
 
     def _scores(self, own: Any, recomputed: Any) -> Scores:
-        raise NotImplementedError
+        options: dict[str, Any] = {"fn": self.fn, "positive": self.positive, "precision": self.precision}
+        if self.fn == "sigmoid":
+            own, recomputed = own[:, 0], recomputed[:, 0]
+        return Scores(
+            native=self._native(own),
+            score=scoring.score(own, **options),
+            logit=scoring.logit(own, **options),
+            head=scoring.logit(recomputed, **options),
+        )
 
 
 class _Classifier(Reranker):
@@ -228,61 +233,39 @@ class _Classifier(Reranker):
 
     def __init__(self, model: Any, tokenizer: Any, precision: str, max_length: int | None, positive: int | str | None):
         super().__init__(model, tokenizer, find_classifier(model), precision, max_length)
-        self.fn = "sigmoid" if model.config.num_labels == 1 else "softmax"
         self.positive = resolve_label(positive, model.config.num_labels, getattr(model.config, "id2label", None))
-
-    def _describe_score(self) -> str:
-        return "the sigmoid of the logit" if self.fn == "sigmoid" else f"the softmax of label {self.positive}"
-
-    def _describe_logit(self) -> str:
-        return "the logit" if self.fn == "sigmoid" else f"the log-odds of label {self.positive}"
+        if model.config.num_labels == 1:
+            self.fn, self.score_text, self.logit_text = "sigmoid", "the sigmoid of the logit", "the logit"
+        else:
+            label = f"of label {self.positive}"
+            self.fn, self.score_text, self.logit_text = "softmax", f"the softmax {label}", f"the log-odds {label}"
 
     def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         if instruction is not None:
             raise InputError("An instruction is for yes/no models; a classifier is given the pair alone.")
-        queries, documents = zip(*pairs, strict=True)
-        limit = self._limit()
-        batch: Mapping[str, Any] = self.tokenizer(
-            list(queries),
-            list(documents),
-            padding=True,
-            truncation=limit is not None,
-            max_length=limit,
-            return_tensors="pt",
-        )
+        texts, limit = map(list, zip(*pairs, strict=True)), self._limit()
+        options = {"truncation": limit is not None, "max_length": limit}
+        batch: Mapping[str, Any] = self.tokenizer(*texts, padding=True, return_tensors="pt", **options)
         return batch
 
-    def _scores(self, own: Any, recomputed: Any) -> Scores:
-        options: dict[str, Any] = {"fn": self.fn, "positive": self.positive, "precision": self.precision}
-        native = own.sigmoid()[:, 0] if self.fn == "sigmoid" else own.softmax(-1)[:, self.positive]
-        if self.fn == "sigmoid":
-            own, recomputed = own[:, 0], recomputed[:, 0]
-        return Scores(
-            native=native,
-            score=scoring.score(own, **options),
-            logit=scoring.logit(own, **options),
-            head=scoring.logit(recomputed, **options),
-        )
+    def _native(self, own: Any) -> Any:
+        return own.sigmoid() if self.fn == "sigmoid" else own.softmax(-1)[:, self.positive]
 
 
 class _YesNo(Reranker):
     """A causal language model that answers a prompt with its next token: softmax over no and yes."""
+
+    fn, positive, logit_text = "softmax", 1, "the difference of the two logits"
 
     def __init__(self, model: Any, tokenizer: Any, precision: str, max_length: int | None, prompt: Prompt):
         if tokenizer is None:
             raise InputError("A yes/no model needs its tokenizer: high_precision(model, tokenizer).")
         tokens = [_find_token(tokenizer, word) for word in (prompt.no, prompt.yes)]
         super().__init__(model, tokenizer, find_language_head(model, tokens), precision, max_length)
-        self.prompt = prompt
+        self.prompt, self.score_text = prompt, f"the softmax of {prompt.yes!r} against {prompt.no!r}"
         self._before, self._after = (
             tokenizer.encode(text, add_special_tokens=False) for text in (prompt.before, prompt.after)
         )
-
-    def _describe_score(self) -> str:
-        return f"the softmax of {self.prompt.yes!r} against {self.prompt.no!r}"
-
-    def _describe_logit(self) -> str:
-        return "the difference of the two logits"
 
     def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Logits of the last position only, if the model supports it; the last token must not be padding."""
@@ -311,14 +294,8 @@ class _YesNo(Reranker):
         )
         return batch
 
-    def _scores(self, own: Any, recomputed: Any) -> Scores:
-        options: dict[str, Any] = {"fn": "softmax", "positive": 1, "precision": self.precision}
-        return Scores(
-            native=own.log_softmax(-1)[:, 1].exp(),  # as the model card computes it
-            score=scoring.score(own, **options),
-            logit=scoring.logit(own, **options),
-            head=scoring.logit(recomputed, **options),
-        )
+    def _native(self, own: Any) -> Any:
+        return own.log_softmax(-1)[:, 1].exp()  # as the model card computes it
 
 
 def _check_pairs(given: Any) -> list[tuple[str, str]]:
@@ -359,17 +336,16 @@ def _check_batch(given: Any) -> Mapping[str, Any]:
     return given
 
 
-def _check_positive_int(given: Any, name: str) -> None:
-    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-        raise InputError(f"{name} is a whole number from 1 on, not {given!r}.")
-
-
 def _find_token(tokenizer: Any, word: str) -> int:
     """The id of a word that is one token."""
     number = tokenizer.convert_tokens_to_ids(word)
     if number is None or number == getattr(tokenizer, "unk_token_id", None):
         raise InputError(f"The tokenizer has no token {word!r}. Give a Prompt with words that it has: yes=…, no=….")
     return int(number)
+
+
+def _class_name(model: Any) -> str:
+    return type(unwrap_compiled(model)).__name__
 
 
 def _torch() -> Any:

@@ -100,8 +100,8 @@ class Measure:
     #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
     value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
-    #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it does
-    #: if it overrides `terms`, `moments`, `divisor`, `base` or `depth`, which may look at all judged documents.
+    #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
+    #: does if it overrides `terms`, `moments`, `divisor`, `base` or `depth`, which may look at all judged documents.
     distinguishes_unjudged: ClassVar[bool | None] = None
 
     # -- the definition: what a subclass writes ---------------------------------------------------------------

@@ -24,7 +24,6 @@ __all__ = [
     "InfAP",
     "NumNonrelRet",
     "NumQ",
-    "NumRelRet",
     "RelativeP",
     "RprecMult",
     "RunId",
@@ -66,26 +65,18 @@ class NumQ(SetMeasure):
         return np.ones(q.n_queries)
 
 
-class NumRelRet(SetMeasure):
-    """The number of relevant documents retrieved, added up over queries.
-
-    >>> NumRelRet().of("(10)1|1")
-    NumRelRet 2.0000
-    """
-
-    total = True
-
-    def base(self, q: Urns) -> Floats:
-        """All relevant documents of the list."""
-        return self.relevant_retrieved(q)
-
-
-class NumNonrelRet(NumRelRet):
+class NumNonrelRet(SetMeasure):
     """The number of retrieved documents that were judged not relevant, without those with a negative label.
 
     >>> NumNonrelRet().of("(10)1-|0")
     NumNonrelRet 1.0000
     """
+
+    total = True
+
+    def base(self, q: Urns) -> Floats:
+        """All such documents of the list."""
+        return self.relevant_retrieved(q)
 
     def gain(self, label: Floats) -> Floats:
         """1 for a label from 0 to below `rel`."""

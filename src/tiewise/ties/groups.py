@@ -115,7 +115,8 @@ class TieGroups:
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
         """These lists, made of `whole` by leaving documents out, are open-ended only where they end as those do."""
-        return replace(self, floor_size=np.where(self.floor == whole.floor, self.floor_size, 1))
+        size = np.where(self.floor == whole.floor, self.floor_size, 0)
+        return replace(self, floor=whole.floor, floor_size=size)
 
     def with_last_group(self, rows: Codes) -> TieGroups:
         """The lists with these judged documents in their last tie group and no others; it has as many ranks as before.

@@ -11,15 +11,16 @@ import http.client
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tiewise.adapters.ray.counting import Shard, ShardCounter, ShardCounts, ShardSummary
+from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.data.columns import Floats
+from tiewise.data.progress import Progress
 from tiewise.errors import InputError, TiewiseError
 from tiewise.tables.optional import need
 from tiewise.ties.shards import Total
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.data import Dataset
 
-__all__ = ["Progress", "Workers", "add_counts", "connect", "load_blocks"]
+__all__ = ["Workers", "add_counts", "connect", "load_blocks"]
 
-Progress = Callable[[int, int], None]
 Answer: TypeAlias = tuple[ShardSummary | InputError, ShardCounts]
 
 TIMEOUT = 10.0  # seconds that a cluster may take to answer
 RETRIES = 3  # how often a shard is counted again if its worker died
-MIN_GROUP = 8  # counts of at least so many neighbouring shards are added in one task
+MIN_GROUP = 8  # one task adds the counts of at least this many neighbouring shards
 
 ADVICE = (
     " The head's own port (6379) is written host:6379, that of Ray Client (10001) ray://host:10001, which needs "

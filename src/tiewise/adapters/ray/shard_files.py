@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
 from tiewise.errors import InputError
 from tiewise.io.compression import is_pattern
 
-__all__ = ["ShardPaths", "describe_shards", "list_shards"]
+__all__ = ["ShardPaths", "list_shards"]
 
 ShardPaths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -43,15 +43,6 @@ def list_shards(given: ShardPaths) -> list[str]:
         raise InputError("There are no shards to count.")
     _check_distinct(paths)
     return paths
-
-
-def describe_shards(paths: Sequence[str]) -> str:
-    """A short text for a list of shards.
-
-    >>> describe_shards(["a.trec", "b.trec", "c.trec"])
-    'a.trec … c.trec (3 shards)'
-    """
-    return paths[0] if len(paths) == 1 else f"{paths[0]} … {paths[-1]} ({len(paths):,} shards)"
 
 
 def _expand(path: str) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiewise import scoring
-from tiewise.adapters.ray.counting import Shard, ShardCounter, ShardCounts, ShardSummary
+from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import DOC_NAMES, QUERY_NAMES
 from tiewise.errors import InputError, counted, listed
@@ -25,6 +25,7 @@ from tiewise.scoring.ids import Ids
 from tiewise.scoring.options import check_pair_function, check_precision
 from tiewise.scoring.scorers import make_scorer
 from tiewise.tables.optional import need
+from tiewise.ties.counted import EXAMPLES, Counted
 from tiewise.ties.shards import Counts, small
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class VectorCounter(ShardCounter):
         return frozenset(map(str, self.queries.ids)) - self.qrels.query_index.keys()
 
     def count(self, shard: Shard, scores: Floats | None = None) -> tuple[ShardSummary, ShardCounts]:
-        """A shard's judged scores, and, for the judged `scores` of all shards, its counts."""
+        """A shard's summary; its counts only for the judged `scores` of all shards."""
         docs = _read(shard)
         index = {str(query): place for place, query in enumerate(self.queries.ids)}
         queries = np.flatnonzero(positions(index, self.qrels.queries) >= 0)
@@ -86,12 +87,8 @@ class VectorCounter(ShardCounter):
         counts: dict[str, Counts] = {}
         if docs.ids and len(queries):
             operands = self._query_matrix, self._to_device(docs.matrix), self.qrels
-            options: dict[str, Any] = {
-                "fn": self.fn,
-                "precision": self.precision,
-                "query_ids": self.queries.ids,
-                "doc_ids": docs.ids,
-            }
+            options: dict[str, Any] = {"fn": self.fn, "precision": self.precision}
+            options |= {"query_ids": self.queries.ids, "doc_ids": docs.ids}
             with docs.name_source():
                 if scores is None:
                     own = scoring.judged_scores(*operands, **options)
@@ -100,8 +97,8 @@ class VectorCounter(ShardCounter):
                     assert ties.owned is not None
                     own, counts["float64"] = np.where(ties.owned, scores, np.nan), ties.counts()
         judged = np.flatnonzero(~np.isnan(own))
-        sample = tuple(str(doc) for doc in docs.ids[:3])
-        return ShardSummary(small(judged), own[judged], small(queries), rows=len(docs.ids), docs=sample), counts
+        facts = Counted({}, docs=tuple(map(str, docs.ids[:EXAMPLES])))
+        return ShardSummary(small(judged), own[judged], small(queries), facts), counts
 
     @cached_property
     def _query_matrix(self) -> Any:

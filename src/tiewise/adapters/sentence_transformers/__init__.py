@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise import scoring
 from tiewise.adapters.last_layer import check_precision
+from tiewise.adapters.sentence_transformers.evaluators import RerankingEvaluator, RetrievalEvaluator
 from tiewise.adapters.sentence_transformers.heads import Head
-from tiewise.adapters.sentence_transformers.library import find_class, package
-from tiewise.adapters.sentence_transformers.reranking import RerankingEvaluator
-from tiewise.adapters.sentence_transformers.retrieval import RetrievalEvaluator
-from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView
+from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView, package
 from tiewise.errors import InputError
+from tiewise.tables.optional import installed
 
 __all__ = [
     "HighPrecisionCrossEncoder",
@@ -73,12 +72,17 @@ def high_precision(
     if isinstance(model, (CrossEncoderView, SentenceTransformerView)):
         raise InputError("This is a high-precision view already. Give the original model.")
     if isinstance(model, library.CrossEncoder):
-        view = _make_view(model, CrossEncoderView, "HighPrecisionCrossEncoder")
+        view = _make_view(model, "HighPrecisionCrossEncoder")
         head = view.__dict__["_tiewise"] = Head(model, level or "head", precision, positive)
         view.activation_fn = head.activation
     elif isinstance(model, library.SentenceTransformer):
-        _check_no_logits(level, positive)
-        view = _make_view(model, SentenceTransformerView, "HighPrecisionSentenceTransformer")
+        if level not in (None, "score") or positive is not None:
+            given = f"level={level!r}" if positive is None else f"positive={positive!r}"
+            raise InputError(
+                f"{given} is for a CrossEncoder, which has logits. A SentenceTransformer compares embeddings: leave it "
+                "out."
+            )
+        view = _make_view(model, "HighPrecisionSentenceTransformer")
         view.__dict__["_tiewise_precision"] = precision
     elif isinstance(model, str):
         raise InputError(f"{model!r} is a name. Load the model first: CrossEncoder({model!r}), say.")
@@ -91,20 +95,12 @@ def high_precision(
     return view
 
 
-def _check_no_logits(level: str | None, positive: int | str | None) -> None:
-    """Require that no option for logits was given."""
-    if level in (None, "score") and positive is None:
-        return
-    given = f"level={level!r}" if positive is None else f"positive={positive!r}"
-    raise InputError(
-        f"{given} is for a CrossEncoder, which has logits. A SentenceTransformer compares embeddings: leave it out."
-    )
-
-
-def _make_view(model: Any, mixin: type, name: str) -> Any:
+def _make_view(model: Any, name: str) -> Any:
     """An object of the model's class and our mixin that shares all attributes of the model."""
-    base = getattr(package(), name.removeprefix("HighPrecision"))
-    cls: Any = _make_class(name) if type(model) is base else type(name, (mixin, type(model)), {"__module__": __name__})
+    mixin, base, _ = _CLASSES[name]
+    cls: Any = type(name, (mixin, type(model)), {"__module__": __name__})
+    if type(model) is getattr(package(), base):
+        cls = globals().get(name) or __getattr__(name)
     view = cls.__new__(cls)
     view.__dict__.update(model.__dict__)
     if "activation_fn" in model._modules:  # before 5.4: the view must not change the model's activation
@@ -112,33 +108,32 @@ def _make_view(model: Any, mixin: type, name: str) -> Any:
     return view
 
 
-#: Our classes: the mixin, and the names of the library's class in different versions.
-_CLASSES: dict[str, tuple[type, tuple[str, ...]]] = {
-    "HighPrecisionCrossEncoder": (CrossEncoderView, ("sentence_transformers.CrossEncoder",)),
-    "HighPrecisionSentenceTransformer": (SentenceTransformerView, ("sentence_transformers.SentenceTransformer",)),
+#: Our classes: the mixin, the library's class, and the modules that have it in different versions.
+_CLASSES: dict[str, tuple[type, str, tuple[str, ...]]] = {
+    "HighPrecisionCrossEncoder": (CrossEncoderView, "CrossEncoder", ("",)),
+    "HighPrecisionSentenceTransformer": (SentenceTransformerView, "SentenceTransformer", ("",)),
     "TieAwareInformationRetrievalEvaluator": (
         RetrievalEvaluator,
-        (
-            "sentence_transformers.sentence_transformer.evaluation.InformationRetrievalEvaluator",
-            "sentence_transformers.evaluation.InformationRetrievalEvaluator",
-        ),
+        "InformationRetrievalEvaluator",
+        (".sentence_transformer.evaluation", ".evaluation"),
     ),
     "TieAwareRerankingEvaluator": (
         RerankingEvaluator,
-        ("sentence_transformers.cross_encoder.evaluation.CrossEncoderRerankingEvaluator",),
+        "CrossEncoderRerankingEvaluator",
+        (".cross_encoder.evaluation",),
     ),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CLASSES:
-        return _make_class(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _make_class(name: str) -> Any:
-    """Our mixin with the library's class, made once and stored in this module, so that it can be pickled."""
-    if name not in globals():
-        mixin, paths = _CLASSES[name]
-        globals()[name] = type(name, (mixin, find_class(paths)), {"__module__": __name__, "__doc__": mixin.__doc__})
+    """One of our classes, made of our mixin and the library's class, and stored here, so that it can be pickled."""
+    if name not in _CLASSES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    mixin, base, modules = _CLASSES[name]
+    library = package()
+    found = (getattr(installed(f"sentence_transformers{module}"), base, None) for module in modules)
+    cls = next(filter(None, found), None)
+    if cls is None:
+        raise InputError(f"sentence-transformers {library.__version__} has no {base}. Update it.")
+    globals()[name] = type(name, (mixin, cls), {"__module__": __name__, "__doc__": mixin.__doc__})
     return globals()[name]

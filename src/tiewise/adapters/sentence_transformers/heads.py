@@ -7,9 +7,10 @@ high precision. The model itself is never changed, so other threads can use it a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from tiewise.adapters.last_layer import LastLayer, LogitRecorder, find_classifier, find_language_head, resolve_label
+from tiewise.adapters.last_layer import LastLayer, find_classifier, find_language_head, resolve_label
 from tiewise.adapters.replicas import Change, make_replica
 from tiewise.errors import InputError
 
@@ -72,65 +73,66 @@ class Head:
 
     def replica(self, model: Any) -> Any:
         """A replica of a model with logits of the level, in float32 or wider; for one call, in one thread."""
-        dense = _find_dense(model)
+        dense, changes = _find_dense(model), dict[Any, Change]()
+        change_logits: Callable[[Any], Any] | None = None
         if dense is not None:
-            parts = {name: getattr(dense, name, None) for name in ("linear", "residual")}  # the scores are their sum
-            changes = {part: self._change_dense(name, part) for name, part in parts.items() if part is not None}
-            changes[model.model] = self._change_output(lambda output: output)
+            for name in ("linear", "residual"):  # the scores are the sum of both
+                if (part := getattr(dense, name, None)) is not None:
+                    changes[part] = self._change_dense(LastLayer(name, part) if self.level == "head" else None)
         elif self.level == "head":
             layer = self.layer(model)
             recorder = layer.recorder()
-            changes = {
-                layer.module: recorder.replace,
-                model.model: self._change_output(lambda output: self._recompute(output, recorder)),
-            }
+            changes[layer.module] = recorder.replace
+            change_logits = partial(recorder.recompute, precision=self.precision)
         else:
-            changes = {model.model: self._change_output(self._widen)}
+            change_logits = self._widen
+        changes[model.model] = self._change_output(change_logits)
         replica = make_replica(model, changes)
         # The library calls eval() before it runs a model. A replica is in evaluation mode already, and eval() would
         # change the modules that it shares with the model.
         replica.train = lambda mode=True: replica
         return replica
 
-    def _change_output(self, change: Callable[[Any], Any]) -> Change:
-        """Changes the output of a replica's network in its `forward`, which the library calls without hooks."""
+    def _change_output(self, change_logits: Callable[[Any], Any] | None) -> Change:
+        """Changes the logits of a replica's network in its `forward`, which the library calls without hooks."""
 
         def alter(copy: Any, network: Any) -> None:
             import torch
 
-            forward = copy.forward
+            run = copy.forward
             if self.compiling is not None:
-                options, named = self.compiling
-                forward = torch.compile(forward, *options, **named)
-            copy.forward = lambda *args, **kwargs: change(forward(*args, **kwargs))
+                args, kwargs = self.compiling
+                run = torch.compile(run, *args, **kwargs)
+
+            def forward(*args: Any, **kwargs: Any) -> Any:
+                output = run(*args, **kwargs)
+                if change_logits is not None:
+                    output.logits = change_logits(output.logits)
+                return output
+
+            copy.forward = forward
 
         return alter
 
-    def _change_dense(self, name: str, module: Any) -> Change:
-        """Gives a linear layer of a Dense module outputs of the level."""
+    def _change_dense(self, layer: LastLayer | None) -> Change:
+        """Gives a linear layer of a Dense module outputs of the level: recomputed by `layer`, or widened."""
+
+        def alter(copy: Any, module: Any) -> None:
+            if layer is not None:
+                copy.forward = partial(layer.logits, precision=self.precision)
+            else:
+                copy.forward = lambda hidden: self._to_precision(module.forward(hidden))
+
+        return alter
+
+    def _widen(self, logits: Any) -> Any:
+        """Logits in the precision; for a language model, those of the last position."""
+        return self._to_precision(logits if self.tokens is None else logits[:, -1:])
+
+    def _to_precision(self, tensor: Any) -> Any:
         import torch
 
-        layer = LastLayer(name, module) if self.level == "head" else None
-
-        def forward(hidden: Any) -> Any:
-            if layer is None:
-                return module.forward(hidden).to(getattr(torch, self.precision))
-            return layer.logits(hidden, self.precision)
-
-        return lambda copy, module: setattr(copy, "forward", forward)
-
-    def _widen(self, output: Any) -> Any:
-        """The output of a network with widened logits; for a language model, of the last position."""
-        import torch
-
-        logits = output.logits if self.tokens is None else output.logits[:, -1:]
-        output.logits = logits.to(getattr(torch, self.precision))
-        return output
-
-    def _recompute(self, output: Any, recorder: LogitRecorder) -> Any:
-        """The output of a network with recomputed logits."""
-        output.logits = recorder.recompute(output.logits, self.precision)
-        return output
+        return tensor.to(getattr(torch, self.precision))
 
 
 def _find_dense(model: Any) -> Any:

@@ -15,9 +15,19 @@ from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer
 from tiewise.adapters.replicas import remove_hooks, without_autocast
 from tiewise.adapters.sentence_transformers.heads import Head
-from tiewise.adapters.sentence_transformers.library import package, widens_scores
+from tiewise.tables.optional import need
 
-__all__ = ["CrossEncoderView", "SentenceTransformerView"]
+__all__ = ["CrossEncoderView", "SentenceTransformerView", "package"]
+
+
+def package() -> Any:
+    """sentence-transformers, imported when it is first used."""
+    return need("sentence_transformers", "The adapter of sentence-transformers", "sentence-transformers")
+
+
+def widens_scores() -> bool:
+    """Whether the library widens logits and embeddings before it scores: since 6.0."""
+    return int(str(package().__version__).partition(".")[0]) >= 6
 
 
 class CrossEncoderView:
@@ -70,21 +80,19 @@ class CrossEncoderView:
             scores = scores[..., label]
         return _convert(scores, **convert)
 
-    def rank(self, query: Any, documents: Any, *args: Any, **kwargs: Any) -> Any:
-        """Like the CrossEncoder's method; with several labels, by `relevance`."""
-        if self._head.labels == 1:
-            return super().rank(query, documents, *args, **kwargs)  # type: ignore[misc]
-        return self._rank_by_relevance(query, documents, *args, **kwargs)
-
-    def _rank_by_relevance(
+    def rank(
         self,
         query: Any,
         documents: Sequence[Any],
         top_k: int | None = None,
         return_documents: bool = False,
+        *args: Any,
         **kwargs: Any,
     ) -> list[dict[str, Any]]:
-        scores = self.relevance([[query, document] for document in documents], **kwargs).tolist()
+        """Like the CrossEncoder's method; with several labels, by `relevance`."""
+        if self._head.labels == 1:
+            return super().rank(query, documents, top_k, return_documents, *args, **kwargs)  # type: ignore[misc]
+        scores = self.relevance([[query, document] for document in documents], *args, **kwargs).tolist()
         rows: list[dict[str, Any]] = [{"corpus_id": at, "score": score} for at, score in enumerate(scores)]
         if return_documents:
             rows = [row | {"text": document} for row, document in zip(rows, documents, strict=True)]

@@ -1,0 +1,237 @@
+"""Shards of a run: counting one of them, on a worker, and the whole run from all of them.
+
+A shard is the path of a file, or a block of a Ray data set, which is an Arrow table. A worker returns judged scores and
+counts, never rows. The first pass counts every shard as if it were the whole run. Where shards share queries, the
+second pass counts for the judged scores of all shards, and the counts are added.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.data.columns import Floats, project
+from tiewise.data.runs import Qrels, Source
+from tiewise.errors import InputError, counted, listed
+from tiewise.io import as_source
+from tiewise.io.reading import prefix_errors
+from tiewise.ties.counted import Counted, RunSource
+from tiewise.ties.groups import TieGroups
+from tiewise.ties.shards import Counts, Total, small
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["RunCounter", "Shard", "ShardCounter", "ShardCounts", "ShardSummary", "ShardedRun", "merge_shards"]
+
+Shard: TypeAlias = "str | pyarrow.Table"
+ShardCounts: TypeAlias = Mapping[str, Counts]  # by score type
+
+
+@dataclass(frozen=True)
+class ShardSummary:
+    """What a shard holds."""
+
+    judged: NDArray[Any]  # (n,): its judged documents, as rows of the qrels
+    scores: Floats  # (n,): their scores
+    queries: NDArray[Any]  # (m,): its judged queries
+    facts: Counted  # about all of its rows; without tie groups
+    unjudged: frozenset[str] = frozenset()  # its other queries
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its arrays."""
+        return self.judged.nbytes + self.scores.nbytes + self.queries.nbytes
+
+    @property
+    def sha256(self) -> str:
+        """Of the file; empty for a block of a data set."""
+        return "" if self.facts.source is None else self.facts.source.sha256
+
+
+@dataclass(frozen=True)
+class ShardCounter(ABC):
+    """Counts shards of one kind."""
+
+    qrels: Qrels
+    orders: Mapping[str, Sequence[str]]  # tie-break orders by score type
+    score_dtype: str | None = field(default=None, kw_only=True)  # round scores to this type first
+    judged_only: bool = field(default=False, kw_only=True)  # remove unjudged documents first
+    complete: ClassVar[bool] = False  # every shard ranks all of its documents for all queries
+
+    @abstractmethod
+    def count(self, shard: Shard, scores: Floats | None = None) -> tuple[ShardSummary, ShardCounts]:
+        """A shard's summary and counts: for its own judged scores, or for the judged `scores` of all shards."""
+
+    @property
+    def unjudged(self) -> frozenset[str]:
+        """Queries without judgments, as far as they are known before a shard is read."""
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class RunCounter(ShardCounter):
+    """Counts the shards of a run."""
+
+    format: str | None = None
+
+    def count(self, shard: Shard, scores: Floats | None = None) -> tuple[ShardSummary, ShardCounts]:
+        """See `ShardCounter`."""
+        run = self._open(shard).count(
+            self.qrels,
+            sorted(set().union(*self.orders.values())),
+            tuple(self.orders),
+            score_dtype=self.score_dtype,
+            judged_only=self.judged_only,
+            scores=scores,
+        )
+        ties = run.ties["float64"]
+        judged = np.flatnonzero(ties.owned if ties.owned is not None else ~np.isnan(ties.score))
+        queries = np.flatnonzero(ties.present)
+        summary = ShardSummary(
+            small(judged), ties.score[judged], small(queries), replace(run, ties={}), unjudged=ties.unjudged
+        )
+        return summary, {dtype: run.ties[dtype].only(orders).counts() for dtype, orders in self.orders.items()}
+
+    def _open(self, shard: Shard) -> RunSource:
+        if isinstance(shard, str):
+            return as_source(shard, format=self.format)
+        return prefix_errors("data set", as_source, shard)
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedRun(Counted):
+    """A run that was counted in shards: `tiewise.evaluate` takes it in place of a run."""
+
+    shards: int = 0
+    cut: Literal["query", "document"] = "query"  # "query": no judged query is in two shards
+    moved: int = 0  # bytes of scores and counts that workers sent
+
+    def __repr__(self) -> str:
+        rows = "" if self.n_rows is None else f", {self.n_rows:,} rows"
+        return f"<ShardedRun: {counted(self.shards, 'shard')} cut by {self.cut}{rows}, {self.moved:,} bytes moved>"
+
+
+#: Counts all shards, for their own judged scores or for those of all: summaries, and sums of counts with their bytes.
+CountAll: TypeAlias = Callable[[Floats | None], tuple[Sequence[ShardSummary], Iterable[tuple[ShardCounts, int]]]]
+
+
+def merge_shards(counter: ShardCounter, count_all: CountAll, names: Sequence[str]) -> ShardedRun:
+    """The whole run; `names` are those of the shards, for error messages."""
+    qrels = counter.qrels
+    shards, sums = count_all(None)
+    _check_distinct(shards, names)
+    scores = _merge_scores(qrels, shards, names)
+    queries = np.concatenate([shard.queries for shard in shards])
+    unjudged = counter.unjudged.union(*(shard.unjudged for shard in shards))
+    _check_common_ids(qrels, scores, shards, unjudged)
+    cut: Literal["query", "document"] = "query" if len(np.unique(queries)) == len(queries) else "document"
+    moved = sum(shard.nbytes for shard in shards)
+    if cut == "document" or counter.complete:
+        if any("rank" in orders for orders in counter.orders.values()):
+            raise InputError(
+                "There are queries in more than one shard, and the rank columns of shards do not make one ranking. Use "
+                "oblivious='given' or another order."
+            )
+        second, sums = count_all(scores)
+        _check_unchanged(shards, second, names)
+    totals = {dtype: Total(len(qrels), len(qrels.queries), orders) for dtype, orders in counter.orders.items()}
+    for counts, nbytes in sums:
+        moved += nbytes
+        for dtype, one in counts.items():
+            totals[dtype].add(one)
+    ties = {
+        dtype: TieGroups(
+            qrels=qrels,
+            score=scores if dtype == "float64" else project(scores, dtype),
+            **total.columns(),
+            unjudged=unjudged,
+            complete=counter.complete,
+        )
+        for dtype, total in totals.items()
+    }
+    return ShardedRun(
+        ties,
+        **({} if counter.complete else _merge_facts(shards, names, ties_known=cut == "query")),
+        score_dtype=counter.score_dtype,
+        judged_only=counter.judged_only,
+        shards=len(shards),
+        cut=cut,
+        moved=moved,
+    )
+
+
+def _merge_scores(qrels: Qrels, shards: Sequence[ShardSummary], names: Sequence[str]) -> Floats:
+    """The score of every judged document, NaN where no shard has it; raises if two shards have it."""
+    scores, shard_of = np.full(len(qrels), np.nan), np.full(len(qrels), -1, dtype=np.int32)
+    for number, shard in enumerate(shards):
+        twice = shard.judged[shard_of[shard.judged] >= 0]
+        if len(twice):
+            query, doc = qrels.row(int(twice[0]))
+            raise InputError(
+                f"{names[number]}: document '{doc}' of query '{query}' is in {names[shard_of[twice[0]]]} too "
+                f"({counted(len(twice), 'such document')}). Shards must not share documents. Was one given twice?"
+            )
+        scores[shard.judged], shard_of[shard.judged] = shard.scores, number
+    return scores
+
+
+def _merge_facts(shards: Sequence[ShardSummary], names: Sequence[str], ties_known: bool) -> dict[str, Any]:
+    """Rows, ties and provenance. Ties between rows of different shards are not counted: then they are None."""
+    each = [shard.facts for shard in shards]
+    facts: dict[str, Any] = {"n_rows": sum(one.n_rows or 0 for one in each)}
+    sources = [one.source for one in each if one.source is not None]
+    if len(sources) == len(shards):
+        hashes = [source.sha256 for source in sources]
+        whole = hashes[0] if len(hashes) == 1 else sha256("\n".join(hashes).encode()).hexdigest()
+        name = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names):,} shards)"
+        facts["source"] = Source(name, whole, ", ".join(sorted({source.format for source in sources})))
+    unjudged = [query for shard in shards for query in shard.unjudged]
+    if ties_known and len(set(unjudged)) == len(unjudged):
+        facts["tied_rows"] = sum(one.tied_rows or 0 for one in each)
+        if each[0].new_ties is not None:
+            facts["new_ties"] = sum(one.new_ties or 0 for one in each)
+    return facts
+
+
+def _check_distinct(shards: Sequence[ShardSummary], names: Sequence[str]) -> None:
+    """Raise if two files are equal."""
+    seen: dict[str, str] = {}
+    for shard, name in zip(shards, names, strict=True):
+        if shard.sha256 and seen.setdefault(shard.sha256, name) != name:
+            raise InputError(
+                f"{name}: has the same bytes as {seen[shard.sha256]}, so every document would count twice. List each "
+                "shard once."
+            )
+
+
+def _check_common_ids(qrels: Qrels, scores: Floats, shards: Sequence[ShardSummary], unjudged: frozenset[str]) -> None:
+    """Raise if the qrels and the shards share no query or no document."""
+    if not len(qrels.queries):
+        raise InputError("The qrels are empty: there is nothing to measure against.")
+    if not any(len(shard.queries) for shard in shards):
+        if not unjudged:
+            raise InputError("The run is empty: it has no query.")
+        raise InputError(
+            f"The run and the qrels have no query in common. Queries of the run: {listed(sorted(unjudged))}; of the "
+            f"qrels: {listed(qrels.queries)}."
+        )
+    if np.isnan(scores).all():
+        docs = next((shard.facts.docs for shard in shards if shard.facts.docs), ())
+        raise InputError(
+            f"The run and the qrels have no document in common. Documents of the run: {listed(docs)}; of the qrels: "
+            f"{listed(qrels.ids(np.arange(min(3, len(qrels)))))}."
+        )
+
+
+def _check_unchanged(first: Sequence[ShardSummary], second: Sequence[ShardSummary], names: Sequence[str]) -> None:
+    """Raise if the second pass did not read what the first one read."""
+    for before, after, name in zip(first, second, names, strict=True):
+        if before.sha256 != after.sha256 or not np.array_equal(before.judged, after.judged):
+            raise InputError(f"{name}: the shard changed during the evaluation. Evaluate again.")
