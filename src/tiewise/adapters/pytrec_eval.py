@@ -30,7 +30,7 @@ from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels, Run, Table
-from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
+from tiewise.errors import InputError, MeasureError, TiewiseWarning
 from tiewise.io import as_qrels
 from tiewise.io.layouts import Layout
 from tiewise.io.text_python import parse_lines
@@ -38,6 +38,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics import trec_measures as t
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import TOOLS
+from tiewise.tables.wording import list_examples
 
 __all__ = [
     "RelevanceEvaluator",
@@ -301,7 +302,7 @@ def _make_keys(name: str, entry: _Name, parameters: set[str]) -> Iterator[tuple[
             if not text.isdecimal() or int(text) < 1:
                 raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
     if entry.parameter == "weight" and len(parameters) > 1:
-        raise MeasureError(f"{name} takes one parameter, not {listed(sorted(parameters))}: it has one key.")
+        raise MeasureError(f"{name} takes one parameter, not {list_examples(sorted(parameters))}: it has one key.")
     values = sorted(map(int if entry.parameter == "rank" else float, parameters)) or list(entry.defaults)
     if entry.key:
         yield from ((entry.key.format(name, value), value) for value in values)

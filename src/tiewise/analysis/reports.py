@@ -15,7 +15,7 @@ from tiewise._version import __version__
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
 from tiewise.data.runs import Source
-from tiewise.errors import InputError, MeasureError, counted
+from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
@@ -23,6 +23,7 @@ from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS, Tool, rule_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
+from tiewise.tables.wording import count_noun
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -135,7 +136,7 @@ class Report(Result):
         tied = "" if from_.tied_share is None else f", {format_percent(from_.tied_share)} of {from_.rows:,} rows tied"
         order = self._options.oblivious
         cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
-        title = f"{counted(from_.judged_queries, 'query', 'queries')}{tied}"
+        title = f"{count_noun(from_.judged_queries, 'query', 'queries')}{tied}"
         explained = cross if any(self[measure].tied for measure in self) else None
         named = [(measure.name, self[measure]) for measure in self]
         return estimate_section("measure", named, title=title, legend=explained, notes=self.notes, total=len(self))
@@ -221,7 +222,7 @@ class Report(Result):
                 "Do the ids of run and qrels match?"
             )
         if from_.new_ties:
-            more = counted(from_.new_ties, "more row is", "more rows are")
+            more = count_noun(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
         far_off = {m: self._z(m) for m in self.measures}
         knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
@@ -385,7 +386,7 @@ class ToolTable(Result, tuple[ToolValue, ...]):
 
 def _queries(number: int, kind: str = "") -> str:
     """So many queries are …"""
-    so_many = counted(number, f"{kind} query".strip(), f"{kind} queries".strip())
+    so_many = count_noun(number, f"{kind} query".strip(), f"{kind} queries".strip())
     return f"{so_many} {'is' if number == 1 else 'are'}"
 
 

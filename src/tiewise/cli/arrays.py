@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.io.compression import opened
 from tiewise.io.tensors import read_tensors
+from tiewise.tables.wording import list_examples
 
 __all__ = ["ROLES", "Arrays", "Ids"]
 
@@ -67,11 +68,11 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
 
     def all_names(self) -> str:
         """The names of all arrays, for a message."""
-        return listed(self._arrays, most=20)
+        return list_examples(self._arrays, limit=20)
 
     def names_of(self, roles: Iterable[str]) -> str:
         """The names of the arrays with some roles, for a message."""
-        return listed(self._names[role] for role in ROLES if role in roles and role in self)
+        return list_examples(self._names[role] for role in ROLES if role in roles and role in self)
 
     def location(self, role: str) -> str:
         """The file and the name of an array, for a message."""

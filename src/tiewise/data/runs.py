@@ -33,8 +33,9 @@ from tiewise.data.columns import (
     sorted_lists,
 )
 from tiewise.data.native import native
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.tables.optional import data_frame
+from tiewise.tables.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -235,8 +236,8 @@ class Table(Lists):
         doc, doc_ids = encode(docs, "document")
         value = numbers(values, cls.value_names[0])
         if not len(query) == len(doc) == len(value):
-            of_queries, of_docs = counted(len(query), "query", "queries"), counted(len(doc), "document")
-            of_values = counted(len(value), cls.value_names[0])
+            of_queries, of_docs = count_noun(len(query), "query", "queries"), count_noun(len(doc), "document")
+            of_values = count_noun(len(value), cls.value_names[0])
             raise InputError(
                 f"Columns of different lengths: {of_queries}, {of_docs}, {of_values}. Give one of each for every row."
             )
@@ -292,7 +293,7 @@ class Table(Lists):
                 object.__setattr__(self, name, frozen(column))
 
     def __repr__(self) -> str:
-        queries, rows = counted(len(self.queries), "query", "queries"), counted(len(self), "row")
+        queries, rows = count_noun(len(self.queries), "query", "queries"), count_noun(len(self), "row")
         return f"<{type(self).__name__}: {queries}, {rows}>"
 
     def _repr_html_(self) -> str:

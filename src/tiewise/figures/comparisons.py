@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tiewise.analysis.comparison import Compared
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.figures.forests import forest, query_interval
 from tiewise.figures.query_differences import differences
 from tiewise.metrics.definition import Measure
+from tiewise.tables.wording import list_examples
 
 if TYPE_CHECKING:
     import altair as alt
@@ -79,7 +80,7 @@ class Plots:
         if a is None and b is None and len(systems) == 2:
             a, b = systems
         if a is None or b is None:
-            raise InputError(f"Name two systems to draw, of {listed(systems, 5)}.")
+            raise InputError(f"Name two systems to draw, of {list_examples(systems, 5)}.")
         if a == b:
             raise InputError(f"'{a}' does not differ from itself. Name two systems.")
         first, second = (self._compared.estimates(name, measure) for name in (a, b))
@@ -95,5 +96,7 @@ class Plots:
         chosen, known = list(tools), dict.fromkeys(tool for values in printed.values() for tool in values)
         unknown = [tool for tool in chosen if tool not in known]
         if unknown:
-            raise InputError(f"No number of {listed(unknown)} can be compared here. Available: {', '.join(known)}.")
+            raise InputError(
+                f"No number of {list_examples(unknown)} can be compared here. Available: {', '.join(known)}."
+            )
         return {system: {tool: values[tool] for tool in chosen if tool in values} for system, values in printed.items()}

@@ -15,7 +15,7 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels, Run, Table
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.io import text_native
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
@@ -24,6 +24,7 @@ from tiewise.io.file_run import FileRun
 from tiewise.io.formats import FORMATS, check_format, family, swapped
 from tiewise.io.memory_run import MemoryRun
 from tiewise.io.reading import prefix_errors, read_qrels, read_run
+from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
@@ -141,7 +142,7 @@ def _check_no_paths(cls: type[Table], rows: list[Any]) -> None:
     """Raise if what should be rows are paths: text is never a row, though it could be taken apart as one."""
     if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):
         shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
-        some = listed(map(os.fspath, rows))
+        some = list_examples(map(os.fspath, rows))
         raise InputError(f"A list of text ({some}) holds no {cls.noun}. Give one path{shards}.")
 
 

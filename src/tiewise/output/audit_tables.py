@@ -9,12 +9,11 @@ from typing import Any
 from tiewise.analysis.auditing import LIBRARIES, Audit
 from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample
 from tiewise.analysis.reports import Report, ToolValue
-from tiewise.errors import counted
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions
 from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
-from tiewise.tables.wording import LINE_WIDTH, NumberFormat, format_percent, format_ranks
+from tiewise.tables.wording import LINE_WIDTH, NumberFormat, count_noun, format_percent, format_ranks
 
 __all__ = ["AUDIT_COLUMNS", "AuditTables"]
 
@@ -54,7 +53,7 @@ class AuditTables:
     def section(self, options: OutputOptions) -> Section:
         """What people read: a page for the terminal, else a table of facts, the verdict and the remedy."""
         audit = self.audit
-        title = f"{self.name} · {counted(audit.queries, 'query', 'queries')} · {counted(audit.rows, 'row')}"
+        title = f"{self.name} · {count_noun(audit.queries, 'query', 'queries')} · {count_noun(audit.rows, 'row')}"
         if options.format == "table":
             return Section(self._page(options), title)
         parts: list[Part] = [self._facts(options), audit.grid_evidence, audit.verdict, *self._remedy()]
@@ -91,7 +90,7 @@ class AuditTables:
     def remarks(self) -> list[str]:
         """What else a reader should know."""
         piles = (
-            f"{counted(pile.rows, 'score')} lie {_place(pile)}, {pile.tied_rows:,} of them tied"
+            f"{count_noun(pile.rows, 'score')} lie {_place(pile)}, {pile.tied_rows:,} of them tied"
             f"{': the score function levels off there' if pile.levels_off else ''}."
             for pile in self.audit.piles
         )
@@ -101,7 +100,7 @@ class AuditTables:
     def _constant(self) -> str:
         whole, most = self.audit.constant_queries, self.audit.nearly_constant_queries
         some = whole or most
-        have = f"{some:,} of {counted(self.audit.queries, 'list')} {'has' if some == 1 else 'have'} one score"
+        have = f"{some:,} of {count_noun(self.audit.queries, 'list')} {'has' if some == 1 else 'have'} one score"
         if not whole:
             return f"{have} for nearly all documents." if most else ""
         more = f", {most:,} more for nearly all" if most else ""
@@ -112,13 +111,13 @@ class AuditTables:
         alike = self.audit.identical_rows
         if alike is None or not self.audit.tied_rows:
             return ""
-        tied = counted(self.audit.tied_rows, "tied row")
+        tied = count_noun(self.audit.tied_rows, "tied row")
         return f"Of {tied}, {alike:,} {'is' if alike == 1 else 'are'} tied with documents of the same vector only."
 
     @property
     def _float32(self) -> str:
         more = self.audit.float32_ties
-        ties = f"ties {counted(more, 'row')} more" if more > 0 else ""
+        ties = f"ties {count_noun(more, 'row')} more" if more > 0 else ""
         return f"A tool that reads scores as float32, as pytrec_eval does, {ties}." if ties else ""
 
     @property
@@ -126,7 +125,7 @@ class AuditTables:
         cut = self.audit.cut_lists
         end = "ends with tied documents and may have been cut inside its" if cut == 1 else ""
         end = end or "end with tied documents and may have been cut inside their"
-        return f"{counted(cut, 'list')} {end} last tie group; --complete says that nothing was cut." if cut else ""
+        return f"{count_noun(cut, 'list')} {end} last tie group; --complete says that nothing was cut." if cut else ""
 
     # -- the page -------------------------------------------------------------------------------------------------
 
@@ -229,7 +228,7 @@ def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:
     own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
     more = len(moved) - len(measures)
     short = " trm is tie-aware-retrieval-metrics." if any("trm" in tools for tools in answers.values()) else ""
-    rest = f" These move most; {counted(more, 'measure')} more in the JSON document." if more else ""
+    rest = f" These move most; {count_noun(more, 'measure')} more in the JSON document." if more else ""
     legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}{short}{rest}"
     return Table(columns_of(["tools that print"], [measure.name for measure in measures]), rows, notes=(legend,))
 
@@ -253,7 +252,7 @@ def _describe_fidelity(audit: Audit, numbers: NumberFormat) -> str:
     finer = NumberFormat(numbers.digits + 1, leading_zero=False)
     gaps = ", ".join(f"{measure} {_signed(gap, finer)}" for measure, gap in fidelity.gap.items())
     beside = f" Expected values beside it: {gaps}." if gaps else ""
-    return f"Against the reference, in {counted(fidelity.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
+    return f"Against the reference, in {count_noun(fidelity.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
 
 
 def _place(pile: Pile) -> str:

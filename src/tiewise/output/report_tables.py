@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tiewise.analysis.reports import Report, ToolValue, said_once
-from tiewise.errors import counted
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tools import TOOLS
@@ -20,7 +19,7 @@ from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
 from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
-from tiewise.tables.wording import MISSING, format_percent
+from tiewise.tables.wording import MISSING, count_noun, format_percent
 from tiewise.ties.orders import ORDERS
 
 __all__ = ["REPORT_COLUMNS", "TOOL_COLUMNS", "NamedReport", "ReportTables", "report_table", "tool_table"]
@@ -85,7 +84,7 @@ class ReportTables:
         if len(self.reports) == 1:
             name, report = self.reports[0]
             sentence = describe_ties(report, options)
-            title = f"{name} · {counted(report.provenance.judged_queries, 'query', 'queries')}" if is_text else ""
+            title = f"{name} · {count_noun(report.provenance.judged_queries, 'query', 'queries')}" if is_text else ""
             parts += [sentence if is_text or not sentence else f"{name}: {sentence}"] if sentence else []
         for name, report in self.reports if options.tools else ():
             heading = tools_title("" if is_text and len(self.reports) == 1 else name, report)

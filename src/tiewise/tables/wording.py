@@ -6,7 +6,7 @@ notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -16,11 +16,13 @@ __all__ = [
     "PLAIN",
     "NumberFormat",
     "capitalize_first",
+    "count_noun",
     "escape_controls",
     "format_percent",
     "format_ranks",
     "format_value",
     "join_names",
+    "list_examples",
 ]
 
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
@@ -169,3 +171,23 @@ def escape_controls(text: str) -> str:
     ('q\\\\x1b[31m1', 'naïve 文')
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def count_noun(number: int, singular: str, plural: str = "") -> str:
+    """A number and its noun.
+
+    >>> count_noun(1, "row"), count_noun(1200, "row"), count_noun(2, "query", "queries")
+    ('1 row', '1,200 rows', '2 queries')
+    """
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def list_examples(items: Iterable[object], limit: int = 3, total: int | None = None) -> str:
+    """The first few items in quotes, for a message; `total` is the number of all items, if not all are given.
+
+    >>> list_examples(["a", "b", "c", "d", "e"])
+    "'a', 'b', 'c' and 2 more"
+    """
+    quoted = [repr(str(item)) for item in items]
+    rest = (len(quoted) if total is None else total) - limit
+    return ", ".join(quoted[:limit]) + (f" and {rest} more" if rest > 0 else "")

@@ -14,7 +14,8 @@ from tiewise.adapters.ray.counting import ShardCounter, ShardSummary
 from tiewise.adapters.ray.shard_files import describe_shards
 from tiewise.data.columns import Codes, Floats, project
 from tiewise.data.runs import Qrels, Source
-from tiewise.errors import InputError, counted, listed
+from tiewise.errors import InputError
+from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import Counted
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.shards import Total
@@ -32,7 +33,7 @@ class ShardedRun(Counted):
 
     def __repr__(self) -> str:
         rows = "" if self.n_rows is None else f", {self.n_rows:,} rows"
-        return f"<ShardedRun: {counted(self.shards, 'shard')} cut by {self.cut}{rows}, {self.moved:,} bytes moved>"
+        return f"<ShardedRun: {count_noun(self.shards, 'shard')} cut by {self.cut}{rows}, {self.moved:,} bytes moved>"
 
 
 def merge_shards(counter: ShardCounter, workers: Workers, names: Sequence[str]) -> ShardedRun:
@@ -86,7 +87,7 @@ def _merge_scores(qrels: Qrels, shards: Sequence[ShardSummary], names: Sequence[
             query, doc = qrels.row(int(twice[0]))
             raise InputError(
                 f"{names[number]}: document '{doc}' of query '{query}' is in {names[shard_of[twice[0]]]} too "
-                f"({counted(len(twice), 'such document')}). Shards must not share documents. Was one given twice?"
+                f"({count_noun(len(twice), 'such document')}). Shards must not share documents. Was one given twice?"
             )
         scores[shard.judged], shard_of[shard.judged] = shard.scores, number
     return scores
@@ -131,14 +132,14 @@ def _check_matches(
         raise InputError("The run is empty: it has no query.")
     if not len(queries):
         raise InputError(
-            f"The run and the qrels have no query in common. Queries of the run: {listed(sorted(unjudged))}; of the "
-            f"qrels: {listed(qrels.queries)}."
+            f"The run and the qrels have no query in common. Queries of the run: {list_examples(sorted(unjudged))}; of "
+            f"the qrels: {list_examples(qrels.queries)}."
         )
     if np.isnan(scores).all():
         docs = next((shard.docs for shard in shards if shard.docs), ())
         raise InputError(
-            f"The run and the qrels have no document in common. Documents of the run: {listed(docs)}; of the qrels: "
-            f"{listed(qrels.ids(np.arange(min(3, len(qrels)))))}."
+            f"The run and the qrels have no document in common. Documents of the run: {list_examples(docs)}; of the "
+            f"qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}."
         )
 
 

@@ -24,7 +24,7 @@ from tiewise.analysis.significance import Test
 from tiewise.data.columns import by_name
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
-from tiewise.errors import CutWarning, InputError, listed
+from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
 from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
@@ -33,6 +33,7 @@ from tiewise.metrics.names import parse
 from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
 from tiewise.output.page.tie_orders import replay_query
+from tiewise.tables.wording import list_examples
 
 __all__ = ["PageContent", "collect_content"]
 
@@ -100,7 +101,7 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
     if len(named) > MOST:
         raise InputError(f"A page is for {MOST} runs at the most, not {len(named):,}. `tiewise compare` takes more.")
     if reference is not None and reference not in named:
-        raise InputError(f"The reference '{reference}' is none of the runs: {listed(named, 5)}.")
+        raise InputError(f"The reference '{reference}' is none of the runs: {list_examples(named, 5)}.")
     return named
 
 
