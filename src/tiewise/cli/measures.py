@@ -28,7 +28,7 @@ __all__ = ["measures"]
 def measures(name: str | None, format: ListFormat | None) -> None:
     """List the measures with their parameters, defaults and other names; or describe one."""
     from tiewise.output import measure_tables
-    from tiewise.tables.json_rows import render_json
+    from tiewise.tables.data_formats import render_json
 
     shown = screen()
     if name is None:

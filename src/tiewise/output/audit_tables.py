@@ -11,7 +11,7 @@ from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions
-from tiewise.tables.json_rows import round_floats
+from tiewise.tables.data_formats import round_floats
 from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
 from tiewise.tables.wording import LINE_WIDTH, NumberFormat, count_noun, format_percent, format_ranks
 
@@ -39,8 +39,7 @@ class AuditTables:
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """The name of the run, and everything that was found."""
-        plain: dict[str, Any] = {"name": self.name, **round_floats(self.audit.to_dict(), options.digits)}
-        return plain | {"notes": [*options.notes, *self.remarks]}
+        return {"name": self.name, **self.audit.to_dict(), "notes": [*options.notes, *self.remarks]}
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each fact that is one value."""

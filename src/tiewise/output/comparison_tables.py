@@ -22,7 +22,7 @@ from tiewise.data.progress import Progress
 from tiewise.metrics.definition import Measure
 from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
-from tiewise.tables.json_rows import round_floats
+from tiewise.tables.data_formats import round_floats
 from tiewise.tables.model import Cell, Section, Table, columns_of
 from tiewise.tables.records import Rows
 from tiewise.tables.wording import MISSING, NumberFormat, count_noun, format_percent, format_ranks

@@ -8,8 +8,7 @@ from typing import Any
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import measures
 from tiewise.output.options import ListFormat
-from tiewise.tables.delimited import render_tsv
-from tiewise.tables.json_rows import render_json
+from tiewise.tables.data_formats import render_json, render_tsv
 from tiewise.tables.model import Cell, Column, Section, Table
 
 __all__ = ["LIST_COLUMNS", "describe_measure", "document_measure", "list_measures"]

@@ -17,7 +17,6 @@ from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tools import TOOLS
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
-from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
 from tiewise.tables.wording import MISSING, count_noun, format_percent
 from tiewise.ties.orders import ORDERS
@@ -126,13 +125,10 @@ def _tool_records(report: Report) -> list[dict[str, Any]]:
 
 def _document(one: NamedReport, options: OutputOptions) -> dict[str, Any]:
     plain = one.report.to_dict(per_query=options.per_query)
-    for part in ("measures", "queries"):
-        if part in plain:
-            plain[part] = round_floats(plain[part], options.digits)
     if not options.summary:
         del plain["measures"]
     if options.tools:
-        plain["tools"] = round_floats(_tool_records(one.report), options.digits)
+        plain["tools"] = _tool_records(one.report)
     return {"name": one.name, **plain}
 
 

@@ -14,7 +14,6 @@ from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.output.cells import estimate_cell
 from tiewise.output.options import OutputOptions
 from tiewise.rankings.run_similarity import Similarity
-from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import Section, Table, columns_of
 from tiewise.tables.wording import MISSING, count_noun
 
@@ -90,7 +89,7 @@ class SimilarityTables:
             "queries": len(self.similarity.queries),
             "queries_left_out": self.similarity.left_out,
             "notes": list(options.notes),
-            "pairs": round_floats(self.records(options).records(), options.digits),
+            "pairs": self.records(options).records(),
         }
 
     def _pairs(self, options: OutputOptions) -> Iterator[_Pair]:

@@ -10,7 +10,6 @@ from tiewise._version import __version__
 from tiewise.data.runs import Run
 from tiewise.output.options import OutputOptions
 from tiewise.rankings.first_stages import Stages
-from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import Section, Table, columns_of
 from tiewise.tables.wording import MISSING, NumberFormat, count_noun
 
@@ -72,7 +71,7 @@ class StageTables:
             "queries": len(self.stages.queries),
             "k": self.stages.k,
             "notes": list(options.notes),
-            "points": round_floats(self.records(options).records(), options.digits),
+            "points": self.records(options).records(),
         }
 
     def section(self, options: OutputOptions) -> Section:

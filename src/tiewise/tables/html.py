@@ -14,7 +14,7 @@ from typing import Any
 from tiewise.tables.model import Bar, Code, Column, Paragraph, Part, Section, Table
 from tiewise.tables.wording import PLAIN
 
-__all__ = ["FEW", "MOST", "Markup", "draw_bar", "render_html", "render_table"]
+__all__ = ["FEW", "MOST", "draw_bar", "render_html", "render_table"]
 
 MOST, FEW = 30, 10  #: the most rows that are shown of a result, and of data
 LONGEST = 100  # the most characters that are shown of a cell
@@ -27,12 +27,6 @@ WIDE, TALL = 120, 14  # the size of a bar, in pixels
 _OPENING = '<div class="tiewise tex2jax_ignore mathjax_ignore" style="margin:.4em 0">'
 _TABLE = '<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
 _CELL = "padding:.1em .6em;"
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
 
 
 def render_html(section: Section) -> str:
@@ -52,10 +46,10 @@ def _part(part: Part) -> Iterator[str]:
         lines = (f"for {use}:\n  {line}\n" for use, line in part.lines.items())
         yield f"<pre>{escape(''.join(lines))}</pre>"
     elif text := part.text if isinstance(part, Paragraph) else part:
-        yield text if isinstance(text, Markup) else f"<div>{escape(text)}</div>"
+        yield f"<div>{escape(text)}</div>"
 
 
-def render_table(table: Table, most: int = MOST) -> Markup:
+def render_table(table: Table, most: int = MOST) -> str:
     """The first rows of a table, and below how many more there are.
 
     >>> print(render_table(Table.of_columns({"id": ["<a>", "b"], "score": [0.5, 1.0]}), most=1))
@@ -69,7 +63,7 @@ def render_table(table: Table, most: int = MOST) -> Markup:
     body = "".join(_line("td", map(_cell, table.columns, row), table.columns) for row in rows)
     more = (len(table.rows) if table.total is None else table.total) - len(rows)
     rest = f"\n<div>… and {more:,} more</div>" if more > 0 else ""
-    return Markup(f"{_TABLE}<thead>{head}</thead>\n<tbody>{body}</tbody></table>{rest}")
+    return f"{_TABLE}<thead>{head}</thead>\n<tbody>{body}</tbody></table>{rest}"
 
 
 def _line(tag: str, cells: Iterable[str], columns: Sequence[Column]) -> str:
@@ -79,8 +73,6 @@ def _line(tag: str, cells: Iterable[str], columns: Sequence[Column]) -> str:
 
 
 def _cell(column: Column, value: Any) -> str:
-    if isinstance(value, Markup):
-        return value
     if isinstance(value, Bar):
         return draw_bar(value)
     cell = column.cell(value)
@@ -95,40 +87,32 @@ def _short(text: str) -> str:
     return escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
 
 
-def draw_bar(bar: Bar) -> Markup:
+def draw_bar(bar: Bar) -> str:
     """A range between two ends as a picture: a line at its middle, a cross at its mark, a faint line at 0.
 
     Nothing is drawn where a value is missing or not finite.
     """
-    low, middle, high, mark = bar.low, bar.middle, bar.high, bar.mark
-    if low is None or middle is None or high is None:
-        return Markup("")
-    known = [value for value in (low, middle, high, mark) if value is not None]
-    if not all(map(math.isfinite, known)):
-        return Markup("")
+    known = [value for value in (bar.low, bar.middle, bar.high, bar.mark) if value is not None]
+    if bar.low is None or bar.middle is None or bar.high is None or not all(map(math.isfinite, known)):
+        return ""
     start, end = min(bar.ends[0], *known), max(bar.ends[1], *known)
-
-    def x(value: float) -> float:
-        return 3 + (WIDE - 6) * (value - start) / (end - start)
-
-    left, width = x(low), max(x(high) - x(low), 1.5)
+    scale = (WIDE - 6) / (end - start)
+    low, middle, high, zero = (3 + (value - start) * scale for value in (bar.low, bar.middle, bar.high, 0.0))
+    words = "{} between {} and {}".format(*map(PLAIN.number, (bar.middle, bar.low, bar.high)))
     parts = [
         f'<line x1="3" x2="{WIDE - 3}" y1="{TALL - 2}" y2="{TALL - 2}" stroke="currentColor" stroke-opacity=".35"/>',
-        f'<rect x="{left:.1f}" y="3" width="{width:.1f}" height="{TALL - 6}" rx="1" fill="{BLUE}" fill-opacity=".8"/>',
-        f'<line x1="{x(middle):.1f}" x2="{x(middle):.1f}" y1="1" y2="{TALL - 1}" stroke="currentColor" '
-        'stroke-width="2"/>',
+        f'<rect x="{low:.1f}" y="3" width="{max(high - low, 1.5):.1f}" height="{TALL - 6}" rx="1" fill="{BLUE}" '
+        'fill-opacity=".8"/>',
+        f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="1" y2="{TALL - 1}" stroke="currentColor" stroke-width="2"/>',
     ]
     if start < 0 < end:
-        zero = x(0.0)
         parts.append(f'<path d="M{zero:.1f} 0v{TALL}" stroke="currentColor" stroke-opacity=".35"/>')
-    if mark is not None:
-        at, centre = x(mark), TALL / 2
-        parts.append(
-            f'<path d="M{at - 3:.1f} {centre - 3}l6 6m0-6l-6 6" stroke="{ORANGE}" stroke-width="1.6" fill="none"/>'
-        )
-    numbers = map(PLAIN.number, (middle, low, high))
-    words = "{} between {} and {}".format(*numbers) + ("" if mark is None else f"; {PLAIN.number(mark)} marked")
-    return Markup(
+    if bar.mark is not None:
+        words += f"; {PLAIN.number(bar.mark)} marked"
+        left = 3 + (bar.mark - start) * scale - 3
+        cross = f"M{left:.1f} {TALL / 2 - 3}l6 6m0-6l-6 6"
+        parts.append(f'<path d="{cross}" stroke="{ORANGE}" stroke-width="1.6" fill="none"/>')
+    return (
         f'<svg width="{WIDE}" height="{TALL}" role="img" aria-label="{words}" '
         f'style="display:inline-block;vertical-align:middle"><title>{words}</title>{"".join(parts)}</svg>'
     )

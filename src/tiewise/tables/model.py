@@ -2,7 +2,7 @@
 
 A `Table` has columns, rows of plain values, a title above and notes below. It knows nothing of measures. A `Section` is
 what one result shows: tables and paragraphs, and notes at the end. The modules beside this one render them:
-`text`, `markdown`, `latex`, `html`, and, for programs, `delimited` and `json_rows`.
+`text`, `markdown`, `latex`, `html`, and, for programs, `data_formats`.
 """
 
 from __future__ import annotations
