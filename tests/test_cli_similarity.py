@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.output import progress
+from tiewise.cli import progress
 from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
 
 A = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 0.5 t\nq2 Q0 d 1 0.9 t\nq2 Q0 e 2 0.8 t\nq3 Q0 f 1 1 t\n"

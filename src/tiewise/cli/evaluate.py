@@ -132,7 +132,7 @@ def evaluate(
         judged = tw.read_qrels(qrels, format=qrels_format)
         if engine == "ray":
             from tiewise.adapters import ray
-            from tiewise.output.progress import progress
+            from tiewise.cli.progress import progress
 
             with progress("Shards", quiet=output.quiet) as callback:
                 cluster: Any = {"format": input_format, "tools": tools, "address": address, "progress": callback}

@@ -101,7 +101,7 @@ def recall(
 
     The first documents of a run are a set. What counts is where the reranker's own ranking has them.
     """
-    from tiewise.output.progress import progress
+    from tiewise.cli.progress import progress
     from tiewise.output.rendering import render
     from tiewise.output.stage_tables import StageTables
 

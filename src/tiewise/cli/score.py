@@ -119,7 +119,7 @@ def score(
 
     If the files hold vectors and logits, --fn, --level or --array says which of them to score.
     """
-    from tiewise.output.progress import progress
+    from tiewise.cli.progress import progress
 
     check_writable(output)
     arrays = Arrays(files, renamed)
