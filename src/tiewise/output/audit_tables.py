@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tiewise.analysis.auditing import LIBRARIES, Audit
-from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample
+from tiewise.analysis.auditing.tie_statistics import SizeBin, TieExample
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions
@@ -83,50 +83,10 @@ class AuditTables:
         code = {LIBRARIES[library]: line for library, line in remedy.code.items()}
         return [remedy.text, *([Code(code)] if code else [])]
 
-    # -- remarks --------------------------------------------------------------------------------------------------
-
     @property
     def remarks(self) -> list[str]:
         """What else a reader should know."""
-        piles = (
-            f"{count_noun(pile.rows, 'score')} lie {_place(pile)}, {pile.tied_rows:,} of them tied"
-            f"{': the score function levels off there' if pile.levels_off else ''}."
-            for pile in self.audit.piles
-        )
-        return [*filter(None, (self._constant, *piles, self._identical, self._float32, self._cut))]
-
-    @property
-    def _constant(self) -> str:
-        whole, most = self.audit.constant_queries, self.audit.nearly_constant_queries
-        some = whole or most
-        have = f"{some:,} of {count_noun(self.audit.queries, 'list')} {'has' if some == 1 else 'have'} one score"
-        if not whole:
-            return f"{have} for nearly all documents." if most else ""
-        more = f", {most:,} more for nearly all" if most else ""
-        return f"{have} for all documents{more}."
-
-    @property
-    def _identical(self) -> str:
-        alike = self.audit.identical_rows
-        if alike is None or not self.audit.tied_rows:
-            return ""
-        tied = count_noun(self.audit.tied_rows, "tied row")
-        return f"Of {tied}, {alike:,} {'is' if alike == 1 else 'are'} tied with documents of the same vector only."
-
-    @property
-    def _float32(self) -> str:
-        more = self.audit.float32_ties
-        ties = f"ties {count_noun(more, 'row')} more" if more > 0 else ""
-        return f"A tool that reads scores as float32, as pytrec_eval does, {ties}." if ties else ""
-
-    @property
-    def _cut(self) -> str:
-        cut = self.audit.cut_lists
-        end = "ends with tied documents and may have been cut inside its" if cut == 1 else ""
-        end = end or "end with tied documents and may have been cut inside their"
-        return f"{count_noun(cut, 'list')} {end} last tie group; --complete says that nothing was cut." if cut else ""
-
-    # -- the page -------------------------------------------------------------------------------------------------
+        return list(_remarks(self.audit))
 
     def _page(self, options: OutputOptions) -> list[Part]:
         audit, width = self.audit, min(options.width or LINE_WIDTH, LINE_WIDTH)
@@ -146,6 +106,32 @@ class AuditTables:
             parts += ["", _describe_fidelity(audit, options.numbers)]
         parts += [Paragraph(f"note: {note}", "dim") for note in options.notes]
         return [*parts, "", Paragraph(audit.verdict, style), *self._remedy()]
+
+
+def _remarks(audit: Audit) -> Iterator[str]:
+    whole, most = audit.constant_queries, audit.nearly_constant_queries
+    have = f"of {count_noun(audit.queries, 'list')} {'has' if (whole or most) == 1 else 'have'} one score"
+    if whole:
+        yield f"{whole:,} {have} for all documents{f', {most:,} more for nearly all' if most else ''}."
+    elif most:
+        yield f"{most:,} {have} for nearly all documents."
+    for pile in audit.piles:
+        where = f"exactly at {pile.at:.0f}" if pile.printed or not pile.at else "at 1 or within a millionth of it"
+        why = ": the score function levels off there" if pile.levels_off else ""
+        yield f"{count_noun(pile.rows, 'score')} lie {where}, {pile.tied_rows:,} of them tied{why}."
+    same = audit.identical_rows
+    if same is not None and audit.tied_rows:
+        are = f"{same:,} {'is' if same == 1 else 'are'}"
+        yield f"Of {count_noun(audit.tied_rows, 'tied row')}, {are} tied with documents of the same vector only."
+    if audit.float32_ties > 0:
+        more = count_noun(audit.float32_ties, "row")
+        yield f"A tool that reads scores as float32, as pytrec_eval does, ties {more} more."
+    if cut := audit.cut_lists:
+        end, its = ("ends", "its") if cut == 1 else ("end", "their")
+        yield (
+            f"{count_noun(cut, 'list')} {end} with tied documents and may have been cut inside {its} last tie group; "
+            "--complete says that nothing was cut."
+        )
 
 
 def _shorten_verdict(verdict: str, width: int) -> str:
@@ -235,7 +221,7 @@ def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:
 def _tool_cell(row: ToolValue, numbers: NumberFormat) -> Cell:
     if row.value is None or row.bias is None:
         return Cell("?")
-    return Cell(numbers.number(row.value), f"({_signed(row.bias, numbers)})", OWN if row.note else "")
+    return Cell(numbers.number(row.value), f"({numbers.signed(row.bias, tiny='≈0')})", OWN if row.note else "")
 
 
 def _describe_fidelity(audit: Audit, numbers: NumberFormat) -> str:
@@ -249,20 +235,6 @@ def _describe_fidelity(audit: Audit, numbers: NumberFormat) -> str:
     )
     alike = f"τ {numbers.number(fidelity.tau)}, RBO {numbers.number(fidelity.rbo)}"
     finer = NumberFormat(numbers.digits + 1, leading_zero=False)
-    gaps = ", ".join(f"{measure} {_signed(gap, finer)}" for measure, gap in fidelity.gap.items())
+    gaps = ", ".join(f"{measure} {finer.signed(gap, tiny='≈0')}" for measure, gap in fidelity.gap.items())
     beside = f" Expected values beside it: {gaps}." if gaps else ""
     return f"Against the reference, in {count_noun(fidelity.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
-
-
-def _place(pile: Pile) -> str:
-    return f"exactly at {pile.at:.0f}" if pile.printed or not pile.at else "at 1 or within a millionth of it"
-
-
-def _signed(value: float, numbers: NumberFormat) -> str:
-    """A difference with its sign, if it shows in these digits.
-
-    >>> short = NumberFormat(3, leading_zero=False)
-    >>> _signed(-0.0028, short), _signed(-0.0002, short), _signed(0.0, short)
-    ('-.003', '≈0', '0')
-    """
-    return "≈0" if value and not numbers.differ(value, 0) else numbers.signed(value)

@@ -62,15 +62,19 @@ class NumberFormat:
         text = self.number(value)
         return text.rstrip("0").rstrip(".") or "0" if "." in text else text
 
-    def signed(self, value: float | None) -> str:
-        """A difference with its sign, however small it is; exactly zero is ``0``.
+    def signed(self, value: float | None, tiny: str = "") -> str:
+        """A difference with its sign; exactly zero is ``0``, and what rounds to zero is `tiny`, if that is given.
 
         >>> short = NumberFormat(3, leading_zero=False)
         >>> short.signed(0.0028), short.signed(-0.0028), short.signed(-0.00026), short.signed(0.0)
         ('+.003', '-.003', '-.000', '0')
+        >>> short.signed(-0.00026, tiny="≈0")
+        '≈0'
         """
         if value is None:
             return MISSING
+        if tiny and value and not self.differ(value, 0.0):
+            return tiny
         return f"{'-' if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
 
     def interval(self, low: float | None, high: float | None) -> str:
