@@ -123,7 +123,7 @@ class Report(Result):
     @property
     def plot(self) -> Any:
         """Figures of this report: `curve()`, `forest()`, `differences()` and `group_sizes()`."""
-        return import_module("tiewise.figures.reports").Plots(self, self._evaluation.source)
+        return import_module("tiewise.figures.plots").ReportPlots(self, self._evaluation.source)
 
     def __repr__(self) -> str:
         return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.significance import ATOL
 from tiewise.errors import InputError
-from tiewise.figures.forests import wrap_subtitle
 from tiewise.figures.theme import GREY, INK, PALETTE, inline_data, layer_chart, load_altair
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.wording import count_noun, list_examples
@@ -67,7 +66,7 @@ def differences(
     return layer_chart(
         [bars, zero, ranges],
         title=title or f"{measure}{': ' if measure else ''}{names[0]} against {names[1]}, query by query",
-        subtitle=wrap_subtitle(_summary(rows, drawn, len(set(a) ^ set(b)), names)),
+        subtitle=_summary(rows, drawn, len(set(a) ^ set(b)), names),
         description=f"{names[0]} less {names[1]} for each of {len(common):,} queries, sorted.",
         height=300,
     )

@@ -200,7 +200,7 @@ class Stages(Result):
     @property
     def plot(self) -> Any:
         """Figures of this result: `pareto()` and `spread()`."""
-        return import_module("tiewise.figures.first_stages").Plots(self)
+        return import_module("tiewise.figures.first_stages").StagePlots(self)
 
     @cached_property
     def missing(self) -> dict[str, int]:

@@ -318,7 +318,7 @@ class Audit(Result):
     @property
     def plot(self) -> Any:
         """Figures of this audit: `group_sizes()`, and with judgments those of its report."""
-        return import_module("tiewise.figures.reports").Plots(self.report, self)
+        return import_module("tiewise.figures.plots").ReportPlots(self.report, self)
 
     def _section(self) -> Section:
         facts = {

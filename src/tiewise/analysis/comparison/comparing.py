@@ -375,7 +375,7 @@ class Compared(Result):
     @property
     def plot(self) -> Any:
         """Figures of this comparison: `forest()` and `differences()`."""
-        return import_module("tiewise.figures.comparisons").Plots(self)
+        return import_module("tiewise.figures.plots").ComparisonPlots(self)
 
     # -- what to know -------------------------------------------------------------------------------------------
 
