@@ -28,12 +28,10 @@ from tiewise.tables.wording import count_noun
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
 
-__all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "said_once"]
+__all__ = ["Provenance", "Report", "ToolTable", "ToolValue"]
 
 #: From here on, an order is so far from random that it cannot be blind to the labels.
 Z_LIMIT = 4.0
-#: So many runs are named of which a note is true; more are counted.
-NAMED = 5
 
 _FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
 
@@ -191,13 +189,13 @@ class Report(Result):
     def cut_note(self) -> str:
         """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
         cuts = {m: [f"{bound:.4f}" for bound in e.cut] for m, e in self._means.items() if e.cut}
-        bounds = "; ".join(f"E of {m} within [{low}, {high}]" for m, (low, high) in cuts.items() if low != high)
+        bounds = "; ".join(f"{m} between {low} and {high}" for m, (low, high) in cuts.items() if low != high)
         ends = "lists ends" if self.cut_lists == 1 else "lists end"
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
         lists = f"{self.cut_lists:,} of {retrieved:,} {ends} with tied documents"
         return (
-            f"{lists} and may have been cut inside a tie group{': ' + bounds if bounds else ''}. "
-            "Say complete=True (--complete) if nothing was cut."
+            f"{lists} and may have been cut inside a tie group{': this leaves expected ' + bounds if bounds else ''}. "
+            "If your lists were not truncated, add --complete (complete=True)."
         )
 
     @cached_property
@@ -388,27 +386,6 @@ def _queries(number: int, kind: str = "") -> str:
     """So many queries are …"""
     so_many = count_noun(number, f"{kind} query".strip(), f"{kind} queries".strip())
     return f"{so_many} {'is' if number == 1 else 'are'}"
-
-
-def said_once(notes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
-    """The notes of several runs, each sentence once, under the names of all of which it is true.
-
-    >>> said_once([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
-    ['A, B: 2 queries are missing.', 'B: It is tied.']
-    """
-    runs, of = 0, dict[str, list[str]]()
-    for name, said in notes:
-        runs += 1
-        for note in said:
-            of.setdefault(note, []).append(name)
-    return [f"{_named(names, runs)}: {note}" for note, names in of.items()]
-
-
-def _named(names: list[str], runs: int) -> str:
-    """Some of the runs by their names; of many, all or how many more."""
-    if len(names) <= NAMED:
-        return ", ".join(names)
-    return f"all {runs:,} runs" if len(names) == runs else f"{', '.join(names[:NAMED])} and {len(names) - NAMED:,} more"
 
 
 def _plain(source: Source | None) -> dict[str, str] | None:

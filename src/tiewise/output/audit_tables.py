@@ -129,8 +129,8 @@ def _remarks(audit: Audit) -> Iterator[str]:
     if cut := audit.cut_lists:
         end, its = ("ends", "its") if cut == 1 else ("end", "their")
         yield (
-            f"{count_noun(cut, 'list')} {end} with tied documents and may have been cut inside {its} last tie group; "
-            "--complete says that nothing was cut."
+            f"{count_noun(cut, 'list')} {end} with tied documents and may have been cut inside {its} last tie group. "
+            "If your lists were not truncated, add --complete."
         )
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tiewise.analysis.reports import Report, ToolValue, said_once
+from tiewise.analysis.reports import Report, ToolValue
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tools import TOOLS
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
-from tiewise.tables.wording import MISSING, count_noun, format_percent
+from tiewise.tables.wording import MISSING, count_noun, format_percent, merge_notes
 from tiewise.ties.orders import ORDERS
 
 __all__ = ["REPORT_COLUMNS", "TOOL_COLUMNS", "NamedReport", "ReportTables", "report_table", "tool_table"]
@@ -71,7 +71,7 @@ class ReportTables:
     def notes(self, options: OutputOptions) -> list[str]:
         """What a reader should know; of several runs, with the names of the runs for which it is true."""
         each = [(name, report.notes) for name, report in self.reports]
-        return [*options.notes, *(said_once(each) if len(each) > 1 else each[0][1] if each else ())]
+        return [*options.notes, *(merge_notes(each) if len(each) > 1 else each[0][1] if each else ())]
 
     def section(self, options: OutputOptions) -> Section:
         """The table of all runs, a sentence on one run, and what tools print."""

@@ -23,6 +23,7 @@ __all__ = [
     "format_value",
     "join_names",
     "list_examples",
+    "merge_notes",
 ]
 
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
@@ -195,3 +196,22 @@ def list_examples(items: Iterable[object], limit: int = 3, total: int | None = N
     quoted = [repr(str(item)) for item in items]
     rest = (len(quoted) if total is None else total) - limit
     return ", ".join(quoted[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def merge_notes(notes: Iterable[tuple[str, Iterable[str]]], limit: int = 5) -> list[str]:
+    """The notes of several runs, each once, after the names of the runs that have it.
+
+    >>> merge_notes([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
+    ['A, B: 2 queries are missing.', 'B: It is tied.']
+    """
+    runs, names_by_note = 0, dict[str, list[str]]()
+    for name, own in notes:
+        runs += 1
+        for note in own:
+            names_by_note.setdefault(note, []).append(name)
+    return [
+        f"all {runs:,} runs: {note}"
+        if limit < len(names) == runs
+        else f"{', '.join(names[:limit])}{f' and {len(names) - limit:,} more' if len(names) > limit else ''}: {note}"
+        for note, names in names_by_note.items()
+    ]

@@ -29,7 +29,6 @@ from tiewise.analysis.comparison.system import System
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, count_run, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
-from tiewise.analysis.reports import said_once
 from tiewise.analysis.significance import ATOL, Test
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
@@ -43,7 +42,7 @@ from tiewise.rankings.ranking import Ranking
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.tables.wording import list_examples
+from tiewise.tables.wording import list_examples, merge_notes
 from tiewise.ties.counted import RunSource
 
 if TYPE_CHECKING:
@@ -410,7 +409,7 @@ class Compared(Result):
         """What a reader should know."""
         notes = [self.cut_note] if self.cut_note else []
         own = ((name, system.notes) for name, system in self._systems.items())
-        notes += said_once((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
+        notes += merge_notes((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
         systems = self._systems.values()
         left_out = [m for m in next(iter(systems)).estimates if not any(len(one.estimates[m]) for one in systems)]
         if left_out:
