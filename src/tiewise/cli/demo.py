@@ -14,7 +14,7 @@ from tiewise.io import read_qrels, read_run
 from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS
 from tiewise.output.options import OutputOptions
-from tiewise.output.report_tables import NamedReport, report_table, tool_table
+from tiewise.output.report_tables import report_table, tool_table
 from tiewise.tables.model import Cell, Column, Paragraph, Part, Section, Table, columns_of
 from tiewise.tables.text import render_text
 from tiewise.tables.wording import format_percent
@@ -93,7 +93,7 @@ def _answer(row: ToolValue | None) -> Cell:
 def _low_precision(reports: dict[str, Report]) -> list[Part]:
     """Real scores in bfloat16, and the same vectors with their products in float32."""
     tied = format_percent(reports["minilm-bf16"].provenance.tied_share)
-    table = report_table([NamedReport(name, report) for name, report in reports.items()], OutputOptions())
+    table = report_table(reports, OutputOptions())
     rows = [
         (name, RUNS[name], *(replace(one, mark="") if isinstance(one, Cell) else one for one in cells))
         for name, *cells in table.rows
