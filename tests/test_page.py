@@ -307,7 +307,7 @@ def test_differences_that_are_rounding_are_none():
         ({"runs": {}}, "Give the runs as"),
         ({"runs": {1: {"q": {"a": 1.0}}, "1": {"q": {"a": 1.0}}}}, "Two of the runs are called '1'"),
         ({"measures": "NumRet"}, "is a count"),
-        ({"runs": {str(n): {"q": {"a": 1.0}} for n in range(51)}}, "50 runs at the most"),
+        ({"runs": {str(n): {"q": {"a": 1.0}} for n in range(51)}}, "50 runs at most"),
     ],
 )
 def test_what_cannot_be_a_page_is_refused(changed, message, folder):

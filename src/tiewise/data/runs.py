@@ -297,11 +297,11 @@ class Table(Lists):
         return f"<{type(self).__name__}: {queries}, {rows}>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables.html import FEW, render_html
-        from tiewise.tables.model import Section
+        from tiewise.tables.html import render_html
+        from tiewise.tables.model import PREVIEW_ROWS, Section
         from tiewise.tables.model import Table as ShownTable
 
-        queries, docs, values = zip(*islice(self, FEW), strict=True) if len(self) else ((), (), ())
+        queries, docs, values = zip(*islice(self, PREVIEW_ROWS), strict=True) if len(self) else ((), (), ())
         columns = {"query": queries, "document": docs, self.value_names[0]: [f"{value:.9g}" for value in values]}
         source = [] if self.source is None else [self.source.path]
         return render_html(Section([*source, ShownTable.of_columns(columns, total=len(self))], self._title))

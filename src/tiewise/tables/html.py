@@ -11,17 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from tiewise.tables.model import Bar, Code, Column, Paragraph, Part, Section, Table
+from tiewise.tables.model import MAX_ROWS, Bar, Code, Column, Paragraph, Part, Section, Table
 from tiewise.tables.wording import PLAIN
 
-__all__ = ["FEW", "MOST", "draw_bar", "render_html", "render_table"]
+__all__ = ["draw_bar", "render_html", "render_table"]
 
-MOST, FEW = 30, 10  #: the most rows that are shown of a result, and of data
-LONGEST = 100  # the most characters that are shown of a cell
+MAX_CHARACTERS = 100  # the most characters that are shown of a cell
 
 # Both stand out from white and from black, and all readers can tell them apart.
 BLUE, ORANGE = "#2f86c6", "#d9691e"
-WIDE, TALL = 120, 14  # the size of a bar, in pixels
+WIDTH, HEIGHT = 120, 14  # of a bar, in pixels
 
 # Classes that keep a notebook from typesetting a price or an id between dollar signs as a formula.
 _OPENING = '<div class="tiewise tex2jax_ignore mathjax_ignore" style="margin:.4em 0">'
@@ -49,16 +48,16 @@ def _part(part: Part) -> Iterator[str]:
         yield f"<div>{escape(text)}</div>"
 
 
-def render_table(table: Table, most: int = MOST) -> str:
+def render_table(table: Table, max_rows: int = MAX_ROWS) -> str:
     """The first rows of a table, and below how many more there are.
 
-    >>> print(render_table(Table.of_columns({"id": ["<a>", "b"], "score": [0.5, 1.0]}), most=1))
+    >>> print(render_table(Table.of_columns({"id": ["<a>", "b"], "score": [0.5, 1.0]}), max_rows=1))
     <table ...><thead><tr><th ...left">id</th><th ...right">score</th></tr></thead>
     <tbody><tr><td ...left">&lt;a&gt;</td><td ...right">0.5000</td></tr></tbody></table>
     <div>… and 1 more</div>
     """
-    table = table.take_columns(range(MOST + 1)) if len(table.columns) > MOST else table
-    rows = table.rows[:most]
+    table = table.take_columns(range(MAX_ROWS + 1)) if len(table.columns) > MAX_ROWS else table
+    rows = table.rows[:max_rows]
     head = _line("th", [_short(column.title) for column in table.columns], table.columns)
     body = "".join(_line("td", map(_cell, table.columns, row), table.columns) for row in rows)
     more = (len(table.rows) if table.total is None else table.total) - len(rows)
@@ -84,7 +83,7 @@ def _cell(column: Column, value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    return escape(text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…")
 
 
 def draw_bar(bar: Bar) -> str:
@@ -96,23 +95,24 @@ def draw_bar(bar: Bar) -> str:
     if bar.low is None or bar.middle is None or bar.high is None or not all(map(math.isfinite, known)):
         return ""
     start, end = min(bar.ends[0], *known), max(bar.ends[1], *known)
-    scale = (WIDE - 6) / (end - start)
+    scale = (WIDTH - 6) / (end - start)
     low, middle, high, zero = (3 + (value - start) * scale for value in (bar.low, bar.middle, bar.high, 0.0))
     words = "{} between {} and {}".format(*map(PLAIN.number, (bar.middle, bar.low, bar.high)))
+    base = HEIGHT - 2
     parts = [
-        f'<line x1="3" x2="{WIDE - 3}" y1="{TALL - 2}" y2="{TALL - 2}" stroke="currentColor" stroke-opacity=".35"/>',
-        f'<rect x="{low:.1f}" y="3" width="{max(high - low, 1.5):.1f}" height="{TALL - 6}" rx="1" fill="{BLUE}" '
+        f'<line x1="3" x2="{WIDTH - 3}" y1="{base}" y2="{base}" stroke="currentColor" stroke-opacity=".35"/>',
+        f'<rect x="{low:.1f}" y="3" width="{max(high - low, 1.5):.1f}" height="{HEIGHT - 6}" rx="1" fill="{BLUE}" '
         'fill-opacity=".8"/>',
-        f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="1" y2="{TALL - 1}" stroke="currentColor" stroke-width="2"/>',
+        f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="1" y2="{HEIGHT - 1}" stroke="currentColor" stroke-width="2"/>',
     ]
     if start < 0 < end:
-        parts.append(f'<path d="M{zero:.1f} 0v{TALL}" stroke="currentColor" stroke-opacity=".35"/>')
+        parts.append(f'<path d="M{zero:.1f} 0v{HEIGHT}" stroke="currentColor" stroke-opacity=".35"/>')
     if bar.mark is not None:
         words += f"; {PLAIN.number(bar.mark)} marked"
         left = 3 + (bar.mark - start) * scale - 3
-        cross = f"M{left:.1f} {TALL / 2 - 3}l6 6m0-6l-6 6"
+        cross = f"M{left:.1f} {HEIGHT / 2 - 3}l6 6m0-6l-6 6"
         parts.append(f'<path d="{cross}" stroke="{ORANGE}" stroke-width="1.6" fill="none"/>')
     return (
-        f'<svg width="{WIDE}" height="{TALL}" role="img" aria-label="{words}" '
+        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{words}" '
         f'style="display:inline-block;vertical-align:middle"><title>{words}</title>{"".join(parts)}</svg>'
     )

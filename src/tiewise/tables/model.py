@@ -16,7 +16,9 @@ from tiewise.tables.wording import format_value
 
 __all__ = [
     "BEST",
+    "MAX_ROWS",
     "OPEN",
+    "PREVIEW_ROWS",
     "Bar",
     "Cell",
     "Code",
@@ -30,6 +32,7 @@ __all__ = [
     "columns_of",
 ]
 
+MAX_ROWS, PREVIEW_ROWS = 30, 10  #: the most rows that a notebook shows of a result, and of data
 BEST = "*"  #: the mark of the highest value of a column; some formats print it in bold instead
 OPEN = "≈"  #: the mark of a value that may be as high
 

@@ -59,10 +59,10 @@ class TieGroups:
         return f"<TieGroups: {queries}, {retrieved} retrieved, {int(np.count_nonzero(self.size > 1)):,} of them tied>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables.html import FEW, render_html
-        from tiewise.tables.model import Section, Table
+        from tiewise.tables.html import render_html
+        from tiewise.tables.model import PREVIEW_ROWS, Section, Table
 
-        few, offsets = self.qrels.queries[:FEW], self.qrels.offsets
+        few, offsets = self.qrels.queries[:PREVIEW_ROWS], self.qrels.offsets
         sizes = [self.size[offsets[q] : offsets[q + 1]] for q in range(len(few))]
         columns = {
             "query": few,

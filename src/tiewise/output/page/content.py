@@ -38,9 +38,9 @@ from tiewise.tables.wording import list_examples
 __all__ = ["PageContent", "collect_content"]
 
 #: The most runs of a page; and the most of which all pairs are compared, of more each run with the first.
-MOST, ALL_PAIRS = 50, 16
+MAX_RUNS, ALL_PAIRS = 50, 16
 #: How many queries are shown in many orders of their ties.
-REPLAYED = 3
+MAX_QUERIES = 3
 #: Measures that have a curve, beside the measures asked for.
 CURVES = ("nDCG", "RR", "AP", "P", "R")
 
@@ -98,8 +98,8 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
     if any(not isinstance(run, Mapping) and isinstance(run, (int, float)) for run in runs.values()):
         raise InputError("Give the runs as {name: run}: this looks like a single list of scores.")
     named = by_name(runs, "run")
-    if len(named) > MOST:
-        raise InputError(f"A page is for {MOST} runs at the most, not {len(named):,}. `tiewise compare` takes more.")
+    if len(named) > MAX_RUNS:
+        raise InputError(f"A page is for {MAX_RUNS} runs at most, not {len(named):,}. `tiewise compare` takes more.")
     if reference is not None and reference not in named:
         raise InputError(f"The reference '{reference}' is none of the runs: {list_examples(named, 5)}.")
     return named
@@ -252,7 +252,7 @@ class PageContent:
             for query, wide in zip(each.queries, (each.maximum - each.minimum).tolist(), strict=True):
                 if query in self.runs[name].query_index and wide > best.get(query, (-1.0, ""))[0]:
                     best[query] = (wide, name)
-        widest = sorted(best.items(), key=lambda item: -item[1][0])[:REPLAYED]
+        widest = sorted(best.items(), key=lambda item: -item[1][0])[:MAX_QUERIES]
         moved = [(query, name) for query, (wide, name) in widest if wide > 0]
         return moved or [(query, name) for query, (_, name) in widest[:1]]
 
