@@ -73,9 +73,9 @@ def test_row_of_two_runs(tiewise, folder):
 def test_spellings_of_the_measure(tiewise, folder, options, measure):
     found = tiewise("similarity", "A.trec", "B.trec", *options.split(), "--format", "json").json
     assert found["measure"] == str(tw.parse(measure))
-    wanted = expected(folder, "AB", measure)
+    similarity = expected(folder, "AB", measure)
     for pair in found["pairs"]:
-        bounds = wanted.pair(pair["observed"], pair["reference"])
+        bounds = similarity.pair(pair["observed"], pair["reference"])
         assert (pair["lower"], pair["residual"]) == (bounds.lower.expected, bounds.residual)
     directions = [("A", "B"), ("B", "A")] if "RBR" in measure else [("A", "B")]
     assert [(pair["observed"], pair["reference"]) for pair in found["pairs"]] == directions

@@ -319,7 +319,7 @@ class _Parser:
         return self.error(f"unknown {'name' if self.facts else 'statistic'} '{name}'. {hint}")
 
     def unknown_name(self, name: str) -> TiewiseError:
-        """The error for a name that stands alone and is neither a fact nor a measure."""
+        """The error for a name that is neither a fact nor a measure."""
         if self.facts:
             return self.unknown(name)
         if not self.systems and name not in self.statistics:

@@ -61,7 +61,7 @@ def render(result: ResultTables, options: OutputOptions) -> str | bytes:
 
 
 def _parquet(table: Table, digits: int | None) -> bytes:
-    """The rows of TSV as a Parquet file: numbers are numbers, and null stands for an empty cell."""
+    """The rows of TSV as a Parquet file: numbers are numbers, and an empty cell is null."""
     from tiewise.io.parquet import parquet_bytes
 
     arrow = need("pyarrow", "Parquet", "arrow")

@@ -76,7 +76,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """What stands above the column."""
+        """The heading that people read."""
         return self.name if self.heading is None else self.heading
 
     def cell(self, value: Any) -> Cell:

@@ -1,6 +1,6 @@
 """How numbers, intervals, differences, percentages, p-values and lists of names are written, everywhere.
 
-A `NumberFormat` says how many digits there are and whether a zero stands before the point: ``0.3629`` in Python, in
+A `NumberFormat` says how many digits there are and whether there is a zero before the point: ``0.3629`` in Python, in
 notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command line.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
-MISSING = "–"  #: stands for a value that does not apply
+MISSING = "–"  #: written for a value that does not apply
 
 
 @dataclass(frozen=True)

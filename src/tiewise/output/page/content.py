@@ -37,7 +37,7 @@ from tiewise.tables.wording import list_examples
 
 __all__ = ["PageContent", "collect_content"]
 
-#: The most runs of a page; and the most of which all pairs are compared, of more each run with the first.
+#: The most runs of a page. Up to ALL_PAIRS runs, all pairs are compared; with more, each run with the first.
 MAX_RUNS, ALL_PAIRS = 50, 16
 #: How many queries are shown in many orders of their ties.
 MAX_QUERIES = 3
