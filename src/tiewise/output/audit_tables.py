@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tiewise.analysis.auditing import LIBRARIES, Audit
-from tiewise.analysis.auditing.tie_statistics import SizeBin, TieExample
+from tiewise.analysis.auditing.tie_statistics import TieExample
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions
@@ -96,8 +96,13 @@ class AuditTables:
             parts.append(Paragraph(_shorten_verdict(audit.verdict, width), style))
         parts += [audit.grid_evidence, f"{audit.tied_words}{_explained_by_rounding(audit)}"]
         if audit.tied_rows:
-            parts += ["", _size_table(audit.group_sizes)]
-            parts += ["", _cutoff_table(audit)] if any(audit.across.values()) else []
+            sizes = {format_ranks(one.low, one.high): one for one in audit.group_sizes if one.groups}
+            counts = [(name, *(f"{getattr(one, name):,}" for one in sizes.values())) for name in ("groups", "rows")]
+            parts += ["", Table(columns_of(["group size"], list(sizes)), counts)]
+            if any(audit.across.values()):
+                shares = (format_percent(lists / audit.queries) for lists in audit.across.values())
+                columns = columns_of(["after rank"], [f"{rank:,}" for rank in audit.across])
+                parts += ["", Table(columns, [("lists with a tie", *shares)])]
             parts += ["", *(_describe_group(example, width) for example in audit.groups[:EXAMPLES])]
         parts += self.remarks
         if audit.report is not None:
@@ -145,18 +150,6 @@ def _explained_by_rounding(audit: Audit) -> str:
     if audit.rounded_share is None or audit.cause not in ("decimals", "float32", "genuine"):
         return ""
     return f" Rounding explains {format_percent(audit.rounded_share)} of the tied pairs."
-
-
-def _size_table(bins: Sequence[SizeBin]) -> Table:
-    shown = [one for one in bins if one.groups]
-    rows = [("groups", *(f"{one.groups:,}" for one in shown)), ("rows", *(f"{one.rows:,}" for one in shown))]
-    return Table(columns_of(["group size"], [format_ranks(one.low, one.high) for one in shown]), rows)
-
-
-def _cutoff_table(audit: Audit) -> Table:
-    shares = (format_percent(lists / audit.queries) for lists in audit.across.values())
-    columns = columns_of(["after rank"], [f"{rank:,}" for rank in audit.across])
-    return Table(columns, [("lists with a tie", *shares)])
 
 
 def _describe_group(one: TieExample, width: int) -> str:
