@@ -429,7 +429,7 @@ def test_a_closed_stream_is_an_error(folder, command, closed, message):
 
 
 @pytest.mark.parametrize("command", [f"break {EXAMPLE / 'minilm-bf16.trec.gz'}", "--help", "--version"])
-def test_a_closed_pipe_is_no_error(process, command):
+def test_a_closed_pipe_is_not_an_error(process, command):
     read, write = os.pipe()
     os.close(read)
     try:

@@ -88,7 +88,7 @@ def test_conditions(tiewise, condition, code):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("missing.trec", "there is no such file"),
         ("empty.trec", "is empty"),
@@ -100,7 +100,7 @@ def test_conditions(tiewise, condition, code):
         ("minilm-bf16.trec.gz --library keras", "keras"),
     ],
 )
-def test_errors_write_no_file(tiewise, folder, words, said):
+def test_errors_write_no_file(tiewise, folder, words, message):
     done = tiewise("audit", *words.split(), "-o", "failed.json", code=2)
-    assert said in done.err and not done.out
+    assert message in done.err and not done.out
     assert not (folder / "failed.json").exists()

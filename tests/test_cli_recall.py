@@ -96,7 +96,7 @@ def test_costs(tiewise, folder, costs):
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "settings"),
     [
         ("", {"depths": (10, 20, 50, 100), "phi": (0.8, 0.9)}),
         ("--recall-at 2 --depths 2 --phi .7", {"depths": [2], "phi": 0.7, "k": 2}),
@@ -105,9 +105,9 @@ def test_costs(tiewise, folder, costs):
         ("--depths 1,all --phi 0.5", {"depths": [1, None], "phi": 0.5}),
     ],
 )
-def test_options(tiewise, folder, options, wanted):
+def test_options(tiewise, folder, options, settings):
     rows = tiewise("recall", "second.trec", "bm25.trec", "dense.trec", *options.split()).rows
-    assert rows == summaries(expected(folder, **wanted))
+    assert rows == summaries(expected(folder, **settings))
 
 
 def test_lists_separated_by_blanks(tiewise):

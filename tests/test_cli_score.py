@@ -91,10 +91,10 @@ def run_of(done, folder: Path) -> dict[str, dict[str, float]]:
 
 def test_vectors_are_searched(tiewise, folder):
     done = tiewise("score", "vectors.npz", "--fn", "cosine", "-k", "4", "--query-ids", "names.txt")
-    wanted = scoring.search(
+    expected = scoring.search(
         QUERIES, DOCS, 4, fn="cosine", query_ids=["one", "two", "three"], doc_ids=[f"d{i:02d}" for i in range(20)]
     )
-    assert run_of(done, folder) == wanted.to_dict()
+    assert run_of(done, folder) == expected.to_dict()
     assert done.err == "note: 0% of 12 rows are tied.\n"
     short = tiewise("score", "vectors.npz", "-k", "4")
     assert short.err.startswith(
@@ -116,9 +116,9 @@ def test_every_level(tiewise, folder, level, precision):
     else:
         logits = read_tensors(folder / "model.safetensors")["raw"]
     compute = scoring.score if level == "score" else scoring.logit
-    wanted = compute(logits, fn="softmax", precision=precision).astype(np.float64)
+    expected = compute(logits, fn="softmax", precision=precision).astype(np.float64)
     assert {doc: score for docs in found.values() for doc, score in docs.items()} == dict(
-        zip(map(str, range(12)), wanted.tolist(), strict=True)
+        zip(map(str, range(12)), expected.tolist(), strict=True)
     )
     assert {query: sorted(docs, key=int) for query, docs in found.items()} == {
         "7": ["0", "1", "2", "3"],
@@ -147,9 +147,9 @@ def test_choice_of_vectors_or_logits(tiewise, folder):
 def test_token_masks(tiewise, folder):
     arrays = read_tensors(folder / "tokens.npz")
     masks = {role: arrays[role] for role in ("query_mask", "doc_mask")}
-    wanted = scoring.search(arrays["queries"], arrays["docs"], 3, fn="maxsim", **masks).to_dict()
-    assert wanted != scoring.search(arrays["queries"], arrays["docs"], 3, fn="maxsim").to_dict()
-    assert run_of(tiewise("score", "tokens.npz", "--fn", "maxsim", "-k", "3"), folder) == wanted
+    expected = scoring.search(arrays["queries"], arrays["docs"], 3, fn="maxsim", **masks).to_dict()
+    assert expected != scoring.search(arrays["queries"], arrays["docs"], 3, fn="maxsim").to_dict()
+    assert run_of(tiewise("score", "tokens.npz", "--fn", "maxsim", "-k", "3"), folder) == expected
 
 
 def test_ids_of_pairs_from_files(tiewise, folder):
@@ -191,7 +191,7 @@ def test_array_types_are_kept(folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("missing.npz", "there is no such file"),
         ("names.txt", "'.txt' is not a format for arrays"),
@@ -231,14 +231,14 @@ def test_array_types_are_kept(folder):
         ("flat.npz", "flat.npz: 'query_mask' is a mask of tokens, for --fn maxsim; --fn dot has one vector a row"),
     ],
 )
-def test_errors_write_no_file(tiewise, folder, words, said):
+def test_errors_write_no_file(tiewise, folder, words, message):
     done = tiewise("score", *words.split(), "-o", "failed.trec", code=2)
-    assert said in done.err and not done.out
+    assert message in done.err and not done.out
     assert not (folder / "failed.trec").exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("fn8.npz", r"^fn8.npz: 'x' holds numbers of a type that NumPy did not save. Save them as safetensors"),
         ("fp8.npz", r"^fp8.npz: 'x' holds numbers of a type that NumPy did not save. Save them as safetensors"),
@@ -256,7 +256,7 @@ def test_errors_write_no_file(tiewise, folder, words, said):
         ("short.safetensors", r"file not fully covered"),
     ],
 )
-def test_unreadable_arrays_are_named(folder, monkeypatch, name, said):
+def test_unreadable_arrays_are_named(folder, monkeypatch, name, message):
     monkeypatch.chdir(folder)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_tensors(name)

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import tiewise as tw
-from tiewise.output import progress
+from tiewise.cli import progress
 from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
 
 A = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 0.5 t\nq2 Q0 d 1 0.9 t\nq2 Q0 e 2 0.8 t\nq3 Q0 f 1 1 t\n"
@@ -73,9 +73,9 @@ def test_row_of_two_runs(tiewise, folder):
 def test_spellings_of_the_measure(tiewise, folder, options, measure):
     found = tiewise("similarity", "A.trec", "B.trec", *options.split(), "--format", "json").json
     assert found["measure"] == str(tw.parse(measure))
-    wanted = expected(folder, "AB", measure)
+    similarity = expected(folder, "AB", measure)
     for pair in found["pairs"]:
-        bounds = wanted.pair(pair["observed"], pair["reference"])
+        bounds = similarity.pair(pair["observed"], pair["reference"])
         assert (pair["lower"], pair["residual"]) == (bounds.lower.expected, bounds.residual)
     directions = [("A", "B"), ("B", "A")] if "RBR" in measure else [("A", "B")]
     assert [(pair["observed"], pair["reference"]) for pair in found["pairs"]] == directions

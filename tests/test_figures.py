@@ -575,7 +575,7 @@ def test_bars_are_drawn_at_their_values():
         line = re.search(r'<line x1="([\d.]+)" x2="\1"', svg)
         return float(rect[1]), float(rect[1]) + float(rect[2]), float(line[1])
 
-    inner = html.WIDE - 6
+    inner = html.WIDTH - 6
     assert places(html.draw_bar(Bar(0.25, 0.5, 0.75))) == pytest.approx(
         (3 + inner / 4, 3 + inner * 3 / 4, 3 + inner / 2), abs=0.1
     )

@@ -117,7 +117,7 @@ def test_equal_input_makes_equal_pages(folder):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "verdict"),
     [
         ({"a": 1.0, "b": 0.5}, {"b": 1.0, "a": 0.5}, "A is ahead of B in RR, for this one query."),
         ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 0.5}, "A and B are level in RR."),
@@ -126,9 +126,9 @@ def test_equal_input_makes_equal_pages(folder):
         ({"a": 1.0, "b": 0.5}, {"x": 1.0, "y": 0.7, "z": 0.5, "a": 0.5}, "A is ahead of B in RR whatever the order of"),
     ],
 )
-def test_the_verdict_says_what_is_decided(first, second, said):
+def test_the_verdict_says_what_is_decided(first, second, verdict):
     found = collect_content({"q": {"a": 1}}, {"A": {"q": first}, "B": {"q": second}}, "RR", complete=True)
-    assert said in found.verdict or ("level" in said and found.verdict == said)
+    assert verdict in found.verdict or ("level" in verdict and found.verdict == verdict)
 
 
 def test_undecided_runs_are_bracketed():
@@ -158,7 +158,7 @@ def test_a_bracket_passes_by_a_run_that_is_decided():
     assert "A is ahead of C by" in found.pair_verdict and "level" in found.verdict  # not of B, which is decided
 
 
-def test_there_are_only_so_many_brackets():
+def test_the_number_of_brackets_is_limited():
     qrels = {"q": {f"r{n}": 1 for n in range(20)}}
 
     def run(sure):  # so many relevant documents, and up to five more, are above the cutoff
@@ -169,7 +169,7 @@ def test_there_are_only_so_many_brackets():
     assert spec["brackets"] == LANES < 6 == len(dotted(spec)) and "no room for 2 more brackets" in spec["caption"]
 
 
-def test_the_reference_is_named_or_told_by_names(folder):
+def test_the_reference_is_given_or_found_by_names(folder):
     runs = {name: file(f"minilm-{name}.trec.gz") for name in ("fp32", "bf16")}
     found = collect_content(file("qrels.txt"), runs, "nDCG@10", complete=True)
     assert [family.reference for family in found.families] == ["fp32"]
@@ -307,10 +307,10 @@ def test_differences_that_are_rounding_are_none():
         ({"runs": {}}, "Give the runs as"),
         ({"runs": {1: {"q": {"a": 1.0}}, "1": {"q": {"a": 1.0}}}}, "Two of the runs are called '1'"),
         ({"measures": "NumRet"}, "is a count"),
-        ({"runs": {str(n): {"q": {"a": 1.0}} for n in range(51)}}, "50 runs at the most"),
+        ({"runs": {str(n): {"q": {"a": 1.0}} for n in range(51)}}, "50 runs at most"),
     ],
 )
-def test_what_cannot_be_a_page_is_refused(changed, message, folder):
+def test_invalid_input_of_a_page_is_an_error(changed, message, folder):
     given = {"qrels": {"q": {"a": 1}}, "runs": {"run": {"q": {"a": 1.0}}}, "path": folder / "refused.html"} | changed
     with pytest.raises(InputError, match=message):
         tw.write_report(**given)
@@ -467,8 +467,8 @@ def test_the_slider_reorders_documents_and_moves_the_value(page):
     chips = page.do(f"{none}.map((chip) => [...chip.children].map((part) => part.textContent))")
     assert chips and all(("–" in rank) == (what != "unjudged") for rank, what in chips)  # one is not counted
     page.press("ArrowLeft", 37)
-    said = page.do("document.querySelector('#play-order').getAttribute('aria-valuetext')")
-    assert said.startswith(f"random order {STOPS} of {STOPS}")
+    label = page.do("document.querySelector('#play-order').getAttribute('aria-valuetext')")
+    assert label.startswith(f"random order {STOPS} of {STOPS}")
 
 
 @needs_browser
@@ -501,14 +501,14 @@ def test_on_a_desk_no_table_is_cut_off(page):
 
 @needs_browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_text_stands_out_from_its_ground(browser, example, theme):
+def test_text_has_enough_contrast(browser, example, theme):
     browser.open(example, f"?theme={theme}", ready=READY)
     assert browser.do("document.querySelectorAll('#forest text').length") > 10
     assert browser.do(FAINT_TEXTS) == []
 
 
 @needs_browser
-def test_on_a_phone_nothing_sticks_out(browser, example):
+def test_the_page_fits_a_phone(browser, example):
     browser.open(example, width=390, height=844, ready=READY)
     assert browser.do("document.documentElement.scrollWidth") == 390
     wide = "[...document.querySelectorAll('svg')].filter(one => one.getBoundingClientRect().right > 390).length"
@@ -540,7 +540,7 @@ def test_it_prints(browser, example, folder):
 
 
 @needs_browser
-def test_hostile_names_do_nothing(browser, hostile):
+def test_hostile_names_are_escaped(browser, hostile):
     browser.open(hostile, ready=READY)
     choose(browser, "#play-query", "1")
     choose(browser, "#play-order", "7")

@@ -9,9 +9,8 @@ import pandas
 import pytest
 
 import tiewise as tw
-from tiewise.tables.delimited import render_csv, render_tsv
+from tiewise.tables.data_formats import render_csv, render_json_lines, render_tsv
 from tiewise.tables.html import render_html
-from tiewise.tables.json_rows import render_json_lines
 from tiewise.tables.latex import render_latex
 from tiewise.tables.markdown import render_markdown
 from tiewise.tables.model import BEST, Bar, Cell, Code, Column, Paragraph, Section, Table, columns_of

@@ -6,8 +6,6 @@ that nothing further in has to doubt its input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 __all__ = ["CutWarning", "InputError", "MeasureError", "MissingExtraError", "TiewiseError", "TiewiseWarning"]
 
 
@@ -44,23 +42,3 @@ class TiewiseWarning(UserWarning):
 
 class CutWarning(TiewiseWarning):
     """Lists that may have been cut inside a tie group, which leaves more open than their ties show."""
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """So many of something, in words.
-
-    >>> counted(1, "row"), counted(1200, "row"), counted(2, "query", "queries")
-    ('1 row', '1,200 rows', '2 queries')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def listed(items: Iterable[object], most: int = 3, total: int | None = None) -> str:
-    """The first few items in words, for a message; `total` is the number of all items, if not all are given.
-
-    >>> listed(["a", "b", "c", "d", "e"])
-    "'a', 'b', 'c' and 2 more"
-    """
-    shown = [repr(str(item)) for item in items]
-    rest = (len(shown) if total is None else total) - most
-    return ", ".join(shown[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -30,7 +30,7 @@ from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels, Run, Table
-from tiewise.errors import InputError, MeasureError, TiewiseWarning, listed
+from tiewise.errors import InputError, MeasureError, TiewiseWarning
 from tiewise.io import as_qrels
 from tiewise.io.formats import Layout
 from tiewise.io.text import read_columns
@@ -39,6 +39,7 @@ from tiewise.metrics import trec_measures as t
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import TREC_CUTOFFS
 from tiewise.metrics.tools import TOOLS
+from tiewise.tables.wording import list_examples
 
 __all__ = [
     "RelevanceEvaluator",
@@ -81,7 +82,7 @@ class _Name:
                 if not text.isdecimal() or int(text) < 1:
                     raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
         if self.key == "{}" and len(parameters) > 1:
-            raise MeasureError(f"{name} takes one parameter, not {listed(sorted(parameters))}: it has one key.")
+            raise MeasureError(f"{name} takes one parameter, not {list_examples(sorted(parameters))}: it has one key.")
         values = sorted(map(int if self.parameter == "cutoff" else float, parameters)) or self.defaults or (None,)
         return ((self.key.format(name, value), value) for value in values)
 

@@ -27,9 +27,10 @@ from typing import Any
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer, check_precision, find_classifier, find_language_head, resolve_label
 from tiewise.adapters.replicas import make_replica, unwrap_compiled, without_autocast
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.scoring.options import require_int
 from tiewise.tables.optional import need
+from tiewise.tables.wording import count_noun
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
 
@@ -92,7 +93,7 @@ class Scores:
 
     def __repr__(self) -> str:
         distinct = ", ".join(f"{level} {count:,}" for level, count in self.distinct().items())
-        return f"<Scores of {counted(len(self), 'pair')}; distinct values: {distinct}>"
+        return f"<Scores of {count_noun(len(self), 'pair')}; distinct values: {distinct}>"
 
 
 def high_precision(

@@ -12,9 +12,10 @@ import numpy as np
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import Report
-from tiewise.errors import CutWarning, InputError, counted, listed
+from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_source
 from tiewise.metrics.definition import Measure
+from tiewise.tables.wording import count_noun, list_examples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -76,6 +77,6 @@ def report_of(evaluation: Evaluation, measures: list[Measure]) -> Report:
         evaluation = Evaluation(evaluation.counted, options, evaluation.source, evaluation.qrels)
     absent = [evaluation.qrels.queries[place] for place in np.flatnonzero(~evaluation.ties.present).tolist()]
     if absent and options.missing == "error":
-        number = counted(len(absent), "judged query is", "judged queries are")
-        raise InputError(f"{number} missing from the run: {listed(absent)}.")
+        number = count_noun(len(absent), "judged query is", "judged queries are")
+        raise InputError(f"{number} missing from the run: {list_examples(absent)}.")
     return Report(evaluation, evaluation.estimates(measures))

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from tiewise.analysis.options import Options
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels
-from tiewise.errors import InputError, MeasureError, listed
+from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.names import parse_all
 from tiewise.metrics.tools import Rule, rule_for
+from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
@@ -64,17 +65,17 @@ def _check_common(qrels: Qrels, counted: Counted) -> None:
         raise InputError("The run is empty: it has no query.")
     present = np.count_nonzero(counted.ties["float64"].present)
     if not present:
-        of_run = listed(counted.queries, total=counted.n_queries)
+        of_run = list_examples(counted.queries, total=counted.n_queries)
         raise InputError(
             f"The run and the qrels have no query in common. Queries of the run: {of_run}; "
-            f"of the qrels: {listed(qrels.queries)}."
+            f"of the qrels: {list_examples(qrels.queries)}."
         )
     if counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
         raise InputError(
-            f"The run and the qrels have no document in common. Documents of the run: {listed(counted.docs)}; "
-            f"of the qrels: {listed(qrels.ids(np.arange(min(3, len(qrels)))))}."
+            f"The run and the qrels have no document in common. Documents of the run: {list_examples(counted.docs)}; "
+            f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}."
         )
 
 

@@ -15,7 +15,7 @@ from tiewise._version import __version__
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
 from tiewise.data.runs import Source
-from tiewise.errors import InputError, MeasureError, counted
+from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
@@ -23,16 +23,15 @@ from tiewise.metrics.names import parse
 from tiewise.metrics.tools import TOOLS, Tool, rule_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
+from tiewise.tables.wording import count_noun
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
 
-__all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "said_once"]
+__all__ = ["Provenance", "Report", "ToolTable", "ToolValue"]
 
 #: From here on, an order is so far from random that it cannot be blind to the labels.
 Z_LIMIT = 4.0
-#: So many runs are named of which a note is true; more are counted.
-NAMED = 5
 
 _FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
 
@@ -122,7 +121,7 @@ class Report(Result):
     @property
     def plot(self) -> Any:
         """Figures of this report: `curve()`, `forest()`, `differences()` and `group_sizes()`."""
-        return import_module("tiewise.figures.reports").Plots(self, self._evaluation.source)
+        return import_module("tiewise.figures.plots").ReportPlots(self, self._evaluation.source)
 
     def __repr__(self) -> str:
         return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
@@ -135,7 +134,7 @@ class Report(Result):
         tied = "" if from_.tied_share is None else f", {format_percent(from_.tied_share)} of {from_.rows:,} rows tied"
         order = self._options.oblivious
         cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
-        title = f"{counted(from_.judged_queries, 'query', 'queries')}{tied}"
+        title = f"{count_noun(from_.judged_queries, 'query', 'queries')}{tied}"
         explained = cross if any(self[measure].tied for measure in self) else None
         named = [(measure.name, self[measure]) for measure in self]
         return estimate_section("measure", named, title=title, legend=explained, notes=self.notes, total=len(self))
@@ -190,13 +189,13 @@ class Report(Result):
     def cut_note(self) -> str:
         """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
         cuts = {m: [f"{bound:.4f}" for bound in e.cut] for m, e in self._means.items() if e.cut}
-        bounds = "; ".join(f"E of {m} within [{low}, {high}]" for m, (low, high) in cuts.items() if low != high)
+        bounds = "; ".join(f"{m} between {low} and {high}" for m, (low, high) in cuts.items() if low != high)
         ends = "lists ends" if self.cut_lists == 1 else "lists end"
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
         lists = f"{self.cut_lists:,} of {retrieved:,} {ends} with tied documents"
         return (
-            f"{lists} and may have been cut inside a tie group{': ' + bounds if bounds else ''}. "
-            "Say complete=True (--complete) if nothing was cut."
+            f"{lists} and may have been cut inside a tie group{': this leaves expected ' + bounds if bounds else ''}. "
+            "If your lists were not truncated, add --complete (complete=True)."
         )
 
     @cached_property
@@ -221,7 +220,7 @@ class Report(Result):
                 "Do the ids of run and qrels match?"
             )
         if from_.new_ties:
-            more = counted(from_.new_ties, "more row is", "more rows are")
+            more = count_noun(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
         far_off = {m: self._z(m) for m in self.measures}
         knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
@@ -386,29 +385,8 @@ class ToolTable(Result, tuple[ToolValue, ...]):
 
 def _queries(number: int, kind: str = "") -> str:
     """So many queries are …"""
-    so_many = counted(number, f"{kind} query".strip(), f"{kind} queries".strip())
+    so_many = count_noun(number, f"{kind} query".strip(), f"{kind} queries".strip())
     return f"{so_many} {'is' if number == 1 else 'are'}"
-
-
-def said_once(notes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
-    """The notes of several runs, each sentence once, under the names of all of which it is true.
-
-    >>> said_once([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
-    ['A, B: 2 queries are missing.', 'B: It is tied.']
-    """
-    runs, of = 0, dict[str, list[str]]()
-    for name, said in notes:
-        runs += 1
-        for note in said:
-            of.setdefault(note, []).append(name)
-    return [f"{_named(names, runs)}: {note}" for note, names in of.items()]
-
-
-def _named(names: list[str], runs: int) -> str:
-    """Some of the runs by their names; of many, all or how many more."""
-    if len(names) <= NAMED:
-        return ", ".join(names)
-    return f"all {runs:,} runs" if len(names) == runs else f"{', '.join(names[:NAMED])} and {len(names) - NAMED:,} more"
 
 
 def _plain(source: Source | None) -> dict[str, str] | None:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.io.compression import opened
 from tiewise.io.tensors import read_tensors
+from tiewise.tables.wording import list_examples
 
-__all__ = ["ROLES", "Arrays", "Ids"]
+__all__ = ["ROLES", "Arrays"]
 
 #: The roles of arrays. An array has the name of its role, unless --array gives another.
 ROLES = {
@@ -35,9 +36,14 @@ BLOCK = 2**24  # numbers that are checked at a time
 
 
 class Arrays(Mapping[str, "NDArray[Any]"]):
-    """The arrays of some files by role; `renamed` are the roles for which --array gave a name."""
+    """The arrays of some files by role; `renamed` are the roles for which --array gave a name.
 
-    def __init__(self, files: Iterable[Path], renamed: Iterable[str]):
+    Ids of rows are the lines of a file that an option named, an array, or numbers, which a note mentions.
+    """
+
+    def __init__(self, files: Iterable[Path], renamed: Iterable[str], id_files: Mapping[str, Path | None]):
+        self.id_files = id_files
+        self._numbered: list[tuple[str, str, str]] = []  # what, and the option and the array that can name it
         self._arrays: dict[str, Any] = {}
         self._files: dict[str, Path] = {}
         for path in files:
@@ -67,11 +73,11 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
 
     def all_names(self) -> str:
         """The names of all arrays, for a message."""
-        return listed(self._arrays, most=20)
+        return list_examples(self._arrays, limit=20)
 
     def names_of(self, roles: Iterable[str]) -> str:
         """The names of the arrays with some roles, for a message."""
-        return listed(self._names[role] for role in ROLES if role in roles and role in self)
+        return list_examples(self._names[role] for role in ROLES if role in roles and role in self)
 
     def location(self, role: str) -> str:
         """The file and the name of an array, for a message."""
@@ -100,35 +106,14 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
                 )
         return [self[role] for role in roles]
 
-
-def _rows_not_finite(array: NDArray[Any]) -> NDArray[Any]:
-    """The rows that hold NaN or infinity, in blocks to save memory."""
-    if array.dtype.kind in "biuSUO" or not array.ndim or not len(array):
-        return np.zeros(0, dtype=np.int64)
-    step = max(1, BLOCK // max(1, int(np.prod(array.shape[1:]))))
-    blocks = [array[at : at + step] for at in range(0, len(array), step)]
-    return np.flatnonzero(np.concatenate([~np.isfinite(one).reshape(len(one), -1).all(1) for one in blocks]))
-
-
-class Ids:
-    """The ids of rows: the lines of a file, an array, or numbers, which a note mentions."""
-
-    def __init__(self, arrays: Arrays, files: Mapping[str, Path | None]):
-        self._arrays, self._files = arrays, files
-        self._numbered: list[tuple[str, str, str]] = []  # what, and the option and the array that can name it
-
-    def resolve(self, what: str, option: str, role: str, count: int, rows: str) -> Any:
+    def ids(self, what: str, option: str, role: str, count: int, rows: str) -> Any:
         """The ids of `count` rows, from the file of an option or the array of a role; None if they are numbered."""
-        if path := self._files[option]:
+        if path := self.id_files[option]:
             return _check_count(_read_lines(path), count, f"{path}: holds {{}} lines", rows)
-        if role in self._arrays:
-            return _check_count(self._arrays[role], count, f"{self._arrays.location(role)} holds {{}} ids", rows)
+        if role in self:
+            return _check_count(self[role], count, f"{self.location(role)} holds {{}} ids", rows)
         self._numbered.append((what, option, role))
         return None
-
-    def has_file(self, option: str) -> bool:
-        """Whether an option gave a file of ids."""
-        return self._files[option] is not None
 
     def notes(self) -> list[str]:
         """Which ids are numbers, and how to give names."""
@@ -137,6 +122,15 @@ class Ids:
         what, options, roles = (" and ".join(parts) for parts in zip(*self._numbered, strict=True))
         arrays = "an array" if len(self._numbered) == 1 else "arrays"
         return [f"The {what} are numbered 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
+
+
+def _rows_not_finite(array: NDArray[Any]) -> NDArray[Any]:
+    """The rows that hold NaN or infinity, in blocks to save memory."""
+    if array.dtype.kind in "biuSUO" or not array.ndim or not len(array):
+        return np.zeros(0, dtype=np.int64)
+    step = max(1, BLOCK // max(1, int(np.prod(array.shape[1:]))))
+    blocks = [array[at : at + step] for at in range(0, len(array), step)]
+    return np.flatnonzero(np.concatenate([~np.isfinite(one).reshape(len(one), -1).all(1) for one in blocks]))
 
 
 def _check_count(ids: Any, count: int, message: str, rows: str) -> Any:

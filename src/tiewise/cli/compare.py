@@ -77,9 +77,9 @@ def compare(
     allow.
     """
     from tiewise.analysis import comparison
+    from tiewise.cli.progress import progress
     from tiewise.output import render
     from tiewise.output.comparison_tables import ComparisonTables
-    from tiewise.output.progress import progress
 
     files = runs_by_name(runs, names)
     if output.format not in ("table", "markdown", "latex"):

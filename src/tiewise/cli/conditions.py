@@ -22,6 +22,8 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from tiewise.errors import InputError, TiewiseError
@@ -110,6 +112,12 @@ class Term:
             raise InputError(f"The condition needs {self}, but {why}.")
         return float(found)
 
+    def format(self, value: float) -> str:
+        """A value of this term, for a message."""
+        if self.name in FLAGS:
+            return "yes" if value else "no"
+        return f"{value:.6g}"
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -136,7 +144,10 @@ class Condition:
         systems: Sequence[str] = (),
     ) -> Condition:
         """The condition of a text, which may use the names of `facts`; with `systems` it is about a comparison."""
-        return _Parser(text, parse_measure, tuple(facts), tuple(systems)).parse()
+        parser = _Parser(text, parse_measure, tuple(facts), tuple(systems))
+        holds = partial(parser.evaluate_condition, parser.parse_tree())
+        holds(dict.fromkeys(parser.terms, 0.0))  # raises if the tree is not a condition
+        return cls(text, tuple(parser.terms.values()), holds)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -148,14 +159,8 @@ class Condition:
         values = {_placeholder(place): term.value(result) for place, term in enumerate(self.terms)}
         if not self.holds(values):
             return None
-        shown = {str(term): _format(term, value) for term, value in zip(self.terms, values.values(), strict=True)}
+        shown = {str(term): term.format(value) for term, value in zip(self.terms, values.values(), strict=True)}
         return ", ".join(f"{term} = {value}" for term, value in shown.items())
-
-
-def _format(term: Term, value: float) -> str:
-    if term.name in FLAGS:
-        return "yes" if value else "no"
-    return f"{value:.6g}"
 
 
 def _z_without_spread(estimate: Estimate) -> float | None:
@@ -174,10 +179,10 @@ _NAME, _BRACKET, _CUTOFF = (re.compile(p) for p in (r"[A-Za-z]\w*", r"\s*\(", r"
 
 
 class _Parser:
-    """Parses one condition.
+    """Parses and evaluates one condition.
 
     Measures have spellings that are not Python (``ndcg_cut.10``). So each term is replaced by a placeholder first; then
-    the text is parsed as a Python expression, and its tree is turned into a function of the terms' values.
+    the text is parsed as a Python expression, and its tree is evaluated with the values of the terms.
     """
 
     def __init__(
@@ -187,13 +192,12 @@ class _Parser:
         self.statistics = tuple(PAIR_STATISTICS) if systems else STATISTICS
         self.terms: dict[str, Term] = {}
 
-    def parse(self) -> Condition:
+    def parse_tree(self) -> ast.expr:
         expression = self.replace_terms()
         try:
-            tree = ast.parse(expression.strip(), mode="eval").body
+            return ast.parse(expression.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
             raise self.not_a_condition() from None
-        return Condition(self.text, tuple(self.terms.values()), self.condition(tree))
 
     # -- terms
 
@@ -252,18 +256,15 @@ class _Parser:
     def split_pair(self, inside: str) -> tuple[str, str, str]:
         """The two systems and the measure of ``A>B, nDCG@10``; ``A<B`` is B against A. Names may hold any character."""
         longest_first = sorted(self.systems, key=len, reverse=True)  # a name may be the beginning of another
-        for first in longest_first:
-            rest = inside.removeprefix(first).lstrip()
-            if not inside.startswith(first) or not rest.startswith((">", "<")):
-                continue
-            other = rest[1:].lstrip()
-            for second in longest_first:
-                measure = other.removeprefix(second).lstrip()
-                if second != first and other.startswith(second) and measure.startswith(","):
-                    a, b = (first, second) if rest[0] == ">" else (second, first)
-                    return a, b, measure[1:].strip()
+        name = f"({'|'.join(map(re.escape, longest_first))})"
+        pair = re.match(rf"{name}\s*([<>])\s*{name}\s*,", inside)
+        if pair and pair[1] != pair[3]:
+            a, b = (pair[1], pair[3]) if pair[2] == ">" else (pair[3], pair[1])
+            return a, b, inside[pair.end() :].strip()
         known = ", ".join(f"'{name}'" for name in self.systems[:5]) + (" …" if len(self.systems) > 5 else "")
-        raise self.error(f"'{inside}' is not a pair of systems and a measure. Write (A>B, nDCG@10) with two of {known}")
+        raise self.error(
+            f"'{inside}' is not a pair of systems and a measure. Write (A>B, nDCG@10) with two of {known}."
+        )
 
     def closing_bracket(self, start: int) -> int:
         """Where the bracket ends that was opened before `start`."""
@@ -272,43 +273,36 @@ class _Parser:
             depth += {"(": 1, ")": -1}.get(self.text[place], 0)
             if not depth:
                 return place
-        raise self.error("a bracket is not closed")
+        raise self.error("a bracket is not closed.")
 
-    # -- the expression
+    # -- the expression; all of it is evaluated, so that every error is found
 
-    def condition(self, node: ast.expr) -> Callable[[Values], bool]:
+    def evaluate_condition(self, node: ast.expr, values: Values) -> bool:
         match node:
             case ast.BoolOp(op=op, values=parts):
-                conditions = [self.condition(part) for part in parts]
-                combine = all if isinstance(op, ast.And) else any
-                return lambda values: combine(condition(values) for condition in conditions)
+                found = [self.evaluate_condition(part, values) for part in parts]
+                return all(found) if isinstance(op, ast.And) else any(found)
             case ast.UnaryOp(op=ast.Not(), operand=part):
-                negated = self.condition(part)
-                return lambda values: not negated(values)
+                return not self.evaluate_condition(part, values)
             case ast.Name(id=name) if name in self.terms and self.terms[name].name in FLAGS:
-                return lambda values: bool(values[name])
+                return bool(values[name])
             case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
-                sides = [self.number(side) for side in (left, *others)]
-                steps = list(zip([_COMPARISONS[type(op)] for op in ops], sides[:-1], sides[1:], strict=True))
-                return lambda values: all(holds(low(values), high(values)) for holds, low, high in steps)
+                sides = [self.evaluate_number(side, values) for side in (left, *others)]
+                return all(_COMPARISONS[type(op)](*two) for op, two in zip(ops, pairwise(sides), strict=True))
         raise self.not_a_condition()
 
-    def number(self, node: ast.expr) -> Callable[[Values], float]:
+    def evaluate_number(self, node: ast.expr, values: Values) -> float:
         match node:
-            case ast.Constant(value=bool()):
-                raise self.not_a_condition()
-            case ast.Constant(value=int() | float() as constant):
-                return lambda values: constant
+            case ast.Constant(value=int() | float() as constant) if not isinstance(constant, bool):
+                return constant
             case ast.Name(id=name) if name in self.terms:
-                return lambda values: values[name]
+                return values[name]
             case ast.Name(id=name) if not name.startswith("_"):
                 raise self.unknown_name(name)
             case ast.UnaryOp(op=ast.USub(), operand=part):
-                positive = self.number(part)
-                return lambda values: -positive(values)
+                return -self.evaluate_number(part, values)
             case ast.Call(func=ast.Name(id="abs"), args=[part], keywords=[]):
-                signed = self.number(part)
-                return lambda values: abs(signed(values))
+                return abs(self.evaluate_number(part, values))
             case ast.Call(func=ast.Name(id=name)) if name != "abs":
                 raise self.unknown(name)
         raise self.not_a_condition()
@@ -316,16 +310,16 @@ class _Parser:
     # -- errors
 
     def error(self, message: str) -> InputError:
-        return InputError(f"Condition {self.text!r}: {message}.")
+        return InputError(f"Condition {self.text!r}: {message}")
 
     def unknown(self, name: str) -> InputError:
         known = (*self.statistics, *self.facts)
         close = difflib.get_close_matches(name, known, 1)
         hint = f"Did you mean '{close[0]}'?" if close else f"Use one of {', '.join(known)}."
-        return InputError(f"Condition {self.text!r}: unknown {'name' if self.facts else 'statistic'} '{name}'. {hint}")
+        return self.error(f"unknown {'name' if self.facts else 'statistic'} '{name}'. {hint}")
 
     def unknown_name(self, name: str) -> TiewiseError:
-        """The error for a name that stands alone and is neither a fact nor a measure."""
+        """The error for a name that is neither a fact nor a measure."""
         if self.facts:
             return self.unknown(name)
         if not self.systems and name not in self.statistics:
@@ -342,5 +336,5 @@ class _Parser:
         facts = f"; facts: {', '.join(self.facts)}" if self.facts else ""
         return self.error(
             f"this is not a condition. Compare {what}, with a number, as in {examples}. Statistics: "
-            f"{', '.join(self.statistics)}{facts}"
+            f"{', '.join(self.statistics)}{facts}."
         )

@@ -20,7 +20,7 @@ from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.output import Format, Value, render
 from tiewise.output.options import STATISTICS
-from tiewise.output.report_tables import NamedReport, ReportTables
+from tiewise.output.report_tables import Reports, ReportTables
 
 __all__ = ["evaluate"]
 
@@ -132,7 +132,7 @@ def evaluate(
         judged = tw.read_qrels(qrels, format=qrels_format)
         if engine == "ray":
             from tiewise.adapters import ray
-            from tiewise.output.progress import progress
+            from tiewise.cli.progress import progress
 
             with progress("Shards", quiet=output.quiet) as callback:
                 cluster: Any = {"format": input_format, "tools": tools, "address": address, "progress": callback}
@@ -140,19 +140,19 @@ def evaluate(
         else:
             read = (as_source(path, format=input_format) for path in runs)
             found = [tw.evaluate(judged, run, chosen, **evaluation) for run in read]
-    reports = [NamedReport(*pair) for pair in zip(titles, found, strict=True)]
+    reports = dict(zip(titles, found, strict=True))
     view = replace(view, columns=_extra_columns(columns, wide, reports), notes=tuple(warned))
-    failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in reports])
+    failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in reports.items()])
     tables = ReportTables(reports)
     output.write(render(tables, view), tables.notes(view))
     exit_if_failed(failed)
 
 
-def _extra_columns(texts: Sequence[str], wide: bool, reports: Sequence[NamedReport]) -> tuple[Any, ...]:
+def _extra_columns(texts: Sequence[str], wide: bool, reports: Reports) -> tuple[Any, ...]:
     """The columns that were named, then those of --wide that apply to some measure."""
     chosen = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
     if unknown := [name for name in chosen if name not in STATISTICS]:
         raise InputError(f"Unknown column '{unknown[0]}'. Use {', '.join(STATISTICS)}.")
-    means = [report[measure] for _, report in reports for measure in report]
+    means = [report[measure] for report in reports.values() for measure in report]
     applicable = [name for name in WIDE if any(getattr(mean, name) is not None for mean in means)] if wide else []
     return tuple(dict.fromkeys([*chosen, *applicable]))

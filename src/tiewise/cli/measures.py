@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
+import inspect
+from typing import Any, get_args
 
 import click
 
@@ -11,8 +12,14 @@ from tiewise.cli import options
 from tiewise.cli.command import OUTPUT, argument, command, complete_from, option
 from tiewise.cli.output import screen, write
 from tiewise.output import ListFormat
+from tiewise.tables.data_formats import render_json, render_tsv
+from tiewise.tables.model import Cell, Column, Section, Table
 
 __all__ = ["measures"]
+
+#: The columns of the list as TSV.
+LIST_COLUMNS = ("name", "cutoff", "parameters", "aliases", "summary")
+PARAMETERS_WIDTH = 32  # on a terminal
 
 
 @command("measures", examples=("tiewise measures", "tiewise measures nDCG"))
@@ -27,13 +34,89 @@ __all__ = ["measures"]
 @options.plugins
 def measures(name: str | None, format: ListFormat | None) -> None:
     """List the measures with their parameters, defaults and other names; or describe one."""
-    from tiewise.output import measure_tables
-    from tiewise.tables.json_rows import render_json
-
+    if name is not None:
+        measure = tw.parse(name)
+        write(render_json(_describe(measure)) if format == "json" else _document(measure))
+        return
     shown = screen()
-    if name is None:
-        write(measure_tables.list_measures(format or ("table" if shown["width"] else "tsv"), **shown))
-    elif format == "json":
-        write(render_json(measure_tables.describe_measure(tw.parse(name))))
+    known = [_describe(measure) for measure in tw.measures().values()]
+    format = format or ("table" if shown["width"] else "tsv")
+    if format == "json":
+        write(render_json(known))
+    elif format == "table":
+        from tiewise.tables.text import render_text
+
+        write(render_text(_section(known), shown["width"] or 100, colour=shown["colour"]))
     else:
-        write(measure_tables.document_measure(tw.parse(name)))
+        rows = [[_text(one[column]) for column in LIST_COLUMNS] for one in known]
+        table = Table(tuple(map(Column, LIST_COLUMNS)), rows)
+        write(render_tsv(table) if format == "tsv" else _markdown(rows))
+
+
+def _describe(measure: tw.Measure) -> dict[str, Any]:
+    """What is known about a measure, as plain values."""
+    return {
+        "name": measure.stem,
+        "cutoff": measure.takes_cutoff,
+        "parameters": {
+            name: {"default": one.default, **({"choices": list(one.choices)} if one.choices else {})}
+            for name, one in measure.params.items()
+        },
+        "aliases": [alias.replace(":", " with ").replace("'", '"') for alias in measure.aliases],
+        "summary": measure.summary,
+    }
+
+
+def _document(measure: tw.Measure) -> str:
+    """The full documentation of one measure."""
+    known = _describe(measure)
+    parts = [measure.stem + ("@k" if measure.takes_cutoff else ""), inspect.getdoc(type(measure)) or ""]
+    if known["parameters"]:
+        parts.append("Parameters, with their defaults: " + _text(known["parameters"]))
+    parts.append("A cutoff @k may follow the name." if measure.takes_cutoff else "It takes no cutoff.")
+    if known["aliases"]:
+        parts.append("Also called: " + _text(known["aliases"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(known: list[dict[str, Any]]) -> Section:
+    rows = [
+        (
+            Cell(one["name"], mark=_text(one["cutoff"])),
+            _text(one["parameters"]),
+            Cell(one["summary"], f"Also {_text(one['aliases'])}." if one["aliases"] else ""),
+        )
+        for one in known
+    ]
+    return Section(
+        [
+            Table((Column("measure"), Column("parameters", width=PARAMETERS_WIDTH), Column("what it is")), rows),
+            "",
+            "Parameters show their defaults; a cutoff may follow where it says @k: P(rel=2)@10.",
+            "`tiewise measures NAME` shows the documentation of one.",
+        ]
+    )
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    """A table whose summaries are Markdown already."""
+    escaped = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    lines = [LIST_COLUMNS, ["---"] * len(LIST_COLUMNS), *escaped]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "@k" if value else ""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_format_default(one)}" for name, one in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _format_default(parameter: dict[str, Any]) -> str:
+    """The default of a parameter; where it is one of several words, the others after it."""
+    choices = parameter.get("choices", ())
+    if not choices:
+        return f"{parameter['default']:g}"
+    others = [choice for choice in choices if choice != parameter["default"]]
+    return "|".join(f'"{choice}"' for choice in (parameter["default"], *others))

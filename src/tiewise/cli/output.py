@@ -28,7 +28,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass(frozen=True)
 class Output:
-    """What a command was told about its output; a path that cannot be written is an error at once."""
+    """Where and how a command writes its result; a path that cannot be written is an error at once."""
 
     format: Format
     path: Path

@@ -14,9 +14,10 @@ from tiewise.cli import options
 from tiewise.cli.command import MEASURES, OUTPUT, argument, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs, runs_by_name
 from tiewise.cli.output import Output
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.output.paths import check_writable
 from tiewise.rankings.costs import RERANK, read_costs
+from tiewise.tables.wording import list_examples
 
 __all__ = ["recall"]
 
@@ -100,7 +101,7 @@ def recall(
 
     The first documents of a run are a set. What counts is where the reranker's own ranking has them.
     """
-    from tiewise.output.progress import progress
+    from tiewise.cli.progress import progress
     from tiewise.output.rendering import render
     from tiewise.output.stage_tables import StageTables
 
@@ -126,7 +127,7 @@ def recall(
 def _costs_of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
     """The costs of these runs and of the reranker, and a note about the others."""
     others = [name for name in costs if name not in (*runs, RERANK)]
-    notes = [f"The costs of {listed(others)} are not used: no run has that name."] if others else []
+    notes = [f"The costs of {list_examples(others)} are not used: no run has that name."] if others else []
     return {name: one for name, one in costs.items() if name not in others}, notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,8 +66,8 @@ def report(
 
     The page is one file that needs no network: open it, mail it, print it. The first measure is its main one.
     """
-    from tiewise.output.page.rendering import check_path, format_command
-    from tiewise.output.progress import progress
+    from tiewise.cli.progress import progress
+    from tiewise.output.page.rendering import check_path
 
     if is_terminal(output):
         raise InputError("The page is for a browser, not for a terminal. Write it to a file: -o report.html.")
@@ -84,7 +85,7 @@ def report(
             chosen,
             reference=reference,
             title=title,
-            command=format_command(sys.argv[1:]),
+            command=shlex.join(["tiewise", *sys.argv[1:]]),
             progress=callback,
             **significance,
             **evaluation,

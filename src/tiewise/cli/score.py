@@ -12,7 +12,7 @@ import numpy as np
 import tiewise as tw
 from tiewise import scoring
 from tiewise.cli import options
-from tiewise.cli.arrays import ROLES, Arrays, Ids
+from tiewise.cli.arrays import ROLES, Arrays
 from tiewise.cli.command import INPUT, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.program import print_note
@@ -119,25 +119,24 @@ def score(
 
     If the files hold vectors and logits, --fn, --level or --array says which of them to score.
     """
-    from tiewise.output.progress import progress
+    from tiewise.cli.progress import progress
 
     check_writable(output)
-    arrays = Arrays(files, renamed)
-    ids = Ids(arrays, {"--query-ids": query_ids, "--doc-ids": doc_ids})
+    arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids})
     with collect_warnings() as warned, progress("pairs", quiet=quiet) as callback:
         if _are_vectors(arrays, fn, level):
             if positive is not None:
                 raise InputError(f"--positive {positive} chooses a logit, but vectors have none. Omit it.")
-            run = _score_vectors(arrays, ids, fn or "dot", level, precision, k or DEFAULT_K, callback)
+            run = _score_vectors(arrays, fn or "dot", level, precision, k or DEFAULT_K, callback)
         else:
             if k is not None:
                 raise InputError(f"--top-k {k} is for vectors. All pairs with logits are kept: omit it.")
-            run = _score_pairs(arrays, ids, fn, level, precision, positive)
+            run = _score_pairs(arrays, fn, level, precision, positive)
     if not len(run):
         raise InputError(f"There is nothing to rank: {arrays.first_empty()} has no rows.")
     tw.write_run(run, output)
     if not quiet:
-        print_note(*warned, *ids.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
+        print_note(*warned, *arrays.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
 
 
 def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:
@@ -163,9 +162,7 @@ def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:
     )
 
 
-def _score_vectors(
-    arrays: Arrays, ids: Ids, fn: str, level: str | None, precision: Any, k: int, callback: Any
-) -> tw.Run:
+def _score_vectors(arrays: Arrays, fn: str, level: str | None, precision: Any, k: int, callback: Any) -> tw.Run:
     if level not in (None, "score"):
         raise InputError(f"--level {level} is for logits and hidden states, not for vectors.")
     if fn in ACTIVATIONS:
@@ -178,14 +175,12 @@ def _score_vectors(
     queries, docs = arrays.require_finite("queries", "docs")
     settings: dict[str, Any] = {"fn": fn, "precision": precision, "progress": callback, **masks}
     if queries.ndim and docs.ndim:
-        settings["query_ids"] = ids.resolve("queries", "--query-ids", "query_ids", len(queries), "queries")
-        settings["doc_ids"] = ids.resolve("documents", "--doc-ids", "doc_ids", len(docs), "documents")
+        settings["query_ids"] = arrays.ids("queries", "--query-ids", "query_ids", len(queries), "queries")
+        settings["doc_ids"] = arrays.ids("documents", "--doc-ids", "doc_ids", len(docs), "documents")
     return scoring.search(queries, docs, k, **settings)
 
 
-def _score_pairs(
-    arrays: Arrays, ids: Ids, fn: str | None, level: str | None, precision: Any, positive: int | None
-) -> tw.Run:
+def _score_pairs(arrays: Arrays, fn: str | None, level: str | None, precision: Any, positive: int | None) -> tw.Run:
     if fn not in (None, *ACTIVATIONS):
         arrays.require("queries", "docs", why=f", which --fn {fn} needs")
     level = level or ("head" if "hidden" in arrays else "score")
@@ -200,10 +195,10 @@ def _score_pairs(
     logits, fn, positive = _check_classes(logits, fn, positive)
     compute = scoring.score if level == "score" else scoring.logit
     values = compute(logits, fn=fn, positive=positive, precision=precision)
-    if not ids.has_file("--query-ids"):
+    if arrays.id_files["--query-ids"] is None:
         arrays.require("query", instead=", or give --query-ids FILE")
-    query = ids.resolve("queries", "--query-ids", "query", len(values), "pairs")
-    docs = ids.resolve("documents", "--doc-ids", "doc", len(values), "pairs")
+    query = arrays.ids("queries", "--query-ids", "query", len(values), "pairs")
+    docs = arrays.ids("documents", "--doc-ids", "doc", len(values), "pairs")
     docs = np.arange(len(values)) if docs is None else docs
     return tw.Run.from_columns(query, docs, np.asarray(values, dtype=np.float64))
 

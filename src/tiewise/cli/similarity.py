@@ -72,7 +72,7 @@ def similarity(
 
     For two runs it shows all bounds. For more it shows a matrix with one number for each pair.
     """
-    from tiewise.output.progress import progress
+    from tiewise.cli.progress import progress
     from tiewise.output.rendering import render
     from tiewise.output.similarity_tables import SimilarityTables, is_matrix
 

@@ -33,8 +33,9 @@ from tiewise.data.columns import (
 )
 from tiewise.data.documents import Documents
 from tiewise.data.native import native
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.tables.optional import data_frame
+from tiewise.tables.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -207,9 +208,9 @@ class Table(Lists):
         doc, doc_ids = encode(docs, "document")
         value = numbers(values, cls.value_names[0])
         if not len(query) == len(doc) == len(value):
-            lengths = counted(len(query), "query", "queries"), counted(len(doc), "document")
+            lengths = count_noun(len(query), "query", "queries"), count_noun(len(doc), "document")
             raise InputError(
-                f"Columns of different lengths: {', '.join(lengths)}, {counted(len(value), cls.value_names[0])}. "
+                f"Columns of different lengths: {', '.join(lengths)}, {count_noun(len(value), cls.value_names[0])}. "
                 "Give one of each for every row."
             )
         return cls.from_codes(query, query_ids, Documents(doc, doc_ids), value, **columns)
@@ -268,15 +269,15 @@ class Table(Lists):
                 object.__setattr__(self, name, freeze(column))
 
     def __repr__(self) -> str:
-        queries, rows = counted(len(self.queries), "query", "queries"), counted(len(self), "row")
+        queries, rows = count_noun(len(self.queries), "query", "queries"), count_noun(len(self), "row")
         return f"<{type(self).__name__}: {queries}, {rows}>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables.html import FEW, render_html
-        from tiewise.tables.model import Section
+        from tiewise.tables.html import render_html
+        from tiewise.tables.model import PREVIEW_ROWS, Section
         from tiewise.tables.model import Table as ShownTable
 
-        queries, docs, values = zip(*islice(self, FEW), strict=True) if len(self) else ((), (), ())
+        queries, docs, values = zip(*islice(self, PREVIEW_ROWS), strict=True) if len(self) else ((), (), ())
         columns = {"query": queries, "document": docs, self.value_names[0]: [f"{value:.9g}" for value in values]}
         source = [] if self.source is None else [self.source.path]
         return render_html(Section([*source, ShownTable.of_columns(columns, total=len(self))], self._title))

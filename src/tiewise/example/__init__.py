@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 
 __all__ = ["file"]
 
@@ -20,5 +20,5 @@ def file(name: str) -> Path:
     path = _HERE / name
     if not path.is_file():
         there = sorted(one.name for one in _HERE.iterdir() if one.suffix in (".txt", ".gz", ".bz2", ".json"))
-        raise InputError(f"The example has no file '{name}'. It has: {listed(there, most=len(there))}.")
+        raise InputError(f"The example has no file '{name}'. It has: {', '.join(map(repr, there))}.")
     return path

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tiewise.errors import InputError
-from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, WIDTH, apply_theme, inline_data, load_altair
+from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, inline_data, layer_chart, load_altair
 from tiewise.rankings.first_stages import DEFAULT_K, SPREAD_COLUMNS, Stages
 
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["Plots"]
+__all__ = ["StagePlots"]
 
 #: The lines of the paper's Figure 3, from the top down: label, dashes and colour of each column.
 SPREAD_LINES = {
@@ -22,7 +22,7 @@ SPREAD_LINES = {
 }
 
 
-class Plots:
+class StagePlots:
     """The figures of one result; each is an ordinary altair chart."""
 
     def __init__(self, stages: Stages):
@@ -64,7 +64,7 @@ class Plots:
         systems = list(self._stages.systems)
         color = alt.Color("system:N", title=None, sort=systems, legend=alt.Legend(orient="top", columns=5))
         shape = alt.Shape("system:N", title=None, sort=systems)
-        base = alt.Chart(data, width=WIDTH, height=340)
+        base = alt.Chart(data)
         tooltip = [
             *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),
             *("rbr_lower:Q", "rbr_upper:Q", "rbr_minimum:Q", "rbr_maximum:Q"),
@@ -74,18 +74,23 @@ class Plots:
         )
         filled = base.transform_filter("datum.worth").mark_point(size=90, filled=True, opacity=1)
         extremes = alt.Y("rbr_minimum:Q"), alt.Y2("rbr_maximum:Q")
-        layers = alt.layer(
+        layers = [
             base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(x, *extremes, color),
             base.mark_rule(strokeWidth=5, opacity=0.5).encode(x, y, alt.Y2("rbr_upper:Q"), color),
             base.mark_line(strokeWidth=1.5, opacity=0.6).encode(x, y, color, alt.Order("reach:Q")),
             hollow.encode(x, y, color, shape, tooltip=tooltip),
             filled.encode(x, y, color, shape, tooltip=tooltip),
             base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="label:N"),
-        )
+        ]
         price = "cost" if has_cost else "depth"
         legend = f"Filled: worth its {price}. Numbers: depth. Bars: bounds; thin: over the orders of ties."
-        titled: Any = layers.properties(title=alt.Title("What first stages hand on", subtitle=legend))
-        return apply_theme(titled, "Rank-biased recall of first stages against their cost, by depth.")
+        return layer_chart(
+            layers,
+            title="What first stages hand on",
+            subtitle=legend,
+            description="Rank-biased recall of first stages against their cost, by depth.",
+            height=340,
+        )
 
     def spread(self, recall: float, *, depth: int, phi: float | None = None, k: int | None = None) -> alt.LayerChart:
         """Sets of equal recall, sorted by their rank-biased recall: Moffat et al. (2024), Figure 3."""
@@ -100,7 +105,7 @@ class Plots:
         y = alt.Y("value:Q", title=f"rank-biased recall (φ = {chosen:g})", scale=alt.Scale(zero=False, padding=10))
         labels, dashes, colors = (list(values) for values in zip(*SPREAD_LINES.values(), strict=True))
         label_of = ", ".join(f"{name}: '{label}'" for name, (label, _, _) in SPREAD_LINES.items())
-        base = alt.Chart(data, width=WIDTH, height=300)
+        base = alt.Chart(data)
         folded = base.transform_fold(list(SPREAD_LINES), as_=["line", "value"])
         lines = folded.transform_calculate(what="{" + label_of + "}[datum.line]").mark_line(
             strokeWidth=1.8, interpolate="step-after"
@@ -109,15 +114,13 @@ class Plots:
         legend = alt.Legend(orient="top", symbolType="stroke")
         color = alt.Color("what:N", title=None, scale=alt.Scale(domain=labels, range=colors), legend=legend)
         dash = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=labels, range=dashes))
-        layers = alt.layer(
-            area.encode(x, alt.Y("base:Q"), alt.Y2("base_upper:Q")),
-            lines.encode(x, y, color, dash),
+        recalled = k or self._stages.k or DEFAULT_K
+        return layer_chart(
+            [area.encode(x, alt.Y("base:Q"), alt.Y2("base_upper:Q")), lines.encode(x, y, color, dash)],
+            title=f"Sets of {depth} documents, all with recall {recall:g} of the first {recalled}",
+            description="Rank-biased recall of sets that all have the same recall.",
+            height=300,
         )
-        heading = (
-            f"Sets of {depth} documents, all with recall {recall:g} of the first {k or self._stages.k or DEFAULT_K}"
-        )
-        titled: Any = layers.properties(title=alt.Title(heading))
-        return apply_theme(titled, "Rank-biased recall of sets that all have the same recall.")
 
     def _check_phi(self, phi: float | None) -> float:
         if phi is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.reports import Report
@@ -20,7 +19,7 @@ from tiewise.tables.records import Rows
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["forest", "forest_rows", "query_interval", "wrap_subtitle"]
+__all__ = ["forest", "forest_rows", "query_interval"]
 
 NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
 FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
@@ -132,7 +131,7 @@ def forest(
     return layer_chart(
         layers,
         title=title or (f"{measure}: systems side by side" if measure else "Systems side by side"),
-        subtitle=wrap_subtitle("; ".join(legend) + "."),
+        subtitle="; ".join(legend) + ".",
         description=f"{measure or 'Values'} of {len(rows)} systems: {found}.",
         width=FRAME_WIDTH,
         height=alt.Step(ROW_HEIGHT + 2 * CROSS_STEP * (max(len(crosses) - 1, 0) // 2)),
@@ -191,8 +190,3 @@ def _cross_layers(crosses: Mapping[tuple[str, ...], Mapping[str, float]], x: Any
         mark = alt.Chart(data).mark_point(size=44, filled=False, strokeWidth=1.8, opacity=1, yOffset=offset)
         layers.append(mark.encode(x("printed"), y, color, shape, tooltip=["name:N", "tools:N", "printed:Q"]))
     return layers
-
-
-def wrap_subtitle(text: str, width: int = 108) -> list[str]:
-    """A subtitle in lines that fit the chart."""
-    return wrap(text, width)

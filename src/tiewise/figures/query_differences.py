@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.significance import ATOL
-from tiewise.errors import InputError, counted, listed
-from tiewise.figures.forests import wrap_subtitle
+from tiewise.errors import InputError
 from tiewise.figures.theme import GREY, INK, PALETTE, inline_data, layer_chart, load_altair
 from tiewise.metrics.estimate import Estimate
+from tiewise.tables.wording import count_noun, list_examples
 
 if TYPE_CHECKING:
     import altair as alt
@@ -33,7 +33,7 @@ def differences(
     """
     common = [query for query in a if query in b]
     if not common:
-        raise InputError(f"The two have no query in common: {listed(list(a))}; {listed(list(b))}.")
+        raise InputError(f"The two have no query in common: {list_examples(list(a))}; {list_examples(list(b))}.")
     rows = sorted((_difference(query, a[query], b[query]) for query in common), key=lambda row: -row["difference"])
     drawn = [row for row in rows if row["low"] or row["high"]]
     alt, n = load_altair(), max(len(drawn), 1)
@@ -45,7 +45,7 @@ def differences(
     base = alt.Chart(data)
     scale = alt.Scale(domain=[0.4, n + 0.6], nice=False)
     no_axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
-    x_title = f"{counted(len(drawn), 'query', 'queries')}, sorted"
+    x_title = f"{count_noun(len(drawn), 'query', 'queries')}, sorted"
     tooltip = ["query:N", *(f"{key}:Q" for key in ("difference", "low", "high"))]
     bars = base.mark_rect(aria=False).encode(
         alt.X("left:Q", title=x_title, scale=scale, axis=no_axis),
@@ -66,7 +66,7 @@ def differences(
     return layer_chart(
         [bars, zero, ranges],
         title=title or f"{measure}{': ' if measure else ''}{names[0]} against {names[1]}, query by query",
-        subtitle=wrap_subtitle(_summary(rows, drawn, len(set(a) ^ set(b)), names)),
+        subtitle=_summary(rows, drawn, len(set(a) ^ set(b)), names),
         description=f"{names[0]} less {names[1]} for each of {len(common):,} queries, sorted.",
         height=300,
     )
@@ -95,7 +95,7 @@ def _summary(
 ) -> str:
     """The subtitle: who is better for how many queries, and what was left out."""
     first, second = (sum(sign * row["difference"] > 0 for row in rows) for sign in (1, -1))
-    parts = [f"{names[0]} is better for {counted(first, 'query', 'queries')}, {names[1]} for {second:,}."]
+    parts = [f"{names[0]} is better for {count_noun(first, 'query', 'queries')}, {names[1]} for {second:,}."]
     if any(row["high"] > row["low"] for row in drawn):
         undecided = sum(not row["sure"] for row in drawn)
         parts.append(f"Lines: over the orders of ties; pale where these could undo it ({undecided:,}).")

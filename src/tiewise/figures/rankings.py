@@ -195,6 +195,7 @@ SHIFTS = {  # of the two shapes from the centre; a set covers the items that it 
     ("set", "ranking"): (-9, 31),
     ("ranking", "ranking"): (-40, 40),
 }
+MONOSPACE = "Menlo, Consolas, monospace"
 ITEM_Y = [CENTER_Y - RADIUS + 24 + 20 * i for i in range(5)]  # of the items on an arrow
 
 
@@ -227,9 +228,9 @@ def _panel(observed: str, reference: str, name: str, function: str) -> alt.Layer
     for kind, x, color, label in sorted(shapes, key=lambda shape: shape[0] == "ranking"):  # draw sets first
         layers += _circle(x, CENTER_Y - raised, color, label) if kind == "set" else _arrow(x, color, label)
     layers += [
-        _text(PANEL_WIDTH / 2, 22, f"{observed} | {reference}", fontSize=14, fontWeight="bold"),
-        _text(PANEL_WIDTH / 2, 194, name, fontSize=14),
-        _text(PANEL_WIDTH / 2, 216, function, fontSize=12, font="Menlo, Consolas, monospace", color=GREY),
+        _mark("text", PANEL_WIDTH / 2, 22, text=f"{observed} | {reference}", fontSize=14, fontWeight="bold"),
+        _mark("text", PANEL_WIDTH / 2, 194, text=name, fontSize=14),
+        _mark("text", PANEL_WIDTH / 2, 216, text=function, fontSize=12, font=MONOSPACE, color=GREY),
     ]
     frame = alt.ViewBackground(stroke="#d0d7de", cornerRadius=8)
     return alt.layer(*layers, view=frame).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT)
@@ -237,44 +238,36 @@ def _panel(observed: str, reference: str, name: str, function: str) -> alt.Layer
 
 def _circle(x: float, y: float, color: str, label: str) -> list[Any]:
     """A set, with its label on the outer side."""
-    disc = {"shape": "circle", "size": (2 * RADIUS) ** 2, "fillOpacity": 0.16, "strokeWidth": 2.5}
-    circle = _at(_shape().mark_point(color=color, stroke=color, **disc), x=x, y=y)
-    return [circle, _label(label, x, RADIUS + 14, y, color)]
+    disc: dict[str, Any] = {"shape": "circle", "size": (2 * RADIUS) ** 2, "fillOpacity": 0.16, "strokeWidth": 2.5}
+    return [_mark("point", x, y, color=color, stroke=color, **disc), _label(label, x, RADIUS + 14, y, color)]
 
 
 def _arrow(x: float, color: str, label: str) -> list[Any]:
     """A ranking with its items, and its label on the outer side."""
-    shaft = _shape().mark_rule(color=color, strokeWidth=3)
-    head = _shape().mark_point(shape="triangle-up", size=260, color=color, opacity=1)
-    items = [
-        _at(_shape().mark_point(size=150 * 0.7**rank, color=color, opacity=1), x=x, y=y)
-        for rank, y in enumerate(ITEM_Y)
+    top, bottom = CENTER_Y - RADIUS, CENTER_Y + RADIUS
+    sizes = (150 * 0.7**rank for rank in range(len(ITEM_Y)))
+    return [
+        _mark("rule", x, top + 4, y2=bottom + 4, color=color, strokeWidth=3),
+        _mark("point", x, top, shape="triangle-up", size=260, color=color, opacity=1),
+        *(_mark("point", x, y, size=size, color=color, opacity=1) for y, size in zip(ITEM_Y, sizes, strict=True)),
+        _label(label, x, 24, CENTER_Y, color),
     ]
-    line = _at(shaft, x=x, y=CENTER_Y - RADIUS + 4, y2=CENTER_Y + RADIUS + 4)
-    return [line, _at(head, x=x, y=CENTER_Y - RADIUS), *items, _label(label, x, 24, CENTER_Y, color)]
 
 
 def _label(label: str, x: float, distance: float, y: float, color: str) -> Any:
     side = -1 if label == "B" else 1
-    return _text(x + side * distance, y, label, fontSize=16, fontStyle="italic", color=color)
+    return _mark("text", x + side * distance, y, text=label, fontSize=16, fontStyle="italic", color=color)
 
 
 def _links(left: float, right: float) -> list[Any]:
     """Thin lines between the same items on two arrows."""
-    line = _shape().mark_rule(color=GREY, strokeWidth=1)
-    return [_at(line, x=left, y=ITEM_Y[a], x2=right, y2=ITEM_Y[b]) for a, b in enumerate((1, 0, 2, 4))]
+    places = enumerate((1, 0, 2, 4))
+    return [_mark("rule", left, ITEM_Y[a], x2=right, y2=ITEM_Y[b], color=GREY, strokeWidth=1) for a, b in places]
 
 
-def _text(x: float, y: float, text: str, **style: Any) -> Any:
-    return _at(_shape().mark_text(text=text, **style), x=x, y=y)
-
-
-def _shape() -> Any:
-    """A chart with one mark, to be placed by pixels."""
-    return load_altair().Chart(inline_data({"one": [1]}))
-
-
-def _at(chart: Any, **pixels: float) -> Any:
-    """The chart with its mark at these pixels: x and y, and x2 and y2 for lines."""
+def _mark(kind: str, x: float, y: float, *, x2: float | None = None, y2: float | None = None, **style: Any) -> Any:
+    """One mark, placed by pixels; lines have two ends."""
     alt = load_altair()
-    return chart.encode(**{channel: alt.value(pixel) for channel, pixel in pixels.items()})
+    pixels = {"x": x, "y": y, "x2": x2, "y2": y2}
+    chart = getattr(alt.Chart(inline_data({"one": [1]})), f"mark_{kind}")(**style)
+    return chart.encode(**{channel: alt.value(at) for channel, at in pixels.items() if at is not None})

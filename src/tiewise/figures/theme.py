@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tiewise.errors import InputError
@@ -40,6 +41,7 @@ __all__ = [
 ChartT = TypeVar("ChartT")
 
 WIDTH = 620  # of a chart's frame, in pixels: the width of a page's column
+SUBTITLE_WIDTH = 108  # in characters
 
 #: Okabe & Ito's colours in the order of use, without black, which is for text, and yellow, which is too light.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
@@ -119,11 +121,11 @@ def layer_chart(
     description: str,
     height: Any,
     width: float = WIDTH,
-    subtitle: str | Sequence[str] | None = None,
+    subtitle: str = "",
 ) -> alt.LayerChart:
-    """Layers as one chart in the common look."""
+    """Layers as one chart in the common look; the subtitle is wrapped to its width."""
     alt = load_altair()
-    heading = alt.Title(title) if subtitle is None else alt.Title(title, subtitle=subtitle)
+    heading = alt.Title(title, subtitle=wrap(subtitle, SUBTITLE_WIDTH)) if subtitle else alt.Title(title)
     chart: Any = alt.layer(*layers).properties(width=width, height=height, title=heading)
     return apply_theme(chart, description)
 

@@ -16,7 +16,7 @@ import numpy as np
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.data.runs import Qrels, Run, Table
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.dict_run import DictRun
@@ -24,6 +24,7 @@ from tiewise.io.file_run import FileRun
 from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_message
 from tiewise.io.memory_run import MemoryRun
 from tiewise.io.reading import prefix_errors, read_run, read_table
+from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
@@ -108,7 +109,7 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
         if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
             shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
             raise InputError(
-                f"A list of text ({listed(map(os.fspath, rows))}) is not {expected}. Give one path{shards}."
+                f"A list of text ({list_examples(map(os.fspath, rows))}) is not {expected}. Give one path{shards}."
             )
         try:
             return cls.from_rows(rows)

@@ -12,10 +12,11 @@ import numpy as np
 
 from tiewise.data.columns import Codes
 from tiewise.data.runs import Qrels, Run, Table
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, save
 from tiewise.io.parquet import parquet_bytes
 from tiewise.io.sources import as_qrels, as_run
+from tiewise.tables.wording import list_examples
 
 __all__ = ["write_qrels", "write_run"]
 
@@ -135,6 +136,6 @@ def _check_ids(table: Table, what: str, forbidden: str) -> None:
     for kind, ids in bad.items():
         if ids:
             raise InputError(
-                f"The {kind} id{'s' * (len(ids) > 1)} {listed(ids)} cannot be written in {what} columns: an id must "
-                f"not be empty or contain blanks, and a query id must not begin with '#'. Rename it, or write JSON."
+                f"The {kind} id{'s' * (len(ids) > 1)} {list_examples(ids)} cannot be written in {what} columns: an id "
+                "must not be empty or contain blanks, and a query id must not begin with '#'. Rename it, or write JSON."
             )

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.errors import InputError, MeasureError, counted
+from tiewise.errors import InputError, MeasureError
 from tiewise.metrics.estimate import Estimates
+from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
@@ -628,7 +629,7 @@ def _check_depth(measure: Measure, urns: Urns) -> None:
         return
     over = urns.group_start + urns.group_size > urns.length[urns.group_query]
     if over.any():
-        some = counted(len(np.unique(urns.group_query[over])), "query", "queries")
+        some = count_noun(len(np.unique(urns.group_query[over])), "query", "queries")
         raise MeasureError(
             f"{measure.name} looks at whole tie groups, but depth {urns.ties.depth} ends inside one in {some}. Leave "
             f"the depth out, or leave out {measure.name}."

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, freeze
-from tiewise.errors import counted
 from tiewise.tables.results import Result
+from tiewise.tables.wording import count_noun
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -157,12 +157,12 @@ class Estimates(Result, Mapping[str, Estimate]):
         return self._estimate(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
 
     def __repr__(self) -> str:
-        return f"<Estimates of {self.measure} for {counted(len(self), 'query', 'queries')}>"
+        return f"<Estimates of {self.measure} for {count_noun(len(self), 'query', 'queries')}>"
 
     def _section(self) -> Section:
         from tiewise.tables.estimates import estimate_section
 
-        title = f"{self.measure} for {counted(len(self), 'query', 'queries')}: {self.mean():.4f}"
+        title = f"{self.measure} for {count_noun(len(self), 'query', 'queries')}: {self.mean():.4f}"
         return estimate_section("query", self.items(), title=title, total=len(self))
 
     def _records(self) -> Table:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tiewise.analysis.auditing import LIBRARIES, Audit
-from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample
+from tiewise.analysis.auditing.tie_statistics import TieExample
 from tiewise.analysis.reports import Report, ToolValue
-from tiewise.errors import counted
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions
-from tiewise.tables.json_rows import round_floats
+from tiewise.tables.data_formats import round_floats
 from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
-from tiewise.tables.wording import LINE_WIDTH, NumberFormat, format_percent, format_ranks
+from tiewise.tables.wording import LINE_WIDTH, NumberFormat, count_noun, format_percent, format_ranks
 
 __all__ = ["AUDIT_COLUMNS", "AuditTables"]
 
@@ -40,8 +39,7 @@ class AuditTables:
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """The name of the run, and everything that was found."""
-        plain: dict[str, Any] = {"name": self.name, **round_floats(self.audit.to_dict(), options.digits)}
-        return plain | {"notes": [*options.notes, *self.remarks]}
+        return {"name": self.name, **self.audit.to_dict(), "notes": [*options.notes, *self.remarks]}
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each fact that is one value."""
@@ -54,7 +52,7 @@ class AuditTables:
     def section(self, options: OutputOptions) -> Section:
         """What people read: a page for the terminal, else a table of facts, the verdict and the remedy."""
         audit = self.audit
-        title = f"{self.name} · {counted(audit.queries, 'query', 'queries')} · {counted(audit.rows, 'row')}"
+        title = f"{self.name} · {count_noun(audit.queries, 'query', 'queries')} · {count_noun(audit.rows, 'row')}"
         if options.format == "table":
             return Section(self._page(options), title)
         parts: list[Part] = [self._facts(options), audit.grid_evidence, audit.verdict, *self._remedy()]
@@ -85,50 +83,10 @@ class AuditTables:
         code = {LIBRARIES[library]: line for library, line in remedy.code.items()}
         return [remedy.text, *([Code(code)] if code else [])]
 
-    # -- remarks --------------------------------------------------------------------------------------------------
-
     @property
     def remarks(self) -> list[str]:
         """What else a reader should know."""
-        piles = (
-            f"{counted(pile.rows, 'score')} lie {_place(pile)}, {pile.tied_rows:,} of them tied"
-            f"{': the score function levels off there' if pile.levels_off else ''}."
-            for pile in self.audit.piles
-        )
-        return [*filter(None, (self._constant, *piles, self._identical, self._float32, self._cut))]
-
-    @property
-    def _constant(self) -> str:
-        whole, most = self.audit.constant_queries, self.audit.nearly_constant_queries
-        some = whole or most
-        have = f"{some:,} of {counted(self.audit.queries, 'list')} {'has' if some == 1 else 'have'} one score"
-        if not whole:
-            return f"{have} for nearly all documents." if most else ""
-        more = f", {most:,} more for nearly all" if most else ""
-        return f"{have} for all documents{more}."
-
-    @property
-    def _identical(self) -> str:
-        alike = self.audit.identical_rows
-        if alike is None or not self.audit.tied_rows:
-            return ""
-        tied = counted(self.audit.tied_rows, "tied row")
-        return f"Of {tied}, {alike:,} {'is' if alike == 1 else 'are'} tied with documents of the same vector only."
-
-    @property
-    def _float32(self) -> str:
-        more = self.audit.float32_ties
-        ties = f"ties {counted(more, 'row')} more" if more > 0 else ""
-        return f"A tool that reads scores as float32, as pytrec_eval does, {ties}." if ties else ""
-
-    @property
-    def _cut(self) -> str:
-        cut = self.audit.cut_lists
-        end = "ends with tied documents and may have been cut inside its" if cut == 1 else ""
-        end = end or "end with tied documents and may have been cut inside their"
-        return f"{counted(cut, 'list')} {end} last tie group; --complete says that nothing was cut." if cut else ""
-
-    # -- the page -------------------------------------------------------------------------------------------------
+        return list(_remarks(self.audit))
 
     def _page(self, options: OutputOptions) -> list[Part]:
         audit, width = self.audit, min(options.width or LINE_WIDTH, LINE_WIDTH)
@@ -138,8 +96,13 @@ class AuditTables:
             parts.append(Paragraph(_shorten_verdict(audit.verdict, width), style))
         parts += [audit.grid_evidence, f"{audit.tied_words}{_explained_by_rounding(audit)}"]
         if audit.tied_rows:
-            parts += ["", _size_table(audit.group_sizes)]
-            parts += ["", _cutoff_table(audit)] if any(audit.across.values()) else []
+            sizes = {format_ranks(one.low, one.high): one for one in audit.group_sizes if one.groups}
+            counts = [(name, *(f"{getattr(one, name):,}" for one in sizes.values())) for name in ("groups", "rows")]
+            parts += ["", Table(columns_of(["group size"], list(sizes)), counts)]
+            if any(audit.across.values()):
+                shares = (format_percent(lists / audit.queries) for lists in audit.across.values())
+                columns = columns_of(["after rank"], [f"{rank:,}" for rank in audit.across])
+                parts += ["", Table(columns, [("lists with a tie", *shares)])]
             parts += ["", *(_describe_group(example, width) for example in audit.groups[:EXAMPLES])]
         parts += self.remarks
         if audit.report is not None:
@@ -148,6 +111,32 @@ class AuditTables:
             parts += ["", _describe_fidelity(audit, options.numbers)]
         parts += [Paragraph(f"note: {note}", "dim") for note in options.notes]
         return [*parts, "", Paragraph(audit.verdict, style), *self._remedy()]
+
+
+def _remarks(audit: Audit) -> Iterator[str]:
+    whole, most = audit.constant_queries, audit.nearly_constant_queries
+    have = f"of {count_noun(audit.queries, 'list')} {'has' if (whole or most) == 1 else 'have'} one score"
+    if whole:
+        yield f"{whole:,} {have} for all documents{f', {most:,} more for nearly all' if most else ''}."
+    elif most:
+        yield f"{most:,} {have} for nearly all documents."
+    for pile in audit.piles:
+        where = f"exactly at {pile.at:.0f}" if pile.printed or not pile.at else "at 1 or within a millionth of it"
+        why = ": the score function levels off there" if pile.levels_off else ""
+        yield f"{count_noun(pile.rows, 'score')} lie {where}, {pile.tied_rows:,} of them tied{why}."
+    same = audit.identical_rows
+    if same is not None and audit.tied_rows:
+        are = f"{same:,} {'is' if same == 1 else 'are'}"
+        yield f"Of {count_noun(audit.tied_rows, 'tied row')}, {are} tied with documents of the same vector only."
+    if audit.float32_ties > 0:
+        more = count_noun(audit.float32_ties, "row")
+        yield f"A tool that reads scores as float32, as pytrec_eval does, ties {more} more."
+    if cut := audit.cut_lists:
+        end, its = ("ends", "its") if cut == 1 else ("end", "their")
+        yield (
+            f"{count_noun(cut, 'list')} {end} with tied documents and may have been cut inside {its} last tie group. "
+            "If your lists were not truncated, add --complete."
+        )
 
 
 def _shorten_verdict(verdict: str, width: int) -> str:
@@ -161,18 +150,6 @@ def _explained_by_rounding(audit: Audit) -> str:
     if audit.rounded_share is None or audit.cause not in ("decimals", "float32", "genuine"):
         return ""
     return f" Rounding explains {format_percent(audit.rounded_share)} of the tied pairs."
-
-
-def _size_table(bins: Sequence[SizeBin]) -> Table:
-    shown = [one for one in bins if one.groups]
-    rows = [("groups", *(f"{one.groups:,}" for one in shown)), ("rows", *(f"{one.rows:,}" for one in shown))]
-    return Table(columns_of(["group size"], [format_ranks(one.low, one.high) for one in shown]), rows)
-
-
-def _cutoff_table(audit: Audit) -> Table:
-    shares = (format_percent(lists / audit.queries) for lists in audit.across.values())
-    columns = columns_of(["after rank"], [f"{rank:,}" for rank in audit.across])
-    return Table(columns, [("lists with a tie", *shares)])
 
 
 def _describe_group(one: TieExample, width: int) -> str:
@@ -229,7 +206,7 @@ def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:
     own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
     more = len(moved) - len(measures)
     short = " trm is tie-aware-retrieval-metrics." if any("trm" in tools for tools in answers.values()) else ""
-    rest = f" These move most; {counted(more, 'measure')} more in the JSON document." if more else ""
+    rest = f" These move most; {count_noun(more, 'measure')} more in the JSON document." if more else ""
     legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}{short}{rest}"
     return Table(columns_of(["tools that print"], [measure.name for measure in measures]), rows, notes=(legend,))
 
@@ -237,7 +214,7 @@ def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:
 def _tool_cell(row: ToolValue, numbers: NumberFormat) -> Cell:
     if row.value is None or row.bias is None:
         return Cell("?")
-    return Cell(numbers.number(row.value), f"({_signed(row.bias, numbers)})", OWN if row.note else "")
+    return Cell(numbers.number(row.value), f"({numbers.signed(row.bias, tiny='≈0')})", OWN if row.note else "")
 
 
 def _describe_fidelity(audit: Audit, numbers: NumberFormat) -> str:
@@ -251,20 +228,6 @@ def _describe_fidelity(audit: Audit, numbers: NumberFormat) -> str:
     )
     alike = f"τ {numbers.number(fidelity.tau)}, RBO {numbers.number(fidelity.rbo)}"
     finer = NumberFormat(numbers.digits + 1, leading_zero=False)
-    gaps = ", ".join(f"{measure} {_signed(gap, finer)}" for measure, gap in fidelity.gap.items())
+    gaps = ", ".join(f"{measure} {finer.signed(gap, tiny='≈0')}" for measure, gap in fidelity.gap.items())
     beside = f" Expected values beside it: {gaps}." if gaps else ""
-    return f"Against the reference, in {counted(fidelity.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"
-
-
-def _place(pile: Pile) -> str:
-    return f"exactly at {pile.at:.0f}" if pile.printed or not pile.at else "at 1 or within a millionth of it"
-
-
-def _signed(value: float, numbers: NumberFormat) -> str:
-    """A difference with its sign, if it shows in these digits.
-
-    >>> short = NumberFormat(3, leading_zero=False)
-    >>> _signed(-0.0028, short), _signed(-0.0002, short), _signed(0.0, short)
-    ('-.003', '≈0', '0')
-    """
-    return "≈0" if value and not numbers.differ(value, 0) else numbers.signed(value)
+    return f"Against the reference, in {count_noun(fidelity.queries, 'query', 'queries')}: {pairs}; {alike}.{beside}"

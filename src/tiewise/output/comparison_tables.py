@@ -19,14 +19,13 @@ from tiewise.analysis.comparison import MOST_SYSTEMS, Compared, Duel
 from tiewise.analysis.significance import ATOL
 from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.data.progress import Progress
-from tiewise.errors import counted
 from tiewise.metrics.definition import Measure
 from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
-from tiewise.tables.json_rows import round_floats
+from tiewise.tables.data_formats import round_floats
 from tiewise.tables.model import Cell, Section, Table, columns_of
 from tiewise.tables.records import Rows
-from tiewise.tables.wording import MISSING, NumberFormat, format_percent, format_ranks
+from tiewise.tables.wording import MISSING, NumberFormat, count_noun, format_percent, format_ranks
 
 __all__ = ["COMPARISON_COLUMNS", "ComparisonTables"]
 
@@ -162,7 +161,7 @@ class ComparisonTables:
         found = self.compared
         who = " against ".join(found.systems) if self._is_pair else f"{len(found.systems)} runs"
         which = f"{found.measures[0]} · " if len(found.measures) == 1 else ""
-        return f"{which}{who} · {counted(found.queries, 'query', 'queries')}"
+        return f"{which}{who} · {count_noun(found.queries, 'query', 'queries')}"
 
     def _pair_table(self, options: OutputOptions) -> Table:
         a, b = self.compared.systems

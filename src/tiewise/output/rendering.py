@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tiewise.errors import InputError
 from tiewise.output.options import OutputOptions
-from tiewise.tables.json_rows import render_json, render_json_lines, round_floats
+from tiewise.tables import data_formats
 from tiewise.tables.model import Section, Table
 from tiewise.tables.optional import need
 
@@ -43,13 +43,12 @@ def render(result: ResultTables, options: OutputOptions) -> str | bytes:
 
             return render_latex(result.section(options))
         case "tsv" | "csv":
-            from tiewise.tables.delimited import render_csv, render_tsv
-
-            return (render_csv if options.format == "csv" else render_tsv)(result.records(options), options.digits)
+            write = data_formats.render_csv if options.format == "csv" else data_formats.render_tsv
+            return write(result.records(options), options.digits)
         case "json":
-            return render_json(result.document(options))
+            return data_formats.render_json(data_formats.round_floats(result.document(options), options.digits))
         case "jsonl":
-            return render_json_lines(result.records(options), options.digits)
+            return data_formats.render_json_lines(result.records(options), options.digits)
         case "parquet":
             return _parquet(result.records(options), options.digits)
         case "trec":
@@ -62,11 +61,11 @@ def render(result: ResultTables, options: OutputOptions) -> str | bytes:
 
 
 def _parquet(table: Table, digits: int | None) -> bytes:
-    """The rows of TSV as a Parquet file: numbers are numbers, and null stands for an empty cell."""
+    """The rows of TSV as a Parquet file: numbers are numbers, and an empty cell is null."""
     from tiewise.io.parquet import parquet_bytes
 
     arrow = need("pyarrow", "Parquet", "arrow")
-    columns = {column.name: round_floats(table.values(column.name), digits) for column in table.columns}
+    columns = {column.name: data_formats.round_floats(table.values(column.name), digits) for column in table.columns}
     return parquet_bytes({name: arrow.array(values, _arrow_type(arrow, values)) for name, values in columns.items()})
 
 

@@ -7,23 +7,21 @@ than the expected value and its range are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from tiewise.analysis.reports import Report, ToolValue, said_once
-from tiewise.errors import counted
+from tiewise.analysis.reports import Report, ToolValue
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tools import TOOLS
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
-from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
-from tiewise.tables.wording import MISSING, format_percent
+from tiewise.tables.wording import MISSING, count_noun, format_percent, merge_notes
 from tiewise.ties.orders import ORDERS
 
-__all__ = ["REPORT_COLUMNS", "TOOL_COLUMNS", "NamedReport", "ReportTables", "report_table", "tool_table"]
+__all__ = ["REPORT_COLUMNS", "TOOL_COLUMNS", "ReportTables", "Reports", "iterate_queries", "report_table", "tool_table"]
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines, in this order, with what they hold. They are stable:
 #: a later version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not
@@ -57,50 +55,46 @@ TOOL_COLUMNS = {
 }
 
 
-class NamedReport(NamedTuple):
-    """A report with the name of its run."""
-
-    name: str
-    report: Report
+Reports = Mapping[str, Report]  #: by the names of their runs
 
 
 @dataclass(frozen=True)
 class ReportTables:
     """Reports to show, one for each run."""
 
-    reports: Sequence[NamedReport]
+    reports: Reports
 
     def notes(self, options: OutputOptions) -> list[str]:
         """What a reader should know; of several runs, with the names of the runs for which it is true."""
-        each = [(name, report.notes) for name, report in self.reports]
-        return [*options.notes, *(said_once(each) if len(each) > 1 else each[0][1] if each else ())]
+        each = [(name, report.notes) for name, report in self.reports.items()]
+        return [*options.notes, *(merge_notes(each) if len(each) > 1 else each[0][1])]
 
     def section(self, options: OutputOptions) -> Section:
         """The table of all runs, a sentence on one run, and what tools print."""
         if options.format == "latex":
-            tools = [tool_table(report, options) for _, report in self.reports] if options.tools else []
+            tools = [tool_table(report, options) for report in self.reports.values()] if options.tools else []
             return Section(tools or [report_table(self.reports, options)])
         parts: list[Part] = [report_table(self.reports, options)]
         is_text, title = options.format == "table", ""
         if len(self.reports) == 1:
-            name, report = self.reports[0]
+            ((name, report),) = self.reports.items()
             sentence = describe_ties(report, options)
-            title = f"{name} · {counted(report.provenance.judged_queries, 'query', 'queries')}" if is_text else ""
+            title = f"{name} · {count_noun(report.provenance.judged_queries, 'query', 'queries')}" if is_text else ""
             parts += [sentence if is_text or not sentence else f"{name}: {sentence}"] if sentence else []
-        for name, report in self.reports if options.tools else ():
-            heading = tools_title("" if is_text and len(self.reports) == 1 else name, report)
+        for name, report in self.reports.items() if options.tools else ():
+            heading = _tools_title("" if is_text and len(self.reports) == 1 else name, report)
             parts += ["", replace(tool_table(report, options), title=heading)]
         return Section(parts, title, self.notes(options))
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each run, measure and query, or with tools one for each run, measure and tool."""
         if options.tools:
-            rows = ({"run": name} | row for name, report in self.reports for row in _tool_records(report))
+            rows = ({"run": name} | row for name, report in self.reports.items() for row in _tool_records(report))
             return Table.of_records(TOOL_COLUMNS, rows)
         return Table.of_records(REPORT_COLUMNS, self._rows(options))
 
     def _rows(self, options: OutputOptions) -> Iterator[dict[str, Any]]:
-        for name, report in self.reports:
+        for name, report in self.reports.items():
             for measure in report:
                 keys = {"run": name, "measure": measure.name}
                 if options.per_query:
@@ -111,7 +105,7 @@ class ReportTables:
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """``{"runs": [{"name": …, "provenance": …, "notes": …, "measures": …, "queries": …, "tools": …}, …]}``."""
-        return {"runs": [_document(one, options) for one in self.reports]}
+        return {"runs": [_document(name, report, options) for name, report in self.reports.items()]}
 
 
 def _statistics(estimate: Estimate) -> dict[str, float | None]:
@@ -125,16 +119,13 @@ def _tool_records(report: Report) -> list[dict[str, Any]]:
     return [{name: getattr(row, name) for name in keys} for row in report.oblivious_by_tool()]
 
 
-def _document(one: NamedReport, options: OutputOptions) -> dict[str, Any]:
-    plain = one.report.to_dict(per_query=options.per_query)
-    for part in ("measures", "queries"):
-        if part in plain:
-            plain[part] = round_floats(plain[part], options.digits)
+def _document(name: str, report: Report, options: OutputOptions) -> dict[str, Any]:
+    plain = report.to_dict(per_query=options.per_query)
     if not options.summary:
         del plain["measures"]
     if options.tools:
-        plain["tools"] = round_floats(_tool_records(one.report), options.digits)
-    return {"name": one.name, **plain}
+        plain["tools"] = _tool_records(report)
+    return {"name": name, **plain}
 
 
 # -- words --------------------------------------------------------------------------------------------------------
@@ -165,7 +156,7 @@ def describe_ties(report: Report, options: OutputOptions) -> str:
     return f"{tied}: their order alone moves {moved} between {low} and {high}{std}{order}."
 
 
-def tools_title(name: str, report: Report) -> str:
+def _tools_title(name: str, report: Report) -> str:
     """The title of what tools print; `name` is empty where there is only one run."""
     changed = any(report.provenance.options[option] for option in ("score_dtype", "depth", "judged_only"))
     run = f"{name or 'the run'} as read" if changed else name
@@ -175,14 +166,14 @@ def tools_title(name: str, report: Report) -> str:
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-def report_table(reports: Sequence[NamedReport], options: OutputOptions) -> Table:
+def report_table(reports: Reports, options: OutputOptions) -> Table:
     """A row for each measure, or for each run, whichever suits the options."""
     if options.columns or (len(reports) == 1 and not options.per_query):
         return _table_by_measure(reports, options)
     return _table_by_run(reports, options)
 
 
-def _table_by_measure(reports: Sequence[NamedReport], options: OutputOptions) -> Table:
+def _table_by_measure(reports: Reports, options: OutputOptions) -> Table:
     rows = [
         (
             *_row_names(reports, options, name, query),
@@ -190,18 +181,18 @@ def _table_by_measure(reports: Sequence[NamedReport], options: OutputOptions) ->
             estimate_cell(estimate, measure, options),
             *(_statistic(estimate, measure, column, options) for column in options.columns),
         )
-        for name, report in reports
-        for query, _, found in _queries(report, options)
+        for name, report in reports.items()
+        for query, _, found in iterate_queries(report, options)
         for measure, estimate in found.items()
     ]
     names = (*_row_names(reports, options, "run", "query"), "measure")
-    order = reports[0].report.provenance.options["oblivious"] or "none"
+    order = next(iter(reports.values())).provenance.options["oblivious"] or "none"
     headings = (f"oblivious ({order})" if column == "oblivious" else column for column in options.columns)
     heads = (options.value or "expected [lowest, highest]", *headings)
     return Table(columns_of(names, heads), rows)
 
 
-def _row_names(reports: Sequence[NamedReport], options: OutputOptions, run: str, query: str) -> tuple[str, ...]:
+def _row_names(reports: Reports, options: OutputOptions, run: str, query: str) -> tuple[str, ...]:
     """The names of a row: its run if there are several, its query if each is shown."""
     return (*([run] if len(reports) > 1 else []), *([query] if options.per_query else []))
 
@@ -216,13 +207,15 @@ def _statistic(estimate: Estimate, measure: Measure, column: Statistic, options:
     return numbers.signed(value) if column == "bias" else format_measured(value, measure, numbers)
 
 
-def _table_by_run(reports: Sequence[NamedReport], options: OutputOptions) -> Table:
-    measures = reports[0].report.measures
-    marks = {measure: _marks([report[measure] for _, report in reports], measure, options) for measure in measures}
+def _table_by_run(reports: Reports, options: OutputOptions) -> Table:
+    measures = next(iter(reports.values())).measures
+    marks = {
+        measure: _marks([report[measure] for report in reports.values()], measure, options) for measure in measures
+    }
     with_share = len(reports) > 1 and not options.per_query
     rows, summary = list[tuple[str | Cell, ...]](), set[int]()
-    for place, (name, report) in enumerate(reports):
-        for query, is_mean, found in _queries(report, options):
+    for place, (name, report) in enumerate(reports.items()):
+        for query, is_mean, found in iterate_queries(report, options):
             cells = (
                 estimate_cell(found.get(measure), measure, options, marks[measure][place] if is_mean else "")
                 for measure in measures
@@ -237,7 +230,7 @@ def _table_by_run(reports: Sequence[NamedReport], options: OutputOptions) -> Tab
     return Table(columns, rows, notes=_legend(shown, options), summary=frozenset(summary))
 
 
-def _queries(report: Report, options: OutputOptions) -> Iterator[tuple[str, bool, dict[Measure, Estimate]]]:
+def iterate_queries(report: Report, options: OutputOptions) -> Iterator[tuple[str, bool, dict[Measure, Estimate]]]:
     """Each query, then the mean as ``all``; whether it is the mean; and the estimates that it has."""
     columns = {measure: report.per_query(measure) for measure in report}
     if options.per_query:

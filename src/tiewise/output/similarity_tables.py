@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 
 from tiewise._version import __version__
 from tiewise.data.runs import Run
-from tiewise.errors import counted
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.output.cells import estimate_cell
 from tiewise.output.options import OutputOptions
 from tiewise.rankings.run_similarity import Similarity
-from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import Section, Table, columns_of
-from tiewise.tables.wording import MISSING
+from tiewise.tables.wording import MISSING, count_noun
 
 __all__ = ["SIMILARITY_COLUMNS", "SimilarityTables", "is_matrix"]
 
@@ -67,12 +65,12 @@ class SimilarityTables:
         """What a reader should know."""
         left = self.similarity.left_out
         are = "is" if left == 1 else "are"
-        return (f"{counted(left, 'query', 'queries')} {are} not in all runs and left out.",) if left else ()
+        return (f"{count_noun(left, 'query', 'queries')} {are} not in all runs and left out.",) if left else ()
 
     def section(self, options: OutputOptions) -> Section:
         """A row for each pair, or a matrix."""
         table = self._matrix(options) if is_matrix(len(self.runs), options) else self._pair_table(options)
-        title = f"{self.similarity.measure} · {counted(len(self.similarity.queries), 'query', 'queries')}"
+        title = f"{self.similarity.measure} · {count_noun(len(self.similarity.queries), 'query', 'queries')}"
         return Section([table], title, options.notes)
 
     def records(self, options: OutputOptions) -> Table:
@@ -91,7 +89,7 @@ class SimilarityTables:
             "queries": len(self.similarity.queries),
             "queries_left_out": self.similarity.left_out,
             "notes": list(options.notes),
-            "pairs": round_floats(self.records(options).records(), options.digits),
+            "pairs": self.records(options).records(),
         }
 
     def _pairs(self, options: OutputOptions) -> Iterator[_Pair]:

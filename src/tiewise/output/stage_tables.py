@@ -8,12 +8,10 @@ from typing import Any
 
 from tiewise._version import __version__
 from tiewise.data.runs import Run
-from tiewise.errors import counted
 from tiewise.output.options import OutputOptions
 from tiewise.rankings.first_stages import Stages
-from tiewise.tables.json_rows import round_floats
 from tiewise.tables.model import Section, Table, columns_of
-from tiewise.tables.wording import MISSING, NumberFormat
+from tiewise.tables.wording import MISSING, NumberFormat, count_noun
 
 __all__ = ["STAGE_COLUMNS", "StageTables"]
 
@@ -73,7 +71,7 @@ class StageTables:
             "queries": len(self.stages.queries),
             "k": self.stages.k,
             "notes": list(options.notes),
-            "points": round_floats(self.records(options).records(), options.digits),
+            "points": self.records(options).records(),
         }
 
     def section(self, options: OutputOptions) -> Section:
@@ -92,7 +90,7 @@ class StageTables:
         means = (place for place, row in enumerate(found) if options.per_query and row["query"] == "all")
         legend = " ".join(_LEGEND[heading] for heading in formats if heading in _LEGEND)
         table = Table(columns_of(names, list(formats)), rows, notes=(legend,), summary=frozenset(means))
-        queries = counted(len(self.stages.queries), "query", "queries")
+        queries = count_noun(len(self.stages.queries), "query", "queries")
         return Section([table], f"RBR against {self.reference[0]} · {queries}", options.notes)
 
     def _formats(self, rows: Sequence[_Row], numbers: NumberFormat) -> dict[str, Callable[[_Row], str]]:

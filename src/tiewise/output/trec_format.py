@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
@@ -10,7 +10,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import measures
 from tiewise.output.options import OutputOptions
-from tiewise.output.report_tables import NamedReport
+from tiewise.output.report_tables import Reports, iterate_queries
 
 __all__ = ["render_trec", "trec_name"]
 
@@ -50,7 +50,7 @@ def trec_name(measure: Measure, level: float = 1) -> str:
     return name if name and measure.uncut == usual else measure.name
 
 
-def render_trec(reports: Sequence[NamedReport], options: OutputOptions) -> str:
+def render_trec(reports: Reports, options: OutputOptions) -> str:
     """The lines of one report, query by query and then the means, as ``trec_eval -q`` prints them."""
     if len(reports) > 1:
         raise InputError(
@@ -59,19 +59,15 @@ def render_trec(reports: Sequence[NamedReport], options: OutputOptions) -> str:
         )
     if options.tools:
         raise InputError("trec_eval's format cannot hold a table of tools. Use --format tsv.")
-    return "".join(_lines(reports[0].report, options))
+    (report,) = reports.values()
+    return "".join(_lines(report, options))
 
 
 def _lines(report: Report, options: OutputOptions) -> Iterator[str]:
     names = {measure: trec_name(measure, options.level) for measure in report}
-    if options.per_query:
-        for query in dict.fromkeys(query for measure in report for query in report.per_query(measure)):
-            for measure, name in names.items():
-                if query in report.per_query(measure):
-                    yield _line(name, query, report.per_query(measure)[query], options)
-    if options.summary:
-        for measure, name in names.items():
-            yield _line(name, "all", report[measure], options)
+    for query, _, estimates in iterate_queries(report, options):
+        for measure, estimate in estimates.items():
+            yield _line(names[measure], query, estimate, options)
 
 
 def _line(name: str, query: str, estimate: Estimate, options: OutputOptions) -> str:

@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 
 from tiewise.data.columns import Codes
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.metrics.estimate import Estimate
 from tiewise.rankings.pairs import RankingPair, TieOrder, make_estimate
 from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike, as_ranking
+from tiewise.tables.wording import list_examples
 
 __all__ = ["Tau", "TauAP", "tau", "tau_ap"]
 
@@ -137,8 +138,9 @@ def _align_items(x: RankingLike, y: RankingLike, complete: str | None) -> tuple[
         raise InputError(f"complete={complete!r} is not possible. Use 'union' or None.")
     if (only_left or only_right) and complete is None:
         raise InputError(
-            f"The rankings hold different items: only in the first {listed(only_left) or 'none'}; only in the second "
-            f"{listed(only_right) or 'none'}. Use complete='union' to append missing items as one last tie group."
+            f"The rankings hold different items: only in the first {list_examples(only_left) or 'none'}; only in the "
+            f"second {list_examples(only_right) or 'none'}. Use complete='union' to append missing items "
+            "as one last tie group."
         )
     items = [*left.items, *(item for item in right.items if item not in left.position)]
 

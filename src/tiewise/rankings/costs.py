@@ -14,8 +14,9 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, opened
+from tiewise.tables.wording import list_examples
 
 __all__ = ["RERANK", "Costs", "StageCosts", "read_costs"]
 
@@ -39,10 +40,11 @@ class StageCosts:
             raise InputError(f"A system cannot be called '{RERANK}' where costs are given: that is the second stage.")
         missing = [name for name in systems if name not in costs]
         unknown = [name for name in costs if name not in systems and name != RERANK]
-        problems = [f"There is no cost for {listed(missing)}. Give one for every system."] if missing else []
+        problems = [f"There is no cost for {list_examples(missing)}. Give one for every system."] if missing else []
         if unknown:
             problems.append(
-                f"There is a cost for {listed(unknown)}, which is not a system. Systems: {listed(systems)}."
+                f"There is a cost for {list_examples(unknown)}, which is not a system. Systems: "
+                f"{list_examples(systems)}."
             )
         if problems:
             raise InputError(*problems)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
@@ -30,6 +30,7 @@ from tiewise.rankings.weights import check_phi
 from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
+from tiewise.tables.wording import count_noun
 from tiewise.ties.counting import count_ties
 from tiewise.ties.orders import group_rows
 
@@ -199,7 +200,7 @@ class Stages(Result):
     @property
     def plot(self) -> Any:
         """Figures of this result: `pareto()` and `spread()`."""
-        return import_module("tiewise.figures.first_stages").Plots(self)
+        return import_module("tiewise.figures.first_stages").StagePlots(self)
 
     @cached_property
     def missing(self) -> dict[str, int]:
@@ -216,7 +217,7 @@ class Stages(Result):
             if number
         )
         others = (
-            f"{counted(number, 'query', 'queries')} of {name} {'is' if number == 1 else 'are'} not in the reference "
+            f"{count_noun(number, 'query', 'queries')} of {name} {'is' if number == 1 else 'are'} not in the reference "
             "and left out."
             for name, number in self.left_out.items()
             if number
@@ -225,7 +226,7 @@ class Stages(Result):
 
     @property
     def _title(self) -> str:
-        return f"RBR over {counted(len(self.queries), 'query', 'queries')}"
+        return f"RBR over {count_noun(len(self.queries), 'query', 'queries')}"
 
     def __repr__(self) -> str:
         return f"{self._title}\n{self.table()!r}"

@@ -16,7 +16,7 @@ import numpy as np
 from tiewise.data.columns import Codes, Floats, by_name, identifier, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, MeasureError, counted
+from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_run
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.estimate import Bounds, Estimate
@@ -30,7 +30,7 @@ from tiewise.rankings.weights import mean_weight
 from tiewise.tables.model import Cell, Column, Section, Table
 from tiewise.tables.optional import data_frame
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN
+from tiewise.tables.wording import PLAIN, count_noun
 
 __all__ = ["RBA", "RBO", "RBR", "PairMeasure", "Similarity", "similarity"]
 
@@ -204,7 +204,7 @@ class Similarity(Result):
 
     @property
     def _title(self) -> str:
-        queries = counted(len(self.queries), "query", "queries")
+        queries = count_noun(len(self.queries), "query", "queries")
         return f"{self.measure} of {len(self.systems)} systems over {queries}"
 
     def __repr__(self) -> str:
@@ -218,7 +218,7 @@ class Similarity(Result):
         columns = (Column("system", ""), *(Column(name, align="right", format=_shaded) for name in self.systems))
         notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
         if self.left_out:
-            notes.append(f"Left out: {counted(self.left_out, 'query', 'queries')} that not all systems have.")
+            notes.append(f"Left out: {count_noun(self.left_out, 'query', 'queries')} that not all systems have.")
         return Section([Table(columns, rows)], self._title, notes)
 
     def _index_of(self, *names: str | int) -> int:

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError, TiewiseWarning, counted
+from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring.dtypes import LOW_PRECISION, SUB_BYTE, is_integer, is_low_precision
+from tiewise.tables.wording import count_noun
 
 __all__ = [
     "Array",
@@ -293,7 +294,7 @@ def not_finite_error(what: str, bad: Indices, rows: Any = None, advice: str = ""
     first = bad[0] if rows is None else rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
     where = "" if rows is None else " in this block"
     return InputError(
-        f"Row {int(first)} of the {what} holds NaN or infinity ({counted(len(bad), 'such row')}{where}).{advice}"
+        f"Row {int(first)} of the {what} holds NaN or infinity ({count_noun(len(bad), 'such row')}{where}).{advice}"
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
 from tiewise.scoring.blocks import Blocks
@@ -21,6 +21,7 @@ from tiewise.scoring.dtypes import ScoreTypes, finfo
 from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
 from tiewise.scoring.operands import Operand
 from tiewise.scoring.rounding import Rounding, no_rounding, to_float32, to_low_precision
+from tiewise.tables.wording import count_noun
 
 __all__ = ["HostScorer", "max_near", "overflow_remedy"]
 
@@ -80,7 +81,7 @@ class HostScorer:
         """Vectors over their norms, both rounded to low precision, as a model normalises its output."""
         norms = self.rounding(np.sqrt(squares))
         if not np.isfinite(norms).all():
-            number = counted(int(np.count_nonzero(~np.isfinite(norms))), "vector has", "vectors have")
+            number = count_noun(int(np.count_nonzero(~np.isfinite(norms))), "vector has", "vectors have")
             raise InputError(
                 f"{number} a norm too large for {self.rounding.name}. Use precision='float32' or scale the vectors."
             )

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import identifiers, positions
 from tiewise.data.runs import Table
-from tiewise.errors import InputError, counted, listed
+from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
+from tiewise.tables.wording import count_noun, list_examples
 
 __all__ = ["Ids", "IdsLike"]
 
@@ -39,13 +40,13 @@ class Ids:
             raise InputError(f"The {what} ids must be a list with one id per row, not {values!r}.")
         self._ids: list[str] = identifiers(values, what)
         if len(self._ids) != n:
-            counts = f"{counted(len(self._ids), f'{what} id')} for {counted(n, f'{what} vector')}"
+            counts = f"{count_noun(len(self._ids), f'{what} id')} for {count_noun(n, f'{what} vector')}"
             raise InputError(f"{counts}. Give one id per row.")
         if len(set(self._ids)) < n:
             seen: set[str] = set()
             repeated = [one for one in self._ids if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
-            occurs = counted(len(repeated), f"{what} id occurs", f"{what} ids occur")
-            raise InputError(f"{occurs} more than once: {listed(repeated)}. Ids must be distinct.")
+            occurs = count_noun(len(repeated), f"{what} id occurs", f"{what} ids occur")
+            raise InputError(f"{occurs} more than once: {list_examples(repeated)}. Ids must be distinct.")
 
     @property
     def digits(self) -> int:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.ids import Ids
+from tiewise.tables.wording import list_examples
 
 __all__ = ["Judgments", "Slots", "as_slice"]
 
@@ -164,6 +165,6 @@ def as_slice(indices: Indices) -> Any:
 
 def _no_common_ids(what: str, option: str, ids: Ids, judged_ids: Any) -> InputError:
     return InputError(
-        f"The qrels have none of the {what}. Ids of the {what}: {listed(ids.of_rows(range(min(ids.n, 3))))}; "
-        f"of the qrels: {listed(judged_ids)}. Is {option} missing?"
+        f"The qrels have none of the {what}. Ids of the {what}: {list_examples(ids.of_rows(range(min(ids.n, 3))))}; "
+        f"of the qrels: {list_examples(judged_ids)}. Is {option} missing?"
     )

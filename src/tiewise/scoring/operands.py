@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Backend, Rows, backend_of
 from tiewise.scoring.quantised import Quantized, unpack_bits
+from tiewise.tables.wording import count_noun
 
 __all__ = ["Mask", "Operand", "VectorsLike", "make_operands"]
 
@@ -128,6 +129,6 @@ def _check_mask(backend: Backend, mask: Mask, shape: tuple[int, ...], what: str)
     empty = np.asarray(backend.to_numpy(~counts.any(1))).nonzero()[0]
     if len(empty):
         raise InputError(
-            f"The mask leaves no token in row {empty[0]} of the {what} ({counted(len(empty), 'such row')})."
+            f"The mask leaves no token in row {empty[0]} of the {what} ({count_noun(len(empty), 'such row')})."
         )
     return counts

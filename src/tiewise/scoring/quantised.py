@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Backend, backend_of
 from tiewise.scoring.dtypes import is_integer
 from tiewise.scoring.environment import ieee_arithmetic
+from tiewise.tables.wording import count_noun
 
 __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
 
@@ -170,7 +171,7 @@ def _float32_matrix(backend: Backend, given: Any, what: str) -> Array:
     if len(bad):
         raise InputError(
             f"Row {bad[0]} of the {what} holds NaN, infinity, or a value too large for float32 "
-            f"({counted(len(bad), 'such row')}). Leave it out or scale it."
+            f"({count_noun(len(bad), 'such row')}). Leave it out or scale it."
         )
     return array
 

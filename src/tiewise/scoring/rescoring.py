@@ -17,7 +17,7 @@ from tiewise.data.columns import Floats
 from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, counted, listed
+from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
@@ -26,6 +26,7 @@ from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.operands import Mask, VectorsLike
 from tiewise.scoring.options import require_int
 from tiewise.scoring.scorers import Scorer, prepare, warn_of_zero_vectors
+from tiewise.tables.wording import count_noun, list_examples
 
 __all__ = ["rescore"]
 
@@ -186,8 +187,8 @@ def _find_queries(run: Run, query_ids: Ids) -> Indices:
     rows = query_ids.find_rows(run.queries)
     missing = [run.queries[number] for number in np.flatnonzero(rows < 0).tolist()]
     if missing:
-        number = counted(len(missing), "query of the run has", "queries of the run have")
-        raise InputError(f"{number} no vector: {listed(missing)}. Is query_ids missing?")
+        number = count_noun(len(missing), "query of the run has", "queries of the run have")
+        raise InputError(f"{number} no vector: {list_examples(missing)}. Is query_ids missing?")
     return rows
 
 
@@ -196,5 +197,7 @@ def _check_docs(run: Run, lists: Iterable[_RankedList], doc_row: Indices) -> Non
     selected = (one.doc[one.selected] for one in lists)
     missing = dict.fromkeys(code for docs in selected for code in docs[doc_row[docs] < 0].tolist())
     if missing:
-        number = counted(len(missing), "document of the run has", "documents of the run have")
-        raise InputError(f"{number} no vector: {listed(run.docs[code] for code in missing)}. Is doc_ids missing?")
+        number = count_noun(len(missing), "document of the run has", "documents of the run have")
+        raise InputError(
+            f"{number} no vector: {list_examples(run.docs[code] for code in missing)}. Is doc_ids missing?"
+        )

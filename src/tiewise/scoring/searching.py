@@ -13,7 +13,7 @@ from tiewise.data.columns import Floats
 from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress
 from tiewise.data.runs import Run
-from tiewise.errors import TiewiseWarning, counted
+from tiewise.errors import TiewiseWarning
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device_scorer import DeviceScorer
@@ -24,6 +24,7 @@ from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.operands import Mask, VectorsLike
 from tiewise.scoring.options import require_int
 from tiewise.scoring.scorers import prepare, warn_of_zero_vectors
+from tiewise.tables.wording import count_noun
 
 __all__ = ["search"]
 
@@ -71,8 +72,8 @@ def search(
     left_out = sum(part.n_left_out for part in lists)
     if left_out:
         warnings.warn(
-            f"cap={cap} left out {counted(left_out, 'document that ties', 'documents that tie')} with the last one of "
-            "a list.",
+            f"cap={cap} left out {count_noun(left_out, 'document that ties', 'documents that tie')} with the last one "
+            "of a list.",
             TiewiseWarning,
             stacklevel=3,
         )

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.judgments import Judgments, Slots
+from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["TieCounts"]
@@ -52,8 +53,8 @@ class TieCounts(ABC):
             query, doc = self.judgments.qrels.row(int(wrong[0]))
             raise InputError(
                 f"The given score of document '{doc}' for query '{query}' differs from its score here "
-                f"({counted(len(wrong), 'such document')}). Gather judged_scores() with the same queries and options, "
-                "on the same kind of device."
+                f"({count_noun(len(wrong), 'such document')}). Gather judged_scores() with the same queries and "
+                "options, on the same kind of device."
             )
 
     def set_floor(self, queries: Indices | slice, floor: Floats, floor_size: Indices) -> None:

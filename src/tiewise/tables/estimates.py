@@ -7,20 +7,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from tiewise.tables.model import Bar, Section, Table
+from tiewise.tables.model import MAX_ROWS, Bar, Section, Table
 from tiewise.tables.wording import PLAIN
 
-__all__ = ["MOST", "estimate_section", "estimate_table"]
-
-MOST = 30  #: the most rows; the others are counted
+__all__ = ["estimate_section", "estimate_table"]
 
 
 def estimate_table(heading: str, named: Iterable[tuple[object, Any]], total: int | None = None) -> Table:
-    """Estimates by name (objects with the fields of `Estimate`); a column that applies to none is left out.
+    """The first estimates by name; a column that applies to none of them is left out.
 
-    Where the order of ties changes nothing, an estimate is a plain number.
+    Where the order of ties changes nothing, an estimate is a plain number. `total` counts all estimates.
     """
-    shown = list(islice(named, MOST))
+    shown = list(islice(named, MAX_ROWS))
     each = [estimate for _, estimate in shown]
     columns: dict[str, list[Any]] = {heading: [str(name) for name, _ in shown], "expected": [e.expected for e in each]}
     if any(e.tied or e.bias for e in each):

@@ -11,28 +11,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from tiewise.tables.model import Bar, Code, Column, Paragraph, Part, Section, Table
+from tiewise.tables.model import MAX_ROWS, Bar, Code, Column, Paragraph, Part, Section, Table
 from tiewise.tables.wording import PLAIN
 
-__all__ = ["FEW", "MOST", "Markup", "draw_bar", "render_html", "render_table"]
+__all__ = ["draw_bar", "render_html", "render_table"]
 
-MOST, FEW = 30, 10  #: the most rows that are shown of a result, and of data
-LONGEST = 100  # the most characters that are shown of a cell
+MAX_CHARACTERS = 100  # the most characters that are shown of a cell
 
 # Both stand out from white and from black, and all readers can tell them apart.
 BLUE, ORANGE = "#2f86c6", "#d9691e"
-WIDE, TALL = 120, 14  # the size of a bar, in pixels
+WIDTH, HEIGHT = 120, 14  # of a bar, in pixels
 
 # Classes that keep a notebook from typesetting a price or an id between dollar signs as a formula.
 _OPENING = '<div class="tiewise tex2jax_ignore mathjax_ignore" style="margin:.4em 0">'
 _TABLE = '<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
 _CELL = "padding:.1em .6em;"
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
 
 
 def render_html(section: Section) -> str:
@@ -52,24 +45,24 @@ def _part(part: Part) -> Iterator[str]:
         lines = (f"for {use}:\n  {line}\n" for use, line in part.lines.items())
         yield f"<pre>{escape(''.join(lines))}</pre>"
     elif text := part.text if isinstance(part, Paragraph) else part:
-        yield text if isinstance(text, Markup) else f"<div>{escape(text)}</div>"
+        yield f"<div>{escape(text)}</div>"
 
 
-def render_table(table: Table, most: int = MOST) -> Markup:
+def render_table(table: Table, max_rows: int = MAX_ROWS) -> str:
     """The first rows of a table, and below how many more there are.
 
-    >>> print(render_table(Table.of_columns({"id": ["<a>", "b"], "score": [0.5, 1.0]}), most=1))
+    >>> print(render_table(Table.of_columns({"id": ["<a>", "b"], "score": [0.5, 1.0]}), max_rows=1))
     <table ...><thead><tr><th ...left">id</th><th ...right">score</th></tr></thead>
     <tbody><tr><td ...left">&lt;a&gt;</td><td ...right">0.5000</td></tr></tbody></table>
     <div>… and 1 more</div>
     """
-    table = table.take_columns(range(MOST + 1)) if len(table.columns) > MOST else table
-    rows = table.rows[:most]
+    table = table.take_columns(range(MAX_ROWS + 1)) if len(table.columns) > MAX_ROWS else table
+    rows = table.rows[:max_rows]
     head = _line("th", [_short(column.title) for column in table.columns], table.columns)
     body = "".join(_line("td", map(_cell, table.columns, row), table.columns) for row in rows)
     more = (len(table.rows) if table.total is None else table.total) - len(rows)
     rest = f"\n<div>… and {more:,} more</div>" if more > 0 else ""
-    return Markup(f"{_TABLE}<thead>{head}</thead>\n<tbody>{body}</tbody></table>{rest}")
+    return f"{_TABLE}<thead>{head}</thead>\n<tbody>{body}</tbody></table>{rest}"
 
 
 def _line(tag: str, cells: Iterable[str], columns: Sequence[Column]) -> str:
@@ -79,8 +72,6 @@ def _line(tag: str, cells: Iterable[str], columns: Sequence[Column]) -> str:
 
 
 def _cell(column: Column, value: Any) -> str:
-    if isinstance(value, Markup):
-        return value
     if isinstance(value, Bar):
         return draw_bar(value)
     cell = column.cell(value)
@@ -92,43 +83,36 @@ def _cell(column: Column, value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    return escape(text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…")
 
 
-def draw_bar(bar: Bar) -> Markup:
+def draw_bar(bar: Bar) -> str:
     """A range between two ends as a picture: a line at its middle, a cross at its mark, a faint line at 0.
 
     Nothing is drawn where a value is missing or not finite.
     """
-    low, middle, high, mark = bar.low, bar.middle, bar.high, bar.mark
-    if low is None or middle is None or high is None:
-        return Markup("")
-    known = [value for value in (low, middle, high, mark) if value is not None]
-    if not all(map(math.isfinite, known)):
-        return Markup("")
+    known = [value for value in (bar.low, bar.middle, bar.high, bar.mark) if value is not None]
+    if bar.low is None or bar.middle is None or bar.high is None or not all(map(math.isfinite, known)):
+        return ""
     start, end = min(bar.ends[0], *known), max(bar.ends[1], *known)
-
-    def x(value: float) -> float:
-        return 3 + (WIDE - 6) * (value - start) / (end - start)
-
-    left, width = x(low), max(x(high) - x(low), 1.5)
+    scale = (WIDTH - 6) / (end - start)
+    low, middle, high, zero = (3 + (value - start) * scale for value in (bar.low, bar.middle, bar.high, 0.0))
+    words = "{} between {} and {}".format(*map(PLAIN.number, (bar.middle, bar.low, bar.high)))
+    base = HEIGHT - 2
     parts = [
-        f'<line x1="3" x2="{WIDE - 3}" y1="{TALL - 2}" y2="{TALL - 2}" stroke="currentColor" stroke-opacity=".35"/>',
-        f'<rect x="{left:.1f}" y="3" width="{width:.1f}" height="{TALL - 6}" rx="1" fill="{BLUE}" fill-opacity=".8"/>',
-        f'<line x1="{x(middle):.1f}" x2="{x(middle):.1f}" y1="1" y2="{TALL - 1}" stroke="currentColor" '
-        'stroke-width="2"/>',
+        f'<line x1="3" x2="{WIDTH - 3}" y1="{base}" y2="{base}" stroke="currentColor" stroke-opacity=".35"/>',
+        f'<rect x="{low:.1f}" y="3" width="{max(high - low, 1.5):.1f}" height="{HEIGHT - 6}" rx="1" fill="{BLUE}" '
+        'fill-opacity=".8"/>',
+        f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="1" y2="{HEIGHT - 1}" stroke="currentColor" stroke-width="2"/>',
     ]
     if start < 0 < end:
-        zero = x(0.0)
-        parts.append(f'<path d="M{zero:.1f} 0v{TALL}" stroke="currentColor" stroke-opacity=".35"/>')
-    if mark is not None:
-        at, centre = x(mark), TALL / 2
-        parts.append(
-            f'<path d="M{at - 3:.1f} {centre - 3}l6 6m0-6l-6 6" stroke="{ORANGE}" stroke-width="1.6" fill="none"/>'
-        )
-    numbers = map(PLAIN.number, (middle, low, high))
-    words = "{} between {} and {}".format(*numbers) + ("" if mark is None else f"; {PLAIN.number(mark)} marked")
-    return Markup(
-        f'<svg width="{WIDE}" height="{TALL}" role="img" aria-label="{words}" '
+        parts.append(f'<path d="M{zero:.1f} 0v{HEIGHT}" stroke="currentColor" stroke-opacity=".35"/>')
+    if bar.mark is not None:
+        words += f"; {PLAIN.number(bar.mark)} marked"
+        left = 3 + (bar.mark - start) * scale - 3
+        cross = f"M{left:.1f} {HEIGHT / 2 - 3}l6 6m0-6l-6 6"
+        parts.append(f'<path d="{cross}" stroke="{ORANGE}" stroke-width="1.6" fill="none"/>')
+    return (
+        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{words}" '
         f'style="display:inline-block;vertical-align:middle"><title>{words}</title>{"".join(parts)}</svg>'
     )

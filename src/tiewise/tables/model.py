@@ -2,7 +2,7 @@
 
 A `Table` has columns, rows of plain values, a title above and notes below. It knows nothing of measures. A `Section` is
 what one result shows: tables and paragraphs, and notes at the end. The modules beside this one render them:
-`text`, `markdown`, `latex`, `html`, and, for programs, `delimited` and `json_rows`.
+`text`, `markdown`, `latex`, `html`, and, for programs, `data_formats`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from tiewise.tables.wording import format_value
 
 __all__ = [
     "BEST",
+    "MAX_ROWS",
     "OPEN",
+    "PREVIEW_ROWS",
     "Bar",
     "Cell",
     "Code",
@@ -30,6 +32,7 @@ __all__ = [
     "columns_of",
 ]
 
+MAX_ROWS, PREVIEW_ROWS = 30, 10  #: the most rows that a notebook shows of a result, and of data
 BEST = "*"  #: the mark of the highest value of a column; some formats print it in bold instead
 OPEN = "≈"  #: the mark of a value that may be as high
 
@@ -73,7 +76,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """What stands above the column."""
+        """The heading that people read."""
         return self.name if self.heading is None else self.heading
 
     def cell(self, value: Any) -> Cell:

@@ -5,16 +5,7 @@ A class says what it shows, and gets `to_frame`, `to_dict`, `to_markdown`, `to_l
 * `_section()` is required: the tables and paragraphs that people read, as a `Section`;
 * `_records()` is optional: the table that programs read; by default the first table of the section.
 
-A class whose dictionary or data frame has a documented shape of its own overrides `to_dict` or `to_frame`, and keeps
-the others. For example, a report would say:
-
-    class Report(Result):
-        def _section(self):
-            rows = [(measure.name, self[measure]) for measure in self]
-            return Section([estimate_table("measure", rows)], title="200 queries", notes=self.notes)
-
-        def _records(self):
-            return Table.of_columns(self.to_columns())
+A class whose dictionary or data frame has a documented shape of its own overrides `to_dict` or `to_frame`.
 """
 
 from __future__ import annotations

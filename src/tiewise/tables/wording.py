@@ -1,12 +1,12 @@
 """How numbers, intervals, differences, percentages, p-values and lists of names are written, everywhere.
 
-A `NumberFormat` says how many digits there are and whether a zero stands before the point: ``0.3629`` in Python, in
+A `NumberFormat` says how many digits there are and whether there is a zero before the point: ``0.3629`` in Python, in
 notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -16,15 +16,18 @@ __all__ = [
     "PLAIN",
     "NumberFormat",
     "capitalize_first",
+    "count_noun",
     "escape_controls",
     "format_percent",
     "format_ranks",
     "format_value",
     "join_names",
+    "list_examples",
+    "merge_notes",
 ]
 
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
-MISSING = "–"  #: stands for a value that does not apply
+MISSING = "–"  #: written for a value that does not apply
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,19 @@ class NumberFormat:
         text = self.number(value)
         return text.rstrip("0").rstrip(".") or "0" if "." in text else text
 
-    def signed(self, value: float | None) -> str:
-        """A difference with its sign, however small it is; exactly zero is ``0``.
+    def signed(self, value: float | None, tiny: str = "") -> str:
+        """A difference with its sign; exactly zero is ``0``, and what rounds to zero is `tiny`, if that is given.
 
         >>> short = NumberFormat(3, leading_zero=False)
         >>> short.signed(0.0028), short.signed(-0.0028), short.signed(-0.00026), short.signed(0.0)
         ('+.003', '-.003', '-.000', '0')
+        >>> short.signed(-0.00026, tiny="≈0")
+        '≈0'
         """
         if value is None:
             return MISSING
+        if tiny and value and not self.differ(value, 0.0):
+            return tiny
         return f"{'-' if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
 
     def interval(self, low: float | None, high: float | None) -> str:
@@ -169,3 +176,42 @@ def escape_controls(text: str) -> str:
     ('q\\\\x1b[31m1', 'naïve 文')
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def count_noun(number: int, singular: str, plural: str = "") -> str:
+    """A number and its noun.
+
+    >>> count_noun(1, "row"), count_noun(1200, "row"), count_noun(2, "query", "queries")
+    ('1 row', '1,200 rows', '2 queries')
+    """
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def list_examples(items: Iterable[object], limit: int = 3, total: int | None = None) -> str:
+    """The first few items in quotes, for a message; `total` is the number of all items, if not all are given.
+
+    >>> list_examples(["a", "b", "c", "d", "e"])
+    "'a', 'b', 'c' and 2 more"
+    """
+    quoted = [repr(str(item)) for item in items]
+    rest = (len(quoted) if total is None else total) - limit
+    return ", ".join(quoted[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def merge_notes(notes: Iterable[tuple[str, Iterable[str]]], limit: int = 5) -> list[str]:
+    """The notes of several runs, each once, after the names of the runs that have it.
+
+    >>> merge_notes([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
+    ['A, B: 2 queries are missing.', 'B: It is tied.']
+    """
+    runs, names_by_note = 0, dict[str, list[str]]()
+    for name, own in notes:
+        runs += 1
+        for note in own:
+            names_by_note.setdefault(note, []).append(name)
+    return [
+        f"all {runs:,} runs: {note}"
+        if limit < len(names) == runs
+        else f"{', '.join(names[:limit])}{f' and {len(names) - limit:,} more' if len(names) > limit else ''}: {note}"
+        for note, names in names_by_note.items()
+    ]

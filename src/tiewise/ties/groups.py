@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels
-from tiewise.errors import InputError, counted
+from tiewise.errors import InputError
+from tiewise.tables.wording import count_noun
 from tiewise.ties.shards import Counts, Total
 
 __all__ = ["TieGroups"]
@@ -53,15 +54,15 @@ class TieGroups:
     complete: bool = False  # the lists are known to be whole, so none was cut inside its last tie group
 
     def __repr__(self) -> str:
-        queries = counted(len(self.qrels.queries), "query", "queries")
-        retrieved = counted(int(np.count_nonzero(self.size)), "judged document")
+        queries = count_noun(len(self.qrels.queries), "query", "queries")
+        retrieved = count_noun(int(np.count_nonzero(self.size)), "judged document")
         return f"<TieGroups: {queries}, {retrieved} retrieved, {int(np.count_nonzero(self.size > 1)):,} of them tied>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables.html import FEW, render_html
-        from tiewise.tables.model import Section, Table
+        from tiewise.tables.html import render_html
+        from tiewise.tables.model import PREVIEW_ROWS, Section, Table
 
-        few, offsets = self.qrels.queries[:FEW], self.qrels.offsets
+        few, offsets = self.qrels.queries[:PREVIEW_ROWS], self.qrels.offsets
         sizes = [self.size[offsets[q] : offsets[q + 1]] for q in range(len(few))]
         columns = {
             "query": few,
@@ -201,7 +202,7 @@ def _check_apart(qrels: Qrels, twice: Codes) -> None:
     """Raise if there are judged documents that an earlier shard had."""
     if len(twice):
         query, doc = qrels.row(int(twice[0]))
-        some = counted(len(twice), "such document")
+        some = count_noun(len(twice), "such document")
         raise InputError(
             f"Document '{doc}' of query '{query}' was retrieved in two shards ({some}). Shards must not share "
             "documents; was one given twice?"

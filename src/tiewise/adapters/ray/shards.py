@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, project
 from tiewise.data.runs import Qrels, Source
-from tiewise.errors import InputError, counted, listed
+from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.reading import prefix_errors
+from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.shards import Counts, Total, small
@@ -115,7 +116,7 @@ class ShardedRun(Counted):
 
     def __repr__(self) -> str:
         rows = "" if self.n_rows is None else f", {self.n_rows:,} rows"
-        return f"<ShardedRun: {counted(self.shards, 'shard')} cut by {self.cut}{rows}, {self.moved:,} bytes moved>"
+        return f"<ShardedRun: {count_noun(self.shards, 'shard')} cut by {self.cut}{rows}, {self.moved:,} bytes moved>"
 
 
 #: Counts all shards, for their own judged scores or for those of all: summaries, and sums of counts with their bytes.
@@ -176,7 +177,7 @@ def _merge_scores(qrels: Qrels, shards: Sequence[ShardSummary], names: Sequence[
             query, doc = qrels.row(int(twice[0]))
             raise InputError(
                 f"{names[number]}: document '{doc}' of query '{query}' is in {names[shard_of[twice[0]]]} too "
-                f"({counted(len(twice), 'such document')}). Shards must not share documents. Was one given twice?"
+                f"({count_noun(len(twice), 'such document')}). Shards must not share documents. Was one given twice?"
             )
         scores[shard.judged], shard_of[shard.judged] = shard.scores, number
     return scores
@@ -219,14 +220,14 @@ def _check_common_ids(qrels: Qrels, scores: Floats, shards: Sequence[ShardSummar
         if not unjudged:
             raise InputError("The run is empty: it has no query.")
         raise InputError(
-            f"The run and the qrels have no query in common. Queries of the run: {listed(sorted(unjudged))}; of the "
-            f"qrels: {listed(qrels.queries)}."
+            "The run and the qrels have no query in common. Queries of the run: "
+            f"{list_examples(sorted(unjudged))}; of the qrels: {list_examples(qrels.queries)}."
         )
     if np.isnan(scores).all():
         docs = next((shard.facts.docs for shard in shards if shard.facts.docs), ())
         raise InputError(
-            f"The run and the qrels have no document in common. Documents of the run: {listed(docs)}; of the qrels: "
-            f"{listed(qrels.ids(np.arange(min(3, len(qrels)))))}."
+            f"The run and the qrels have no document in common. Documents of the run: {list_examples(docs)}; "
+            f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}."
         )
 
 

@@ -20,11 +20,12 @@ from tiewise import scoring
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import DOC_NAMES, QUERY_NAMES
-from tiewise.errors import InputError, counted, listed
+from tiewise.errors import InputError
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.options import check_pair_function, check_precision
 from tiewise.scoring.scorers import make_scorer
 from tiewise.tables.optional import need
+from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import EXAMPLES, Counted
 from tiewise.ties.shards import Counts, small
 
@@ -158,7 +159,9 @@ def _read(shard: Shard) -> Vectors:
     """The vectors of a Parquet file, or of a block of a data set."""
     if not isinstance(shard, str):
         block = Vectors.from_table(shard, "data set")
-        return replace(block, source=f"data set, in the block that begins with {listed(block.ids[:1]) or 'nothing'}")
+        return replace(
+            block, source=f"data set, in the block that begins with {list_examples(block.ids[:1]) or 'nothing'}"
+        )
     arrow = need("pyarrow", "Parquet", "arrow")
     parquet = need("pyarrow.parquet", "Parquet", "arrow")
     try:
@@ -183,7 +186,7 @@ def _to_matrix(column: pyarrow.ChunkedArray, where: str) -> NDArray[Any]:
         raise InputError(f"{where} holds {array.type}, not vectors.")
     if array.null_count:
         row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(f"{where} has no vector in row {row} ({counted(array.null_count, 'such row')}). Drop it.")
+        raise InputError(f"{where} has no vector in row {row} ({count_noun(array.null_count, 'such row')}). Drop it.")
     rows = len(array)
     if hasattr(array, "offsets") and rows:
         lengths = np.diff(array.offsets.to_numpy())

@@ -14,10 +14,11 @@ import numpy as np
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, TiewiseWarning, counted, listed
+from tiewise.errors import InputError, TiewiseWarning
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
+from tiewise.tables.wording import count_noun, list_examples
 
 __all__ = ["RerankingEvaluator", "RetrievalEvaluator"]
 
@@ -186,8 +187,8 @@ class _RecordingFunction:
         rows, columns, scores = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         bad = np.unique(rows[np.isnan(scores)])
         if len(bad):
-            subject = counted(len(bad), "query has", "queries have")
-            raise InputError(f"{subject} scores that are NaN: {listed(queries[query] for query in bad)}.")
+            subject = count_noun(len(bad), "query has", "queries have")
+            raise InputError(f"{subject} scores that are NaN: {list_examples(queries[query] for query in bad)}.")
         return rows, columns, scores
 
 

@@ -23,7 +23,7 @@ from tiewise.analysis.auditing.verdict import decide_verdict, describe_differenc
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.reports import Z_LIMIT, Report
 from tiewise.data.runs import Run, Source
-from tiewise.errors import CutWarning, InputError, counted
+from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -31,7 +31,7 @@ from tiewise.metrics.tools import Rule
 from tiewise.tables.estimates import estimate_table
 from tiewise.tables.model import Code, Part, Section, Table
 from tiewise.tables.results import Result
-from tiewise.tables.wording import capitalize_first, format_percent
+from tiewise.tables.wording import capitalize_first, count_noun, format_percent
 from tiewise.ties.counted import RunSource
 
 __all__ = ["CUTOFFS", "Audit", "audit"]
@@ -246,7 +246,7 @@ class Audit(Result):
         groups = sum(one.groups for one in self.group_sizes if one.low > 1)
         size = f"{'' if groups == 1 else 'up to '}{self.largest_group:,}"
         tied = f"{format_percent(self.tied_share, in_words=True)} of {self.rows:,} rows are tied"
-        return capitalize_first(f"{tied}, in {counted(groups, 'group')} of {size} documents.")
+        return capitalize_first(f"{tied}, in {count_noun(groups, 'group')} of {size} documents.")
 
     @property
     def knowing(self) -> dict[str, dict[str, float]]:
@@ -318,7 +318,7 @@ class Audit(Result):
     @property
     def plot(self) -> Any:
         """Figures of this audit: `group_sizes()`, and with judgments those of its report."""
-        return import_module("tiewise.figures.reports").Plots(self.report, self)
+        return import_module("tiewise.figures.plots").ReportPlots(self.report, self)
 
     def _section(self) -> Section:
         facts = {

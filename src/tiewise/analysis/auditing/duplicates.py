@@ -10,7 +10,8 @@ import numpy as np
 
 from tiewise.analysis.auditing.tie_statistics import TieStatistics
 from tiewise.data.columns import Floats, identifier
-from tiewise.errors import InputError, counted, listed
+from tiewise.errors import InputError
+from tiewise.tables.wording import count_noun, list_examples
 
 __all__ = ["count_identical_rows", "number_vectors"]
 
@@ -24,8 +25,8 @@ def count_identical_rows(ties: TieStatistics, vectors: Any) -> int:
     documents = ties.run.ids(np.arange(len(ties.run)))
     if numbers.keys().isdisjoint(documents):
         raise InputError(
-            f"No document of the run has a vector. Documents of the run: {listed(documents[:10])}; ids of the vectors: "
-            f"{listed(list(numbers)[:10])}."
+            f"No document of the run has a vector. Documents of the run: {list_examples(documents[:10])}; ids of the "
+            f"vectors: {list_examples(list(numbers)[:10])}."
         )
     tied, group = ties.tied_documents()
     if not tied:
@@ -51,7 +52,9 @@ def number_vectors(vectors: Any) -> dict[str, int]:
     names = [identifier(name, "document") for name in ids]
     if len(set(names)) < len(names):
         repeated = [name for name, count in Counter(names).items() if count > 1]
-        raise InputError(f"Documents occur more than once among the vectors: {listed(repeated)}. Keep one row of each.")
+        raise InputError(
+            f"Documents occur more than once among the vectors: {list_examples(repeated)}. Keep one row of each."
+        )
     matrix = np.ascontiguousarray(_check_matrix(rows, names) + 0.0)  # −0 becomes 0
     as_bytes = matrix.view(np.dtype((np.void, matrix.dtype.itemsize * matrix.shape[1]))).ravel()
     return dict(zip(names, np.unique(as_bytes, return_inverse=True)[1].tolist(), strict=True))
@@ -66,7 +69,7 @@ def _check_matrix(rows: Any, names: Sequence[str]) -> Floats:
         raise InputError(f"The vectors have shape {matrix.shape} for {len(names):,} ids. Give a row for each id.")
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
-        raise InputError(f"Row {bad[0]} of the vectors holds NaN or infinity ({counted(len(bad), 'such row')}).")
+        raise InputError(f"Row {bad[0]} of the vectors holds NaN or infinity ({count_noun(len(bad), 'such row')}).")
     return matrix
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, positions
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, listed
+from tiewise.errors import InputError
 from tiewise.rankings.run_similarity import mean_rbo
 from tiewise.tables.model import Section, Table
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, format_percent
+from tiewise.tables.wording import PLAIN, format_percent, list_examples
 
 __all__ = ["Fidelity", "measure_fidelity"]
 
@@ -58,8 +58,8 @@ def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | 
     common = set(run.queries) & set(reference.queries)
     if not common:
         raise InputError(
-            f"The run and the reference have no query in common. Queries of the run: {listed(run.queries)}; of the "
-            f"reference: {listed(reference.queries)}."
+            f"The run and the reference have no query in common. Queries of the run: {list_examples(run.queries)}; of "
+            f"the reference: {list_examples(reference.queries)}."
         )
     pairs, ordered, inverted, tied = _count_pairs(*_join_documents(run, reference))
     several = pairs > 0

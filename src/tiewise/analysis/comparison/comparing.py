@@ -29,11 +29,10 @@ from tiewise.analysis.comparison.system import System
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
-from tiewise.analysis.reports import said_once
 from tiewise.analysis.significance import ATOL, Test
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
-from tiewise.errors import CutWarning, InputError, MeasureError, listed
+from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_source
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
@@ -43,6 +42,7 @@ from tiewise.rankings.ranking import Ranking
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
+from tiewise.tables.wording import list_examples, merge_notes
 from tiewise.ties.counted import RunSource
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def compare(
             progress(done, len(named))
     measured = [one for one in chosen if any(len(system.estimates[one]) for system in systems)]
     if not measured:
-        raise InputError(f"No query is left to compare by {listed(chosen)}: see missing= and no_relevant=.")
+        raise InputError(f"No query is left to compare by {list_examples(chosen)}: see missing= and no_relevant=.")
     if orders != "independent":  # one order for several runs is of all their documents
         kept = {measure: aligned(systems, measure).kept for measure in measured}
         for system, source in zip(systems, sources.values(), strict=True):
@@ -186,7 +186,7 @@ def _check(named: Mapping[str, Any], runs: object, baseline: str | None) -> None
     if len(named) < 2:
         raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
     if baseline is not None and baseline not in named:
-        raise InputError(f"The baseline '{baseline}' is none of the systems: {listed(named, 5)}.")
+        raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
 
 
 class Compared(Result):
@@ -374,7 +374,7 @@ class Compared(Result):
     @property
     def plot(self) -> Any:
         """Figures of this comparison: `forest()` and `differences()`."""
-        return import_module("tiewise.figures.comparisons").Plots(self)
+        return import_module("tiewise.figures.plots").ComparisonPlots(self)
 
     # -- what to know -------------------------------------------------------------------------------------------
 
@@ -400,8 +400,8 @@ class Compared(Result):
         if not cut:
             return ""
         return (
-            f"Lists of {listed(cut)} end with tied documents and may have been cut inside a tie group. What was cut "
-            "off is in no range here; complete=True (--complete) says that nothing was."
+            f"Lists of {list_examples(cut)} end with tied documents and may have been cut inside a tie group. What was "
+            "cut off is in no range here; complete=True (--complete) says that nothing was."
         )
 
     @cached_property
@@ -409,7 +409,7 @@ class Compared(Result):
         """What a reader should know."""
         notes = [self.cut_note] if self.cut_note else []
         own = ((name, system.notes) for name, system in self._systems.items())
-        notes += said_once((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
+        notes += merge_notes((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
         systems = self._systems.values()
         left_out = [m for m in next(iter(systems)).estimates if not any(len(one.estimates[m]) for one in systems)]
         if left_out:
@@ -417,7 +417,7 @@ class Compared(Result):
         more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more(measure)))
         if more:
             notes.append(
-                f"{listed(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
+                f"{list_examples(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
                 "compared. What tools print is over other queries, so that they are not asked for a winner."
             )
         if self.orders != "independent":
@@ -564,7 +564,7 @@ class Compared(Result):
         names = [identifier(name, "system") for name in given]
         for name in names:
             if name not in self._place:
-                raise InputError(f"There is no system '{name}'. The systems are {listed(self.systems, 5)}.")
+                raise InputError(f"There is no system '{name}'. The systems are {list_examples(self.systems, 5)}.")
         return tuple(self._place[name] for name in names)
 
     def _of(self, measure: Measure) -> Columns:

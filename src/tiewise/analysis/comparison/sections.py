@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.comparison.pair import Duel
 from tiewise.analysis.significance import ATOL
-from tiewise.errors import counted
 from tiewise.tables.model import Bar, Section, Table
 from tiewise.tables.records import Rows
-from tiewise.tables.wording import PLAIN, format_ranks
+from tiewise.tables.wording import PLAIN, count_noun, format_ranks
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.comparing import Compared
@@ -34,7 +33,7 @@ def pair_section(pair: Duel) -> Section:
 
 def comparison_section(compared: Compared) -> Section:
     """Two systems in all measures, or a leaderboard of more systems for each measure."""
-    queries = counted(compared.queries, "query", "queries")
+    queries = count_noun(compared.queries, "query", "queries")
     if len(compared.systems) == 2:
         pairs = list(compared.pairs())
         names = compared.systems

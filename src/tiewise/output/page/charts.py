@@ -43,7 +43,7 @@ def forest(
     confidence: float,
     seed: int,
 ) -> dict[str, Any]:
-    """The forest plot, with a bracket beside runs of which none is ahead of another in every order of ties.
+    """The forest plot, with a bracket beside each group of runs in which no pair is decided.
 
     `printed` holds what tools print for each run.
     """

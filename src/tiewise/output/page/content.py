@@ -24,7 +24,7 @@ from tiewise.analysis.significance import Test
 from tiewise.data.columns import by_name
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
-from tiewise.errors import CutWarning, InputError, listed
+from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
 from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
@@ -33,13 +33,14 @@ from tiewise.metrics.names import parse
 from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
 from tiewise.output.page.tie_orders import replay_query
+from tiewise.tables.wording import list_examples
 
 __all__ = ["PageContent", "collect_content"]
 
-#: The most runs of a page; and the most of which all pairs are compared, of more each run with the first.
-MOST, ALL_PAIRS = 50, 16
+#: The most runs of a page. Up to ALL_PAIRS runs, all pairs are compared; with more, each run with the first.
+MAX_RUNS, ALL_PAIRS = 50, 16
 #: How many queries are shown in many orders of their ties.
-REPLAYED = 3
+MAX_QUERIES = 3
 #: Measures that have a curve, beside the measures asked for.
 CURVES = ("nDCG", "RR", "AP", "P", "R")
 
@@ -97,10 +98,10 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
     if any(not isinstance(run, Mapping) and isinstance(run, (int, float)) for run in runs.values()):
         raise InputError("Give the runs as {name: run}: this looks like a single list of scores.")
     named = by_name(runs, "run")
-    if len(named) > MOST:
-        raise InputError(f"A page is for {MOST} runs at the most, not {len(named):,}. `tiewise compare` takes more.")
+    if len(named) > MAX_RUNS:
+        raise InputError(f"A page is for {MAX_RUNS} runs at most, not {len(named):,}. `tiewise compare` takes more.")
     if reference is not None and reference not in named:
-        raise InputError(f"The reference '{reference}' is none of the runs: {listed(named, 5)}.")
+        raise InputError(f"The reference '{reference}' is none of the runs: {list_examples(named, 5)}.")
     return named
 
 
@@ -251,7 +252,7 @@ class PageContent:
             for query, wide in zip(each.queries, (each.maximum - each.minimum).tolist(), strict=True):
                 if query in self.runs[name].query_index and wide > best.get(query, (-1.0, ""))[0]:
                     best[query] = (wide, name)
-        widest = sorted(best.items(), key=lambda item: -item[1][0])[:REPLAYED]
+        widest = sorted(best.items(), key=lambda item: -item[1][0])[:MAX_QUERIES]
         moved = [(query, name) for query, (wide, name) in widest if wide > 0]
         return moved or [(query, name) for query, (_, name) in widest[:1]]
 

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -34,7 +33,7 @@ from tiewise.output.paths import check_writable
 from tiewise.tables.optional import need
 from tiewise.tables.wording import PLAIN, escape_controls, format_percent, format_ranks
 
-__all__ = ["check_path", "format_command", "render_page", "write_report"]
+__all__ = ["check_path", "render_page", "write_report"]
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -89,6 +88,7 @@ def check_path(path: PathLike) -> None:
 
 def render_page(content: PageContent, *, title: str = "", command: str | None = None) -> str:
     """The page as text."""
+    names = [measure.name for measure in content.measures]
     style, script, programs = _file("page.css"), _file("page.js"), _programs()
     hashes = " ".join(f"'sha256-{_digest(one)}'" for one in (programs, script))
     text: str = (
@@ -105,7 +105,7 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
             sources=[("judgments", content.all_qrels), *content.runs.items()],
             libraries=LIBRARIES,
             describe_precision=describe_precision,
-            command=command or _python_call(content),
+            command=command or f"tiewise.write_report(qrels, runs, path, {names!r}, …)",
             version=__version__,
             random=RANDOM_ORDERS,
             stops=STOPS,
@@ -155,17 +155,6 @@ def _plain(part: Any) -> Any:
     if isinstance(part, float):
         return int(part) if part.is_integer() and abs(part) < 1e15 else float(f"{part:.6g}")
     return escape_controls(part) if isinstance(part, str) else part
-
-
-def _python_call(content: PageContent) -> str:
-    """The origin of a page that Python made."""
-    measures = [measure.name for measure in content.measures]
-    return f"tiewise.write_report(qrels, runs, path, {measures!r}, …)"
-
-
-def format_command(arguments: Iterable[str]) -> str:
-    """A command line as one would type it."""
-    return shlex.join(["tiewise", *arguments])
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

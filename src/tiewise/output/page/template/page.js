@@ -47,7 +47,7 @@ paint();
 // -- charts -----------------------------------------------------------------------------------------------------
 const NARROW = 600;
 
-/** Legends in one column where there is no room for more; `place` puts one of so many lines elsewhere. */
+/** Legends in one column where there is no room for more; `place` moves a legend with that many lines. */
 function narrowed(spec, room, place = () => ({})) {
   for (const layer of spec.layer) {
     for (const { legend, scale } of Object.values(layer.encoding)) {
@@ -158,8 +158,8 @@ function chips(list, stop, group) {
   }
   const rest = group.start + group.size - end;
   if (rest > 0) {
-    const said = [...left].filter(([, many]) => many > 0).map(([label, many]) => `${many} of label ${label}`);
-    const judged = said.length ? `, among them ${said.join(", ")}` : "";
+    const labels = [...left].filter(([, many]) => many > 0).map(([label, many]) => `${many} of label ${label}`);
+    const judged = labels.length ? `, among them ${labels.join(", ")}` : "";
     row.append(make("li", `${rest} more below rank ${end}${judged}`, "chip none"));
   }
   return row;
