@@ -256,7 +256,7 @@ def test_count_smaller_before():
         values = rng.integers(0, max(n // 2, 1), n)
         truth = [int((values[:i] < values[i]).sum()) for i in range(n)]
         assert count_smaller_before(values).tolist() == truth
-        assert count_inversions(values) == count_smaller_before(values.max(initial=0) - values).sum()
+        assert count_inversions(values[None]) == count_smaller_before(values.max(initial=0) - values).sum()
 
 
 def test_expected_tau_ap_equals_the_sum_over_all_pairs():

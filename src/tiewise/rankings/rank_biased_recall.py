@@ -9,6 +9,7 @@ reference ranks highest, or lowest.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,11 +24,28 @@ from tiewise.metrics.catalogue import RBP, Hits
 from tiewise.metrics.estimate import Bounds
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.rankings.pairs import RankingPair, make_estimate
-from tiewise.rankings.ranking import check_depth
+from tiewise.rankings.ranking import Ranking, RankingLike, check_depth
 from tiewise.rankings.weights import check_phi
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["ObservedRankings", "ObservedSets", "RecallBounds", "compute_rbr", "single_ranking_ties"]
+__all__ = ["ObservedRankings", "ObservedSets", "compute_rbr", "rbr", "single_ranking_ties"]
+
+
+def rbr(observed: RankingLike | Iterable[Any], reference: RankingLike, phi: float, depth: int | None = None) -> Bounds:
+    """Rank-biased recall: the weight, in a reference ranking, of the items of an observed set (Eqs. 6 to 9).
+
+    A string is parsed as a ranking. With `depth`, `observed` is a ranking, and its first `depth` items are the set. If
+    the depth splits a tie group, each item of the group is in the set with the probability that a random order gives.
+
+    >>> r = "D07 D04 D11 D12 D10 D15 D06 D22 D19 D28"
+    >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, phi=0.6)
+    RBR [0.7105, 0.7129]
+    >>> rbr("D06 (D07 D04)", r, phi=0.6, depth=2).lower
+    RBR 0.3387 [0.2587, 0.4187]
+    """
+    is_set = depth is None and not isinstance(observed, (str, Ranking))
+    items = [[item] for item in dict.fromkeys(observed)] if is_set else observed  # an item may be a tuple
+    return compute_rbr(RankingPair.from_rankings(items, reference), phi, depth)
 
 
 def compute_rbr(pair: RankingPair, phi: float, depth: int | None = None) -> Bounds:
@@ -40,10 +58,8 @@ def compute_rbr(pair: RankingPair, phi: float, depth: int | None = None) -> Boun
     start[left.common], size[left.common] = right.start, right.size
     ties = single_ranking_ties(start, size, np.zeros(left.length), right.length)
     observed = ObservedRankings(ties, left.groups.item_start, left.groups.item_size)
-    rbr = observed.first(depth).rbr(phi)
-    lower = np.concatenate([rbr.lower, rbr.lower_minimum, rbr.lower_maximum])
-    upper = np.concatenate([rbr.upper, rbr.upper_minimum, rbr.upper_maximum])
-    return Bounds(make_estimate("RBR", lower), make_estimate("RBR", upper), measure="RBR")
+    lower, upper = observed.first(depth).rbr(phi)
+    return Bounds(make_estimate("RBR", lower[:, 0]), make_estimate("RBR", upper[:, 0]), measure="RBR")
 
 
 def single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -> TieGroups:
@@ -59,18 +75,6 @@ def single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) ->
         floor=np.full(1, np.nan),
         floor_size=np.zeros(1, dtype=np.int64),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class RecallBounds:
-    """Rank-biased recall for each query, (n_queries,) each: expected bounds, and their extremes over the tie orders."""
-
-    lower: Floats  # if the documents that the reference does not show come last
-    upper: Floats  # if they come next
-    lower_minimum: Floats
-    lower_maximum: Floats
-    upper_minimum: Floats
-    upper_maximum: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +101,19 @@ class ObservedSets:
     ties: TieGroups  # of the documents in the reference
     probability: Floats  # (n_rows,), above 0
 
-    def rbr(self, phi: float) -> RecallBounds:
-        """Rank-biased recall of the sets, with its bounds."""
+    def rbr(self, phi: float) -> tuple[Floats, Floats]:
+        """The lower and the upper bound, (3, n_queries) each: expected, and in the worst and the best tie order.
+
+        Documents that the reference does not show come last for the lower bound, and next for the upper bound.
+        """
         measure = RBP(p=phi, gains="graded")
         mean, worst, best = self._urns
         minimum = engine.value(measure, worst, worst.worst(measure))
         maximum = engine.value(measure, best, best.best(measure))
         expected = np.clip(engine.expected(measure, mean)[0], minimum, maximum)
-        tail = phi ** self.ties.length.astype(np.float64)
-        residual = [tail * (1 - power) for power in self._absent_powers(phi)]  # Eq. 9
-        return RecallBounds(
-            expected, expected + residual[0], minimum, maximum, minimum + residual[1], maximum + residual[2]
-        )
+        lower = np.array([expected, minimum, maximum])
+        residual = phi ** self.ties.length.astype(np.float64) * (1 - self._absent_powers(phi))  # Eq. 9
+        return lower, lower + residual
 
     def rbr_at(self, phi: float, k: int) -> Floats:
         """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
@@ -176,27 +181,22 @@ class ObservedSets:
         label[rows[number < self._n_drawn[query]]] = 1.0
         return label
 
-    # -- documents that the reference lacks --------------------------------------------------------------------
-
-    def _absent_powers(self, phi: float) -> tuple[Floats, Floats, Floats]:
-        """φ^b for each query, b the documents of the set that the reference lacks: expected, worst and best set."""
-        absent = self.ties.size == 0
+    def _absent_powers(self, phi: float) -> Floats:
+        """φ^b for b documents of the set that the reference lacks: expected, worst and best set, (3, n_queries)."""
+        absent, n = self.ties.size == 0, len(self.ties.length)
         certain = phi ** self._sum(absent & (self.probability == 1))
         if not len(self._uncertain):
-            return certain, certain, certain
-        worst, best = (phi ** self._sum(absent * label) for label in self._extreme_sets)
-        return certain * self._expected_power(phi, absent[self._uncertain]), worst, best
-
-    def _expected_power(self, phi: float, absent: NDArray[np.bool_]) -> Floats:
-        """E[φ^H], H the absent documents among those drawn from the split tie group: hypergeometric."""
-        n, query = len(self._n_drawn), self.ties.qrels.query[self._uncertain]
-        size, n_absent = np.bincount(query, minlength=n), np.bincount(query[absent], minlength=n)
-        power: Floats = np.ones(n)
+            return np.array([certain] * 3)
+        # b of the split tie group has a hypergeometric distribution: some of its documents are drawn, some are absent.
+        query = self.ties.qrels.query[self._uncertain]
+        size, n_absent = np.bincount(query, minlength=n), np.bincount(query[absent[self._uncertain]], minlength=n)
         some = np.flatnonzero(n_absent)
+        drawn: Floats = np.ones(n)
         if len(some):
             probability = hypergeometric(size[some], n_absent[some], self._n_drawn[some])
-            power[some] = probability @ phi ** np.arange(probability.shape[1])
-        return power
+            drawn[some] = probability @ phi ** np.arange(probability.shape[1])
+        worst, best = (phi ** self._sum(absent * label) for label in self._extreme_sets)
+        return np.array([certain * drawn, worst, best])
 
     def _sum(self, values: NDArray[Any]) -> Floats:
         """The sum of the values of each query."""

@@ -16,6 +16,7 @@ from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, listed
+from tiewise.rankings.correlation import count_inversions
 from tiewise.rankings.run_similarity import mean_rbo
 from tiewise.tables.model import Section, Table
 from tiewise.tables.results import Result
@@ -25,7 +26,6 @@ __all__ = ["Fidelity", "measure_fidelity"]
 
 PHI, DEPTH = 0.9, 100  # of RBO; a tie group across the last rank is read whole, because it has little weight there
 BATCH_SIZE = 2**20  # scores that are sorted at a time
-BLOCK = 32  # up to this length, inversions are counted pair by pair
 
 
 @dataclass(frozen=True)
@@ -120,28 +120,6 @@ def _count_equal(rows: Codes) -> Codes:
     new[:, 1:] = rows[:, 1:] != rows[:, :-1]
     first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
     return np.asarray((place - first).sum(axis=1), dtype=np.int64)  # a pair with each equal number before it
-
-
-def count_inversions(rows: Codes) -> Codes:
-    """How many pairs of each row are in the wrong order; the length of a row is a power of two.
-
-    Sorted halves are merged: each number of the right half passes all larger ones of the left half.
-
-    >>> count_inversions(np.array([[3, 1, 2, 2], [1, 2, 3, 4]]))
-    array([3, 0])
-    """
-    count, width = rows.shape
-    part = min(width, BLOCK)
-    blocks = rows.reshape(-1, part)
-    later = np.triu(np.ones((part, part), dtype=bool), 1)
-    found = ((blocks[:, :, None] > blocks[:, None, :]) & later).sum(axis=(1, 2)).reshape(count, -1).sum(axis=1)
-    while part < width:
-        halves = np.sort(rows.reshape(-1, 2, part), axis=2).reshape(-1, 2 * part)
-        from_right = np.argsort(halves, axis=1, kind="stable") >= part  # of equal numbers, the left comes first
-        remaining = part - np.cumsum(~from_right, axis=1)
-        found += (remaining * from_right).sum(axis=1).reshape(count, -1).sum(axis=1)
-        part *= 2
-    return np.asarray(found, dtype=np.int64)
 
 
 def _measure_gaps(run: Report, reference: Report, common: set[str]) -> dict[str, float]:
