@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tiewise.analysis.auditing.grids import FLOAT32, MIN_DISTINCT, Grid
-from tiewise.analysis.auditing.quantization import LOG10_ALPHA, Preimage, invert
-from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Transformation
+from tiewise.analysis.auditing.quantization import LOG10_ALPHA
+from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Preimage, Transformation
 from tiewise.data.columns import Floats
 
 __all__ = ["EvenSteps", "find_steps_by_list", "find_steps_in_run"]
@@ -129,7 +129,7 @@ def _split_range(x: Floats, transformation: Transformation, printings: Sequence[
     largest = np.full_like(x, np.abs(x).max())  # a number of this size may have been subtracted
     printed = np.max([grid.spacing(x) for grid in printings], axis=0, initial=0.0) if printings else 0.0
     computed = transformation.error * FLOAT32.spacing(largest if transformation.linear else x)
-    preimage = invert(x, computed + printed / 2, transformation)
+    preimage = transformation.invert(x, computed + printed / 2)
     value, margin = preimage.take(np.isfinite(preimage.margin))
     if len(value) < MIN_DISTINCT or value[-1] == value[0]:
         return

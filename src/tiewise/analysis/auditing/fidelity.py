@@ -53,8 +53,8 @@ class Fidelity(Result):
         return Table.of_record(self.to_dict())
 
 
-def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | None) -> Fidelity:
-    """The fidelity of a run to a reference; `reports` are those of both, if there are judgments."""
+def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_report: Report | None) -> Fidelity:
+    """The fidelity of a run to a reference, with the gap between their reports if there are judgments."""
     common = set(run.queries) & set(reference.queries)
     if not common:
         raise InputError(
@@ -72,7 +72,7 @@ def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | 
         tied=int(tied.sum()) / total if total else None,
         tau=float(taus.mean()) if several.any() else None,
         rbo=mean_rbo(run, reference, PHI, DEPTH),
-        gap={} if reports is None else _measure_gaps(*reports, common),
+        gap={} if report is None or reference_report is None else _measure_gaps(report, reference_report, common),
     )
 
 
