@@ -192,11 +192,8 @@ class Similarity(Result):
     def per_query(self, observed: str | int, reference: str | int) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
         index = self._index_of(observed, reference)
-
-        def bounds(q: int) -> Bounds:
-            return self._bounds(lambda values: float(values[q, index]))
-
-        return {query: bounds(q) for q, query in enumerate(self.queries)}
+        picks = (lambda values, q=q: float(values[q, index]) for q in range(len(self.queries)))
+        return dict(zip(self.queries, map(self._bounds, picks), strict=True))
 
     def to_frame(self, part: Part = "score") -> Any:
         """The matrix as a data frame: a column for each system, and the systems' names in the first column."""

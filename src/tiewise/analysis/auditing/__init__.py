@@ -10,6 +10,7 @@
 """
 
 from tiewise.analysis.auditing.audits import CUTOFFS, Audit, audit
-from tiewise.analysis.auditing.causes import LIBRARIES
+from tiewise.analysis.auditing.causes import LIBRARIES, Remedy
+from tiewise.analysis.auditing.fidelity import Fidelity
 
-__all__ = ["CUTOFFS", "LIBRARIES", "Audit", "audit"]
+__all__ = ["CUTOFFS", "LIBRARIES", "Audit", "Fidelity", "Remedy", "audit"]

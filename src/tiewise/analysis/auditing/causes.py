@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from tiewise.analysis.auditing.even_steps import EvenSteps, find_steps_by_list, find_steps_in_run
+from tiewise.analysis.auditing.even_steps import EvenSteps, find_even_steps
 from tiewise.analysis.auditing.gaps import BY_CHANCE, measure_small_gaps
 from tiewise.analysis.auditing.grids import MIN_DISTINCT, Grid
 from tiewise.analysis.auditing.quantization import ScoreGrid
@@ -20,7 +20,7 @@ from tiewise.analysis.auditing.tie_statistics import Pile, TieStatistics
 __all__ = ["LIBRARIES", "MIN_ROWS", "PROBLEMS", "Evidence", "Remedy", "collect_evidence"]
 
 MIN_ROWS = 50  # fewer rows are an example, not a run
-IDENTICAL_SHARE = 0.9  # of tied rows: if so many are identical documents, these are the cause
+IDENTICAL_SHARE = 0.9  # of tied rows: from this share on, identical documents are the cause
 
 #: The libraries with lines of code, and their names in a sentence.
 LIBRARIES = {
@@ -33,7 +33,12 @@ LIBRARIES = {
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do, and the line of code for each library that has one."""
+    """What to do, and the line of code for each library that has one.
+
+    >>> print(Remedy("Write scores with all their digits.", {"own": "f'{score:.9g}'"}))
+    Write scores with all their digits.
+      your own code: f'{score:.9g}'
+    """
 
     text: str
     code: Mapping[str, str] = field(default_factory=dict)
@@ -259,6 +264,5 @@ def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int
     rounding = ties.explain_by_rounding(scores.roundings, [pile.at for pile in saturated if pile.printed])
     steps = None
     if not scores.quantization and scores.name != "integer":
-        steps = find_steps_by_list(ties.sample_tied_lists(), scores.printings)
-        steps = steps or find_steps_in_run(scores.sample, ties.lists, scores.printings)
+        steps = find_even_steps(ties.sample_tied_lists(), scores.sample, ties.lists, scores.printings)
     return Evidence(scores, ties, identical_rows, piles, saturation, rounding, steps, measure_small_gaps(ties))

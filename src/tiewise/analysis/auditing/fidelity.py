@@ -30,7 +30,14 @@ BATCH_SIZE = 2**20  # scores that are sorted at a time
 
 @dataclass(frozen=True)
 class Fidelity(Result):
-    """A run compared with its reference, over the queries of both."""
+    """A run compared with its reference, over the queries of both.
+
+    >>> import tiewise as tw
+    >>> run, reference = {"q": {"a": 3.0, "b": 1.0, "c": 1.0}}, {"q": {"a": 2.0, "b": 3.0, "c": 1.0}}
+    >>> found = tw.audit(run, reference=reference).fidelity
+    >>> found.pairs, round(found.inverted, 4), round(found.tied, 4), round(found.tau, 4)
+    (3, 0.3333, 0.3333, 0.0)
+    """
 
     queries: int
     pairs: int  #: pairs of documents in both lists that the reference orders

@@ -27,7 +27,7 @@ NEIGHBOURS = 4  # on either side: the gaps with which a gap is compared
 SMALL_GAP = 0.6  # of a step; in one power of two and the next, steps differ by a factor of 2
 GEOMETRIC_MEAN = 0.62  # the expected geometric mean of eight exponential variables of mean 1
 TIED_NEIGHBOURS = 8  # on either side: the tied groups from which the local frequency of ties is estimated
-EQUAL_ULPS = 4  # scores at most so many float32 steps apart may come from one number
+EQUAL_ULPS = 4  # float32 steps: scores that are no further apart may come from one number
 
 _LOAD = np.linspace(12.0, 1e-3, 4000)  # λ, documents per step
 _SINGLE_SHARE = _LOAD / np.expm1(_LOAD)  # of the non-empty steps, those with one document

@@ -36,7 +36,7 @@ __all__ = ["LOG10_ALPHA", "Quantization", "ScoreGrid", "find_quantization", "inf
 
 LOG10_ALPHA = -12.0  # the significance level of every test here: a false positive rate of 10^-12
 DECISIVE = 3.0  # log10: of two hypotheses, one is chosen if the scores are a thousand times as likely under it
-MIN_TIED_SHARE = 0.9  # of distinct tied scores: so many must fit a quantisation, the others may come from elsewhere
+MIN_TIED_SHARE = 0.9  # of distinct tied scores that must fit a quantisation; the others may come from elsewhere
 SCREENED = 200  # scores that are tried on the finest of several nested grids before the others are
 
 #: Even steps, from the widest on.
@@ -216,7 +216,7 @@ def find_quantization(x: Floats, printings: Iterable[Grid], min_share: float = 1
 
 
 def log10_p_value(probability: Floats, misses: int = 0) -> float:
-    """log10 of the chance that a grid misses at most so many numbers; each lies on it with a probability of its own.
+    """log10 of the chance that at most `misses` numbers are off a grid; each lies on it with its own probability.
 
     This is an upper bound: the chances of all choices of missed numbers are added up.
     """
