@@ -54,8 +54,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.rankings.correlation import tau, tau_ap
     from tiewise.rankings.first_stages import Stages, stages
     from tiewise.rankings.overlap import rbo
-    from tiewise.rankings.rank_biased_precision import rbp
-    from tiewise.rankings.rank_biased_recall import rbr
+    from tiewise.rankings.rank_biased import rbp, rbr
     from tiewise.rankings.ranking import Ranking
     from tiewise.rankings.run_similarity import RBA, RBO, RBR, Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
@@ -78,8 +77,7 @@ _HOMES = {
     "tiewise.output.page": "write_report",
     "tiewise.rankings.alignment": "rba",
     "tiewise.rankings.overlap": "rbo",
-    "tiewise.rankings.rank_biased_precision": "rbp",
-    "tiewise.rankings.rank_biased_recall": "rbr",
+    "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
     "tiewise.metrics.definition": "Measure param",
     "tiewise.metrics.names": "measure measures parse parse_all",

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from tiewise.rankings.costs import read_costs
     from tiewise.rankings.first_stages import Stages, stages
     from tiewise.rankings.overlap import rbo
-    from tiewise.rankings.rank_biased_precision import rbp
-    from tiewise.rankings.rank_biased_recall import rbr
+    from tiewise.rankings.rank_biased import rbp, rbr
     from tiewise.rankings.ranking import Ranking
     from tiewise.rankings.run_similarity import RBA, RBO, RBR, PairMeasure, Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
@@ -27,8 +26,7 @@ _MODULES = {
     "tiewise.rankings.first_stages": "Stages stages",
     "tiewise.rankings.alignment": "rba",
     "tiewise.rankings.overlap": "rbo",
-    "tiewise.rankings.rank_biased_precision": "rbp",
-    "tiewise.rankings.rank_biased_recall": "rbr",
+    "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
     "tiewise.rankings.run_similarity": "RBA RBO RBR PairMeasure Similarity similarity",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",

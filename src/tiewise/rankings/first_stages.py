@@ -24,7 +24,7 @@ from tiewise.errors import InputError, counted
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
-from tiewise.rankings.rank_biased_recall import ObservedRankings
+from tiewise.rankings.rank_biased import ObservedRankings
 from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.rankings.weights import check_phi
 from tiewise.tables.model import Section

@@ -24,7 +24,7 @@ from tiewise.metrics.names import measure, parse
 from tiewise.rankings.alignment import compute_rba
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pairs import RankingPair
-from tiewise.rankings.rank_biased_recall import compute_rbr
+from tiewise.rankings.rank_biased import compute_rbr
 from tiewise.rankings.ranking import Edge, RankGroups, rank_rows
 from tiewise.rankings.weights import mean_weight
 from tiewise.tables.model import Cell, Column, Section, Table

@@ -1,10 +1,14 @@
-"""Rank-biased recall (RBR): sets of documents against reference rankings.
+"""Rank-biased precision (RBP) and rank-biased recall (RBR): a ranking against judged items, or against a set.
 
-RBR is rank-biased precision with exchanged roles, RBR(B|R) = RBP(R|B): the reference R is the run, and the documents of
-the set B are the judged ones (Moffat et al., SIGIR-AP 2024, Eqs. 6 to 9). The set may be the first `depth` documents of
-a ranking. If the depth splits a tie group of that ranking, the documents of the group are in the set with a
-probability. The expectation weighs each by this probability. The extremes take the documents of the group that the
-reference ranks highest, or lowest.
+The rank-biased measures (RBO and RBA are in the modules beside) take a ranking for the visible part of an unbounded
+one, in which rank r weighs (1−φ)·φ^(r−1). `lower` assumes that unseen and unjudged items lower the score, `upper` that
+they raise it. Both are Estimates over all orders of the tied items. Equation numbers are those of Moffat et al.
+(SIGIR-AP 2024), unless another paper is named.
+
+RBR is RBP with exchanged roles, RBR(B|R) = RBP(R|B): the reference R is the run, and the documents of the set B are the
+judged ones. The set may be the first `depth` documents of a ranking. If the depth splits a tie group of that ranking,
+the documents of the group are in the set with a probability. The expectation weighs each by this probability. The
+extremes take the documents of the group that the reference ranks highest, or lowest.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,16 +25,60 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels
+from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue import RBP, Hits
-from tiewise.metrics.estimate import Bounds
+from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.rankings.pairs import RankingPair, make_estimate
-from tiewise.rankings.ranking import Ranking, RankingLike, check_depth
+from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 from tiewise.rankings.weights import check_phi
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["ObservedRankings", "ObservedSets", "compute_rbr", "rbr", "single_ranking_ties"]
+__all__ = ["ObservedRankings", "ObservedSets", "compute_rbr", "rbp", "rbr"]
+
+
+def rbp(
+    ranking: RankingLike,
+    gains: Gains,
+    phi: float = 0.8,
+    depth: int | None = None,
+    gmax: float = 1.0,
+    *,
+    p: float | None = None,
+) -> Bounds:
+    """Rank-biased precision of a ranking (Eq. 4; Moffat & Zobel 2008). Items without a gain are unjudged.
+
+    It is the measure `RBP` of `evaluate`. The lower bound gives unjudged items a gain of 0, the upper bound `gmax`; the
+    upper bound adds the weight φ^d of the unseen tail. `p` is another name of `phi`.
+
+    >>> rbp("a (b c)", {"a": 1, "b": 0}, phi=0.5)
+    RBP [0.5000, 0.8125]
+    """
+    if p is not None and phi != RBP.p:
+        raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
+    phi = check_phi(phi if p is None else p)
+    if depth is not None:
+        check_depth(depth)
+    if not isinstance(gmax, Real) or not 0 < gmax < inf:
+        raise InputError(f"gmax={gmax!r} is not possible: it is the largest gain that an item can have.")
+    check_gains(gains, gmax)
+    x = as_ranking(ranking)
+    length = len(x.items) if depth is None else min(depth, len(x.items))
+    gain = np.array([gains.get(item, gmax) for item in x.items], dtype=np.float64)  # unjudged items at their best
+    judged = np.array([position for item, position in x.position.items() if item in gains], dtype=np.int64)
+    measure = RBP(p=phi, gains="graded", max=gmax) @ depth
+
+    def estimate(items: Codes, tail: float) -> Estimate:
+        """RBP of the items at some positions, in units of gain; `tail` is added."""
+        start, size = x.groups.item_start[items], x.groups.item_size[items]
+        ties = _single_ranking_ties(start, size, gain[items], len(x.items))
+        mean = engine.estimates(measure, engine.Urns(ties)).mean()
+        values = (mean.expected, mean.minimum, mean.maximum)
+        expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
+        return Estimate(expected, minimum, maximum, (mean.std or 0.0) * gmax, measure="RBP")
+
+    return Bounds(estimate(judged, 0.0), estimate(np.arange(len(gain)), phi**length), measure="RBP")
 
 
 def rbr(observed: RankingLike | Iterable[Any], reference: RankingLike, phi: float, depth: int | None = None) -> Bounds:
@@ -56,13 +106,13 @@ def compute_rbr(pair: RankingPair, phi: float, depth: int | None = None) -> Boun
     left, right = pair.left, pair.right
     start, size = np.zeros((2, left.length), dtype=np.int64)
     start[left.common], size[left.common] = right.start, right.size
-    ties = single_ranking_ties(start, size, np.zeros(left.length), right.length)
+    ties = _single_ranking_ties(start, size, np.zeros(left.length), right.length)
     observed = ObservedRankings(ties, left.groups.item_start, left.groups.item_size)
     lower, upper = observed.first(depth).rbr(phi)
     return Bounds(make_estimate("RBR", lower[:, 0]), make_estimate("RBR", upper[:, 0]), measure="RBR")
 
 
-def single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -> TieGroups:
+def _single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -> TieGroups:
     """The tie groups of one ranking, from those of its judged items, which need no names."""
     n = len(start)
     return TieGroups(
