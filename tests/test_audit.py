@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from tiewise.analysis.auditing import LIBRARIES, even_steps
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
-from tiewise.analysis.auditing.inference import infer_score_grid
+from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.cli.conditions import FACTS, Condition
 from tiewise.errors import InputError
 from tiewise.output import OutputOptions, render
@@ -131,7 +131,7 @@ def test_infinite_scores_lie_on_every_grid():
 )
 def test_low_precision_is_found_behind_few_digits(name, text):
     printed = infer_score_grid(np.array([float(text % s) for s in cast(random(7), name)]))
-    assert (printed.beneath, printed.made_by, printed.precision) == (name, "printing", name)
+    assert (printed.quantization.dtype, printed.quantization.made_by, printed.precision) == (name, "printing", name)
     honest = infer_score_grid(np.array([float(text % s) for s in random(7)]))
     assert honest.precision is None
 
@@ -139,7 +139,7 @@ def test_low_precision_is_found_behind_few_digits(name, text):
 @pytest.mark.parametrize("name", ["bfloat16", "float16"])
 def test_low_precision_is_found_behind_a_sigmoid(name):
     made = infer_score_grid(sigmoid(cast(random(8, scale=3), name)))
-    assert (made.name, made.beneath, made.made_by) == ("float32", name, "sigmoid")
+    assert (made.name, made.quantization.dtype, made.quantization.made_by) == ("float32", name, "sigmoid")
     assert infer_score_grid(sigmoid(random(8, scale=3))).precision is None
 
 
@@ -156,7 +156,11 @@ def test_low_precision_is_found_behind_a_sigmoid_and_few_digits(decimals, shift)
 
     z = random(30, 20_000, scale=3) + shift
     found = infer_score_grid(printed(cast(z, "bfloat16")))
-    assert (found.beneath, found.made_by, found.precision) == ("bfloat16", "sigmoid", "bfloat16")
+    assert (found.quantization.dtype, found.quantization.made_by, found.precision) == (
+        "bfloat16",
+        "sigmoid",
+        "bfloat16",
+    )
     assert infer_score_grid(printed(z)).quantization is None
 
 
@@ -165,7 +169,7 @@ def test_a_softmax_of_two_logits_shows_low_precision_without_a_type(decimals):
     two = cast(np.random.default_rng(31).normal(10, 2, 40_000), "bfloat16").reshape(2, -1)
     scores = sigmoid(two[1] - two[0])
     found = infer_score_grid(scores if decimals is None else np.round(scores, decimals))
-    assert (found.beneath, found.made_by, found.precision) == (None, "sigmoid", "low precision")
+    assert (found.quantization.dtype, found.quantization.made_by, found.precision) == (None, "sigmoid", "low precision")
     honest = np.random.default_rng(31).normal(10, 2, (2, 20_000)).astype(np.float32)
     scores = sigmoid(honest[1] - honest[0])
     assert infer_score_grid(scores if decimals is None else np.round(scores, decimals)).quantization is None
@@ -175,7 +179,7 @@ def test_a_softmax_of_two_logits_shows_low_precision_without_a_type(decimals):
 @pytest.mark.parametrize(("made_by", "made"), [("factor", lambda x: 100 * x), ("difference", lambda x: 1 - x)])
 def test_low_precision_is_found_behind_a_factor_and_a_difference(name, made_by, made):
     found = infer_score_grid(made(cast(random(32) / 5, name).astype(np.float32)).astype(float))
-    assert (found.name, found.beneath, found.made_by) == ("float32", name, made_by)
+    assert (found.name, found.quantization.dtype, found.quantization.made_by) == ("float32", name, made_by)
     assert infer_score_grid(made(random(32).astype(np.float32) / 5).astype(float)).quantization is None
 
 
@@ -349,7 +353,7 @@ def test_a_softmax_may_give_different_scores_for_equal_differences_of_logits():
     e = np.exp(two)
     scores = (e[1] / e.sum(axis=0)).astype(float)
     assert len(np.unique(scores)) > len(np.unique(two[1] - two[0]))
-    assert infer_score_grid(scores).made_by == "sigmoid"
+    assert infer_score_grid(scores).quantization.made_by == "sigmoid"
 
 
 def test_evidence_for_a_grid():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import oracle_rankings as oracle
 import tiewise as tw
 from tiewise import rankings as rankings_folder
+from tiewise import ties as ties_folder
 from tiewise.errors import InputError
 
 PHI = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
@@ -269,6 +270,7 @@ def test_invalid_rankings(ranking, message):
 
 
 def test_rbp_takes_phi_under_both_names():
+    assert inspect.signature(tw.rbp).parameters["phi"].default == tw.RBP.p == 0.8
     found = tw.rbp("a (b c)", {"a": 1, "b": 0}, phi=0.5)
     assert tw.rbp("a (b c)", {"a": 1, "b": 0}, p=0.5) == found
     assert tw.rbp("a b", {"a": 1}) == tw.rbp("a b", {"a": 1}, phi=0.8) == tw.rbp("a b", {"a": 1}, p=0.8)
@@ -287,6 +289,8 @@ def test_the_folder_exports_its_functions_and_results():
         assert getattr(tw, name, value) is value
         assert inspect.getdoc(value if inspect.isfunction(value) or inspect.isclass(value) else type(value))
     assert isinstance(tw.tau("a b", "b a"), rankings_folder.Tau)
+    assert {"top_weight", "phi_for_discount", "phi_for_reverse_rba"} <= set(rankings_folder.__all__) & set(tw.__all__)
+    assert {"judged_scores", "notation"} <= set(ties_folder.__all__) & set(tw.__all__)
     assert set(dir(rankings_folder)) == set(rankings_folder.__all__)
     with pytest.raises(AttributeError, match="no attribute 'rbx'"):
         rankings_folder.rbx  # noqa: B018

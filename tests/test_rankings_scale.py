@@ -16,7 +16,7 @@ from tiewise.rankings.alignment import compute_rba, expected_power_sum
 from tiewise.rankings.correlation import count_inversions, count_smaller_before
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pairs import RankingPair
-from tiewise.rankings.rank_biased_recall import compute_rbr
+from tiewise.rankings.rank_biased import compute_rbr
 from tiewise.rankings.weights import mean_weight, reversed_rba, tail_weight, weight_table
 
 PHIS = [0.1, 0.5, 0.9, 0.99, 0.999, 0.999999]
@@ -256,7 +256,7 @@ def test_count_smaller_before():
         values = rng.integers(0, max(n // 2, 1), n)
         truth = [int((values[:i] < values[i]).sum()) for i in range(n)]
         assert count_smaller_before(values).tolist() == truth
-        assert count_inversions(values) == count_smaller_before(values.max(initial=0) - values).sum()
+        assert count_inversions(values[None]) == count_smaller_before(values.max(initial=0) - values).sum()
 
 
 def test_expected_tau_ap_equals_the_sum_over_all_pairs():

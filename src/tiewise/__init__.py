@@ -50,9 +50,11 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.metrics.estimate import Bounds, Estimate, Estimates
     from tiewise.metrics.names import measure, measures, parse, parse_all
     from tiewise.output.page import write_report
+    from tiewise.rankings.alignment import rba
     from tiewise.rankings.correlation import tau, tau_ap
     from tiewise.rankings.first_stages import Stages, stages
-    from tiewise.rankings.rank_biased import rba, rbo, rbp, rbr
+    from tiewise.rankings.overlap import rbo
+    from tiewise.rankings.rank_biased import rbp, rbr
     from tiewise.rankings.ranking import Ranking
     from tiewise.rankings.run_similarity import RBA, RBO, RBR, Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
@@ -73,7 +75,9 @@ _HOMES = {
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.rankings.run_similarity": "RBA RBO RBR Similarity similarity",
     "tiewise.output.page": "write_report",
-    "tiewise.rankings.rank_biased": "rba rbo rbp rbr",
+    "tiewise.rankings.alignment": "rba",
+    "tiewise.rankings.overlap": "rbo",
+    "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
     "tiewise.metrics.definition": "Measure param",
     "tiewise.metrics.names": "measure measures parse parse_all",

@@ -89,6 +89,11 @@ class Bounds(Result):
     `lower` resolves what is unseen or unjudged against the score, `upper` in its favour; each is an Estimate over the
     orders of ties. `upper` is None where there is no such bound; `extrapolated` assumes that what follows is as what
     was seen (RBO).
+
+    >>> import tiewise as tw
+    >>> found = tw.rbo("a (b c)", "a c d", phi=0.9)
+    >>> found, found.lower, found.residual
+    (RBO [0.3892, 0.9505], RBO 0.3892 [0.3667, 0.4117], 0.561...)
     """
 
     lower: Estimate

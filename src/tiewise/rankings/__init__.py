@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tiewise.metrics.estimate import Bounds
+    from tiewise.rankings.alignment import rba
     from tiewise.rankings.correlation import Tau, TauAP, tau, tau_ap
     from tiewise.rankings.costs import read_costs
     from tiewise.rankings.first_stages import Stages, stages
-    from tiewise.rankings.rank_biased import rba, rbo, rbp, rbr
+    from tiewise.rankings.overlap import rbo
+    from tiewise.rankings.rank_biased import rbp, rbr
     from tiewise.rankings.ranking import Ranking
     from tiewise.rankings.run_similarity import RBA, RBO, RBR, PairMeasure, Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
@@ -22,7 +24,9 @@ _MODULES = {
     "tiewise.rankings.correlation": "Tau TauAP tau tau_ap",
     "tiewise.rankings.costs": "read_costs",
     "tiewise.rankings.first_stages": "Stages stages",
-    "tiewise.rankings.rank_biased": "rba rbo rbp rbr",
+    "tiewise.rankings.alignment": "rba",
+    "tiewise.rankings.overlap": "rbo",
+    "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
     "tiewise.rankings.run_similarity": "RBA RBO RBR PairMeasure Similarity similarity",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -17,9 +18,21 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds
 from tiewise.rankings.pairs import RankingPair, Side, TieOrder, make_estimate
+from tiewise.rankings.ranking import RankingLike
 from tiewise.rankings.weights import check_phi, mean_weight
 
-__all__ = ["compute_rba"]
+__all__ = ["compute_rba", "rba"]
+
+
+def rba(x: RankingLike, y: RankingLike, phi: float, ties: Literal["average", "share"] = "average") -> Bounds:
+    """Rank-biased alignment of two rankings: each common item counts by its rank in both (Eqs. 11 to 13).
+
+    `ties="share"` splits weights evenly over tied ranks before multiplying them. It has no upper bound.
+
+    >>> rba("a b c", "a c b", phi=0.8)
+    RBA [0.4862, 0.9982]
+    """
+    return compute_rba(RankingPair.from_rankings(x, y), phi, ties)
 
 
 def compute_rba(pair: RankingPair, phi: float, ties: str = "average", extremes: bool = True) -> Bounds:

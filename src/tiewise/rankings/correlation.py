@@ -20,7 +20,7 @@ from tiewise.rankings.pairs import RankingPair, TieOrder, make_estimate
 from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike, as_ranking
 from tiewise.tables.wording import list_examples
 
-__all__ = ["Tau", "TauAP", "tau", "tau_ap"]
+__all__ = ["Tau", "TauAP", "count_inversions", "tau", "tau_ap"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +61,7 @@ def tau(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = None
         return Tau(measure="τ")
     tied_a, tied_b = _count_tied_pairs(a), _count_tied_pairs(b)
     tied_both = _count_tied_pairs(a * (int(b.max()) + 1) + b)
-    discordant = count_inversions(b[np.lexsort((b, a))])
+    discordant = int(count_inversions(b[None, np.lexsort((b, a))])[0])
     tied = tied_a + tied_b - tied_both
     balance = pairs - tied - 2 * discordant  # C − D
     untied_product = (pairs - tied_a) * (pairs - tied_b)
@@ -90,23 +90,35 @@ def tau_ap(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = N
     if _count_tied_pairs(a) or _count_tied_pairs(b):
         values += [_expected_tau_ap(*_break_ties(a, b, order)) for order in ("worst", "best")]
     estimate = make_estimate("τ_AP", values)
-    directions = (_directed_tau_ap_b(a, b), _directed_tau_ap_b(b, a))
-    tau_ap_b = None if directions[0] is None or directions[1] is None else (directions[0] + directions[1]) / 2
+    there, back = _directed_tau_ap_b(a, b), _directed_tau_ap_b(b, a)
+    tau_ap_b = None if there is None or back is None else (there + back) / 2
     return TauAP(estimate.expected, estimate.minimum, estimate.maximum, measure="τ_AP", tau_ap_b=tau_ap_b)
 
 
-def count_inversions(values: Codes) -> int:
-    """The number of pairs i < j with values[i] > values[j].
+def count_inversions(rows: Codes) -> Codes:
+    """The number of pairs i < j with row[i] > row[j], for each row.
 
-    >>> count_inversions(np.array([3, 1, 2, 2]))
-    3
+    Blocks are counted pair by pair. Then sorted halves are merged: each number of the right half passes all larger ones
+    of the left half.
+
+    >>> count_inversions(np.array([[3, 1, 2, 2], [1, 2, 3, 4]]))
+    array([3, 0])
     """
-    if len(values) <= 64:
-        return int(np.count_nonzero(np.triu(values[:, None] > values[None, :])))
-    half = len(values) // 2
-    left, right = np.sort(values[:half]), values[half:]
-    crossing = int((half - np.searchsorted(left, right, side="right")).sum())
-    return count_inversions(values[:half]) + count_inversions(right) + crossing
+    n_rows, width = rows.shape
+    part = max(min(width, 128 if n_rows == 1 else 32), 1)  # for one row, calls cost more than comparisons
+    n_blocks = 1 << ((width - 1) // part).bit_length()
+    if n_blocks * part > width:  # a last number that is the largest adds no inversion
+        rows = np.pad(rows, ((0, 0), (0, n_blocks * part - width)), constant_values=rows.max(initial=0))
+    blocks = rows.reshape(-1, part)
+    later = np.triu(np.ones((part, part), dtype=bool), 1)
+    counts = ((blocks[:, :, None] > blocks[:, None, :]) & later).sum(axis=(1, 2)).reshape(n_rows, -1).sum(axis=1)
+    for _ in range(n_blocks.bit_length() - 1):
+        halves = np.sort(rows.reshape(-1, 2, part), axis=2).reshape(-1, 2 * part)
+        from_right = np.argsort(halves, axis=1, kind="stable") >= part  # of equal numbers, the left comes first
+        remaining = part - np.cumsum(~from_right, axis=1)
+        counts += (remaining * from_right).sum(axis=1).reshape(n_rows, -1).sum(axis=1)
+        part *= 2
+    return np.asarray(counts, dtype=np.int64)
 
 
 def count_smaller_before(values: Codes) -> Codes:

@@ -24,6 +24,7 @@ RERANK = "rerank"  #: the key of the second stage's cost for one document
 
 Depth = int | None  # None: the whole list
 Costs = Mapping[str, float | Mapping[int, float]]  #: by system, and by depth if they differ
+CostTable = dict[str, float | dict[int, float]]
 
 
 class StageCosts:
@@ -40,14 +41,13 @@ class StageCosts:
             raise InputError(f"A system cannot be called '{RERANK}' where costs are given: that is the second stage.")
         missing = [name for name in systems if name not in costs]
         unknown = [name for name in costs if name not in systems and name != RERANK]
-        problems = [f"There is no cost for {list_examples(missing)}. Give one for every system."] if missing else []
-        if unknown:
-            problems.append(
-                f"There is a cost for {list_examples(unknown)}, which is not a system. Systems: "
-                f"{list_examples(systems)}."
-            )
-        if problems:
-            raise InputError(*problems)
+        problems = {
+            f"There is no cost for {list_examples(missing)}. Give one for every system.": missing,
+            f"There is a cost for {list_examples(unknown)}, which is not a system. "
+            f"Systems: {list_examples(systems)}.": unknown,
+        }
+        if missing or unknown:
+            raise InputError(*(problem for problem, names in problems.items() if names))
         self._rerank = _parse_cost(costs.get(RERANK, 0.0), f"'{RERANK}'")
         self._first = {name: _by_depth(name, costs[name], depths) for name in systems}
 
@@ -66,7 +66,7 @@ def _by_depth(system: str, cost: Any, depths: Sequence[Depth]) -> dict[Depth, fl
     return {depth: _parse_cost(cost[depth], f"'{system}' at depth {depth}") for depth in depths}
 
 
-def read_costs(path: PathLike) -> dict[str, float | dict[int, float]]:
+def read_costs(path: PathLike) -> CostTable:
     """The costs in a file, by system, and by depth if they differ."""
     with opened(path) as stream:
         data, name = stream.read(), stream.name
@@ -80,7 +80,7 @@ def read_costs(path: PathLike) -> dict[str, float | dict[int, float]]:
     return costs
 
 
-def _from_json(text: str, name: str) -> dict[str, float | dict[int, float]]:
+def _from_json(text: str, name: str) -> CostTable:
     try:
         parsed = json.loads(text, object_pairs_hook=partial(_unique_keys, name), parse_int=float)
     except json.JSONDecodeError as error:
@@ -89,7 +89,7 @@ def _from_json(text: str, name: str) -> dict[str, float | dict[int, float]]:
         raise InputError(f"{name}: is nested too deep. Expected a cost for each system, perhaps by depth.") from None
     if not isinstance(parsed, dict):
         raise InputError(f'{name}: is a JSON list. Expected an object: {{"bm25": 1.2, "rerank": 0.4}}.')
-    costs: dict[str, float | dict[int, float]] = {}
+    costs: CostTable = {}
     for system, cost in parsed.items():
         where = f"{name}: '{system}'"
         if isinstance(cost, dict):
@@ -108,8 +108,8 @@ def _unique_keys(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _from_lines(text: str, name: str) -> dict[str, float | dict[int, float]]:
-    costs: dict[str, float | dict[int, float]] = {}
+def _from_lines(text: str, name: str) -> CostTable:
+    costs: CostTable = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words, where = re.split(r"[\s,]+", line.partition("#")[0].strip()), f"{name}:{number}"
         if words == [""] or (not costs and words[0] == "system" and words[-1] == "cost"):  # a blank line or the header

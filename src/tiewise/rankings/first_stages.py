@@ -9,10 +9,10 @@ is weighed against its cost. A point is dropped only if another point is certain
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
-from tiewise.rankings.rank_biased_recall import ObservedRankings, RecallBounds
+from tiewise.rankings.rank_biased import ObservedRankings
 from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.rankings.weights import check_phi
 from tiewise.tables.model import Section
@@ -35,6 +35,8 @@ from tiewise.ties.counting import count_ties
 from tiewise.ties.orders import group_rows
 
 __all__ = ["Stages", "stages"]
+
+T = TypeVar("T")
 
 ATOL = 1e-12  # smaller differences are rounding
 DEFAULT_K = 10  # of `Stages.spread`
@@ -78,36 +80,42 @@ def stages(
     if not isinstance(runs, Mapping) or not runs:
         raise InputError("There are no runs. Give the first stages by name: {'bm25': run}.")
     check_progress(progress)
-    second = _as_run(reference)
+    second = as_run(reference)
     if not second.queries:
         raise InputError("The reference has no query, so there is nothing to measure against.")
-    all_depths, phis = _as_depths(depths), _as_phis(phi)
+    all_depths = _as_tuple(depths, _parse_depth, "No depth was given. Use depths=[10, 20].")
+    phis = _as_tuple(phi, check_phi, "No phi was given. Use phi=[0.8, 0.9].")
     if k is not None:
         check_depth(k, "k")
     table = read_costs(cost) if isinstance(cost, (str, os.PathLike)) else cost
     costs = None if table is None else StageCosts(table, tuple(runs), all_depths)
     deepest = None if None in all_depths else max(depth for depth in all_depths if depth is not None)
     done, total = 0, len(runs) * len(all_depths)
-    points, observed, left_out = {}, {}, {}
+    points, observed, left_out = [], {}, {}
     for name, run in runs.items():
         observed[name], left_out[name] = _observe(name, run, second, deepest)
         for depth in all_depths:
             sets = observed[name].first(depth)
             recall, set_size = sets.recall(k), float(sets.set_size.mean())
-            for one in phis:
-                points[name, depth, one] = _Point(sets.rbr(one), recall, set_size)
+            total_cost = None if costs is None else costs.total(name, depth, set_size)
+            points += [_Point(name, depth, one, *sets.rbr(one), recall, set_size, total_cost) for one in phis]
             done += 1
             if progress is not None:
                 progress(done, total)
-    return Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, costs, left_out)
+    return Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, left_out)
 
 
 class _Point(NamedTuple):
     """One system at one depth, for one φ."""
 
-    rbr: RecallBounds
+    system: str
+    depth: Depth
+    phi: float
+    lower: Floats  # of rank-biased recall, (3, n_queries): expected, minimum and maximum over the tie orders
+    upper: Floats  # the same
     recall: Floats  # (n_queries,)
     set_size: float  # the mean over queries
+    cost: float | None
 
 
 class Stages(Result):
@@ -128,13 +136,12 @@ class Stages(Result):
         depths: tuple[Depth, ...],
         phis: tuple[float, ...],
         k: int | None,
-        points: Mapping[tuple[str, Depth, float], _Point],
+        points: Sequence[_Point],
         observed: Mapping[str, ObservedRankings],
-        costs: StageCosts | None,
         left_out: Mapping[str, int],
     ):
         self.queries, self.systems, self.depths, self.phis, self.k = queries, systems, depths, phis, k
-        self._points, self._observed, self._costs = points, observed, costs
+        self._points, self._observed = tuple(points), observed
         self.left_out = dict(left_out)  #: how many queries of each system the reference lacks
 
     def table(self) -> Rows:
@@ -145,24 +152,11 @@ class Stages(Result):
         allow. `pareto` is False if another point costs no more and its lower bound reaches the upper bound of this
         point (unless both points are equal).
         """
-        means = {name: [float(column.mean()) for column in columns] for name, columns in self._columns.items()}
-        bounds = (np.array(means[name])[:, None] for name in ("rbr_lower", "rbr_upper"))
-        return Rows(self._keys() | means | {"cost": self._cost(), "pareto": self._pareto(*bounds)[:, 0].tolist()})
+        return self._rows({name: column.mean(axis=1, keepdims=True) for name, column in self._columns.items()})
 
     def per_query(self) -> Rows:
         """The rows of `table` for each query."""
-        n = len(self.queries)
-        values = {name: np.concatenate(columns).tolist() for name, columns in self._columns.items()}
-        bounds = (np.array(self._columns[name]) for name in ("rbr_lower", "rbr_upper"))
-        values["pareto"] = self._pareto(*bounds).ravel().tolist()
-        repeated = {
-            name: [value for value in column for _ in range(n)]
-            for name, column in (self._keys() | {"cost": self._cost()}).items()
-        }
-        query = {"query": list(self.queries) * len(self._points)}
-        names = ("system", "query", "depth", "phi", *self._columns, "cost", "pareto")
-        columns = repeated | query | values
-        return Rows({name: columns[name] for name in names})
+        return self._rows(self._columns, self.queries)
 
     def spread(self, recall: float, *, depth: int, phi: float | None = None, k: int | None = None) -> Rows:
         """Sets of equal recall that differ in rank-biased recall: Figure 3 of the paper.
@@ -182,14 +176,15 @@ class Stages(Result):
             raise InputError(f"depth={depth!r} with phi={phi!r} was not measured. Depths: {depths}; phi: {phis}.")
         columns: dict[str, list[Any]] = {name: [] for name in ("system", "query", *SPREAD_COLUMNS)}
         for name in self.systems:
-            sets, rbr = self._observed[name].first(depth), self._points[name, depth, phi].rbr
+            sets = self._observed[name].first(depth)
+            point = next(point for point in self._points if point[:3] == (name, depth, phi))
             low, high = sets.recall_range(k)
             at = np.flatnonzero((abs(low - recall) < 1e-9) & (abs(high - recall) < 1e-9))
             length = np.minimum(sets.ties.length, k)[at]
             base, hits = sets.rbr_at(phi, k)[at], np.rint(recall * length)
             others = sets.set_size[at] - hits
             residual = phi**length * (1 - phi**others)  # Eq. 9
-            values = (base, base + residual, rbr.lower[at], rbr.upper[at], 1 - phi**hits + residual)
+            values = (base, base + residual, point.lower[0, at], point.upper[0, at], 1 - phi**hits + residual)
             for column, value in zip(SPREAD_COLUMNS, values, strict=True):
                 columns[column] += value.tolist()
             columns["system"] += [name] * len(at)
@@ -234,36 +229,43 @@ class Stages(Result):
     def _section(self) -> Section:
         return Section(self.table()._section().parts, self._title, self.notes)
 
-    # -- columns over the points -------------------------------------------------------------------------------
-
     @cached_property
-    def _columns(self) -> dict[str, list[Floats]]:
-        """The values of all points, each (n_queries,)."""
-        points = self._points.values()
+    def _columns(self) -> dict[str, Floats]:
+        """The values of all points, (n_points, n_queries) each."""
+        points = self._points
         return {
-            "rbr_lower": [point.rbr.lower for point in points],
-            "rbr_upper": [point.rbr.upper for point in points],
-            "rbr_minimum": [point.rbr.lower_minimum for point in points],
-            "rbr_maximum": [point.rbr.upper_maximum for point in points],
-            "recall": [point.recall for point in points],
+            "rbr_lower": np.array([point.lower[0] for point in points]),
+            "rbr_upper": np.array([point.upper[0] for point in points]),
+            "rbr_minimum": np.array([point.lower[1] for point in points]),
+            "rbr_maximum": np.array([point.upper[2] for point in points]),
+            "recall": np.array([point.recall for point in points]),
         }
 
-    def _keys(self) -> dict[str, list[Any]]:
-        return dict(zip(("system", "depth", "phi"), map(list, zip(*self._points, strict=True)), strict=True))
+    def _rows(self, columns: Mapping[str, Floats], queries: Sequence[str] = ()) -> Rows:
+        """A row for each point, or for each point and query."""
 
-    def _cost(self) -> list[float | None]:
-        if self._costs is None:
-            return [None] * len(self._points)
-        return [self._costs.total(name, depth, point.set_size) for (name, depth, _), point in self._points.items()]
+        def repeat(name: str) -> list[Any]:
+            return [getattr(point, name) for point in self._points for _ in range(max(len(queries), 1))]
+
+        return Rows(
+            {
+                "system": repeat("system"),
+                **({"query": list(queries) * len(self._points)} if queries else {}),
+                "depth": repeat("depth"),
+                "phi": repeat("phi"),
+                **{name: column.ravel().tolist() for name, column in columns.items()},
+                "cost": repeat("cost"),
+                "pareto": self._pareto(columns["rbr_lower"], columns["rbr_upper"]).ravel().tolist(),
+            }
+        )
 
     def _pareto(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
         """Whether each point is on the Pareto frontier of its φ, (n_points, n_queries)."""
-        sizes = [depth or point.set_size for (_, depth, _), point in self._points.items()]
-        cost = np.array(self._cost() if self._costs else sizes, dtype=np.float64)
-        phi = np.array(self._keys()["phi"])
+        points = self._points
+        cost = np.array([p.depth or p.set_size if p.cost is None else p.cost for p in points], dtype=np.float64)
         kept = np.ones(lower.shape, dtype=bool)
-        for one in self.phis:
-            rows = np.flatnonzero(phi == one)
+        for phi in self.phis:
+            rows = np.flatnonzero([point.phi == phi for point in points])
             kept[rows] = pareto_mask(cost[rows], lower[rows], upper[rows])
         return kept
 
@@ -292,7 +294,7 @@ def _observe(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[Obs
     """The documents of a first stage down to the deepest depth, with their tie groups in its own list and in the
     reference; and how many of its queries the reference lacks."""
     is_sets = _holds_sets(given)
-    run = Run.from_dict({query: _as_scores(ids) for query, ids in given.items()}) if is_sets else _as_run(given)
+    run = Run.from_dict({query: _as_scores(ids) for query, ids in given.items()}) if is_sets else as_run(given)
     query = positions(reference.query_index, run.queries)  # the position of each query in the reference
     if not (query >= 0).any() and not is_sets:
         raise InputError(f"'{name}' has no query of the reference. Do their query ids match?")
@@ -303,13 +305,8 @@ def _observe(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[Obs
     rows, start, size = rows[kept], start[kept], size[kept]
     offsets = np.searchsorted(row_query[kept], np.arange(len(reference.queries) + 1))
     documents = Qrels(reference.queries, offsets, run.documents.take(rows), np.zeros(len(rows)))
-    return ObservedRankings(count_ties(documents, reference, ())["float64"], start, size), int(
-        np.count_nonzero(query < 0)
-    )
-
-
-def _as_run(given: Any) -> Run:
-    return as_run(given)
+    ties = count_ties(documents, reference, ())["float64"]
+    return ObservedRankings(ties, start, size), int(np.count_nonzero(query < 0))
 
 
 def _holds_sets(given: Any) -> bool:
@@ -326,18 +323,16 @@ def _as_scores(ids: Iterable[Any]) -> dict[Any, float]:
     return {item: -float(rank) for rank, group in enumerate(Ranking(ids)) for item in group}
 
 
-def _as_depths(depths: int | Iterable[Depth] | None) -> tuple[Depth, ...]:
-    values = tuple(depths) if isinstance(depths, Iterable) and not isinstance(depths, str) else (depths,)
-    if not values:
-        raise InputError("No depth was given. Use depths=[10, 20].")
-    for depth in values:
-        if depth is not None:
-            check_depth(depth)
-    return tuple(dict.fromkeys(None if depth is None else int(depth) for depth in values))
+def _parse_depth(depth: Any) -> Depth:
+    if depth is None:
+        return None
+    check_depth(depth)
+    return int(depth)
 
 
-def _as_phis(phi: float | Iterable[float]) -> tuple[float, ...]:
-    values = tuple(phi) if isinstance(phi, Iterable) and not isinstance(phi, str) else (phi,)
+def _as_tuple(given: Any, parse: Callable[[Any], T], if_empty: str) -> tuple[T, ...]:
+    """One value, or several without repetition."""
+    values = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
     if not values:
-        raise InputError("No phi was given. Use phi=[0.8, 0.9].")
-    return tuple(dict.fromkeys(map(check_phi, values)))
+        raise InputError(if_empty)
+    return tuple(dict.fromkeys(map(parse, values)))

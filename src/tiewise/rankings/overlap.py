@@ -13,6 +13,7 @@ lengths are s and n (the paper's l).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,9 +21,24 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds
 from tiewise.rankings.pairs import RankingPair, Side, make_estimate
+from tiewise.rankings.ranking import RankingLike
 from tiewise.rankings.weights import WeightTable, check_phi, weight_table
 
-__all__ = ["compute_rbo"]
+__all__ = ["compute_rbo", "rbo"]
+
+
+def rbo(
+    x: RankingLike, y: RankingLike, phi: float = 0.9, ties: Literal["average", "w", "a", "b"] = "average"
+) -> Bounds:
+    """Rank-biased overlap of two rankings (Eq. 5; Webber et al. 2010): RBO_MIN, RBO_MAX, and RBO_EXT as `extrapolated`.
+
+    `ties="average"` is the exact expectation over all tie orders, with its extremes; ``"w"``, ``"a"`` and ``"b"`` are
+    the variants of Corsi & Urbano (2024), one number each.
+
+    >>> rbo("a b c", "a c b", phi=0.9).extrapolated
+    RBO 0.9550
+    """
+    return compute_rbo(RankingPair.from_rankings(x, y), phi, ties)
 
 
 def compute_rbo(pair: RankingPair, phi: float, ties: str = "average", extremes: bool = True) -> Bounds:

@@ -1,38 +1,48 @@
-"""Rank-biased measures between sets and rankings, with ties and bounds: RBP, RBR, RBO and RBA.
+"""Rank-biased precision (RBP) and rank-biased recall (RBR): a ranking against judged items, or against a set.
 
-A ranking is the visible part of an unbounded one, and rank r weighs (1−φ)·φ^(r−1). `lower` assumes that unseen and
-unjudged items lower the score, `upper` that they raise it. Both are Estimates over all orders of the tied items.
-Equation numbers are those of Moffat et al. (SIGIR-AP 2024), unless another paper is named.
+The rank-biased measures (RBO and RBA are in the modules beside) take a ranking for the visible part of an unbounded
+one, in which rank r weighs (1−φ)·φ^(r−1). `lower` assumes that unseen and unjudged items lower the score, `upper` that
+they raise it. Both are Estimates over all orders of the tied items. Equation numbers are those of Moffat et al.
+(SIGIR-AP 2024), unless another paper is named.
+
+RBR is RBP with exchanged roles, RBR(B|R) = RBP(R|B): the reference R is the run, and the documents of the set B are the
+judged ones. The set may be the first `depth` documents of a ranking. If the depth splits a tie group of that ranking,
+the documents of the group are in the set with a probability. The expectation weighs each by this probability. The
+extremes take the documents of the group that the reference ranks highest, or lowest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
+from tiewise.data.documents import Documents
+from tiewise.data.runs import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics import engine
-from tiewise.metrics.catalogue import RBP
+from tiewise.metrics.catalogue import RBP, Hits
 from tiewise.metrics.estimate import Bounds, Estimate
-from tiewise.rankings.alignment import compute_rba
-from tiewise.rankings.overlap import compute_rbo
-from tiewise.rankings.pairs import RankingPair
-from tiewise.rankings.rank_biased_recall import compute_rbr, single_ranking_ties
-from tiewise.rankings.ranking import Gains, RankGroups, Ranking, RankingLike, as_ranking, check_depth, check_gains
+from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.rankings.pairs import RankingPair, make_estimate
+from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 from tiewise.rankings.weights import check_phi
+from tiewise.ties.groups import TieGroups
 
-__all__ = ["rba", "rbo", "rbp", "rbr"]
+__all__ = ["ObservedRankings", "ObservedSets", "compute_rbr", "rbp", "rbr"]
 
 
 def rbp(
     ranking: RankingLike,
     gains: Gains,
-    phi: float | None = None,
+    phi: float = 0.8,
     depth: int | None = None,
     gmax: float = 1.0,
     *,
@@ -41,14 +51,14 @@ def rbp(
     """Rank-biased precision of a ranking (Eq. 4; Moffat & Zobel 2008). Items without a gain are unjudged.
 
     It is the measure `RBP` of `evaluate`. The lower bound gives unjudged items a gain of 0, the upper bound `gmax`; the
-    upper bound adds the weight φ^d of the unseen tail. `p` is another name of `phi`; the default is 0.8.
+    upper bound adds the weight φ^d of the unseen tail. `p` is another name of `phi`.
 
     >>> rbp("a (b c)", {"a": 1, "b": 0}, phi=0.5)
     RBP [0.5000, 0.8125]
     """
-    if phi is not None and p is not None:
+    if p is not None and phi != RBP.p:
         raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
-    phi = check_phi(RBP.p if phi is None and p is None else phi if p is None else p)
+    phi = check_phi(phi if p is None else p)
     if depth is not None:
         check_depth(depth)
     if not isinstance(gmax, Real) or not 0 < gmax < inf:
@@ -56,11 +66,20 @@ def rbp(
     check_gains(gains, gmax)
     x = as_ranking(ranking)
     length = len(x.items) if depth is None else min(depth, len(x.items))
-    judged = np.array([position for item, position in x.position.items() if item in gains], dtype=np.int64)
     gain = np.array([gains.get(item, gmax) for item in x.items], dtype=np.float64)  # unjudged items at their best
-    lower = _estimate_rbp(x.groups, judged, gain[judged], phi, depth, gmax)
-    upper = _estimate_rbp(x.groups, np.arange(len(gain)), gain, phi, depth, gmax, tail=phi**length)
-    return Bounds(lower, upper, measure="RBP")
+    judged = np.array([position for item, position in x.position.items() if item in gains], dtype=np.int64)
+    measure = RBP(p=phi, gains="graded", max=gmax) @ depth
+
+    def estimate(items: Codes, tail: float) -> Estimate:
+        """RBP of the items at some positions, in units of gain; `tail` is added."""
+        start, size = x.groups.item_start[items], x.groups.item_size[items]
+        ties = _single_ranking_ties(start, size, gain[items], len(x.items))
+        mean = engine.estimates(measure, engine.Urns(ties)).mean()
+        values = (mean.expected, mean.minimum, mean.maximum)
+        expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
+        return Estimate(expected, minimum, maximum, (mean.std or 0.0) * gmax, measure="RBP")
+
+    return Bounds(estimate(judged, 0.0), estimate(np.arange(len(gain)), phi**length), measure="RBP")
 
 
 def rbr(observed: RankingLike | Iterable[Any], reference: RankingLike, phi: float, depth: int | None = None) -> Bounds:
@@ -80,38 +99,156 @@ def rbr(observed: RankingLike | Iterable[Any], reference: RankingLike, phi: floa
     return compute_rbr(RankingPair.from_rankings(items, reference), phi, depth)
 
 
-def rbo(
-    x: RankingLike, y: RankingLike, phi: float = 0.9, ties: Literal["average", "w", "a", "b"] = "average"
-) -> Bounds:
-    """Rank-biased overlap of two rankings (Eq. 5; Webber et al. 2010): RBO_MIN, RBO_MAX, and RBO_EXT as `extrapolated`.
-
-    `ties="average"` is the exact expectation over all tie orders, with its extremes; ``"w"``, ``"a"`` and ``"b"`` are
-    the variants of Corsi & Urbano (2024), one number each.
-
-    >>> rbo("a b c", "a c b", phi=0.9).extrapolated
-    RBO 0.9550
-    """
-    return compute_rbo(RankingPair.from_rankings(x, y), phi, ties)
-
-
-def rba(x: RankingLike, y: RankingLike, phi: float, ties: Literal["average", "share"] = "average") -> Bounds:
-    """Rank-biased alignment of two rankings: each common item counts by its rank in both (Eqs. 11 to 13).
-
-    `ties="share"` splits weights evenly over tied ranks before multiplying them. It has no upper bound.
-
-    >>> rba("a b c", "a c b", phi=0.8)
-    RBA [0.4862, 0.9982]
-    """
-    return compute_rba(RankingPair.from_rankings(x, y), phi, ties)
+def compute_rbr(pair: RankingPair, phi: float, depth: int | None = None) -> Bounds:
+    """RBR of the first `depth` items of the left ranking, as a set, against the right ranking."""
+    phi = check_phi(phi)
+    if depth is not None:
+        check_depth(depth)
+    left, right = pair.left, pair.right
+    start, size = np.zeros((2, left.length), dtype=np.int64)
+    start[left.common], size[left.common] = right.start, right.size
+    ties = _single_ranking_ties(start, size, np.zeros(left.length), right.length)
+    observed = ObservedRankings(ties, left.groups.item_start, left.groups.item_size)
+    lower, upper = observed.first(depth).rbr(phi)
+    return Bounds(make_estimate("RBR", lower[:, 0]), make_estimate("RBR", upper[:, 0]), measure="RBR")
 
 
-def _estimate_rbp(
-    groups: RankGroups, judged: Codes, gain: Floats, phi: float, depth: int | None, gmax: float, tail: float = 0.0
-) -> Estimate:
-    """RBP by the engine, in units of gain; `judged` are the positions of the items with a gain, `tail` is added."""
-    ties = single_ranking_ties(groups.item_start[judged], groups.item_size[judged], gain, len(groups))
-    measure = RBP(p=phi, gains="graded", max=gmax) @ depth
-    mean = engine.estimates(measure, engine.Urns(ties)).mean()
-    values = (mean.expected, mean.minimum, mean.maximum)
-    expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
-    return Estimate(expected, minimum, maximum, (mean.std or 0.0) * gmax, measure="RBP")
+def _single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -> TieGroups:
+    """The tie groups of one ranking, from those of its judged items, which need no names."""
+    n = len(start)
+    return TieGroups(
+        qrels=Qrels(("",), np.array([0, n]), Documents(np.arange(n), [""] * n), gain),
+        score=np.full(n, np.nan),
+        start=start,
+        size=size,
+        length=np.array([length]),
+        present=np.array([True]),
+        floor=np.full(1, np.nan),
+        floor_size=np.zeros(1, dtype=np.int64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedRankings:
+    """The documents of observed rankings, their own tie groups, and their tie groups in the reference."""
+
+    ties: TieGroups  # in the reference; the labels are not used
+    start: Codes  # (n_rows,): documents of the observed ranking that score higher
+    size: Codes  # (n_rows,): documents of the observed ranking that score the same
+
+    def first(self, depth: int | None) -> ObservedSets:
+        """The sets of the first `depth` documents, or of all documents (None)."""
+        if depth is None:
+            return ObservedSets(self.ties, np.ones(len(self.start)))
+        rows = np.flatnonzero(self.start < depth)
+        probability = np.minimum((depth - self.start[rows]) / self.size[rows], 1.0)
+        return ObservedSets(self.ties.take(rows), probability)
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedSets:
+    """Sets of documents. Each document is in the set of its query with a probability."""
+
+    ties: TieGroups  # of the documents in the reference
+    probability: Floats  # (n_rows,), above 0
+
+    def rbr(self, phi: float) -> tuple[Floats, Floats]:
+        """The lower and the upper bound, (3, n_queries) each: expected, and in the worst and the best tie order.
+
+        Documents that the reference does not show come last for the lower bound, and next for the upper bound.
+        """
+        measure = RBP(p=phi, gains="graded")
+        mean, worst, best = self._urns
+        minimum = engine.value(measure, worst, worst.worst(measure))
+        maximum = engine.value(measure, best, best.best(measure))
+        expected = np.clip(engine.expected(measure, mean)[0], minimum, maximum)
+        lower = np.array([expected, minimum, maximum])
+        residual = phi ** self.ties.length.astype(np.float64) * (1 - self._absent_powers(phi))  # Eq. 9
+        return lower, lower + residual
+
+    def rbr_at(self, phi: float, k: int) -> Floats:
+        """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
+        return engine.expected(RBP(p=phi, gains="graded") @ k, self._urns[0])[0]
+
+    def recall(self, k: int | None = None) -> Floats:
+        """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""
+        ties, length = self.ties, self._reference_length(k)
+        inside = np.clip((length[ties.qrels.query] - ties.start) / np.maximum(ties.size, 1), 0.0, 1.0)
+        return engine.safe_divide(self._sum(self.probability * np.where(ties.size > 0, inside, 0.0)), length)
+
+    def recall_range(self, k: int | None = None) -> tuple[Floats, Floats]:
+        """The lowest and the highest `recall` over the tie orders."""
+        hits, (_, worst, best) = Hits @ k, self._urns
+        low = engine.value(hits, worst, worst.worst(hits))
+        high = engine.value(hits, best, best.best(hits))
+        return engine.safe_divide(low, self._reference_length(k)), engine.safe_divide(high, self._reference_length(k))
+
+    def _reference_length(self, k: int | None) -> Codes:
+        return self.ties.length if k is None else np.minimum(self.ties.length, k)
+
+    @property
+    def set_size(self) -> Floats:
+        """The number of documents in each set, (n_queries,)."""
+        return self._sum(self.probability)
+
+    # -- the members of the sets -------------------------------------------------------------------------------
+
+    @cached_property
+    def _urns(self) -> tuple[engine.Urns, engine.Urns, engine.Urns]:
+        """The reference with the probabilities as labels, and with the members of the worst and the best sets."""
+        mean = self._with_labels(self.probability)
+        if not len(self._uncertain):
+            return mean, mean, mean
+        worst, best = self._extreme_sets
+        return mean, self._with_labels(worst), self._with_labels(best)
+
+    def _with_labels(self, label: Floats) -> engine.Urns:
+        return engine.Urns(replace(self.ties, qrels=replace(self.ties.qrels, value=label)))
+
+    @cached_property
+    def _uncertain(self) -> Codes:
+        """The rows of the split tie groups: one group for each query at the most."""
+        return np.flatnonzero(self.probability < 1)
+
+    @cached_property
+    def _n_drawn(self) -> Codes:
+        """How many documents of the split tie group are in the set, for each query."""
+        return np.rint(self._sum(np.where(self.probability < 1, self.probability, 0.0))).astype(np.int64)
+
+    @cached_property
+    def _extreme_sets(self) -> tuple[Floats, Floats]:
+        """The worst and the best sets, as labels: documents that the reference ranks last, or first, are drawn."""
+        ties = self.ties
+        rank = np.where(ties.size > 0, ties.start, ties.length[ties.qrels.query])  # absent documents come last
+        return self._draw(-rank), self._draw(rank)
+
+    def _draw(self, key: Codes) -> Floats:
+        """The sets with the lowest keys of each split tie group, as labels."""
+        rows = self._uncertain
+        rows = rows[np.lexsort((key[rows], self.ties.qrels.query[rows]))]
+        query = self.ties.qrels.query[rows]
+        number = np.arange(len(rows)) - np.searchsorted(query, query)
+        label = np.floor(self.probability)
+        label[rows[number < self._n_drawn[query]]] = 1.0
+        return label
+
+    def _absent_powers(self, phi: float) -> Floats:
+        """φ^b for b documents of the set that the reference lacks: expected, worst and best set, (3, n_queries)."""
+        absent, n = self.ties.size == 0, len(self.ties.length)
+        certain = phi ** self._sum(absent & (self.probability == 1))
+        if not len(self._uncertain):
+            return np.array([certain] * 3)
+        # b of the split tie group has a hypergeometric distribution: some of its documents are drawn, some are absent.
+        query = self.ties.qrels.query[self._uncertain]
+        size, n_absent = np.bincount(query, minlength=n), np.bincount(query[absent[self._uncertain]], minlength=n)
+        some = np.flatnonzero(n_absent)
+        drawn: Floats = np.ones(n)
+        if len(some):
+            probability = hypergeometric(size[some], n_absent[some], self._n_drawn[some])
+            drawn[some] = probability @ phi ** np.arange(probability.shape[1])
+        worst, best = (phi ** self._sum(absent * label) for label in self._extreme_sets)
+        return np.array([certain * drawn, worst, best])
+
+    def _sum(self, values: NDArray[Any]) -> Floats:
+        """The sum of the values of each query."""
+        return engine.segment_sum(self.ties.qrels.query, values, len(self.ties.length))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats, by_name, identifier, positions
+from tiewise.data.columns import Codes, Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, MeasureError
@@ -24,7 +24,7 @@ from tiewise.metrics.names import measure, parse
 from tiewise.rankings.alignment import compute_rba
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pairs import RankingPair
-from tiewise.rankings.rank_biased_recall import compute_rbr
+from tiewise.rankings.rank_biased import compute_rbr
 from tiewise.rankings.ranking import Edge, RankGroups, rank_rows
 from tiewise.rankings.weights import mean_weight
 from tiewise.tables.model import Cell, Column, Section, Table
@@ -192,11 +192,8 @@ class Similarity(Result):
     def per_query(self, observed: str | int, reference: str | int) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
         index = self._index_of(observed, reference)
-
-        def bounds(q: int) -> Bounds:
-            return self._bounds(lambda values: float(values[q, index]))
-
-        return {query: bounds(q) for q, query in enumerate(self.queries)}
+        picks = (lambda values, q=q: float(values[q, index]) for q in range(len(self.queries)))
+        return dict(zip(self.queries, map(self._bounds, picks), strict=True))
 
     def to_frame(self, part: Part = "score") -> Any:
         """The matrix as a data frame: a column for each system, and the systems' names in the first column."""
@@ -287,14 +284,16 @@ def similarity(
         raise InputError(f"Similarity needs two runs or more; {len(runs)} was given.")
     systems = tuple(by_name(runs, "system"))
     check_progress(progress)
-    lists = _CommonLists([as_run(run) for run in runs.values()], chosen.list_depth, edge)
-    pairs = _pairs(len(runs), chosen.symmetric)
+    loaded = [as_run(run) for run in runs.values()]
+    queries, left_out = _common_queries(loaded)
+    n = range(len(runs))
+    pairs = [*combinations(n, 2), *zip(n, n, strict=True)] if chosen.symmetric else list(product(n, n))
     parts = [part for part in chosen.parts if bounds or part != "upper"]
     columns = list(product(parts, Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]))
-    values = np.full((len(columns), len(lists.queries), len(pairs)), np.nan)
-    total = len(lists.queries) * len(pairs)
-    for q, query in enumerate(lists.queries):
-        rankings, done = lists.of_query(query), q * len(pairs)
+    values = np.full((len(columns), len(queries), len(pairs)), np.nan)
+    total = len(queries) * len(pairs)
+    for q, query in enumerate(queries):
+        rankings, done = _QueryRankings(loaded, query, chosen.list_depth, edge), q * len(pairs)
         if not bounds and isinstance(chosen, _RBA) and chosen.ties == "average":
             values[0, q] = _expected_rba_matrix(rankings, chosen.phi)[tuple(zip(*pairs, strict=True))]
         else:
@@ -307,22 +306,36 @@ def similarity(
         if progress is not None:
             progress(done + len(pairs), total)
     by_column = dict(zip(map(" ".join, columns), values, strict=True))
-    return Similarity(chosen, systems, lists.queries, pairs, by_column, lists.left_out)
+    return Similarity(chosen, systems, queries, pairs, by_column, left_out)
 
 
-def _pairs(n: int, symmetric: bool) -> list[tuple[int, int]]:
-    if symmetric:
-        return [*combinations(range(n), 2), *((i, i) for i in range(n))]
-    return list(product(range(n), range(n)))
+def _common_queries(runs: Sequence[Run]) -> tuple[tuple[str, ...], int]:
+    """The queries that all runs have, in the order of the first run, and the number of other queries."""
+    common = set(runs[0].queries).intersection(*(run.queries for run in runs))
+    if not common:
+        raise InputError("The runs have no query in common.")
+    n_queries = len(set().union(*(run.queries for run in runs)))
+    return tuple(query for query in runs[0].queries if query in common), n_queries - len(common)
 
 
 class _QueryRankings:
-    """The rankings of all systems for one query: document codes and tie groups, best first."""
+    """The rankings of all runs for one query, down to a depth: document codes from 0, and tie groups, best first."""
 
-    def __init__(self, codes: Sequence[Codes], groups: Sequence[RankGroups], n_docs: int):
-        self.codes, self.groups, self.n_docs = codes, groups, n_docs
-        self._position = np.full((len(codes), n_docs), -1, dtype=np.int32)  # of each document in each ranking
-        for system, docs in enumerate(codes):
+    def __init__(self, runs: Sequence[Run], query: str, depth: int | None, edge: str):
+        self.codes: list[Codes] = []
+        self.groups: list[RankGroups] = []
+        code: dict[str, int] = {}
+        for run in runs:
+            rows, group = rank_rows(run, run.query_index[query])
+            groups = RankGroups.from_group(group)
+            if depth is not None:
+                length = groups.head_length(depth, edge, f" of query '{query}'")
+                rows, groups = rows[:length], RankGroups.from_group(group[:length])
+            self.codes.append(np.array([code.setdefault(doc, len(code)) for doc in run.ids(rows)], dtype=np.int64))
+            self.groups.append(groups)
+        self.n_docs = len(code)
+        self._position = np.full((len(runs), self.n_docs), -1, dtype=np.int32)  # of each document in each ranking
+        for system, docs in enumerate(self.codes):
             self._position[system, docs] = np.arange(len(docs))
 
     def pair(self, i: int, j: int) -> RankingPair:
@@ -342,55 +355,12 @@ def _expected_rba_matrix(rankings: _QueryRankings, phi: float) -> Floats:
     return rba
 
 
-class _CommonLists:
-    """The runs of all systems, for the queries that all of them have."""
-
-    def __init__(self, runs: Sequence[Any], depth: int | None, edge: str):
-        self._runs: list[Run] = list(runs)
-        self._depth, self._edge = depth, edge
-        common = set.intersection(*(set(run.queries) for run in self._runs))
-        if not common:
-            raise InputError("The runs have no query in common.")
-        self.queries = tuple(query for query in self._runs[0].queries if query in common)
-        self.left_out = len(set().union(*(run.queries for run in self._runs))) - len(common)
-
-    def of_query(self, query: str) -> _QueryRankings:
-        """The rankings of one query, with documents coded from 0."""
-        code: dict[str, int] = {}
-        codes: list[Codes] = []
-        groups: list[RankGroups] = []
-        for run in self._runs:
-            rows, head = _cut_list(run, query, self._depth, self._edge)
-            codes.append(np.array([code.setdefault(doc, len(code)) for doc in run.ids(rows)], dtype=np.int64))
-            groups.append(head)
-        return _QueryRankings(codes, groups, len(code))
-
-
-def _cut_list(run: Run, query: str, depth: int | None, edge: str) -> tuple[Codes, RankGroups]:
-    """The rows of a list down to a depth, best first, and their tie groups."""
-    rows, group = rank_rows(run, run.query_index[query])
-    if depth is None:
-        return rows, RankGroups.from_group(group)
-    length = RankGroups.from_group(group).head_length(depth, edge, f" of query '{query}'")
-    return rows[:length], RankGroups.from_group(group[:length])
-
-
 def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
     """The expected, extrapolated RBO of two runs, mean over common queries; None if no list has a document.
 
-    It is what `similarity` computes for one pair, without the pairs of a system with itself. A tie group at `depth` is
-    included whole.
+    A tie group at `depth` is included whole.
     """
-    left_code = positions(left.doc_index, right.docs)  # −1 for documents that only the right run has
-    position = np.full(len(left.docs) + 1, -1)  # in the right list, of each document of the left run
-    values = []
-    for query in (query for query in left.queries if query in right.query_index):
-        (left_rows, x), (right_rows, y) = (_cut_list(run, query, depth, "extend") for run in (left, right))
-        codes = left_code[right.doc[right_rows]]
-        position[codes] = np.arange(len(codes))
-        position[-1] = -1
-        rbo = compute_rbo(RankingPair(x, y, position[left.doc[left_rows]]), phi, extremes=False).extrapolated
-        position[codes] = -1
-        if rbo is not None:
-            values.append(rbo.expected or 0.0)
+    rankings = (_QueryRankings([left, right], query, depth, "extend") for query in _common_queries([left, right])[0])
+    bounds = (compute_rbo(lists.pair(0, 1), phi, extremes=False) for lists in rankings)
+    values = [rbo.expected or 0.0 for bound in bounds if (rbo := bound.extrapolated) is not None]
     return float(np.mean(values)) if values else None

@@ -8,9 +8,8 @@ number of unjudged items drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.engine import safe_divide
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.rankings.pairs import make_estimate
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 
 __all__ = ["precision", "precision_at", "recall", "recall_at"]
@@ -52,7 +52,7 @@ def precision_at(ranking: RankingLike, gains: Gains, k: int) -> Bounds:
     >>> precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
     P@2 [0.5000, 0.7500]
     """
-    head = _Head.of(ranking, gains, k)
+    head = _Head(ranking, gains, k)
     return head.bounds(
         f"P@{k}",
         lambda relevant, unjudged: relevant / k,
@@ -72,7 +72,7 @@ def recall_at(ranking: RankingLike, gains: Gains, k: int, others: float = 0) -> 
     >>> recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
     R@2 [0.4167, 0.5833]
     """
-    head = _Head.of(ranking, gains, k)
+    head = _Head(ranking, gains, k)
     if isinstance(others, str) or not others >= 0:
         raise InputError(f"others={others!r} is not a number of items.")
     all_relevant = sum(gain > 0 for gain in gains.values())
@@ -88,50 +88,19 @@ def recall_at(ranking: RankingLike, gains: Gains, k: int, others: float = 0) -> 
     return head.bounds(f"R@{k}", lower, upper)
 
 
-#: A measure, from the numbers of relevant and of unjudged items among the first k.
-_CountMeasure = Callable[[Floats, Floats], Floats]
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """How many items of some tie groups are relevant, and how many are unjudged."""
-
-    items: int = 0
-    relevant: int = 0
-    unjudged: int = 0
-
-    @staticmethod
-    def of(items: Iterable[Any], gains: Gains) -> _Counts:
-        listed = list(items)
-        return _Counts(
-            len(listed), sum(gains.get(item, 0) > 0 for item in listed), sum(item not in gains for item in listed)
-        )
-
-
-@dataclass(frozen=True)
 class _Head:
-    """The first k items of a ranking."""
+    """The first k items of a ranking: the groups that k does not split, and some items of the group that it splits."""
 
-    certain: _Counts  # groups that are complete among the first k
-    split: _Counts  # the group that k splits
-    drawn: int  # how many items of the split group are among the first k
-    unseen: int  # ranks up to k after the end of the ranking
-    all_unjudged: int  # in the whole ranking
-
-    @staticmethod
-    def of(ranking: RankingLike, gains: Gains, k: int) -> _Head:
+    def __init__(self, ranking: RankingLike, gains: Gains, k: int):
         x = as_ranking(ranking)
         check_depth(k, "k")
         check_gains(gains)
-        complete = x.groups.head_length(k, "shrink")
-        end = x.groups.head_length(k, "extend")
-        return _Head(
-            _Counts.of(x.items[:complete], gains),
-            _Counts.of(x.items[complete:end], gains),
-            drawn=min(k, end) - complete,
-            unseen=max(0, k - len(x.items)),
-            all_unjudged=_Counts.of(x.items, gains).unjudged,
-        )
+        complete, end = x.groups.head_length(k, "shrink"), x.groups.head_length(k, "extend")
+        self.certain = _Counts.of(x.items[:complete], gains)
+        self.split = _Counts.of(x.items[complete:end], gains)
+        self.drawn = min(k, end) - complete  # items of the split group among the first k
+        self.unseen = max(0, k - len(x.items))  # ranks up to k after the end of the ranking
+        self.all_unjudged = _Counts.of(x.items, gains).unjudged
 
     def bounds(self, name: str, lower: _CountMeasure, upper: _CountMeasure) -> Bounds:
         """The bounds of a measure that depends on the relevant and the unjudged items among the first k."""
@@ -145,15 +114,31 @@ class _Head:
         mean = judged * (split.relevant / max(split.items - split.unjudged, 1))
 
         def estimate(value: _CountMeasure) -> Estimate:
-            low, expected, high = (
+            expected, low, high = (
                 value(self.certain.relevant + relevant, self.certain.unjudged + unjudged)
-                for relevant in (fewest, mean, most)
+                for relevant in (mean, fewest, most)
             )
-            minimum, maximum = float(low.min()), float(high.max())
-            average = float((probability * expected).sum())
-            return Estimate(min(max(average, minimum), maximum), minimum, maximum, measure=name)
+            return make_estimate(name, [(probability * expected).sum(), low.min(), high.max()])
 
         return Bounds(estimate(lower), estimate(upper), measure=name)
+
+
+#: A measure, from the numbers of relevant and of unjudged items among the first k.
+_CountMeasure = Callable[[Floats, Floats], Floats]
+
+
+class _Counts(NamedTuple):
+    """How many items there are, how many are relevant, and how many are unjudged."""
+
+    items: int
+    relevant: int
+    unjudged: int
+
+    @staticmethod
+    def of(items: Sequence[Any], gains: Gains) -> _Counts:
+        return _Counts(
+            len(items), sum(gains.get(item, 0) > 0 for item in items), sum(item not in gains for item in items)
+        )
 
 
 def _as_set(items: Iterable[Any]) -> set[Any]:

@@ -67,9 +67,7 @@ def weight_table(phi: float, depth: int) -> WeightTable:
     return _cached_table(phi, 1 << max(depth - 1, 0).bit_length())
 
 
-@lru_cache(maxsize=8)
-def _cached_table(phi: float, n: int) -> WeightTable:
-    return WeightTable(phi, n)
+_cached_table = lru_cache(maxsize=8)(WeightTable)
 
 
 def tail_weight(phi: float, depth: int) -> float:

@@ -3,13 +3,14 @@
 - `audits`: `audit` and its result, `Audit`
 - `tie_statistics`: the tie groups of all rows
 - `grids`, `transformations`: number types and printing; sigmoid, distance and other functions from numbers to scores
-- `inference`, `quantization`, `even_steps`, `gaps`: the tests that find rounding in scores
+- `quantization`, `even_steps`, `gaps`: the tests that find rounding in scores
 - `duplicates`: identical documents
-- `causes`, `verdict`, `remedies`, `wording`: what made the ties, whether they matter, and what to do
+- `causes`, `verdict`: what made the ties and what to do; whether they matter
 - `fidelity`: the comparison with a reference run
 """
 
 from tiewise.analysis.auditing.audits import CUTOFFS, Audit, audit
-from tiewise.analysis.auditing.remedies import LIBRARIES
+from tiewise.analysis.auditing.causes import LIBRARIES, Remedy
+from tiewise.analysis.auditing.fidelity import Fidelity
 
-__all__ = ["CUTOFFS", "LIBRARIES", "Audit", "audit"]
+__all__ = ["CUTOFFS", "LIBRARIES", "Audit", "Fidelity", "Remedy", "audit"]

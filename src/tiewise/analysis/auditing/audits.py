@@ -12,12 +12,11 @@ from numbers import Integral
 from typing import Any
 
 from tiewise._version import __version__
-from tiewise.analysis.auditing.causes import collect_evidence
+from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
 from tiewise.analysis.auditing.duplicates import count_identical_rows
 from tiewise.analysis.auditing.even_steps import EvenSteps
 from tiewise.analysis.auditing.fidelity import Fidelity, measure_fidelity
-from tiewise.analysis.auditing.inference import infer_score_grid
-from tiewise.analysis.auditing.remedies import LIBRARIES, Remedy, check_library
+from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics
 from tiewise.analysis.auditing.verdict import decide_verdict, describe_difference
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
@@ -78,40 +77,40 @@ def audit(
     >>> found.grid, found.tied_share, found.largest_group
     ('float16', 1.0, 6)
     """
-    rows = _load_rows(run)
+    rows = as_run(run)
     if not len(rows):
         raise InputError("The run has no rows: there is nothing to audit.")
-    check_library(library)
-    ties, ranks = TieStatistics.of(rows), _check_cutoffs(cutoffs)
+    if library is not None and library not in LIBRARIES:
+        raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
+    if rows.source is not None and rows.source.format in ("mteb", "sentence-transformers"):
+        library = library or "sentence-transformers"
+    ties, ranks = TieStatistics(rows), _check_cutoffs(cutoffs)
     qrels = None if qrels is None else as_qrels(qrels)
-    report = None if qrels is None else _evaluate(qrels, _source_of(run, rows), measures)
+    report = None if qrels is None else _evaluate(qrels, run, rows, measures)
     scores = infer_score_grid(ties.score, ties.size)
     evidence = collect_evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
     across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
     fidelity = None
     if reference is not None:
-        other = _load_rows(reference)
-        both = (
-            None
-            if report is None
-            else (report, _evaluate(qrels, _source_of(reference, other), measures, oblivious=None))
-        )
-        fidelity = measure_fidelity(rows, other, both)
-    verdict = decide_verdict(evidence, across, report, fidelity, library or _library_of(rows))
-    quantization, steps, rounding = scores.quantization, evidence.even_steps, evidence.rounding
-    rounded = scores.name != "integer" and not quantization and not steps
+        other = as_run(reference)
+        its_report = None if qrels is None else _evaluate(qrels, reference, other, measures, oblivious=None)
+        fidelity = measure_fidelity(rows, other, report, its_report)
+    verdict = decide_verdict(evidence, across, report, fidelity, library)
+    quantization, even_lists, rounding = scores.quantization, evidence.even_steps, evidence.rounding
+    dtype, steps = (quantization.dtype, quantization.steps) if quantization else (None, None)
+    rounded = scores.name != "integer" and not quantization and not even_lists
     return Audit(
         source=rows.source,
         name=getattr(rows, "name", None),
         queries=ties.lists,
         rows=scores.rows,
         grid=scores.name,
-        grid_evidence=f"{scores.evidence} {steps.evidence}" if steps else scores.evidence,
-        grid_beneath=scores.beneath,
-        grid_made_by=scores.made_by,
+        grid_evidence=f"{scores.evidence} {even_lists.evidence}" if even_lists else scores.evidence,
+        grid_beneath=None if dtype == scores.name else dtype,
+        grid_made_by=quantization.made_by if quantization else None,
         precision=scores.precision,
-        even_steps=None if quantization is None or quantization.steps is None else quantization.steps.step,
-        even_lists=steps,
+        even_steps=steps.step if steps else None,
+        even_lists=even_lists,
         log10_chance=scores.log10_p_value,
         distinct=scores.distinct,
         tied_rows=ties.tied_rows,
@@ -138,22 +137,6 @@ def audit(
     )
 
 
-def _load_rows(run: Any) -> Run:
-    """The rows of a run or of a reference."""
-    return as_run(run)
-
-
-def _source_of(run: Any, rows: Run) -> RunSource | Run:
-    """What to count: a source that may have been counted already, else the rows that were read."""
-    return run if isinstance(run, RunSource) else rows
-
-
-def _library_of(run: Run) -> str | None:
-    """The library that wrote the file, if its format shows that."""
-    written = "" if run.source is None else run.source.format
-    return "sentence-transformers" if written in ("mteb", "sentence-transformers") else None
-
-
 def _check_cutoffs(cutoffs: Any) -> list[int]:
     if isinstance(cutoffs, str) or not isinstance(cutoffs, Iterable):
         raise InputError(f"cutoffs={cutoffs!r} is not possible. Give several ranks, as in cutoffs=(10, 100).")
@@ -165,10 +148,11 @@ def _check_cutoffs(cutoffs: Any) -> list[int]:
     return sorted(ranks)
 
 
-def _evaluate(qrels: Any, run: RunSource | Run, measures: Any, **options: Any) -> Report:
+def _evaluate(qrels: Any, run: Any, rows: Run, measures: Any, **options: Any) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the audit counts truncated lists itself
-        return evaluate(qrels, run, measures, **options)
+        # a source may have been counted already; anything else was read into `rows`
+        return evaluate(qrels, run if isinstance(run, RunSource) else rows, measures, **options)
 
 
 def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
@@ -297,7 +281,9 @@ class Audit(Result):
             "even_lists": None if self.even_lists is None else self.even_lists.to_dict(),
             "group_sizes": [one._asdict() for one in self.group_sizes],
             "groups": [
-                one._asdict() | {"score": _to_json_number(one.score), "docs": list(one.docs)} for one in self.groups
+                one._asdict()
+                | {"score": one.score if math.isfinite(one.score) else str(one.score), "docs": list(one.docs)}
+                for one in self.groups
             ],
             "across": {str(rank): lists for rank, lists in self.across.items()},
             "piles": [one._asdict() for one in self.piles],
@@ -342,8 +328,3 @@ class Audit(Result):
 
     def __repr__(self) -> str:
         return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *([self.remedy] if self.remedy else [])])
-
-
-def _to_json_number(score: float) -> float | str:
-    """A score that JSON can hold."""
-    return score if math.isfinite(score) else str(score)

@@ -1,20 +1,173 @@
-"""What made the ties of a run. A cause is named only if there is evidence of it."""
+"""What made the ties of a run, and what to do about it. A cause is named only if there is evidence of it.
+
+`PROBLEMS` has, for each cause, the end of the sentence that names it, and the remedy with a line of code for each
+library that may have made the scores.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
-from tiewise.analysis.auditing.even_steps import EvenSteps, find_steps_by_list, find_steps_in_run
+from tiewise.analysis.auditing.even_steps import EvenSteps, find_even_steps
 from tiewise.analysis.auditing.gaps import BY_CHANCE, measure_small_gaps
 from tiewise.analysis.auditing.grids import MIN_DISTINCT, Grid
-from tiewise.analysis.auditing.inference import ScoreGrid
+from tiewise.analysis.auditing.quantization import ScoreGrid
 from tiewise.analysis.auditing.tie_statistics import Pile, TieStatistics
 
-__all__ = ["MIN_ROWS", "Evidence", "collect_evidence"]
+__all__ = ["LIBRARIES", "MIN_ROWS", "PROBLEMS", "Evidence", "Remedy", "collect_evidence"]
 
 MIN_ROWS = 50  # fewer rows are an example, not a run
-IDENTICAL_SHARE = 0.9  # of tied rows: if so many are identical documents, these are the cause
+IDENTICAL_SHARE = 0.9  # of tied rows: from this share on, identical documents are the cause
+
+#: The libraries with lines of code, and their names in a sentence.
+LIBRARIES = {
+    "sentence-transformers": "a model of sentence-transformers",
+    "transformers": "a model of transformers",
+    "index": "a vector index",
+    "own": "your own code",
+}
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do, and the line of code for each library that has one.
+
+    >>> print(Remedy("Write scores with all their digits.", {"own": "f'{score:.9g}'"}))
+    Write scores with all their digits.
+      your own code: f'{score:.9g}'
+    """
+
+    text: str
+    code: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"  {LIBRARIES[library]}: {line}" for library, line in self.code.items()]
+        return "\n".join([self.text, *lines])
+
+
+class Problem(NamedTuple):
+    """Why documents are tied, and what to do. `Evidence.facts` fills the braces."""
+
+    reason: str  # the end of a sentence that says how many rows are tied
+    remedy: str
+    code: Mapping[str, str] = {}
+
+
+_IN_FLOAT32 = {
+    "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
+    "transformers": "tiewise.adapters.transformers.high_precision(model)",
+    "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine', query_ids=..., doc_ids=...)",
+    "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
+}
+_LAST_LAYER = {
+    "sentence-transformers": _IN_FLOAT32["sentence-transformers"],
+    "transformers": _IN_FLOAT32["transformers"],
+    "own": "tiewise.scoring.head(hidden, weight, bias)",
+}
+_LOGITS = {
+    "sentence-transformers": "model.predict(pairs, activation_fn=torch.nn.Identity())",
+    "transformers": "scores = model(**inputs).logits  # and no sigmoid or softmax",
+    "own": "tiewise.scoring.score(logits, fn='sigmoid', precision='float64')  # or rank by the logits",
+}
+_FLOAT64 = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
+_ALL_DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
+_FINER_SCORES = {"own": "tiewise.scoring.head(hidden, weight, bias)  # or score(queries, docs, fn='cosine')"}
+_RESCORE = {"index": _IN_FLOAT32["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
+
+PROBLEMS = {
+    "precision": Problem(
+        " because scores were rounded to {type}",
+        "The model may stay in {type}: compute the last step of its scores in float32.",
+        _IN_FLOAT32,
+    ),
+    "logits": Problem(
+        " because logits were rounded to {type}",
+        "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.",
+        _LAST_LAYER,
+    ),
+    "precision or counts": Problem(
+        " because scores were rounded to {type}{or_counts}",
+        "If a model made these scores, it may stay in {type}: compute the last step in float32. If they are counts, "
+        "rank the candidates again by finer scores.",
+        _IN_FLOAT32,
+    ),
+    "before transformation": Problem(
+        " because the numbers that scores were made from were rounded to {type}{or_counts}",
+        "The score function was computed well, but of numbers in {type}: compute the step before it in float32 too. "
+        "The model may stay in {type}.",
+        _IN_FLOAT32,
+    ),
+    "only gaps": Problem(
+        ", and scores keep apart as rounded numbers or counts do",
+        "Were logits, distances or vectors in low precision before the score function? Then compute the last step in "
+        "float32. If these are counts, rank the candidates again by finer scores. Else report the expected value with "
+        "its range.",
+        _FINER_SCORES,
+    ),
+    "scaled": Problem(
+        " because {even_steps}",
+        "Were these numbers rounded to low precision before they were scaled? Then compute them in float32: the model "
+        "may stay as it is. If they are counts, rank the candidates again by finer scores.",
+        _IN_FLOAT32,
+    ),
+    "decimals": Problem(" because scores {rounding}", "Write scores with all their digits.", _ALL_DIGITS),
+    "float32": Problem(
+        " because float32 has no numbers between their scores",
+        "Compute scores in float64, if differences so small mean anything.",
+        _FLOAT64,
+    ),
+    "float64": Problem(
+        " because float64 has no numbers between their scores",
+        "Look at the score function: differences so small are lost in it, not in the scores.",
+    ),
+    "integer": Problem(
+        " because scores {made_from} whole numbers",
+        "Rank the candidates again by finer scores, such as those of float vectors.",
+        _RESCORE,
+    ),
+    "steps": Problem(
+        " because {preimage} come in even steps of {step}",
+        "Rank the candidates again by finer scores, such as those of float vectors; if these are differences of "
+        "logits, compute the last layer in float32.",
+        {**_RESCORE, **_FINER_SCORES},
+    ),
+    "printed saturation": Problem(
+        " because scores pile up at {limit}{printed}",
+        "Write scores with all their digits, or rank by the logit, which does not level off.",
+        {**_LOGITS, **_ALL_DIGITS},
+    ),
+    "saturation": Problem(
+        " because scores pile up at {limit}", "Rank by the logit, or compute the score function in float64.", _LOGITS
+    ),
+    "constant": Problem(
+        " because {constant_lists} all documents, or nearly all, one score",
+        "Look at what the scorer was given: a list of equal scores ranks nothing.",
+    ),
+    "few": Problem(
+        " because there are only {distinct} distinct scores",
+        "Score on a finer scale: the expected rating under a model's probabilities, say, not the likeliest.",
+    ),
+    "identical": Problem(
+        " because the documents are identical, and not by rounding",
+        "Keep one of each set of identical documents, or judge them as one.",
+    ),
+    "genuine": Problem(
+        ", and the scores do not tell why",
+        "Nothing in the scores tells what made these ties. Were logits or vectors in low precision before? Then "
+        "compute the last step in float32. Else report the expected value with its range, or break ties by a second "
+        "score.",
+        _FINER_SCORES,
+    ),
+    "order": Problem(
+        "",
+        "Find what differs: score a few pairs both ways, and compare the model's precision, its prompt, how texts are "
+        "cut, and the index. Until then, do not report one run in place of the other.",
+    ),
+    "unclear": Problem("", "Report the expected value with its range."),
+}
 
 
 @dataclass(frozen=True)
@@ -58,11 +211,49 @@ class Evidence:
         by_chance = self.small_gaps is not None and self.small_gaps >= BY_CHANCE
         return "genuine" if by_chance or ties.is_unmatched else "unclear"
 
+    def refine(self, cause: str) -> str:
+        """The entry of `PROBLEMS` for a cause, by what else is known of the scores."""
+        quantization = self.scores.quantization
+        if cause == "precision" and quantization:
+            if quantization.transformation.of_logits:
+                return "logits"
+            if quantization.transformation.name:
+                return "before transformation"
+            return "precision or counts" if quantization.steps else cause
+        if cause == "saturation" and self.saturation and self.saturation.printed:
+            return "printed saturation"
+        keep_apart = self.small_gaps is not None and self.small_gaps < BY_CHANCE
+        return "only gaps" if cause == "unclear" and keep_apart and self.scores.distinct >= MIN_DISTINCT else cause
+
     @property
-    def shows_only_gaps(self) -> bool:
-        """Whether all that is known is that scores keep apart, as rounded numbers and counts do."""
-        apart = self.small_gaps is not None and self.small_gaps < BY_CHANCE
-        return self.cause == "unclear" and self.scores.distinct >= MIN_DISTINCT and apart
+    def facts(self) -> dict[str, Any]:
+        """What fills the braces of a `Problem`."""
+        scores, ties, quantization, printings = self.scores, self.ties, self.scores.quantization, self.scores.printings
+        steps, transformation = (quantization.steps, quantization.transformation) if quantization else (None, None)
+        lists = ties.constant + ties.nearly_constant
+        return {
+            "type": scores.precision or "low precision",
+            "or_counts": f", or are counts divided by {steps.name.removeprefix('1/')}" if steps else "",
+            "preimage": transformation.preimage if transformation else "",
+            "step": quantization.grid.name if quantization else "",
+            "made_from": "were made from" if transformation and transformation.name else "are",
+            "limit": f"{self.saturation.at:.0f}" if self.saturation else "",
+            "printed": f" and {printings[0].description}" if printings else "",
+            "constant_lists": f"{lists:,} of {ties.rankings:,} lists {'gives' if lists == 1 else 'give'}",
+            "even_steps": self.even_steps.description if self.even_steps else "",
+            "rounding": self.rounding[1].description if self.rounding else "",
+            "distinct": scores.distinct,
+        }
+
+    def explain(self) -> str:
+        """The cause of the ties, as the end of a sentence that says how many there are."""
+        return PROBLEMS[self.refine(self.cause or "unclear")].reason.format(**self.facts)
+
+    def find_remedy(self, problem: str, library: str | None) -> Remedy:
+        """The remedy for a problem; only the line of code for `library`, if there is one."""
+        found = PROBLEMS[problem]
+        code = {library: found.code[library]} if library and library in found.code else found.code
+        return Remedy(found.remedy.format(**self.facts), code)
 
 
 def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int | None = None) -> Evidence:
@@ -73,6 +264,5 @@ def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int
     rounding = ties.explain_by_rounding(scores.roundings, [pile.at for pile in saturated if pile.printed])
     steps = None
     if not scores.quantization and scores.name != "integer":
-        steps = find_steps_by_list(ties.sample_tied_lists(), scores.printings)
-        steps = steps or find_steps_in_run(scores.sample, ties.lists, scores.printings)
+        steps = find_even_steps(ties.sample_tied_lists(), scores.sample, ties.lists, scores.printings)
     return Evidence(scores, ties, identical_rows, piles, saturation, rounding, steps, measure_small_gaps(ties))

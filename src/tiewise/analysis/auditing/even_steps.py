@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from tiewise.analysis.auditing.grids import FLOAT32, MIN_DISTINCT, Grid
-from tiewise.analysis.auditing.quantization import LOG10_ALPHA, Preimage, invert
-from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Transformation
+from tiewise.analysis.auditing.quantization import LOG10_ALPHA
+from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Preimage, Transformation
 from tiewise.data.columns import Floats
 
-__all__ = ["EvenSteps", "find_steps_by_list", "find_steps_in_run"]
+__all__ = ["EvenSteps", "find_even_steps"]
 
 LOG10_ALPHA_OF_LIST = -6.0  # the significance level for a single list
 RANGES = ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25))  # parts of the range of a list
@@ -61,37 +61,31 @@ class EvenSteps:
         return {name: value for name, value in vars(self).items() if name != "preimage"}
 
 
-def find_steps_by_list(lists: Sequence[Floats], printings: Sequence[Grid] = ()) -> EvenSteps | None:
-    """The even steps of at least half of the lists, whose scores are distinct and ascend; None without evidence.
+def find_even_steps(
+    lists: Sequence[Floats], run: Floats, n_lists: int = 1, printings: Sequence[Grid] = ()
+) -> EvenSteps | None:
+    """The even steps of at least half of the lists, else those of the whole run; None without evidence.
 
-    `printings` are the grids with which scores may have been printed: the steps that they make are no evidence.
+    The scores of each list, and those of the run, are distinct and ascend. `printings` are the grids with which scores
+    may have been printed: the steps that they make are no evidence.
 
     >>> coarse = [np.unique(np.round(np.sin(np.arange(q, q + 40.0) ** 2), 1)) for q in range(5)]
     >>> scaled = [(x - x.min()) / (x.max() - x.min()) for x in coarse]
-    >>> find_steps_by_list(scaled).lists, find_steps_by_list([np.sin(x) for x in scaled])
+    >>> find_even_steps(scaled, np.array([])).lists, find_even_steps([np.sin(x) for x in scaled], np.array([]))
     (5, None)
-    """
-    found = [_test_scores(x, OF_LISTS, printings) for x in lists if len(x) >= MIN_DISTINCT]
-    even = [transformation for p_value, transformation in found if p_value < LOG10_ALPHA_OF_LIST]
-    combined = _combine_p_values([p_value for p_value, _ in found])
-    if not even or 2 * len(even) < len(found) or combined > LOG10_ALPHA:
-        return None
-    transformation = Counter(even).most_common(1)[0][0]
-    return EvenSteps(len(even), len(found), transformation.name, combined, False, transformation.preimage)
-
-
-def find_steps_in_run(x: Floats, lists: int, printings: Sequence[Grid] = ()) -> EvenSteps | None:
-    """The even steps of the distinct, ascending scores of a whole run; None without evidence.
-
-    >>> find_steps_in_run(np.log(np.arange(40.0, 80.0) * 0.0137), 1).description
+    >>> find_even_steps([], np.log(np.arange(40.0, 80.0) * 0.0137)).description
     'exponentials of scores come in even steps'
     """
-    if len(x) < MIN_DISTINCT:
+    tests = [_test_scores(x, OF_LISTS, printings) for x in lists if len(x) >= MIN_DISTINCT]
+    even = [transformation for p_value, transformation in tests if p_value < LOG10_ALPHA_OF_LIST]
+    p_value = _combine_p_values([p_value for p_value, _ in tests])
+    if even and 2 * len(even) >= len(tests) and p_value <= LOG10_ALPHA:
+        most = Counter(even).most_common(1)[0][0]
+        return EvenSteps(len(even), len(tests), most.name, p_value, False, most.preimage)
+    if len(run) < MIN_DISTINCT:
         return None
-    p_value, transformation = _test_scores(x, UP_TO_SCALE, printings)
-    if p_value >= LOG10_ALPHA:
-        return None
-    return EvenSteps(lists, lists, transformation.name, p_value, True, transformation.preimage)
+    p_value, best = _test_scores(run, UP_TO_SCALE, printings)
+    return EvenSteps(n_lists, n_lists, best.name, p_value, True, best.preimage) if p_value < LOG10_ALPHA else None
 
 
 def _combine_p_values(log10_p: Sequence[float]) -> float:
@@ -129,7 +123,7 @@ def _split_range(x: Floats, transformation: Transformation, printings: Sequence[
     largest = np.full_like(x, np.abs(x).max())  # a number of this size may have been subtracted
     printed = np.max([grid.spacing(x) for grid in printings], axis=0, initial=0.0) if printings else 0.0
     computed = transformation.error * FLOAT32.spacing(largest if transformation.linear else x)
-    preimage = invert(x, computed + printed / 2, transformation)
+    preimage = transformation.invert(x, computed + printed / 2)
     value, margin = preimage.take(np.isfinite(preimage.margin))
     if len(value) < MIN_DISTINCT or value[-1] == value[0]:
         return

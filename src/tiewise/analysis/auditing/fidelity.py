@@ -16,6 +16,7 @@ from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
+from tiewise.rankings.correlation import count_inversions
 from tiewise.rankings.run_similarity import mean_rbo
 from tiewise.tables.model import Section, Table
 from tiewise.tables.results import Result
@@ -25,12 +26,18 @@ __all__ = ["Fidelity", "measure_fidelity"]
 
 PHI, DEPTH = 0.9, 100  # of RBO; a tie group across the last rank is read whole, because it has little weight there
 BATCH_SIZE = 2**20  # scores that are sorted at a time
-BLOCK = 32  # up to this length, inversions are counted pair by pair
 
 
 @dataclass(frozen=True)
 class Fidelity(Result):
-    """A run compared with its reference, over the queries of both."""
+    """A run compared with its reference, over the queries of both.
+
+    >>> import tiewise as tw
+    >>> run, reference = {"q": {"a": 3.0, "b": 1.0, "c": 1.0}}, {"q": {"a": 2.0, "b": 3.0, "c": 1.0}}
+    >>> found = tw.audit(run, reference=reference).fidelity
+    >>> found.pairs, round(found.inverted, 4), round(found.tied, 4), round(found.tau, 4)
+    (3, 0.3333, 0.3333, 0.0)
+    """
 
     queries: int
     pairs: int  #: pairs of documents in both lists that the reference orders
@@ -53,8 +60,8 @@ class Fidelity(Result):
         return Table.of_record(self.to_dict())
 
 
-def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | None) -> Fidelity:
-    """The fidelity of a run to a reference; `reports` are those of both, if there are judgments."""
+def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_report: Report | None) -> Fidelity:
+    """The fidelity of a run to a reference, with the gap between their reports if there are judgments."""
     common = set(run.queries) & set(reference.queries)
     if not common:
         raise InputError(
@@ -72,7 +79,7 @@ def measure_fidelity(run: Run, reference: Run, reports: tuple[Report, Report] | 
         tied=int(tied.sum()) / total if total else None,
         tau=float(taus.mean()) if several.any() else None,
         rbo=mean_rbo(run, reference, PHI, DEPTH),
-        gap={} if reports is None else _measure_gaps(*reports, common),
+        gap={} if report is None or reference_report is None else _measure_gaps(report, reference_report, common),
     )
 
 
@@ -120,28 +127,6 @@ def _count_equal(rows: Codes) -> Codes:
     new[:, 1:] = rows[:, 1:] != rows[:, :-1]
     first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
     return np.asarray((place - first).sum(axis=1), dtype=np.int64)  # a pair with each equal number before it
-
-
-def count_inversions(rows: Codes) -> Codes:
-    """How many pairs of each row are in the wrong order; the length of a row is a power of two.
-
-    Sorted halves are merged: each number of the right half passes all larger ones of the left half.
-
-    >>> count_inversions(np.array([[3, 1, 2, 2], [1, 2, 3, 4]]))
-    array([3, 0])
-    """
-    count, width = rows.shape
-    part = min(width, BLOCK)
-    blocks = rows.reshape(-1, part)
-    later = np.triu(np.ones((part, part), dtype=bool), 1)
-    found = ((blocks[:, :, None] > blocks[:, None, :]) & later).sum(axis=(1, 2)).reshape(count, -1).sum(axis=1)
-    while part < width:
-        halves = np.sort(rows.reshape(-1, 2, part), axis=2).reshape(-1, 2 * part)
-        from_right = np.argsort(halves, axis=1, kind="stable") >= part  # of equal numbers, the left comes first
-        remaining = part - np.cumsum(~from_right, axis=1)
-        found += (remaining * from_right).sum(axis=1).reshape(count, -1).sum(axis=1)
-        part *= 2
-    return np.asarray(found, dtype=np.int64)
 
 
 def _measure_gaps(run: Report, reference: Report, common: set[str]) -> dict[str, float]:

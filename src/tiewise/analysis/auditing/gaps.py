@@ -27,7 +27,7 @@ NEIGHBOURS = 4  # on either side: the gaps with which a gap is compared
 SMALL_GAP = 0.6  # of a step; in one power of two and the next, steps differ by a factor of 2
 GEOMETRIC_MEAN = 0.62  # the expected geometric mean of eight exponential variables of mean 1
 TIED_NEIGHBOURS = 8  # on either side: the tied groups from which the local frequency of ties is estimated
-EQUAL_ULPS = 4  # scores at most so many float32 steps apart may come from one number
+EQUAL_ULPS = 4  # float32 steps: scores that are no further apart may come from one number
 
 _LOAD = np.linspace(12.0, 1e-3, 4000)  # λ, documents per step
 _SINGLE_SHARE = _LOAD / np.expm1(_LOAD)  # of the non-empty steps, those with one document
@@ -44,7 +44,7 @@ def measure_small_gaps(ties: TieStatistics) -> float | None:
     >>> rounded = np.tanh(np.round(copies, 2))
     >>> for scores in (copies, rounded):
     ...     run = as_run({"q": {f"d{i}": score for i, score in enumerate(scores)}})
-    ...     print(round(measure_small_gaps(TieStatistics.of(run)), 1))
+    ...     print(round(measure_small_gaps(TieStatistics(run)), 1))
     1.2
     0.0
     """

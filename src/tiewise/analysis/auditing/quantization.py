@@ -1,17 +1,16 @@
-"""Which quantisation lies behind scores: a low-precision type or even steps, then a transformation and printing.
+"""The number grid on which the scores of a run lie, and the quantisation behind them, with the evidence.
 
-Transformations and printing turn coarse numbers into fine ones, but the ties stay. Each of them is inverted here. A
-printed or computed score stands for all numbers that would have given the same score: an interval of preimages. If
-nearly all of these intervals contain a number of a coarse grid, and few would by chance, the scores were quantised to
-that grid.
+A quantisation is a low-precision type or even steps, then a transformation and printing. Transformations and printing
+turn coarse numbers into fine ones, so each is inverted here. If nearly all intervals of preimages contain a number of a
+coarse grid, and few would by chance, the scores were quantised to that grid. It is also looked for among the tied
+scores alone: one other row in a run of bfloat16 scores does not make it a run of float32 scores.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +22,21 @@ from tiewise.analysis.auditing.grids import (
     MIN_DISTINCT,
     Grid,
     UniformGrid,
+    find_grid,
+    find_printings,
     growing_samples,
+    nearest_float32,
     subsample,
 )
-from tiewise.analysis.auditing.transformations import TRANSFORMATIONS, Transformation
-from tiewise.data.columns import Floats
+from tiewise.analysis.auditing.transformations import TRANSFORMATIONS, Preimage, Transformation
+from tiewise.data.columns import Codes, Floats
+from tiewise.tables.wording import capitalize_first, format_percent
 
-__all__ = ["LOG10_ALPHA", "Preimage", "Quantization", "find_quantization", "invert", "log10_p_value"]
+__all__ = ["LOG10_ALPHA", "Quantization", "ScoreGrid", "find_quantization", "infer_score_grid"]
 
 LOG10_ALPHA = -12.0  # the significance level of every test here: a false positive rate of 10^-12
 DECISIVE = 3.0  # log10: of two hypotheses, one is chosen if the scores are a thousand times as likely under it
+MIN_TIED_SHARE = 0.9  # of distinct tied scores that must fit a quantisation; the others may come from elsewhere
 SCREENED = 200  # scores that are tried on the finest of several nested grids before the others are
 
 #: Even steps, from the widest on.
@@ -44,6 +48,107 @@ NESTED: tuple[tuple[Grid, tuple[Grid, ...]], ...] = (
     (GRIDS["float16"], (GRIDS["float16"],)),
     (STEPS[-1], STEPS),
 )
+
+
+@dataclass(frozen=True)
+class ScoreGrid:
+    """The grid of a run's scores, and the evidence for it."""
+
+    name: str  #: the first of `GRIDS` that contains all scores
+    rows: int
+    distinct: int  #: distinct scores of the run
+    distinct_float32: int  #: distinct numbers among their nearest float32
+    log10_p_value: float | None  #: of all distinct scores lying on the grid by chance; None for float32 and float64
+    sample: Floats  #: distinct finite scores in ascending order: all of them, or some at even distances
+    roundings: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with few digits
+    quantization: Quantization | None = None
+    share: float = 1.0  #: of rows: those that the quantisation explains
+    tied_share: float = 1.0  #: of distinct tied scores: those that it explains
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether there is enough evidence that scores were rounded to this grid."""
+        enough = self.distinct_float32 >= MIN_DISTINCT
+        return enough and self.log10_p_value is not None and self.log10_p_value < LOG10_ALPHA
+
+    @property
+    def precision(self) -> str | None:
+        """The low-precision type to which numbers were rounded, if there is enough evidence of one."""
+        return None if self.quantization is None else self.quantization.precision
+
+    @property
+    def printings(self) -> tuple[Grid, ...]:
+        """The few decimals, and the few digits, with which all scores can have been printed."""
+        return tuple(grid for grid in self.roundings if grid.name.startswith(("decimal", "digits")))
+
+    @property
+    def evidence(self) -> str:
+        """The evidence for the grid, in a sentence."""
+        scores = f"{self.rows:,} scores ({self.distinct:,} distinct)"
+        if self.quantization and (self.quantization.made_by or self.name not in LOW_PRECISION):
+            return self._describe_quantization(self.quantization, scores)
+        if self.name == "float64":
+            return f"The {scores} need float64: they lie on no coarser grid."
+        if self.name == "float32" or self.log10_p_value is None:
+            return f"All {scores} are float32 numbers, and lie on no coarser grid."
+        all_scores = f"All {scores} {GRIDS[self.name].description}"
+        if self.distinct_float32 < MIN_DISTINCT:
+            ones = "ones" if self.distinct < MIN_DISTINCT else "float32 numbers"
+            return f"{all_scores}, but so few distinct {ones} are no evidence of rounding."
+        odds = 10 ** (-self.log10_p_value / self.distinct_float32)
+        if odds < 1.5:
+            return f"{all_scores}, as any float32 here."
+        steps = self.quantization.steps if self.quantization else None
+        even = f" They {steps.description}." if steps else ""
+        return f"{all_scores}; by chance, one float32 in {odds:,.0f} would.{even}"
+
+    def _describe_quantization(self, found: Quantization, scores: str) -> str:
+        which = f"All {scores}"
+        if self.share < 1:
+            tied = "all" if self.tied_share == 1 else f"{format_percent(self.tied_share, in_words=True)} of the"
+            which = capitalize_first(f"{format_percent(self.share, in_words=True)} of {scores}, and {tied} tied ones,")
+        numbers = f"numbers of the {found.dtype} grid" if found.dtype else f"numbers in even steps of {found.grid.name}"
+        printed = "printed with few digits" if found.printing else ""
+        return f"{', '.join(filter(None, (f'{which} are {numbers}', found.transformation.description, printed)))}."
+
+
+def infer_score_grid(scores: Floats, sizes: Codes | None = None) -> ScoreGrid:
+    """The grid of scores, which are those of tie groups of some sizes, and how they were quantised.
+
+    Infinite scores mean that a document was not scored; they lie on every grid.
+
+    >>> scores = np.linspace(0.1, 0.9, 500)
+    >>> infer_score_grid(scores).name, infer_score_grid(scores.astype(np.float32).astype(float)).name
+    ('float64', 'float32')
+    >>> infer_score_grid(scores.astype(np.float16).astype(float)).evidence
+    'All 500 scores (500 distinct) lie on the float16 grid; by chance, one float32 in 8,192 would.'
+    """
+    sizes = np.ones(len(scores), dtype=np.int64) if sizes is None else sizes
+    distinct = np.unique(scores)
+    x = distinct[np.isfinite(distinct)]
+    name = find_grid(x)
+    f = np.unique(nearest_float32(x))
+    p_value = None
+    if name not in ("float32", "float64"):
+        p_value = log10_p_value((FLOAT32.spacing(f) / GRIDS[name].spacing(f))[f != 0])
+    printings = find_printings(x) if name != "integer" and len(x) >= MIN_DISTINCT else ()
+    printed = () if name in LOW_PRECISION else tuple(grid for grid in printings if grid.name != name)
+    found = ScoreGrid(name, int(sizes.sum()), len(distinct), len(f), p_value, subsample(x), (GRIDS[name], *printed))
+    if name == "integer":
+        return found
+    if quantization := find_quantization(x, printings):
+        return replace(found, quantization=quantization)
+    finite = np.isfinite(scores)
+    tied = np.unique(scores[finite & (sizes > 1)])
+    quantization = find_quantization(tied, find_printings(tied), MIN_TIED_SHARE)
+    if quantization is None:
+        return found
+    explained = sizes[finite][quantization.explains(scores[finite])]
+    share = float(explained.sum() / sizes[finite].sum())
+    return replace(found, quantization=quantization, share=share, tied_share=float(quantization.explains(tied).mean()))
+
+
+# -- quantisation ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -111,7 +216,7 @@ def find_quantization(x: Floats, printings: Iterable[Grid], min_share: float = 1
 
 
 def log10_p_value(probability: Floats, misses: int = 0) -> float:
-    """log10 of the chance that a grid misses at most so many numbers; each lies on it with a probability of its own.
+    """log10 of the chance that at most `misses` numbers are off a grid; each lies on it with its own probability.
 
     This is an upper bound: the chances of all choices of missed numbers are added up.
     """
@@ -121,39 +226,10 @@ def log10_p_value(probability: Floats, misses: int = 0) -> float:
     return float(logs[misses:].sum()) + choices / math.log(10)
 
 
-# -- preimages ------------------------------------------------------------------------------------------------------
-
-
-class Preimage(NamedTuple):
-    """The numbers from which scores were made: each lies within `margin` of `value`."""
-
-    value: Floats
-    margin: Floats
-
-    @property
-    def is_nonzero(self) -> NDArray[np.bool_]:
-        """Whether a number cannot be 0, which lies on every grid and so is no evidence."""
-        return np.asarray(np.abs(self.value) > self.margin)
-
-    def take(self, index: NDArray[np.bool_] | slice) -> Preimage:
-        """Some of the numbers."""
-        return Preimage(self.value[index], self.margin[index])
-
-
-def invert(x: Floats, error: Floats, transformation: Transformation) -> Preimage:
-    """The preimage of scores that are known up to an error; at the ends of its range, a sigmoid has no finite one."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ends = [transformation.inverse(np.clip(end, *transformation.domain)) for end in (x - error, x + error)]
-        value, margin = (ends[0] + ends[1]) / 2, np.abs(ends[1] - ends[0]) / 2
-        margin = np.maximum(margin, np.spacing(np.abs(value)))  # the rounding of float64 itself
-    finite = np.isfinite(value) & np.isfinite(margin)
-    return Preimage(np.where(finite, value, 0.0), np.where(finite, margin, np.inf))
-
-
 def _invert_score(x: Floats, transformation: Transformation, printing: Grid | None) -> Preimage:
     """The preimage of scores that were computed in float32, and perhaps printed."""
     computed = transformation.error * FLOAT32.spacing(x)
-    return invert(x, computed + (0 if printing is None else printing.spacing(x) / 2), transformation)
+    return transformation.invert(x, computed + (0 if printing is None else printing.spacing(x) / 2))
 
 
 def _contains(grid: Grid, preimage: Preimage) -> NDArray[np.bool_]:
@@ -161,9 +237,6 @@ def _contains(grid: Grid, preimage: Preimage) -> NDArray[np.bool_]:
     nearest = grid.round(preimage.value)
     near = np.abs(nearest - preimage.value) <= preimage.margin * 1.000001
     return np.asarray(near & grid.contains(nearest))
-
-
-# -- fitting --------------------------------------------------------------------------------------------------------
 
 
 def _fit(x: Floats, transformation: Transformation, printing: Grid | None, min_share: float) -> Quantization | None:

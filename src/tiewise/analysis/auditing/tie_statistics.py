@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,61 +56,37 @@ class Pile(NamedTuple):
     printed: bool = False  #: whether few digits, rather than float32, make these scores equal
 
 
-@dataclass(frozen=True, eq=False)
 class TieStatistics:
     """Every tie group of a run, list by list and best first, and counts of them; an untied row is a group of one."""
 
-    run: Run
-    # -- (n_groups,)
-    query: Codes  #: the position of the list in the run
-    start: Codes  #: documents of the list with a higher score
-    size: Codes
-    score: Floats
-    pairs: Codes  #: tied pairs of documents
-    is_tied: NDArray[np.bool_]  #: whether the group holds several documents
-    is_last: NDArray[np.bool_]  #: whether the group is the last of its list
-    # -- counts
-    lists: int  #: lists that are not empty
-    rankings: int  #: lists of two documents or more, so that there is something to rank
-    longest: int  #: the length of the longest list
-    tied_rows: int  #: rows that share their score with another row of their list
-    tied_pairs: int  #: pairs of documents that are tied
-    constant: int  #: lists of two documents or more that give all of them one score
-    nearly_constant: int  #: other lists that give most documents one score, except a final 0: nothing matched these
-    ending_tied: int  #: lists that end with tied documents, so that they may have been truncated inside a tie group
-
-    @classmethod
-    def of(cls, run: Run) -> TieStatistics:
-        """The tie groups of a run."""
+    def __init__(self, run: Run):
         values = run.value if run.descending else sort_lists(run.value, run.offsets)
         lengths = np.diff(run.offsets)
         new = np.ones(len(values), dtype=bool)
         new[1:] = values[1:] != values[:-1]
         new[run.offsets[:-1][lengths > 0]] = True
         first = np.flatnonzero(new)
-        query = np.searchsorted(run.offsets, first, side="right") - 1
-        start, size = first - run.offsets[query], np.diff(np.append(first, len(values)))
-        score, length, pairs = values[first], lengths[query], size * (size - 1) // 2
-        is_tied, is_last = size > 1, start + size == length
+        self.run = run
+        # -- (n_groups,)
+        self.query = query = np.searchsorted(run.offsets, first, side="right") - 1  # the list's position in the run
+        self.start = first - run.offsets[query]  # documents of the list with a higher score
+        self.size = size = np.diff(np.append(first, len(values)))
+        self.score = values[first]
+        self.pairs = size * (size - 1) // 2  # tied pairs of documents
+        self.is_tied = size > 1
+        length = lengths[query]
+        self.is_last = self.start + size == length  # whether the group is the last of its list
+        # -- counts
+        self.lists = _count(lengths)  # lists that are not empty
+        self.rankings = _count(lengths > 1)  # lists in which there is something to rank
+        self.longest = int(lengths.max(initial=0))
+        self.tied_rows = int(size[self.is_tied].sum())
+        self.tied_pairs = int(self.pairs.sum())
+        self.constant = _count(self.is_tied & (size == length))  # lists that give all documents one score
         most = (size >= NEARLY_CONSTANT * length) & (size < length) & (length >= MIN_LISTS)
-        return cls(
-            run=run,
-            query=query,
-            start=start,
-            size=size,
-            score=score,
-            pairs=pairs,
-            is_tied=is_tied,
-            is_last=is_last,
-            lists=int(np.count_nonzero(lengths)),
-            rankings=int(np.count_nonzero(lengths > 1)),
-            longest=int(lengths.max(initial=0)),
-            tied_rows=int(size[is_tied].sum()),
-            tied_pairs=int(pairs.sum()),
-            constant=int(np.count_nonzero(is_tied & (size == length))),
-            nearly_constant=int(np.count_nonzero(most & ((score != 0) | ~is_last))),
-            ending_tied=int(np.count_nonzero(is_last & is_tied)),
-        )
+        unmatched = (self.score == 0) & self.is_last  # documents without a match
+        self.nearly_constant = _count(most & ~unmatched)  # other lists that give most documents one score
+        self.ending_tied = _count(self.is_last & self.is_tied)  # lists that may be cut inside a tie group
 
     @property
     def tied_share(self) -> float:
@@ -130,18 +105,19 @@ class TieStatistics:
     def examples(self) -> tuple[TieExample, ...]:
         """The largest groups of tied documents, each with some of its documents."""
         tied = np.flatnonzero(self.is_tied)
-        return tuple(map(self._example, tied[np.argsort(-self.size[tied], kind="stable")[:MAX_EXAMPLES]].tolist()))
-
-    def _example(self, group: int) -> TieExample:
-        place, score = int(self.query[group]), float(self.score[group])
-        low, high = self.run.offsets[place : place + 2]
-        rows = low + np.flatnonzero(self.run.value[low:high] == score)
-        docs = tuple(self.run.ids(rows[:MAX_EXAMPLES]))
-        return TieExample(self.run.queries[place], score, int(self.start[group]) + 1, int(self.size[group]), docs)
+        found = []
+        for group in tied[np.argsort(-self.size[tied], kind="stable")[:MAX_EXAMPLES]].tolist():
+            query, score = int(self.query[group]), float(self.score[group])
+            low, high = self.run.offsets[query : query + 2]
+            rows = low + np.flatnonzero(self.run.value[low:high] == score)
+            rank, size = int(self.start[group]) + 1, int(self.size[group])
+            docs = tuple(self.run.ids(rows[:MAX_EXAMPLES]))
+            found.append(TieExample(self.run.queries[query], score, rank, size, docs))
+        return tuple(found)
 
     def count_across(self, cutoff: int) -> int:
         """How many lists have a tie between this rank and the next."""
-        return int(np.count_nonzero((self.start < cutoff) & (self.start + self.size > cutoff)))
+        return _count((self.start < cutoff) & (self.start + self.size > cutoff))
 
     def float32_ties(self) -> int:
         """How many more rows are tied if scores are read as float32."""
@@ -159,11 +135,9 @@ class TieStatistics:
 
         If scores were rounded to 0 instead, the scores before them are often tied as well.
         """
-        last = (self.score == 0) & self.is_last & (self.start > 0)
-        pairs = int(self.pairs[last].sum())
-        before = self.size[np.flatnonzero(last) - 1]
-        tied_before = int(np.count_nonzero(before > 1))
-        return 2 * pairs >= self.tied_pairs and len(before) >= MIN_LISTS and 4 * tied_before < len(before)
+        last = np.flatnonzero((self.score == 0) & self.is_last & (self.start > 0))
+        most = 2 * int(self.pairs[last].sum()) >= self.tied_pairs
+        return most and len(last) >= MIN_LISTS and 4 * _count(self.is_tied[last - 1]) < len(last)
 
     @property
     def are_ranks(self) -> bool:
@@ -234,3 +208,7 @@ class TieStatistics:
         order = np.lexsort((-self.run.value, np.repeat(np.arange(len(self.run.queries)), np.diff(self.run.offsets))))
         tied = np.flatnonzero(self.is_tied[group])
         return self.run.ids(order[tied]), group[tied]
+
+
+def _count(mask: NDArray[Any]) -> int:
+    return int(np.count_nonzero(mask))

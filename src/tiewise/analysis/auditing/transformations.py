@@ -1,7 +1,8 @@
 """Score transformations and their inverses: sigmoid, tanh, logarithm, cosine to distance and others.
 
-A one-to-one function turns coarse numbers into fine ones, but the ties stay. `quantization` and `even_steps` apply each
-inverse and test whether the result is coarse.
+A one-to-one function turns coarse numbers into fine ones, but the ties stay. `quantization` and `even_steps` invert
+each function and test whether the result is coarse. A printed or computed score stands for all numbers that would have
+given the same score: an interval of preimages.
 """
 
 from __future__ import annotations
@@ -9,13 +10,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 
-__all__ = ["TRANSFORMATIONS", "UP_TO_SCALE", "Transformation"]
+__all__ = ["TRANSFORMATIONS", "UP_TO_SCALE", "Preimage", "Transformation"]
+
+
+class Preimage(NamedTuple):
+    """The numbers from which scores were made: each lies within `margin` of `value`."""
+
+    value: Floats
+    margin: Floats
+
+    @property
+    def is_nonzero(self) -> NDArray[np.bool_]:
+        """Whether a number cannot be 0, which lies on every grid and so is no evidence."""
+        return np.asarray(np.abs(self.value) > self.margin)
+
+    def take(self, index: NDArray[np.bool_] | slice) -> Preimage:
+        """Some of the numbers."""
+        return Preimage(self.value[index], self.margin[index])
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,15 @@ class Transformation:
     def can_produce(self, low: float, high: float) -> bool:
         """Whether scores from `low` to `high` can be its values."""
         return self.domain[0] <= low and high <= self.domain[1]
+
+    def invert(self, x: Floats, error: Floats) -> Preimage:
+        """The preimage of scores that are known up to an error. Its margin is infinite where no finite number fits."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            low, high = (self.inverse(np.clip(end, *self.domain)) for end in (x - error, x + error))
+            value, margin = (low + high) / 2, np.abs(high - low) / 2
+            margin = np.maximum(margin, np.spacing(np.abs(value)))  # the rounding of float64 itself
+        finite = np.isfinite(value) & np.isfinite(margin)
+        return Preimage(np.where(finite, value, 0.0), np.where(finite, margin, np.inf))
 
 
 def _logit(x: Floats) -> Floats:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tiewise.analysis.auditing.causes import MIN_ROWS, Evidence
+from tiewise.analysis.auditing.causes import MIN_ROWS, Evidence, Remedy
 from tiewise.analysis.auditing.fidelity import Fidelity
-from tiewise.analysis.auditing.quantization import Quantization
-from tiewise.analysis.auditing.remedies import Remedy, find_remedy
 from tiewise.analysis.reports import Report
 from tiewise.tables.wording import NumberFormat, capitalize_first, format_percent
 
@@ -41,9 +39,7 @@ AVOIDABLE = (
 class Verdict(NamedTuple):
     """How far a run can be trusted, and what to do."""
 
-    level: (
-        str  #: sound (no ties), harmless, unclear (too few rows), unreliable, or unfaithful (only the order is wrong)
-    )
+    level: str  #: sound, harmless, unclear (too few rows), unreliable, or unfaithful (only the order is wrong)
     text: str
     remedy: Remedy | None
 
@@ -59,26 +55,13 @@ def decide_verdict(
     level, text = _judge_ties(evidence, across, report, fidelity)
     level, text = _add_reference(level, text, fidelity)
     problem = _choose_problem(evidence, level)
-    remedy = None if problem is None else find_remedy(problem, evidence.scores.precision, library)
-    return Verdict(level, text, remedy)
+    return Verdict(level, text, None if problem is None else evidence.find_remedy(problem, library))
 
 
 def _choose_problem(evidence: Evidence, level: str) -> str | None:
     """The problem to remedy: the cause of the ties, or of a wrong order; None if nothing needs to be done."""
-    quantization, problem = evidence.scores.quantization, evidence.cause
-    if quantization and quantization.precision and level in ("harmless", "unfaithful"):
-        problem = "precision"
-    if problem == "precision" and quantization:
-        if quantization.transformation.of_logits:
-            problem = "logits"
-        elif quantization.transformation.name:
-            problem = "before transformation"
-        elif quantization.steps:
-            problem = "precision or counts"
-    if problem == "saturation" and evidence.saturation and evidence.saturation.printed:
-        problem = "printed saturation"
-    if problem == "unclear" and evidence.shows_only_gaps:
-        problem = "only gaps"
+    rounded = evidence.scores.precision and level in ("harmless", "unfaithful")
+    problem = evidence.refine("precision" if rounded else evidence.cause or "")
     if level == "unfaithful" and problem not in AVOIDABLE:
         return "order"
     return problem if problem in AVOIDABLE or level in ("unclear", "unreliable") else None
@@ -93,7 +76,7 @@ def _judge_ties(
     ties, rows = evidence.ties, evidence.scores.rows
     if evidence.cause is None:
         return _judge_untied(evidence, fidelity)
-    tied = f"{format_percent(ties.tied_share, in_words=True)} of rows are tied{_explain_cause(evidence)}"
+    tied = f"{format_percent(ties.tied_share, in_words=True)} of rows are tied{evidence.explain()}"
     if report is not None:
         return _judge_by_measures(report, tied)
     if rows < MIN_ROWS:
@@ -137,51 +120,6 @@ def _judge_by_measures(report: Report, tied: str) -> tuple[str, str]:
         return "harmless", f"Harmless ties: {tied}; their order moves no measure {by}."
     moves = f"{widest} can move by {SHORT.short(ranges[widest])} with their order alone"
     return "unreliable", f"Not reliable: {tied}; {moves}."
-
-
-def _explain_cause(evidence: Evidence) -> str:
-    """The cause of the ties, as the end of a sentence that says how many there are."""
-    reason = _name_reason(evidence)
-    if reason:
-        return f" because {reason}"
-    if evidence.shows_only_gaps:
-        return ", and scores keep apart as rounded numbers or counts do"
-    return ", and the scores do not tell why" if evidence.cause == "genuine" else ""
-
-
-def _name_reason(evidence: Evidence) -> str | None:
-    cause, scores, ties, quantization = evidence.cause, evidence.scores, evidence.ties, evidence.scores.quantization
-    if cause == "precision" and quantization:
-        return _explain_precision(quantization)
-    if cause == "steps" and quantization:
-        return f"{quantization.transformation.preimage} come in even steps of {quantization.grid.name}"
-    if cause == "integer":
-        made = quantization is not None and quantization.transformation.name
-        return "scores were made from whole numbers" if made else "scores are whole numbers"
-    if cause == "saturation" and evidence.saturation:
-        pile = evidence.saturation
-        digits = f" and {scores.printings[0].description}" if pile.printed and scores.printings else ""
-        return f"scores pile up at {pile.at:.0f}{digits}"
-    if cause == "constant":
-        lists = ties.constant + ties.nearly_constant
-        give = f"{lists:,} of {ties.rankings:,} lists {'gives' if lists == 1 else 'give'}"
-        return f"{give} all documents, or nearly all, one score"
-    return {
-        "scaled": evidence.even_steps.description if evidence.even_steps else None,
-        "decimals": f"scores {evidence.rounding[1].description}" if evidence.rounding else None,
-        "float32": "float32 has no numbers between their scores",
-        "float64": "float64 has no numbers between their scores",
-        "few": f"there are only {scores.distinct} distinct scores",
-        "identical": "the documents are identical, and not by rounding",
-    }.get(cause or "")
-
-
-def _explain_precision(quantization: Quantization) -> str:
-    if quantization.transformation.of_logits:
-        return f"logits were rounded to {quantization.precision}"
-    counts = f", or are counts divided by {quantization.steps.name.removeprefix('1/')}" if quantization.steps else ""
-    what = "the numbers that scores were made from" if quantization.transformation.name else "scores"
-    return f"{what} were rounded to {quantization.precision}{counts}"
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
