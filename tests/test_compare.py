@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import comparing, system
-from tiewise.analysis.comparison import distribution as lots
-from tiewise.analysis.comparison import shared_order as shared
+from tiewise.analysis.comparison import arrangements, comparing, shared_order, system
+from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.metrics import engine
-from tiewise.output import OutputOptions, comparison_tables, render
+from tiewise.output import OutputOptions, render
 from tiewise.output.comparison_tables import ComparisonTables
 
 DOCS = "abcde"
@@ -140,10 +139,10 @@ def test_one_order_that_is_not_enumerated_is_bounded_and_sampled(judged, left, r
     wide = compared(judged, left, right, "nDCG@2", orders="per-query").pair("A", "B")
     for most in (3, 24):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(lots, "MOST_WORDS", most)
-            lots.words.cache_clear()
+            patched.setattr(arrangements, "MAX_ARRANGEMENTS", most)
+            arrangements.arrange.cache_clear()
             pair = compared(judged, left, right, "nDCG@2", orders="shared").pair("A", "B")
-        lots.words.cache_clear()
+        arrangements.arrange.cache_clear()
         low, high = pair.difference.minimum, pair.difference.maximum
         assert low <= wanted["minimum"] + 1e-9 and wanted["maximum"] <= high + 1e-9
         if pair.exact_range:
@@ -181,10 +180,10 @@ def test_a_range_is_exact_where_documents_link_queries_without_a_cycle(monkeypat
     wanted = facts(oracle.differences("RR", None, judged, tied, second, orders="shared"))
     exact = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
     check(exact, wanted)
-    monkeypatch.setattr(lots, "MOST_WORDS", 2)
-    lots.words.cache_clear()
+    monkeypatch.setattr(arrangements, "MAX_ARRANGEMENTS", 2)
+    arrangements.arrange.cache_clear()
     pair = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
-    lots.words.cache_clear()
+    arrangements.arrange.cache_clear()
     if len(set("".join(groups))) > 2:
         assert pair.method == "sampled (n=1,000)" and pair.exact_range is reached
     ends = pair.difference.minimum, pair.difference.maximum
@@ -248,7 +247,7 @@ def by_chance(judged, left, right, k, orders, draws=4000) -> np.ndarray:
     ("queries", "depth", "k", "orders", "levels", "seed", "method"),
     [
         (4, 12, 5, "independent", 3, 6, "exact"),
-        (25, 12, 5, "independent", 3, 2, "rounded"),
+        (25, 12, 5, "independent", 3, 2, "sampled (n=20,000)"),
         (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are drawn
         (40, 30, None, "independent", 2, 0, "sampled (n=2,000)"),
         (6, 16, 5, "per-query", 3, 2, "sampled (n=1,000)"),
@@ -281,27 +280,19 @@ def constant_run(queries: int = 40, n: int = 1000):
     return judged, tied, fixed, at
 
 
-def test_skewed_measures_are_drawn():
+def test_skewed_measures_are_sampled():
     judged, tied, fixed, at = constant_run()
     pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
-    drawn = (1 / np.random.default_rng(0).integers(1, 1001, (20_000, 40))).mean(axis=1)
+    sampled = (1 / np.random.default_rng(0).integers(1, 1001, (20_000, 40))).mean(axis=1)
     assert pair.method == "sampled (n=2,000)"
-    assert pair.probability == pytest.approx(np.mean(drawn > 1 / at), abs=0.04)  # a normal one says .5
+    assert pair.probability == pytest.approx(np.mean(sampled > 1 / at), abs=0.04)  # a normal distribution says .5
 
 
-def test_a_normal_distribution_is_the_last_resort_and_knows_no_level(monkeypatch):
-    monkeypatch.setattr(system, "LARGE", 10)
-    judged, tied, fixed, _ = constant_run()
-    pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
-    assert (pair.method, pair.probability_equal) == ("normal", None)
-    assert pair.probability + pair.probability_less == pytest.approx(1)
-
-
-def test_what_was_never_drawn_is_not_impossible():
-    chances = lots.chances(lots.Lot.of_draws(np.ones(99)), lots.Lot(np.zeros(1), np.ones(1)))
-    assert (chances.greater, chances.equal, chances.less) == pytest.approx((0.995, 0, 0.005))
-    assert chances.within(0.0, 1.0).less == 0 and chances.within(0.0, 1.0).equal == pytest.approx(0.005)
-    assert chances.within(-1.0, 1.0) == chances
+def test_an_event_that_no_sample_shows_is_not_impossible():
+    found = compare_distributions(Distribution.of_samples(np.ones(99)), Distribution.of_constant(0.0))
+    assert (found.greater, found.equal, found.less) == pytest.approx((0.995, 0, 0.005))
+    assert found.restrict(0.0, 1.0).less == 0 and found.restrict(0.0, 1.0).equal == pytest.approx(0.005)
+    assert found.restrict(-1.0, 1.0) == found
 
 
 def test_always_and_never_are_said_of_all_orders():
@@ -331,8 +322,7 @@ def test_equal_runs_are_not_said_to_change_places():
 
 
 def test_p_values_are_said_to_be_corrected_with_a_baseline(monkeypatch):
-    for module in (comparing, comparison_tables):
-        monkeypatch.setattr(module, "MOST_SYSTEMS", 2)
+    monkeypatch.setattr(comparing, "MAX_SYSTEMS", 2)
     found = compared(FLIP, {"A": TIED, "B": SECOND, "C": SECOND}, None, "RR", baseline="A", complete=True)
     text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert "p (Holm)" in text and "corrected for all comparisons with A and measures" in text
@@ -355,7 +345,7 @@ def test_draws_do_not_depend_on_the_other_systems():
     assert (alone.probability, alone.difference.std) == (among.probability, among.difference.std)
 
 
-# -- lots -------------------------------------------------------------------------------------------------------------
+# -- distributions ----------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -363,72 +353,76 @@ def test_draws_do_not_depend_on_the_other_systems():
     st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=4), min_size=1, max_size=5),
     st.integers(-3, 3),
 )
-def test_sums_of_lots(values, constant):
-    parts = [lots.Lot(np.array(some, float) / 7, np.full(len(some), 1 / len(some))).merged() for some in values]
-    total = lots.added(parts, samples=100, seed=0).moved(constant / 7)
-    found = lots.chances(total, lots.Lot(np.zeros(1), np.ones(1)))
+def test_sums_of_distributions(values, constant):
+    parts = [Distribution.of_outcomes(np.array(some, float) / 7, np.full(len(some), 1 / len(some))) for some in values]
+    total = add_distributions(parts, samples=100, seed=0).shift(constant / 7)
+    found = compare_distributions(total, Distribution.of_constant(0.0))
     sums = [constant]
     for some in values:
         sums = [total + one for total in sums for one in some]
     assert found.greater == pytest.approx(np.mean([total > 0 for total in sums]))
     assert found.equal == pytest.approx(np.mean([total == 0 for total in sums]), abs=1e-12)
     assert found.less == pytest.approx(np.mean([total < 0 for total in sums]))
-    assert found.method == "exact"
+    assert found.method == "exact" and found.error is None
 
 
-def some_lots(n: int, kinds: int, seed: int, lean: float = 1.0) -> list[lots.Lot]:
-    """Lots of different values; the smaller `lean`, the likelier one of them."""
+def some_distributions(n: int, values: int, seed: int, lean: float = 1.0) -> list[Distribution]:
+    """Distributions of different values; the smaller `lean`, the likelier one of the values."""
     rng = np.random.default_rng(seed)
-    return [lots.Lot(np.sort(rng.normal(0, 1, kinds) * rng.gamma(1)), rng.dirichlet([lean] * kinds)) for _ in range(n)]
+    return [
+        Distribution(np.sort(rng.normal(0, 1, values) * rng.gamma(1)), rng.dirichlet([lean] * values)) for _ in range(n)
+    ]
 
 
-@pytest.mark.parametrize(("n", "kinds"), [(40, 3), (30, 80), (150, 5), (6, 900)])
-def test_rounded_sums_move_no_chance_by_a_thousandth(n, kinds):
-    """Against a convolution on a fine grid: a value's chance is split between its two neighbours on it."""
-    parts = some_lots(n, kinds, seed=n)
-    total = lots.added(parts, samples=100, seed=0)
-    assert total.rounded and total.draws is None and (np.diff(total.value) > 0).all()
-    assert total.mean == pytest.approx(sum(lot.mean for lot in parts))
-    low, high = sum(lot.value[0] for lot in parts), sum(lot.value[-1] for lot in parts)
+@pytest.mark.parametrize(("n", "values"), [(40, 3), (30, 80), (150, 5), (6, 900), (300, 3)])
+def test_sampled_sums_are_within_their_standard_error(n, values):
+    """Against a convolution on a fine grid: a value's probability is split between its two neighbours on it."""
+    parts = some_distributions(n, values, seed=n)
+    total = add_distributions(parts, samples=20_000, seed=0)
+    assert total.samples == len(total) == 20_000 and (np.diff(total.values) >= 0).all()
+    std = math.sqrt(sum(part.variance for part in parts))
+    assert total.mean == pytest.approx(sum(part.mean for part in parts), abs=4 * std / math.sqrt(20_000))
+    assert math.sqrt(total.variance) == pytest.approx(std, rel=0.05)
+    low, high = sum(part.values[0] for part in parts), sum(part.values[-1] for part in parts)
     cells = 1 << 19
     step = (high - low) / (cells - len(parts) - 2)
     waves = np.ones(cells // 2 + 1, dtype=complex)
-    for lot in parts:
-        place, rest = np.divmod((lot.value - lot.value[0]) / step, 1)
-        grid = np.bincount(place.astype(int), lot.chance * (1 - rest), cells)
-        grid += np.bincount(place.astype(int) + 1, lot.chance * rest, cells)
+    for part in parts:
+        place, rest = np.divmod((part.values - part.values[0]) / step, 1)
+        grid = np.bincount(place.astype(int), part.probabilities * (1 - rest), cells)
+        grid += np.bincount(place.astype(int) + 1, part.probabilities * rest, cells)
         waves *= np.fft.rfft(grid)
     exact = np.cumsum(np.fft.irfft(waves, cells))
     for quantile in (0.001, 0.02, 0.2, 0.5, 0.77, 0.99):
         at = low + step * np.searchsorted(exact, quantile)
-        assert total.chance[total.value <= at].sum() == pytest.approx(quantile, abs=0.001)
+        found = compare_distributions(Distribution.of_constant(at), total)
+        assert found.greater == pytest.approx(quantile, abs=4 * found.error)
 
 
-def test_rounding_keeps_the_chance_of_being_level():
-    parts = some_lots(18, 3, seed=1, lean=0.02)  # nearly certain, each
-    a = lots.added(parts, samples=100, seed=0)
-    b = lots.added([*parts, lots.Lot(np.array([0.0, np.pi]), np.array([0.5, 0.5]))], samples=100, seed=0)
-    assert b.rounded
-    wanted = 0.5 * math.prod(float((lot.chance**2).sum()) for lot in parts)  # level only if every lot falls alike
-    assert wanted > 0.1 and lots.chances(a, b).equal == pytest.approx(wanted, abs=0.001)
+def test_sampled_sums_may_be_equal():
+    parts = some_distributions(18, 3, seed=1, lean=0.02)  # each is nearly certain
+    a = add_distributions(parts, samples=20_000, seed=0)
+    b = add_distributions([*parts, Distribution(np.array([0.0, np.pi]), np.array([0.5, 0.5]))], samples=20_000, seed=1)
+    equal = 0.5 * math.prod(float((part.probabilities**2).sum()) for part in parts)  # all parts have the same value
+    assert a.samples == b.samples == 20_000
+    assert equal > 0.1 and compare_distributions(a, b).equal == pytest.approx(equal, abs=4 * 0.5 / math.sqrt(20_000))
 
 
-def test_very_many_lots_are_drawn():
-    parts = some_lots(300, 3, seed=2)
-    total = lots.added(parts, samples=4000, seed=0)
-    assert total.draws == 4000
-    spread = math.sqrt(sum(lot.variance for lot in parts))
-    assert total.mean == pytest.approx(sum(lot.mean for lot in parts), abs=4 * spread / math.sqrt(4000))
-    assert math.sqrt(total.variance) == pytest.approx(spread, rel=0.05)
+def test_many_distributions_with_few_sums_are_exact():
+    total = add_distributions([Distribution(np.array([0.0, 0.1]), np.array([0.5, 0.5]))] * 500, samples=100, seed=0)
+    assert total.samples is None and len(total) == 501
+    assert compare_distributions(total, Distribution.of_constant(25.0)).equal == pytest.approx(
+        math.comb(500, 250) / 2**500
+    )
 
 
-def test_words_are_all_orders_with_their_chances():
-    found = lots.words((2, 1, 2), 3)
-    assert found.chance.sum() == pytest.approx(1)
-    assert len({tuple(word) for word in found.kind.tolist()}) == len(found.chance)
-    chance = {tuple(word): one for word, one in zip(found.kind.tolist(), found.chance.tolist(), strict=True)}
-    assert chance[0, 1, 0] == pytest.approx(2 / 5 * 1 / 4 * 1 / 3)
-    assert lots.words((20, 20), 40) is None
+def test_arrangements_are_all_orders_with_their_probabilities():
+    found = arrangements.arrange((2, 1, 2), 3)
+    assert found.probabilities.sum() == pytest.approx(1)
+    assert len({tuple(kinds) for kinds in found.kinds.tolist()}) == len(found)
+    probability = dict(zip(map(tuple, found.kinds.tolist()), found.probabilities.tolist(), strict=True))
+    assert probability[0, 1, 0] == pytest.approx(2 / 5 * 1 / 4 * 1 / 3)
+    assert arrangements.arrange((20, 20), 40) is None
 
 
 # -- queries ----------------------------------------------------------------------------------------------------------
@@ -534,7 +528,7 @@ def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
     }
     apart = compared(FLIP, runs, None, "RR", complete=True).leaderboard()
     assert [row["rank_worst"] for row in apart] == [3, 3, 3] and all(apart["ranks_reached"])
-    monkeypatch.setattr(comparing, "MOST_TOGETHER", 2)
+    monkeypatch.setattr(comparing, "MAX_RANKED_BY_PAIRS", 2)
     many = compared(FLIP, runs, None, "RR", orders="shared", complete=True)
     assert [row["rank_worst"] for row in many.leaderboard()] == [3, 3, 3] and not any(
         many.leaderboard()["ranks_reached"]
@@ -658,8 +652,8 @@ def test_counts_are_added_up():
 
 
 def test_many_systems_have_a_leaderboard_and_ask_for_a_baseline(monkeypatch):
-    monkeypatch.setattr(comparing, "MOST_SYSTEMS", 3)
-    monkeypatch.setattr(comparing, "KEPT", 0)
+    monkeypatch.setattr(comparing, "MAX_SYSTEMS", 3)
+    monkeypatch.setattr(comparing, "MAX_CACHED", 0)
     judged, left, right = large(3, 5, seed=6, levels=3)
     runs = {"A": left, "B": right, "C": left, "D": right}
     found = compared(judged, runs, None, "nDCG@3", complete=True)
@@ -677,11 +671,13 @@ def test_many_systems_have_a_leaderboard_and_ask_for_a_baseline(monkeypatch):
 def test_judged_documents_fall_anywhere_in_their_group(size, held):
     judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
     run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
-    tied = lots.Tied(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool))
+    tied = arrangements.TiedGroups(
+        tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
+    )
     rng, draws = np.random.default_rng(0), 3000
-    places = system.Places(tied)
-    ranks = np.array([places.rank(rng)[tied.judged()] for _ in range(draws)])
-    of_q = ranks[:, np.flatnonzero(tied.urns.query[tied.docs[tied.judged()]] == 0)]
+    places = system.RandomOrders(tied)
+    ranks = np.array([places.rank(rng)[tied.judged_docs()] for _ in range(draws)])
+    of_q = ranks[:, np.flatnonzero(tied.urns.query[tied.docs[tied.judged_docs()]] == 0)]
     assert of_q.shape == (draws, held)
     assert all(len(set(row)) == held for row in of_q.tolist())
     for column in of_q.T:
@@ -764,7 +760,7 @@ def test_what_was_not_compared_says_so():
 
 
 def test_one_order_for_too_many_documents_is_refused(monkeypatch):
-    monkeypatch.setattr(shared, "MOST_TIED", 5)
+    monkeypatch.setattr(shared_order, "MAX_TIED", 5)
     with pytest.raises(tw.InputError, match="6 tied documents matter to RR; one order for all runs takes at most 5"):
         compared(FLIP, TIED, SECOND, "RR", orders="shared", complete=True).pair("A", "B")
 
@@ -775,7 +771,7 @@ def test_components_that_hold_too_many_documents_are_drawn(monkeypatch, orders):
     queries = {query: {f"{query}{doc}": label for doc, label in docs.items()} for query, docs in judged.items()}
     runs = [{q: {f"{q}{doc}": x for doc, x in docs.items()} for q, docs in run.items()} for run in (left, right)]
     exact = compared(queries, *runs, "nDCG@3", orders=orders).pair("A", "B")
-    monkeypatch.setattr(shared, "MOST_DOCS", 1)
+    monkeypatch.setattr(shared_order, "MAX_LINKED", 1)
     found = compared(queries, *runs, "nDCG@3", orders=orders)
     drawn = found.pair("A", "B")
     assert (exact.method, drawn.method) == ("exact", "sampled (n=1,000)")
@@ -792,8 +788,8 @@ def test_components_that_hold_too_many_documents_are_drawn(monkeypatch, orders):
 def test_priorities_that_differ_in_their_last_bits_only():
     judged = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1, "b": 0}, "s": {"a": 1, "b": 0}})
     run = tw.Run.from_dict({q: {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0} for q in "qrs"})
-    tied = lots.Tied(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
-    members = shared.Members(tied, run, across_queries=True)
+    tied = arrangements.TiedGroups(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
+    members = shared_order.TiedDocuments(tied, run, across_queries=True)
     rng = np.random.default_rng(0)
     for priority in (
         rng.permutation(12).astype(np.uint64),  # small numbers: alike in all but the last bits
