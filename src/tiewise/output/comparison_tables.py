@@ -8,7 +8,7 @@ from typing import Any
 
 from tiewise._version import __version__
 from tiewise.analysis.comparison import Compared
-from tiewise.analysis.comparison.sections import comparison_section
+from tiewise.analysis.comparison.sections import ComparisonSection
 from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.data.progress import Progress
 from tiewise.output.options import OutputOptions
@@ -74,13 +74,8 @@ class ComparisonTables:
 
     def section(self, options: OutputOptions) -> Section:
         """A row for each measure or each system, and sentences below."""
-        return comparison_section(
-            self.compared,
-            options.numbers,
-            unjudged=self.unjudged,
-            notes=options.notes,
-            progress=self.progress,
-        )
+        shown = ComparisonSection(self.compared, options.numbers, unjudged=self.unjudged, progress=self.progress)
+        return shown.build(options.notes)
 
     def records(self, options: OutputOptions) -> Table:
         """Every pair in every measure."""

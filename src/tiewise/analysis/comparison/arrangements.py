@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import perm
+from math import lgamma, log, perm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,6 +140,10 @@ def arrange(counts: tuple[int, ...], slots: int) -> Arrangements | None:
     """
     if perm(len(counts), min(len(counts), slots, 20)) > MAX_ARRANGEMENTS:  # those that begin with different kinds
         return None
+    if slots == sum(counts):  # a multinomial coefficient
+        log_number = lgamma(slots + 1) - sum(lgamma(n + 1) for n in counts)
+        if log_number > log(MAX_ARRANGEMENTS) + 1e-9:
+            return None
     partial: list[tuple[tuple[int, ...], tuple[int, ...], float]] = [((), counts, 1.0)]
     for total in range(sum(counts), sum(counts) - slots, -1):
         partial = [

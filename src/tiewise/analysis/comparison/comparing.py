@@ -22,7 +22,7 @@ import numpy as np
 from tiewise.analysis import significance
 from tiewise.analysis.comparison.leaderboard import RankRanges, leaderboard, rank_in_one_order, rank_independently
 from tiewise.analysis.comparison.pair import PairComparison
-from tiewise.analysis.comparison.sections import comparison_records, comparison_section
+from tiewise.analysis.comparison.sections import ComparisonSection
 from tiewise.analysis.comparison.system import Aligned, System, align
 from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
 from tiewise.analysis.evaluating import report_of
@@ -52,7 +52,6 @@ __all__ = [
     "MAX_SYSTEMS",
     "Compared",
     "Orders",
-    "as_source_of",
     "check_options",
     "check_pairs",
     "compare",
@@ -130,7 +129,7 @@ def compare(
     check_options(orders, test, confidence, samples, seed)
     check_progress(progress)
     judged, systems = as_qrels(qrels), []
-    sources = {name: as_source_of(name, run) for name, run in named.items()}
+    sources = {name: _as_source(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
         with prefix_errors(name):
             evaluation = Evaluation(count_run(judged, source, checked), checked)
@@ -151,7 +150,7 @@ def compare(
     return compared
 
 
-def as_source_of(name: str, run: Any) -> RunSource:
+def _as_source(name: str, run: Any) -> RunSource:
     """A run that can be counted; errors start with its name, or with the name of its file."""
     if isinstance(run, (str, PathLike)):
         return as_source(run)
@@ -216,10 +215,12 @@ class Compared(Result):
         return "\n\n".join(boards)
 
     def _section(self) -> Section:
-        return comparison_section(self, bars=True)
+        return ComparisonSection(self, bars=True).build(self.notes)
 
     def _records(self) -> Table:
-        return comparison_records(self)
+        boards = {measure.name: self.leaderboard(measure) for measure in self.measures}
+        rows = [{"measure": name} | row for name, board in boards.items() for row in board]
+        return Table.of_records(rows[0], rows)
 
     # -- results ------------------------------------------------------------------------------------------------
 
@@ -422,6 +423,7 @@ class Compared(Result):
     def _compare_pair(self, a: str, b: str, measure: Measure) -> PairComparison:
         aligned = self._align(measure, a, b)
         outcome, each, scale = self._analyze_ties((a, b), measure), aligned.difference, aligned.scale
+        probabilities = outcome.probabilities
         p_value, p_holm, *ci = self._test_pair(a, b, measure, each)
         return PairComparison(
             a=a,
@@ -429,7 +431,11 @@ class Compared(Result):
             measure=measure.name,
             queries=len(each),
             difference=outcome.difference,
-            probabilities=outcome.probabilities,
+            probability=probabilities.greater,
+            probability_equal=probabilities.equal,
+            probability_less=probabilities.less,
+            probability_error=probabilities.error,
+            method=probabilities.method,
             exact_range=outcome.exact_range,
             std_error=outcome.std_error,
             p_value=p_value,

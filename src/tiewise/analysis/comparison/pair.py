@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tiewise.analysis.comparison.distribution import Probabilities
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.model import Section, Table
@@ -40,7 +39,11 @@ class PairComparison(Result):
     measure: str
     queries: int
     difference: Estimate  #: over the orders of ties: expected, minimum, maximum, std
-    probabilities: Probabilities
+    probability: float  #: how likely a is ahead in a random order of ties
+    probability_equal: float
+    probability_less: float
+    probability_error: float | None  #: the standard error of `probability`, at most; None if it is exact
+    method: str  #: how the probabilities were computed: ``exact`` or ``sampled (n=…)``
     exact_range: bool  #: whether orders of ties reach minimum and maximum, or these are only bounds
     std_error: float | None  #: the standard error of std, if orders of ties were sampled for it
     p_value: float
@@ -64,31 +67,6 @@ class PairComparison(Result):
         """Whether some order of ties puts a ahead, and whether one puts b ahead."""
         low, high = self.difference.minimum, self.difference.maximum
         return high is not None and high > ATOL, low is not None and low < -ATOL
-
-    @property
-    def probability(self) -> float:
-        """The probability that a is ahead in a random order of ties."""
-        return self.probabilities.greater
-
-    @property
-    def probability_equal(self) -> float:
-        """The probability that they are equal."""
-        return self.probabilities.equal
-
-    @property
-    def probability_less(self) -> float:
-        """The probability that b is ahead."""
-        return self.probabilities.less
-
-    @property
-    def probability_error(self) -> float | None:
-        """The standard error of `probability`, at most; None if it is exact."""
-        return self.probabilities.error
-
-    @property
-    def method(self) -> str:
-        """How the probabilities were computed: ``exact`` or ``sampled (n=…)``."""
-        return self.probabilities.method
 
     @property
     def final_p_value(self) -> float:

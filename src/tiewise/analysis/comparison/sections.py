@@ -20,7 +20,7 @@ from tiewise.data.progress import Progress
 from tiewise.errors import counted
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.model import Bar, Cell, Section, Table, columns_of
+from tiewise.tables.model import Bar, Cell, Column, Section, Table, columns_of
 from tiewise.tables.records import Rows
 from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, format_percent, format_ranks
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tiewise.analysis.comparison.comparing import Compared
     from tiewise.analysis.unjudged_bounds import Unjudged
 
-__all__ = ["comparison_records", "comparison_section", "pair_section"]
+__all__ = ["ComparisonSection", "pair_section"]
 
 MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for tools that disagree, else only neighbours
 MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
@@ -49,52 +49,29 @@ def pair_section(pair: PairComparison) -> Section:
     columns = columns_of(["measure"], ["difference", "", "ahead", "p (Holm)" if is_corrected else "p", "interval"])
     row = (pair.measure, *_difference_cells([pair], PLAIN, bars=True)[0], _interval(pair, PLAIN))
     notes = [DIFFERENCE_BAR] if pair.difference.tied else []
-    return Section([_without_empty(Table(columns, [row])), pair.verdict], f"{pair.a} against {pair.b}", notes)
+    return Section([_drop_empty_columns(Table(columns, [row])), pair.verdict], f"{pair.a} against {pair.b}", notes)
 
 
-def comparison_section(
-    compared: Compared,
-    numbers: NumberFormat = PLAIN,
-    *,
-    bars: bool = False,
-    unjudged: Mapping[str, Unjudged] | None = None,
-    notes: Sequence[str] | None = None,
-    progress: Progress | None = None,
-) -> Section:
+@dataclass(frozen=True)
+class ComparisonSection:
     """Two systems in all measures, or a leaderboard of more systems, and sentences.
 
     With `bars`, as in a notebook, ranges are drawn too, and each measure has its own leaderboard.
     """
-    return _Description(compared, numbers, bars, unjudged or {}, progress).section(
-        compared.notes if notes is None else notes
-    )
-
-
-def comparison_records(compared: Compared) -> Table:
-    """The leaderboards of all measures in one table, for programs."""
-    rows = [{"measure": measure.name} | row for measure in compared.measures for row in compared.leaderboard(measure)]
-    return Table.of_records(rows[0], rows)
-
-
-@dataclass(frozen=True)
-class _Description:
-    """One comparison, and how it is shown."""
 
     compared: Compared
-    numbers: NumberFormat
-    bars: bool
+    numbers: NumberFormat = PLAIN
+    bars: bool = False
     unjudged: Mapping[str, Unjudged] = field(default_factory=dict)
     progress: Progress | None = None
 
-    def section(self, notes: Sequence[str]) -> Section:
+    def build(self, notes: Sequence[str]) -> Section:
         """Tables, sentences and notes."""
-        measures, found = self.compared.measures, self.compared
+        found, measures = self.compared, self.compared.measures
         if self._is_pair:
             tables = [self._pair_table()]
-        elif self.bars:
-            tables = [self._leaderboard_table([measure]) for measure in measures]
         else:
-            tables = [self._leaderboard_table(measures)]
+            tables = [self._leaderboard_table(some) for some in ([[m] for m in measures] if self.bars else [measures])]
         sentences = [*self._verdicts(), *self._sentences_on_unjudged()]
         systems = " against ".join(found.systems) if self._is_pair else f"{len(found.systems)} runs"
         measure = f"{measures[0]} · " if len(measures) == 1 else ""
@@ -108,24 +85,29 @@ class _Description:
     # -- two systems --------------------------------------------------------------------------------------------
 
     def _pair_table(self) -> Table:
-        found, numbers = self.compared, self.numbers
-        a, b = found.systems
+        found, (a, b) = self.compared, self.compared.systems
         pairs = [found.pair(a, b, measure) for measure in found.measures]
+        cells = _difference_cells(pairs, self.numbers, bars=self.bars)
         rows = [
             (
                 measure.name,
-                *(_estimate_cell(found.estimate(name, measure), measure, numbers) for name in (a, b)),
-                *cells,
-                _interval(pair, numbers),
+                *(_estimate_cell(found.estimate(name, measure), measure, self.numbers) for name in (a, b)),
+                *difference,
+                _interval(pair, self.numbers),
             )
-            for measure, pair, cells in zip(
-                found.measures, pairs, _difference_cells(pairs, numbers, bars=self.bars), strict=True
-            )
+            for measure, pair, difference in zip(found.measures, pairs, cells, strict=True)
         ]
-        legend = self._legend(pairs, "difference", "ahead", "p", "interval")
-        legend += [DIFFERENCE_BAR] if self.bars and any(pair.difference.tied for pair in pairs) else []
         headings = (a, b, "difference", "", "ahead", self._p_heading, f"{self._confidence} interval")
-        return _without_empty(Table(columns_of(["measure"], headings), rows, notes=(" ".join(legend),)))
+        legend = self._legend(pairs, "difference", "ahead", "p", "interval")
+        return self._table(columns_of(["measure"], headings), rows, [*legend, DIFFERENCE_BAR])
+
+    def _table(
+        self, columns: tuple[Column, ...], rows: Sequence[Sequence[Any]], legend: Sequence[str], title: str = ""
+    ) -> Table:
+        """A table without empty columns; the last sentence of the legend is about its bars."""
+        has_bars = any(isinstance(value, Bar) for row in rows for value in row)
+        notes = " ".join(legend if has_bars else legend[:-1])
+        return _drop_empty_columns(Table(columns, rows, title, notes=(notes,)))
 
     # -- leaderboards -------------------------------------------------------------------------------------------
 
@@ -133,38 +115,37 @@ class _Description:
         found, rows, pairs = self.compared, list[tuple[Any, ...]](), list[PairComparison]()
         total = len(found.measures) * len(found.systems)
         for measure in measures:
-            board = self._leaderboards[measure]
-            ends = min(board["minimum"]), max(board["maximum"])
-            for row, pair in zip(board, self._rivals(measure), strict=True):
-                estimate = found.estimate(row["system"], measure)
-                no_pair = [("", "", MISSING, MISSING)]
-                difference, _, *cells = (_difference_cells([pair], self.numbers) if pair else no_pair)[0]
-                rows.append(
-                    (
-                        measure.name if len(measures) > 1 else "",
-                        str(row["rank"]),
-                        row["system"],
-                        _estimate_cell(estimate, measure, self.numbers),
-                        Bar(estimate.minimum, estimate.expected, estimate.maximum, row["oblivious"], ends)
-                        if self.bars and estimate.tied
-                        else "",
-                        format_ranks(row["rank_best"], row["rank_worst"]),
-                        format_ranks(row["rank_low"], row["rank_high"]),
-                        difference or MISSING,
-                        *cells,
-                    )
-                )
+            name = measure.name if len(measures) > 1 else ""
+            for row, pair in zip(self._leaderboards[measure], self._rivals(measure), strict=True):
+                rows.append((name, *self._leaderboard_cells(row, measure), *self._rival_cells(pair)))
                 pairs += [pair] if pair else []
                 if self.progress is not None:
                     self.progress(len(rows), total)
         rival = f"against {found.baseline or 'the next'}"
         headings = ("expected", "", "by ties", "by queries", rival, "ahead", self._p_heading)
         legend = self._legend(pairs, "by ties", "by queries", "ahead", "p")
-        if any(isinstance(row[4], Bar) for row in rows):
-            legend.append(VALUE_BAR.format("" if found.oblivious is None else f"; cross: order of {found.oblivious}"))
-        title = measures[0].name if self.bars and len(found.measures) > 1 else ""
-        columns = columns_of(["measure", "rank", "run"], headings)
-        return _without_empty(Table(columns, rows, title, notes=(" ".join(legend),)))
+        cross = "" if found.oblivious is None else f"; cross: order of {found.oblivious}"
+        title = measures[0].name if len(measures) < len(found.measures) else ""
+        return self._table(
+            columns_of(["measure", "rank", "run"], headings), rows, [*legend, VALUE_BAR.format(cross)], title
+        )
+
+    def _leaderboard_cells(self, row: dict[str, Any], measure: Measure) -> Iterator[str | Cell | Bar]:
+        yield str(row["rank"])
+        yield row["system"]
+        estimate, board = self.compared.estimate(row["system"], measure), self._leaderboards[measure]
+        yield _estimate_cell(estimate, measure, self.numbers)
+        ends = min(board["minimum"]), max(board["maximum"])
+        has_bar = self.bars and estimate.tied
+        yield Bar(estimate.minimum, estimate.expected, estimate.maximum, row["oblivious"], ends) if has_bar else ""
+        yield format_ranks(row["rank_best"], row["rank_worst"])
+        yield format_ranks(row["rank_low"], row["rank_high"])
+
+    def _rival_cells(self, pair: PairComparison | None) -> tuple[str | Cell, ...]:
+        if pair is None:
+            return MISSING, MISSING, MISSING
+        ((difference, _, ahead, p_value),) = _difference_cells([pair], self.numbers)
+        return difference, ahead, p_value
 
     def _rivals(self, measure: Measure) -> Iterator[PairComparison | None]:
         """Each system of a leaderboard against the baseline, or against the next; None if there is none."""
@@ -313,7 +294,7 @@ def _interval(pair: PairComparison, numbers: NumberFormat) -> str:
     return MISSING if pair.ci is None else numbers.interval(*pair.ci)
 
 
-def _without_empty(table: Table) -> Table:
+def _drop_empty_columns(table: Table) -> Table:
     """The table without columns that are empty in all rows."""
     return table.take_columns(
         place for place in range(len(table.columns)) if any(row[place] != "" for row in table.rows)

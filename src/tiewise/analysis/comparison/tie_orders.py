@@ -112,21 +112,23 @@ def _in_one_order(
     linked = link_groups(documents, across_queries=True) if across_queries else in_queries
     if in_queries is None or linked is None:
         return _sample(systems, values, replace(independent, exact_range=False), seed)
-    found = _enumerate(in_queries, linked, [one.tied for one in documents])
+    runs = [one.tied for one in documents]
+    components, open_queries, exact_range = _choose_components(in_queries, linked, runs)
+    distributions = enumerate_components(components, runs)
     row = np.cumsum(values.kept) - 1  # the row of each judged query among those compared
     is_open = np.zeros(len(values.queries), dtype=bool)
-    is_open[row[found.open_queries]] = True
+    is_open[row[sorted(open_queries)]] = True
     minimum, maximum = (
-        float(np.where(is_open, end, values.difference).sum() + sum(offsets))
-        for end, offsets in zip(values.difference_range, found.offsets, strict=True)
+        float(np.where(is_open, end, values.difference).sum() + sum(one.values[at] - one.mean for one in distributions))
+        for at, end in zip((0, -1), values.difference_range, strict=True)
     )
-    if not found.is_complete:
-        return _sample(systems, values, _Sum(minimum, maximum, np.nan, exact_range=found.exact_range), seed)
-    total = add_distributions(found.distributions, samples=samples, seed=seed)
+    if any(one.arrangements is None for one in linked):
+        return _sample(systems, values, _Sum(minimum, maximum, np.nan, exact_range=exact_range), seed)
+    total = add_distributions(distributions, samples=samples, seed=seed)
     first, *others = (system.constant(values.measure, values.kept) for system in systems)
     zero = Distribution.of_constant(sum(others) - first)
     probabilities = compare_distributions(total, zero, ATOL * len(values.queries))
-    return _Sum(minimum, maximum, sum(one.variance for one in found.distributions), probabilities)
+    return _Sum(minimum, maximum, sum(one.variance for one in distributions), probabilities)
 
 
 def _sample(systems: Sequence[System], values: Aligned, bounds: _Sum, seed: int) -> _Sum:
@@ -148,28 +150,15 @@ def _standard_error_of_std(sampled: Floats) -> float:
     return float(np.sqrt(squares.var() / len(sampled) / (4 * variance))) if variance > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class _Enumerated:
-    """The components that were enumerated."""
+def _choose_components(
+    in_queries: Sequence[Component], linked: Sequence[Component], runs: Sequence[TiedGroups]
+) -> tuple[list[Component], set[int], bool]:
+    """The components to enumerate, the queries with others, and whether some order gives the range of the sum.
 
-    distributions: list[Distribution]
-    is_complete: bool  #: whether these are all components, so that their sum is the sum over queries
-    open_queries: list[int]  #: judged queries with components that were not enumerated
-    exact_range: bool  #: whether some order gives the lowest sum, and some order the highest
-
-    @property
-    def offsets(self) -> tuple[list[float], list[float]]:
-        """How far each component moves the sum from its mean, down and up."""
-        ends = [(one.values[0] - one.mean, one.values[-1] - one.mean) for one in self.distributions]
-        return [low for low, _ in ends], [high for _, high in ends]
-
-
-def _enumerate(in_queries: Sequence[Component], linked: Sequence[Component], runs: Sequence[TiedGroups]) -> _Enumerated:
-    """Enumerate the components across queries, `linked`, each made of components within queries, `in_queries`.
-
-    A linked component with too many arrangements has the sum of the ranges of its parts. If the parts and their
-    documents make a tree (no cycle of parts, each with a document of the next), some order gives every part its
-    extreme: two parts share at most one document, so they never need opposite orders, nor do several in a circle.
+    Components across queries, `linked`, consist of components within queries, `in_queries`. A linked component with too
+    many arrangements has the sum of the ranges of its parts. If the parts and their documents make a tree (no cycle of
+    parts, each with a document of the next), some order gives every part its extreme: two parts share at most one
+    document, so they never need opposite orders, nor do several in a circle.
     """
     owner = {
         (run, group): index
@@ -181,16 +170,17 @@ def _enumerate(in_queries: Sequence[Component], linked: Sequence[Component], run
     for part in in_queries:
         parts_of[owner[part.first]].append(part)
     query_of = {part.first: int(runs[part.first[0]].query[part.first[1]]) for part in in_queries}
-    is_complete = all(one.arrangements is not None for one in linked)
-    has_known_ranges = len(runs) == 1 and not is_complete  # the range of one run in each query needs no enumeration
-    is_open = {query_of[part.first] for part in in_queries if has_known_ranges or part.arrangements is None}
-    enumerated: list[Component] = []
-    exact_range = not is_open
+    # The range of one run in each query needs no enumeration.
+    is_known = len(runs) == 1 and any(one.arrangements is None for one in linked)
+    open_queries = {query_of[part.first] for part in in_queries if is_known or part.arrangements is None}
+    chosen: list[Component] = []
+    exact_range = not open_queries
     for one, parts in zip(linked, parts_of, strict=True):
-        if one.arrangements is not None and not any(query_of[part.first] in is_open for part in parts):
-            enumerated.append(one)
+        enumerable = [part for part in parts if query_of[part.first] not in open_queries]
+        if one.arrangements is not None and len(enumerable) == len(parts):
+            chosen.append(one)
         else:
-            enumerated += [part for part in parts if query_of[part.first] not in is_open]
+            chosen += enumerable
             is_tree = sum(part.size for part in parts) - one.size == len(parts) - 1
             exact_range &= is_tree
-    return _Enumerated(enumerate_components(enumerated, runs), is_complete, sorted(is_open), exact_range)
+    return chosen, open_queries, exact_range
