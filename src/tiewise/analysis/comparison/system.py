@@ -195,14 +195,15 @@ class RandomOrders:
         return rank
 
     def _slots(self, rng: np.random.Generator) -> Codes:
-        slot, group = self._shuffle_dense(rng), self._group
-        again = ~self._is_dense
-        while again.any():  # until no two documents of a group have the same slot
-            some = again[group]
-            slot[some] = rng.integers(0, self._tied.size[group[some]])
-            order = np.lexsort((slot, group))
-            equal = (np.diff(group[order]) == 0) & (np.diff(slot[order]) == 0)
-            again = np.bincount(group[order[1:][equal]], minlength=len(again)) > 0
+        slot = self._shuffle_dense(rng)
+        open_docs = np.flatnonzero(~self._is_dense[self._group])
+        while len(open_docs):  # until no two documents of a group have the same slot
+            group = self._group[open_docs]
+            slot[open_docs] = rng.integers(0, self._tied.size[group])
+            key = np.sort((group << 32) + slot[open_docs])
+            has_equal = np.zeros(len(self._tied), dtype=bool)
+            has_equal[key[1:][key[1:] == key[:-1]] >> 32] = True
+            open_docs = open_docs[has_equal[group]]
         return slot
 
     def _shuffle_dense(self, rng: np.random.Generator) -> Codes:
