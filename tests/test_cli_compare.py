@@ -33,7 +33,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def pair(folder) -> tw.comparison.Duel:
+def pair(folder) -> tw.comparison.PairComparison:
     runs = {name: folder / f"{name}.trec" for name in ("tied", "second")}
     return tw.compare(folder / "qrels.txt", runs, "RR@10", complete=True, samples=500).pair("tied", "second")
 
@@ -181,7 +181,7 @@ def test_unjudged(tiewise, folder):
     assert found["unjudged"]["second"]["P@2"]["upper"]["expected"] == pytest.approx(4 / 6)
     text = tiewise(*command, "--format", "table").out
     assert "last: P@2 lies in [.000, .667] whatever unjudged documents are worth" in " ".join(text.split())
-    assert "Unjudged documents put no bounds on AP: what divides" in " ".join(text.split())
+    assert "Unjudged documents put no bounds on AP: it divides" in " ".join(text.split())
     assert "unjudged" not in tiewise(*command[:-1], "--format", "json").json
     bounded, unbounded = tiewise(*command).rows
     wanted = tw.unjudged(folder / "qrels.txt", folder / "last.trec", "P@2", complete=True)

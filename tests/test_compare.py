@@ -1,4 +1,4 @@
-"""Comparisons: what ties decide, against enumeration and drawing; leaderboards; tools that disagree; limits."""
+"""Comparisons against enumeration and random orders; leaderboards; tools that disagree; limits."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import comparing, system
-from tiewise.analysis.comparison import distribution as lots
-from tiewise.analysis.comparison import shared_order as shared
+from tiewise.analysis.comparison import arrangements, comparing, shared_order, system
+from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.metrics import engine
-from tiewise.output import OutputOptions, comparison_tables, render
+from tiewise.output import OutputOptions, render
 from tiewise.output.comparison_tables import ComparisonTables
 
 DOCS = "abcde"
@@ -86,7 +85,7 @@ def check(pair, wanted: dict[str, float]) -> None:
 @pytest.mark.parametrize(("measure", "name", "k", "params"), MEASURES, ids=[one[0] for one in MEASURES])
 @settings(max_examples=15, deadline=None)
 @given(judged=judgments(2), left=lists(2, 4), right=lists(2, 4))
-def test_ties_decide_as_enumeration_says(orders, measure, name, k, params, judged, left, right):
+def test_independent_and_per_query_orders_equal_enumeration(orders, measure, name, k, params, judged, left, right):
     wanted = oracle.differences(name, k, judged, left, right, orders=orders, **params)
     pair = compared(judged, left, right, measure, orders=orders).pair("A", "B")
     check(pair, facts(wanted))
@@ -120,7 +119,7 @@ def test_one_order_of_all_documents_links_queries():
 @pytest.mark.parametrize(("measure", "name", "k", "params"), MEASURES, ids=[one[0] for one in MEASURES])
 @settings(max_examples=15, deadline=None)
 @given(judged=judgments(3), left=lists(3, 4), right=lists(3, 4))
-def test_one_order_of_all_documents_as_enumeration_says(measure, name, k, params, judged, left, right):
+def test_shared_orders_equal_enumeration(measure, name, k, params, judged, left, right):
     wanted = oracle.differences(name, k, judged, left, right, orders="shared", **params)
     found = compared(judged, left, right, measure, orders="shared")
     pair = found.pair("A", "B")
@@ -134,16 +133,16 @@ def test_one_order_of_all_documents_as_enumeration_says(measure, name, k, params
 
 @settings(max_examples=40, deadline=None)
 @given(judged=judgments(3), left=lists(3, 4), right=lists(3, 4))
-def test_one_order_that_is_not_enumerated_is_bounded_and_sampled(judged, left, right):
+def test_shared_orders_with_many_arrangements_are_bounded_and_sampled(judged, left, right):
     """With few arrangements allowed, single queries are still enumerated, but queries that share documents are not."""
     wanted = facts(oracle.differences("nDCG", 2, judged, left, right, orders="shared"))
     wide = compared(judged, left, right, "nDCG@2", orders="per-query").pair("A", "B")
     for most in (3, 24):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(lots, "MOST_WORDS", most)
-            lots.words.cache_clear()
+            patched.setattr(arrangements, "MAX_ARRANGEMENTS", most)
+            arrangements.arrange.cache_clear()
             pair = compared(judged, left, right, "nDCG@2", orders="shared").pair("A", "B")
-        lots.words.cache_clear()
+        arrangements.arrange.cache_clear()
         low, high = pair.difference.minimum, pair.difference.maximum
         assert low <= wanted["minimum"] + 1e-9 and wanted["maximum"] <= high + 1e-9
         if pair.exact_range:
@@ -181,17 +180,17 @@ def test_a_range_is_exact_where_documents_link_queries_without_a_cycle(monkeypat
     wanted = facts(oracle.differences("RR", None, judged, tied, second, orders="shared"))
     exact = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
     check(exact, wanted)
-    monkeypatch.setattr(lots, "MOST_WORDS", 2)
-    lots.words.cache_clear()
+    monkeypatch.setattr(arrangements, "MAX_ARRANGEMENTS", 2)
+    arrangements.arrange.cache_clear()
     pair = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
-    lots.words.cache_clear()
+    arrangements.arrange.cache_clear()
     if len(set("".join(groups))) > 2:
         assert pair.method == "sampled (n=1,000)" and pair.exact_range is reached
     ends = pair.difference.minimum, pair.difference.maximum
     assert (ends == pytest.approx((wanted["minimum"], wanted["maximum"]))) is (reached or groups == ("ab", "ba"))
 
 
-def test_documents_of_one_query_only_make_it_the_same_as_one_order_a_query():
+def test_shared_orders_equal_per_query_orders_without_common_documents():
     judged, left, right = large(5, 8, seed=3, levels=3)
     apart = [
         {q: {f"{q}{doc}": number for doc, number in docs.items()} for q, docs in table.items()}
@@ -207,7 +206,7 @@ def test_unknown_orders_name_all_three():
         compared(TWO, LEVEL, A_FIRST, "RR", orders="global")
 
 
-def test_equal_runs_in_one_order_are_level_and_in_two_they_are_not():
+def test_equal_runs_are_equal_in_one_order_but_not_in_independent_orders():
     judged, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0, "b": 1.0}}
     together = compared(judged, run, dict(run), "RR", orders="shared").pair("A", "B")
     assert (together.difference.minimum, together.difference.maximum, together.probability_equal) == (0, 0, 1)
@@ -227,10 +226,10 @@ def large(queries: int, depth: int, seed: int, levels: int) -> tuple[dict, dict,
     return judged, *runs
 
 
-def by_chance(judged, left, right, k, orders, draws=4000) -> np.ndarray:
-    """Mean differences of nDCG@k in random orders, drawn without anything of the library."""
+def random_differences(judged, left, right, k, orders, draws=4000) -> np.ndarray:
+    """Mean differences of nDCG@k in random orders, sampled without the library."""
     rng = random.Random(5)
-    drawn = []
+    sampled = []
     for _ in range(draws):
         total = 0.0
         docs = sorted({doc for run in (left, right) for some in run.values() for doc in some})
@@ -240,36 +239,36 @@ def by_chance(judged, left, right, k, orders, draws=4000) -> np.ndarray:
             two = tuple(rng.sample(docs, len(docs))) if orders == "independent" else one
             total += oracle.value("nDCG", k, labels, oracle.by_priority(left[query], one))
             total -= oracle.value("nDCG", k, labels, oracle.by_priority(right[query], two))
-        drawn.append(total / len(judged))
-    return np.array(drawn)
+        sampled.append(total / len(judged))
+    return np.array(sampled)
 
 
 @pytest.mark.parametrize(
     ("queries", "depth", "k", "orders", "levels", "seed", "method"),
     [
         (4, 12, 5, "independent", 3, 6, "exact"),
-        (25, 12, 5, "independent", 3, 2, "rounded"),
-        (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are drawn
+        (25, 12, 5, "independent", 3, 2, "sampled (n=20,000)"),
+        (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are sampled
         (40, 30, None, "independent", 2, 0, "sampled (n=2,000)"),
         (6, 16, 5, "per-query", 3, 2, "sampled (n=1,000)"),
         (6, 16, 5, "shared", 3, 2, "sampled (n=1,000)"),
         (60, 12, 5, "shared", 3, 1, "sampled (n=1,000)"),
     ],
 )
-def test_larger_cases_agree_with_drawing(queries, depth, k, orders, levels, seed, method):
+def test_larger_cases_agree_with_random_orders(queries, depth, k, orders, levels, seed, method):
     judged, left, right = large(queries, depth, seed, levels)
     measure = "nDCG" if k is None else f"nDCG@{k}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tw.CutWarning)
         pair = tw.compare(judged, {"A": left, "B": right}, measure, orders=orders, samples=20_000).pair("A", "B")
     assert pair.method == method
-    drawn = by_chance(judged, left, right, k, orders, draws=1500 if queries < 30 else 400)
-    error = 0.5 / math.sqrt(len(drawn))
+    sampled = random_differences(judged, left, right, k, orders, draws=1500 if queries < 30 else 400)
+    error = 0.5 / math.sqrt(len(sampled))
     assert 0.2 < pair.probability < 0.8  # or the case would show nothing
-    assert pair.probability == pytest.approx(np.mean(drawn > 1e-9), abs=4 * error)
-    assert pair.difference.expected == pytest.approx(drawn.mean(), abs=4 * drawn.std() / math.sqrt(len(drawn)))
-    assert pair.difference.std == pytest.approx(drawn.std(), rel=6 * error)
-    assert pair.difference.minimum <= drawn.min() and drawn.max() <= pair.difference.maximum
+    assert pair.probability == pytest.approx(np.mean(sampled > 1e-9), abs=4 * error)
+    assert pair.difference.expected == pytest.approx(sampled.mean(), abs=4 * sampled.std() / math.sqrt(len(sampled)))
+    assert pair.difference.std == pytest.approx(sampled.std(), rel=6 * error)
+    assert pair.difference.minimum <= sampled.min() and sampled.max() <= pair.difference.maximum
 
 
 def constant_run(queries: int = 40, n: int = 1000):
@@ -281,30 +280,22 @@ def constant_run(queries: int = 40, n: int = 1000):
     return judged, tied, fixed, at
 
 
-def test_skewed_measures_are_drawn():
+def test_skewed_measures_are_sampled():
     judged, tied, fixed, at = constant_run()
     pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
-    drawn = (1 / np.random.default_rng(0).integers(1, 1001, (20_000, 40))).mean(axis=1)
+    sampled = (1 / np.random.default_rng(0).integers(1, 1001, (20_000, 40))).mean(axis=1)
     assert pair.method == "sampled (n=2,000)"
-    assert pair.probability == pytest.approx(np.mean(drawn > 1 / at), abs=0.04)  # a normal one says .5
+    assert pair.probability == pytest.approx(np.mean(sampled > 1 / at), abs=0.04)  # a normal distribution says .5
 
 
-def test_a_normal_distribution_is_the_last_resort_and_knows_no_level(monkeypatch):
-    monkeypatch.setattr(system, "LARGE", 10)
-    judged, tied, fixed, _ = constant_run()
-    pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
-    assert (pair.method, pair.probability_equal) == ("normal", None)
-    assert pair.probability + pair.probability_less == pytest.approx(1)
+def test_an_event_that_no_sample_shows_is_not_impossible():
+    found = compare_distributions(Distribution.of_samples(np.ones(99)), Distribution.of_constant(0.0))
+    assert (found.greater, found.equal, found.less) == pytest.approx((0.995, 0, 0.005))
+    assert found.restrict(0.0, 1.0).less == 0 and found.restrict(0.0, 1.0).equal == pytest.approx(0.005)
+    assert found.restrict(-1.0, 1.0) == found
 
 
-def test_what_was_never_drawn_is_not_impossible():
-    chances = lots.chances(lots.Lot.of_draws(np.ones(99)), lots.Lot(np.zeros(1), np.ones(1)))
-    assert (chances.greater, chances.equal, chances.less) == pytest.approx((0.995, 0, 0.005))
-    assert chances.within(0.0, 1.0).less == 0 and chances.within(0.0, 1.0).equal == pytest.approx(0.005)
-    assert chances.within(-1.0, 1.0) == chances
-
-
-def test_always_and_never_are_said_of_all_orders():
+def test_always_and_never_are_about_all_orders():
     judged = {f"q{i}": {"a": 1} for i in range(12)}
     tied = {query: {"a": 2.0} | dict.fromkeys("bcdefghi", 2.0) for query in judged}
     late = {query: {"b": 9.0} | {f"x{i}": 8.0 for i in range(6)} | {"a": 1.0} for query in judged}
@@ -316,7 +307,7 @@ def test_always_and_never_are_said_of_all_orders():
     assert ">99.9%" in text and "always" not in text
 
 
-def test_equal_runs_are_not_said_to_change_places():
+def test_equal_runs_do_not_change_their_order():
     sure = {query: {"a": 3.0, "b": 2.0, "c": 1.0} for query in FLIP}
     text = render(
         ComparisonTables(compared(FLIP, {"A": sure, "B": sure, "C": sure}, None, "RR", complete=True)),
@@ -330,15 +321,14 @@ def test_equal_runs_are_not_said_to_change_places():
     assert "The order of ties alone can change the order of" in text
 
 
-def test_p_values_are_said_to_be_corrected_with_a_baseline(monkeypatch):
-    for module in (comparing, comparison_tables):
-        monkeypatch.setattr(module, "MOST_SYSTEMS", 2)
+def test_the_legend_says_that_p_values_are_corrected_with_a_baseline(monkeypatch):
+    monkeypatch.setattr(comparing, "MAX_SYSTEMS", 2)
     found = compared(FLIP, {"A": TIED, "B": SECOND, "C": SECOND}, None, "RR", baseline="A", complete=True)
     text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert "p (Holm)" in text and "corrected for all comparisons with A and measures" in text
 
 
-def test_one_order_for_both_says_where_its_range_is_only_a_bound():
+def test_exact_range_is_false_if_the_range_is_a_bound():
     judged, left, right = large(6, 16, seed=1, levels=2)
     pair = compared(judged, left, right, "nDCG@5", orders="shared").pair("A", "B")
     wide = compared(judged, left, right, "nDCG@5").pair("A", "B")
@@ -347,7 +337,7 @@ def test_one_order_for_both_says_where_its_range_is_only_a_bound():
     assert pair.difference.maximum <= wide.difference.maximum + 1e-12
 
 
-def test_draws_do_not_depend_on_the_other_systems():
+def test_samples_do_not_depend_on_other_systems():
     judged, left, right = large(6, 16, seed=2, levels=2)
     alone = compared(judged, left, right, "nDCG@5", orders="shared").pair("A", "B")
     third = {"A": left, "C": {query: {"d1": 1.0, "d0": 1.0} for query in judged}, "B": right}
@@ -355,7 +345,7 @@ def test_draws_do_not_depend_on_the_other_systems():
     assert (alone.probability, alone.difference.std) == (among.probability, among.difference.std)
 
 
-# -- lots -------------------------------------------------------------------------------------------------------------
+# -- distributions ----------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -363,72 +353,76 @@ def test_draws_do_not_depend_on_the_other_systems():
     st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=4), min_size=1, max_size=5),
     st.integers(-3, 3),
 )
-def test_sums_of_lots(values, constant):
-    parts = [lots.Lot(np.array(some, float) / 7, np.full(len(some), 1 / len(some))).merged() for some in values]
-    total = lots.added(parts, samples=100, seed=0).moved(constant / 7)
-    found = lots.chances(total, lots.Lot(np.zeros(1), np.ones(1)))
+def test_sums_of_distributions(values, constant):
+    parts = [Distribution.of_outcomes(np.array(some, float) / 7, np.full(len(some), 1 / len(some))) for some in values]
+    total = add_distributions(parts, samples=100, seed=0).shift(constant / 7)
+    found = compare_distributions(total, Distribution.of_constant(0.0))
     sums = [constant]
     for some in values:
         sums = [total + one for total in sums for one in some]
     assert found.greater == pytest.approx(np.mean([total > 0 for total in sums]))
     assert found.equal == pytest.approx(np.mean([total == 0 for total in sums]), abs=1e-12)
     assert found.less == pytest.approx(np.mean([total < 0 for total in sums]))
-    assert found.method == "exact"
+    assert found.method == "exact" and found.error is None
 
 
-def some_lots(n: int, kinds: int, seed: int, lean: float = 1.0) -> list[lots.Lot]:
-    """Lots of different values; the smaller `lean`, the likelier one of them."""
+def some_distributions(n: int, values: int, seed: int, lean: float = 1.0) -> list[Distribution]:
+    """Distributions of different values; the smaller `lean`, the likelier one of the values."""
     rng = np.random.default_rng(seed)
-    return [lots.Lot(np.sort(rng.normal(0, 1, kinds) * rng.gamma(1)), rng.dirichlet([lean] * kinds)) for _ in range(n)]
+    return [
+        Distribution(np.sort(rng.normal(0, 1, values) * rng.gamma(1)), rng.dirichlet([lean] * values)) for _ in range(n)
+    ]
 
 
-@pytest.mark.parametrize(("n", "kinds"), [(40, 3), (30, 80), (150, 5), (6, 900)])
-def test_rounded_sums_move_no_chance_by_a_thousandth(n, kinds):
-    """Against a convolution on a fine grid: a value's chance is split between its two neighbours on it."""
-    parts = some_lots(n, kinds, seed=n)
-    total = lots.added(parts, samples=100, seed=0)
-    assert total.rounded and total.draws is None and (np.diff(total.value) > 0).all()
-    assert total.mean == pytest.approx(sum(lot.mean for lot in parts))
-    low, high = sum(lot.value[0] for lot in parts), sum(lot.value[-1] for lot in parts)
+@pytest.mark.parametrize(("n", "values"), [(40, 3), (30, 80), (150, 5), (6, 900), (300, 3)])
+def test_sampled_sums_are_within_their_standard_error(n, values):
+    """Against a convolution on a fine grid: a value's probability is split between its two neighbours on it."""
+    parts = some_distributions(n, values, seed=n)
+    total = add_distributions(parts, samples=20_000, seed=0)
+    assert total.samples == len(total) == 20_000 and (np.diff(total.values) >= 0).all()
+    std = math.sqrt(sum(part.variance for part in parts))
+    assert total.mean == pytest.approx(sum(part.mean for part in parts), abs=4 * std / math.sqrt(20_000))
+    assert math.sqrt(total.variance) == pytest.approx(std, rel=0.05)
+    low, high = sum(part.values[0] for part in parts), sum(part.values[-1] for part in parts)
     cells = 1 << 19
     step = (high - low) / (cells - len(parts) - 2)
     waves = np.ones(cells // 2 + 1, dtype=complex)
-    for lot in parts:
-        place, rest = np.divmod((lot.value - lot.value[0]) / step, 1)
-        grid = np.bincount(place.astype(int), lot.chance * (1 - rest), cells)
-        grid += np.bincount(place.astype(int) + 1, lot.chance * rest, cells)
+    for part in parts:
+        place, rest = np.divmod((part.values - part.values[0]) / step, 1)
+        grid = np.bincount(place.astype(int), part.probabilities * (1 - rest), cells)
+        grid += np.bincount(place.astype(int) + 1, part.probabilities * rest, cells)
         waves *= np.fft.rfft(grid)
     exact = np.cumsum(np.fft.irfft(waves, cells))
     for quantile in (0.001, 0.02, 0.2, 0.5, 0.77, 0.99):
         at = low + step * np.searchsorted(exact, quantile)
-        assert total.chance[total.value <= at].sum() == pytest.approx(quantile, abs=0.001)
+        found = compare_distributions(Distribution.of_constant(at), total)
+        assert found.greater == pytest.approx(quantile, abs=4 * found.error)
 
 
-def test_rounding_keeps_the_chance_of_being_level():
-    parts = some_lots(18, 3, seed=1, lean=0.02)  # nearly certain, each
-    a = lots.added(parts, samples=100, seed=0)
-    b = lots.added([*parts, lots.Lot(np.array([0.0, np.pi]), np.array([0.5, 0.5]))], samples=100, seed=0)
-    assert b.rounded
-    wanted = 0.5 * math.prod(float((lot.chance**2).sum()) for lot in parts)  # level only if every lot falls alike
-    assert wanted > 0.1 and lots.chances(a, b).equal == pytest.approx(wanted, abs=0.001)
+def test_sampled_sums_may_be_equal():
+    parts = some_distributions(18, 3, seed=1, lean=0.02)  # each is nearly certain
+    a = add_distributions(parts, samples=20_000, seed=0)
+    b = add_distributions([*parts, Distribution(np.array([0.0, np.pi]), np.array([0.5, 0.5]))], samples=20_000, seed=1)
+    equal = 0.5 * math.prod(float((part.probabilities**2).sum()) for part in parts)  # all parts have the same value
+    assert a.samples == b.samples == 20_000
+    assert equal > 0.1 and compare_distributions(a, b).equal == pytest.approx(equal, abs=4 * 0.5 / math.sqrt(20_000))
 
 
-def test_very_many_lots_are_drawn():
-    parts = some_lots(300, 3, seed=2)
-    total = lots.added(parts, samples=4000, seed=0)
-    assert total.draws == 4000
-    spread = math.sqrt(sum(lot.variance for lot in parts))
-    assert total.mean == pytest.approx(sum(lot.mean for lot in parts), abs=4 * spread / math.sqrt(4000))
-    assert math.sqrt(total.variance) == pytest.approx(spread, rel=0.05)
+def test_many_distributions_with_few_sums_are_exact():
+    total = add_distributions([Distribution(np.array([0.0, 0.1]), np.array([0.5, 0.5]))] * 500, samples=100, seed=0)
+    assert total.samples is None and len(total) == 501
+    assert compare_distributions(total, Distribution.of_constant(25.0)).equal == pytest.approx(
+        math.comb(500, 250) / 2**500
+    )
 
 
-def test_words_are_all_orders_with_their_chances():
-    found = lots.words((2, 1, 2), 3)
-    assert found.chance.sum() == pytest.approx(1)
-    assert len({tuple(word) for word in found.kind.tolist()}) == len(found.chance)
-    chance = {tuple(word): one for word, one in zip(found.kind.tolist(), found.chance.tolist(), strict=True)}
-    assert chance[0, 1, 0] == pytest.approx(2 / 5 * 1 / 4 * 1 / 3)
-    assert lots.words((20, 20), 40) is None
+def test_arrangements_are_all_orders_with_their_probabilities():
+    found = arrangements.arrange((2, 1, 2), 3)
+    assert found.probabilities.sum() == pytest.approx(1)
+    assert len({tuple(kinds) for kinds in found.kinds.tolist()}) == len(found)
+    probability = dict(zip(map(tuple, found.kinds.tolist()), found.probabilities.tolist(), strict=True))
+    assert probability[0, 1, 0] == pytest.approx(2 / 5 * 1 / 4 * 1 / 3)
+    assert arrangements.arrange((20, 20), 40) is None
 
 
 # -- queries ----------------------------------------------------------------------------------------------------------
@@ -443,7 +437,7 @@ def three() -> tw.Compared:
         return tw.compare(judged, {"A": left, "B": right, "none": last}, ["nDCG@5", "AP"], samples=2000)
 
 
-def test_a_pair_has_the_numbers_of_its_queries(three):
+def test_a_pair_agrees_with_its_per_query_differences(three):
     pair, rows = three.pair("A", "B", "AP"), three.per_query("A", "B", "AP")
     each = np.array(rows["difference"])
     assert pair.difference.expected == pytest.approx(each.mean())
@@ -465,7 +459,7 @@ def test_both_directions_agree(three):
     assert ahead.certain and behind.certain and ahead.probability == behind.probability_less == 1
 
 
-def test_p_values_are_corrected_for_all_that_is_compared(three):
+def test_p_values_are_corrected_for_all_pairs_and_measures(three):
     pairs = list(three.pairs())
     assert len(pairs) == 6
     p = sorted(pair.p_value for pair in pairs)
@@ -473,7 +467,7 @@ def test_p_values_are_corrected_for_all_that_is_compared(three):
     assert all(pair.p_value <= pair.p_holm <= 1 for pair in pairs)
 
 
-def test_some_of_the_measures_are_a_family_of_their_own(three):
+def test_selected_measures_are_corrected_on_their_own(three):
     alone = three.select("AP")
     assert alone.measures == (tw.AP,) and alone.systems == three.systems
     p = sorted(pair.p_value for pair in alone.pairs())
@@ -497,7 +491,7 @@ def test_with_a_baseline_the_others_are_compared_with_it():
 
 @settings(max_examples=20, deadline=None)
 @given(judged=judgments(2), runs=st.fixed_dictionaries({name: lists(2, 3) for name in "ABC"}))
-def test_rank_intervals_are_those_of_all_orders(judged, runs):
+def test_rank_intervals_equal_enumeration(judged, runs):
     board = compared(judged, runs, None, "nDCG@2").leaderboard()
     wanted = oracle.rank_intervals("nDCG", 2, judged, runs)
     assert {row["system"]: (row["rank_best"], row["rank_worst"]) for row in board} == wanted
@@ -512,7 +506,7 @@ def test_rank_intervals_are_those_of_all_orders(judged, runs):
 @settings(max_examples=20, deadline=None)
 @given(judged=judgments(2), runs=st.fixed_dictionaries({name: lists(2, 4) for name in "ABC"}))
 @pytest.mark.parametrize("orders", ["per-query", "shared"])
-def test_ranks_in_one_order_for_all_hold_those_of_all_orders(orders, judged, runs):
+def test_rank_bounds_in_one_order_contain_enumerated_ranks(orders, judged, runs):
     board = compared(judged, runs, None, "nDCG@2", orders=orders).leaderboard()
     wanted = oracle.rank_intervals_together("nDCG", 2, judged, runs, orders=orders)
     wide = {row["system"]: row for row in compared(judged, runs, None, "nDCG@2").leaderboard()}
@@ -534,7 +528,7 @@ def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
     }
     apart = compared(FLIP, runs, None, "RR", complete=True).leaderboard()
     assert [row["rank_worst"] for row in apart] == [3, 3, 3] and all(apart["ranks_reached"])
-    monkeypatch.setattr(comparing, "MOST_TOGETHER", 2)
+    monkeypatch.setattr(comparing, "MAX_RANKED_BY_PAIRS", 2)
     many = compared(FLIP, runs, None, "RR", orders="shared", complete=True)
     assert [row["rank_worst"] for row in many.leaderboard()] == [3, 3, 3] and not any(
         many.leaderboard()["ranks_reached"]
@@ -553,7 +547,7 @@ def test_a_leaderboard_over_resamples(three):
     assert three.tau("AP") == pytest.approx(1 / 3)
 
 
-def test_tau_falls_when_one_order_turns_the_board_round():
+def test_tau_falls_if_one_order_changes_the_leaderboard():
     judged = {"q": {"a": 1, "z": 1}}
     runs = {"A": {"q": {"a": 1.0, "b": 1.0, "z": 0.0}}, "B": {"q": {"x": 2.0, "a": 1.0}}, "C": {"q": {"y": 1.0}}}
     found = compared(judged, runs, None, "RR", complete=True)  # trec_eval puts b before a, so A is level with B
@@ -586,7 +580,7 @@ def test_two_tools_name_different_winners(measure):
     assert not compared(FLIP, SECOND, TIED | {"q1": {"c": 2.0}}, "RR@10", complete=True).pair("A", "B").certain
 
 
-def test_a_definition_of_its_own_is_no_flip():
+def test_another_definition_is_not_a_flip():
     """Labels of 2 weigh more for most tools, and not for sentence-transformers: that is no matter of ties."""
     judged = {"q": {"a": 2, "b": 1, "c": 1, "d": 0, "e": 0}}
     graded = {"q": {"a": 9.0, "d": 8.0, "e": 7.0}}
@@ -597,7 +591,7 @@ def test_a_definition_of_its_own_is_no_flip():
     assert not pair.flip and pair.certain
 
 
-# -- words ------------------------------------------------------------------------------------------------------------
+# -- sentences --------------------------------------------------------------------------------------------------------
 
 
 def test_verdicts():
@@ -615,7 +609,7 @@ def test_verdicts():
     ) and "is unlikely to be chance in the sample of 30 queries (p < 0.01)" in firm.replace("p = 0.005", "p < 0.01")
 
 
-def test_everything_as_plain_values(three):
+def test_to_dict(three):
     plain = three.pair("A", "B", "nDCG@5").to_dict()
     for name in ("difference", "certain", "probability", "flip", "p_value", "ci", "verdict", "tools", "method"):
         assert name in plain
@@ -625,7 +619,7 @@ def test_everything_as_plain_values(three):
 # -- queries that are missing, counts, many systems -------------------------------------------------------------------
 
 
-def test_queries_that_one_system_lacks():
+def test_queries_that_are_missing_from_one_system():
     judged = {"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 1}}
     left = {"q1": {"a": 1.0}, "q2": {"a": 1.0}}
     right = {"q2": {"b": 2.0, "a": 1.0}, "q3": {"a": 1.0}}
@@ -639,7 +633,7 @@ def test_queries_that_one_system_lacks():
         compared(judged, {"q1": {"a": 1.0}}, {"q3": {"a": 1.0}}, "RR", missing="skip").pair("A", "B")
 
 
-def test_the_tied_queries_may_be_some_of_those_compared():
+def test_only_some_of_the_compared_queries_are_tied():
     judged = {"q0": {"a": 1}, "q1": {"a": 1}, "q2": {"a": 1}}
     left = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 1.0}}
     right = {"q0": {"a": 1.0}, "q1": {"b": 1.0, "a": 1.0}, "q2": {"b": 1.0, "a": 1.0}}
@@ -657,9 +651,9 @@ def test_counts_are_added_up():
     assert found.leaderboard()["expected"] == [3, 2]
 
 
-def test_many_systems_have_a_leaderboard_and_ask_for_a_baseline(monkeypatch):
-    monkeypatch.setattr(comparing, "MOST_SYSTEMS", 3)
-    monkeypatch.setattr(comparing, "KEPT", 0)
+def test_many_systems_have_a_leaderboard_and_need_a_baseline(monkeypatch):
+    monkeypatch.setattr(comparing, "MAX_SYSTEMS", 3)
+    monkeypatch.setattr(comparing, "MAX_CACHED", 0)
     judged, left, right = large(3, 5, seed=6, levels=3)
     runs = {"A": left, "B": right, "C": left, "D": right}
     found = compared(judged, runs, None, "nDCG@3", complete=True)
@@ -674,14 +668,16 @@ def test_many_systems_have_a_leaderboard_and_ask_for_a_baseline(monkeypatch):
 
 
 @pytest.mark.parametrize(("size", "held"), [(60, 3), (9, 5), (4, 4), (30, 1)])
-def test_judged_documents_fall_anywhere_in_their_group(size, held):
+def test_random_ranks_are_uniform_in_their_group(size, held):
     judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
     run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
-    tied = lots.Tied(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool))
+    tied = arrangements.TiedGroups(
+        tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
+    )
     rng, draws = np.random.default_rng(0), 3000
-    places = system.Places(tied)
-    ranks = np.array([places.rank(rng)[tied.judged()] for _ in range(draws)])
-    of_q = ranks[:, np.flatnonzero(tied.urns.query[tied.docs[tied.judged()]] == 0)]
+    places = system.RandomOrders(tied)
+    ranks = np.array([places.rank(rng)[tied.judged_docs()] for _ in range(draws)])
+    of_q = ranks[:, np.flatnonzero(tied.urns.query[tied.docs[tied.judged_docs()]] == 0)]
     assert of_q.shape == (draws, held)
     assert all(len(set(row)) == held for row in of_q.tolist())
     for column in of_q.T:
@@ -699,7 +695,7 @@ def test_tie_groups_are_compared_but_have_no_documents():
         compared(judged, {"A": groups, "B": SECOND}, None, "RR", complete=True, orders="shared")
 
 
-def test_lists_that_may_be_cut_are_named_once():
+def test_truncated_lists_are_named_once():
     with pytest.warns(tw.CutWarning, match="Lists of 'A' end with tied documents") as caught:
         found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "AP", samples=100)
     assert len(caught) == 1
@@ -724,12 +720,12 @@ def test_lists_that_may_be_cut_are_named_once():
         ({"measures": "RBO"}, "compares two rankings"),
     ],
 )
-def test_what_cannot_be_compared_says_so(change, message):
+def test_invalid_input(change, message):
     with pytest.raises(tw.TiewiseError, match=message):
         tw.compare(FLIP, **({"runs": {"A": TIED, "B": SECOND}, "measures": "RR"} | change))
 
 
-def test_what_is_true_of_several_systems_is_said_once():
+def test_a_note_on_several_systems_is_shown_once():
     judged = {**FLIP, "missing": {"a": 1}}
     runs = {"A": TIED, "B": SECOND, "C": {**SECOND, "missing": {"a": 1.0}, "unjudged": {"a": 1.0}}}
     notes = tw.compare(judged, runs, "RR", complete=True).notes
@@ -743,13 +739,13 @@ def test_what_is_true_of_several_systems_is_said_once():
     assert any(note.startswith("all 7 runs: 1 judged query") for note in all_.notes)
 
 
-def test_numbers_may_be_those_of_numpy():
+def test_options_may_be_numpy_numbers():
     given = {"samples": np.int64(200), "seed": np.int32(3), "confidence": np.float32(0.9)}
     found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "RR", complete=True, **given)
     assert json.dumps([found.samples, found.seed]) == "[200, 3]" and isinstance(found.confidence, float)
 
 
-def test_what_was_not_compared_says_so():
+def test_unknown_systems_and_measures():
     found = compared(FLIP, TIED, SECOND, ["RR", "AP"], complete=True)
     for ask, message in (
         (lambda: found.pair("A", "C", "RR"), "no system 'C'"),
@@ -763,37 +759,37 @@ def test_what_was_not_compared_says_so():
             ask()
 
 
-def test_one_order_for_too_many_documents_is_refused(monkeypatch):
-    monkeypatch.setattr(shared, "MOST_TIED", 5)
+def test_too_many_documents_for_a_shared_order(monkeypatch):
+    monkeypatch.setattr(shared_order, "MAX_TIED", 5)
     with pytest.raises(tw.InputError, match="6 tied documents matter to RR; one order for all runs takes at most 5"):
         compared(FLIP, TIED, SECOND, "RR", orders="shared", complete=True).pair("A", "B")
 
 
 @pytest.mark.parametrize("orders", ["per-query", "shared"])
-def test_components_that_hold_too_many_documents_are_drawn(monkeypatch, orders):
+def test_components_with_too_many_documents_are_sampled(monkeypatch, orders):
     judged, left, right = large(3, 6, seed=1, levels=2)
     queries = {query: {f"{query}{doc}": label for doc, label in docs.items()} for query, docs in judged.items()}
     runs = [{q: {f"{q}{doc}": x for doc, x in docs.items()} for q, docs in run.items()} for run in (left, right)]
     exact = compared(queries, *runs, "nDCG@3", orders=orders).pair("A", "B")
-    monkeypatch.setattr(shared, "MOST_DOCS", 1)
+    monkeypatch.setattr(shared_order, "MAX_LINKED", 1)
     found = compared(queries, *runs, "nDCG@3", orders=orders)
-    drawn = found.pair("A", "B")
-    assert (exact.method, drawn.method) == ("exact", "sampled (n=1,000)")
-    assert exact.exact_range and not drawn.exact_range
-    assert drawn.probability == pytest.approx(exact.probability, abs=4 * drawn.probability_error)
-    assert drawn.difference.std == pytest.approx(exact.difference.std, abs=4 * drawn.std_error)
-    assert drawn.probability_error == pytest.approx(math.sqrt(drawn.probability * (1 - drawn.probability) / 1000))
+    sampled = found.pair("A", "B")
+    assert (exact.method, sampled.method) == ("exact", "sampled (n=1,000)")
+    assert exact.exact_range and not sampled.exact_range
+    assert sampled.probability == pytest.approx(exact.probability, abs=4 * sampled.probability_error)
+    assert sampled.difference.std == pytest.approx(exact.difference.std, abs=4 * sampled.std_error)
+    assert sampled.probability_error == pytest.approx(math.sqrt(sampled.probability * (1 - sampled.probability) / 1000))
     assert exact.probability_error is None and exact.std_error is None
     text = render(ComparisonTables(found), OutputOptions(format="markdown"))
-    assert f"{100 * drawn.probability:.1f}% ± {100 * drawn.probability_error:.1f}" in text
+    assert f"{100 * sampled.probability:.1f}% ± {100 * sampled.probability_error:.1f}" in text
     assert "± the standard error where orders were sampled" in text
 
 
 def test_priorities_that_differ_in_their_last_bits_only():
     judged = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1, "b": 0}, "s": {"a": 1, "b": 0}})
     run = tw.Run.from_dict({q: {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0} for q in "qrs"})
-    tied = lots.Tied(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
-    members = shared.Members(tied, run, across_queries=True)
+    tied = arrangements.TiedGroups(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
+    members = shared_order.TiedDocuments(tied, run, across_queries=True)
     rng = np.random.default_rng(0)
     for priority in (
         rng.permutation(12).astype(np.uint64),  # small numbers: alike in all but the last bits
@@ -805,7 +801,7 @@ def test_priorities_that_differ_in_their_last_bits_only():
             assert rank[place] == 1 + np.count_nonzero(others < priority[at])
 
 
-def test_one_run_under_two_names_is_level_with_itself():
+def test_one_run_under_two_names_is_equal_to_itself():
     found = compared(FLIP, SECOND, SECOND, ["RR", "AP"], complete=True)
     for measure in ("RR", "AP"):
         pair = found.pair("A", "B", measure)
@@ -823,7 +819,7 @@ def test_one_query_has_no_interval():
         assert "One query says nothing about others." in pair.verdict
 
 
-def test_systems_may_be_called_by_numbers():
+def test_names_of_systems_may_be_numbers():
     runs = {1: {"q": {"a": 2.0, "b": 1.0}}, 2: {"q": {"a": 1.0, "b": 2.0}}}
     found = tw.compare({"q": {"a": 1}}, runs, "RR", baseline=1)
     assert found.systems == ("1", "2") and found.pair(2, 1) == found.pair("2", "1")

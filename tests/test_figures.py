@@ -14,8 +14,6 @@ import pytest
 
 import tiewise as tw
 from tiewise.analysis import significance
-from tiewise.analysis.comparison import Duel
-from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
 from tiewise.tables import html
@@ -462,7 +460,7 @@ def test_every_result_is_well_formed_text_without_scripts(results):
 
 
 @pytest.mark.parametrize(
-    "kind", ["Estimates", "Run", "Qrels", "TieGroups", "Similarity", "Stages", "Rows", "Compared", "Duel"]
+    "kind", ["Estimates", "Run", "Qrels", "TieGroups", "Similarity", "Stages", "Rows", "Compared", "PairComparison"]
 )
 def test_names_from_files_stay_text(results, kind):
     shown = [one._repr_html_() for name, one in results.items() if name.endswith(f" {kind}")]
@@ -507,7 +505,7 @@ def public_results():
 
 def test_every_public_result_has_a_table(results):
     found = public_results()
-    assert {tw.Report, tw.Compared, tw.Audit, tw.Similarity, tw.Stages, Duel, Unjudged, Rows} <= found
+    assert {tw.Report, tw.Compared, tw.Audit, tw.Similarity, tw.Stages, tw.PairComparison, tw.Unjudged, Rows} <= found
     assert not {kind.__name__ for kind in found if not hasattr(kind, "_repr_html_")}
     assert not {kind.__name__ for kind in found} - {type(one).__name__ for one in results.values()}
 
@@ -530,14 +528,16 @@ def test_a_table_of_a_comparison():
     page = Reader(pair._repr_html_())
     for words in ("tied against late", "+0.2500", "[0.0000, 0.5000]", "93.8%", "0.125", pair.verdict):
         assert words in page.text
-    assert page.lines == [8, 8] and "svg" in page.tags
+    assert page.lines == [6, 6] and "svg" in page.tags
     board = Reader(found._repr_html_())
-    assert "3 systems, 4 queries" in board.text and "1–2" in board.text and board.lines == [7] * 4
+    assert "RR · 3 runs · 4 queries" in board.text and "1–2" in board.text and board.lines == [9] * 4
     assert "line: expected; cross: order of trec_eval." in board.text
+    assert "by ties: the best and the worst rank" in board.text and "corrected for all pairs" in board.text
     blind = tw.compare(qrels, {"A": tied, "B": late, "C": late}, "RR", complete=True, oblivious=None)._repr_html_()
     assert "line: expected." in blind and "cross" not in blind
     two = tw.compare(qrels, {"tied": tied, "late": late}, ["RR", "P@1"], complete=True)
-    assert Reader(two._repr_html_()).lines == [10, 10, 10]
+    assert Reader(two._repr_html_()).lines == [8, 8, 8]
+    assert "| measure | tied | late | difference | ahead | p (Holm) | 95% interval |" in two.to_markdown()
     plain = tw.compare(qrels, {"late": late, "late too": late}, "RR")
     assert "svg" not in Reader(plain._repr_html_()).tags and "level in RR" in Reader(plain._repr_html_()).text
 

@@ -337,7 +337,7 @@ def test_a_page_of_ten_systems_and_a_thousand_queries_is_small(folder, monkeypat
     qrels = tw.Qrels.from_columns(*column, rng.integers(0, 3, len(column[0])).astype(float))
     runs = {f"system-{n}": tw.Run.from_columns(*column, rng.integers(0, 9, len(column[0])) / 8.0) for n in range(10)}
     monkeypatch.setattr(
-        "tiewise.analysis.comparison.system.DRAWS", 20
+        "tiewise.analysis.comparison.system.MAX_SAMPLES", 20
     )  # chances by few random orders: the size is the same
     tw.write_report(qrels, runs, folder / "large.html", "nDCG@10", complete=True)
     assert (folder / "large.html").stat().st_size < LIMIT

@@ -15,10 +15,10 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise import figures as figures
     from tiewise import scoring as scoring
     from tiewise.analysis.auditing import Audit, audit
-    from tiewise.analysis.comparison import Compared, compare
+    from tiewise.analysis.comparison import Compared, PairComparison, compare
     from tiewise.analysis.evaluating import evaluate
     from tiewise.analysis.reports import Provenance, Report
-    from tiewise.analysis.unjudged_bounds import unjudged
+    from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
     from tiewise.data.runs import Qrels, Run
     from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
     from tiewise.io import read_qrels, read_run, write_qrels, write_run
@@ -64,14 +64,14 @@ if TYPE_CHECKING:  # the same names for those who read without running
 _HOMES = {
     "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP "
     "SetR Success nDCG nERR",
-    "tiewise.analysis.comparison": "Compared compare",
+    "tiewise.analysis.comparison": "Compared PairComparison compare",
     "tiewise.rankings.correlation": "tau tau_ap",
     "tiewise.data.runs": "Qrels Run",
     "tiewise.errors": "CutWarning InputError MeasureError MissingExtraError TiewiseError TiewiseWarning",
     "tiewise.metrics.estimate": "Bounds Estimate Estimates",
     "tiewise.analysis.evaluating": "evaluate",
     "tiewise.rankings.first_stages": "Stages stages",
-    "tiewise.analysis.unjudged_bounds": "unjudged",
+    "tiewise.analysis.unjudged_bounds": "Unjudged unjudged",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.rankings.run_similarity": "RBA RBO RBR Similarity similarity",
     "tiewise.output.page": "write_report",
@@ -119,6 +119,7 @@ __all__ = [
     "NumRelRet",
     "NumRet",
     "P",
+    "PairComparison",
     "Provenance",
     "Qrels",
     "R",
@@ -134,6 +135,7 @@ __all__ = [
     "TieGroups",
     "TiewiseError",
     "TiewiseWarning",
+    "Unjudged",
     "__version__",
     "audit",
     "compare",

@@ -15,7 +15,7 @@ from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import parse_conditions, resolve_measures
 
 if TYPE_CHECKING:
-    from tiewise.analysis.comparison import Compared, Duel
+    from tiewise.analysis.comparison import Compared, PairComparison
 
 __all__ = ["compare"]
 
@@ -124,7 +124,7 @@ class _Checked:
     shown: Compared
     every: Compared
 
-    def pair(self, a: str, b: str, measure: tw.Measure) -> Duel:
+    def pair(self, a: str, b: str, measure: tw.Measure) -> PairComparison:
         found = self.shown if measure in self.shown.measures else self.every.select(measure)
         return found.pair(a, b, measure)
 

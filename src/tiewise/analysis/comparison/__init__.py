@@ -1,13 +1,13 @@
-"""Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
+"""Comparison of systems: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
-`comparing` measures each run once and answers what is asked; `duel` has one pair in one measure, and its words; `board`
-the leaderboard. What chance there is in the order of ties is in `lots` (each run on its own) and `shared` (one order
-for both); `system` keeps what is needed of a run.
+`comparing` measures each run once and has the result, `pair` one pair in one measure, `leaderboard` the ranks of all.
+`tie_orders` says what the orders of ties make of a difference: `arrangements` enumerates the orders of tie groups,
+`distribution` adds up what they contribute, `shared_order` is about one order for all runs. `system` keeps what is
+needed of a run, and `sections` shows the result.
 """
 
 from tiewise.analysis.comparison.comparing import (
     DEFAULT_MEASURES,
-    MOST_SYSTEMS,
     Compared,
     Orders,
     check_options,
@@ -15,14 +15,13 @@ from tiewise.analysis.comparison.comparing import (
     compare,
     prefix_errors,
 )
-from tiewise.analysis.comparison.pair import Duel
+from tiewise.analysis.comparison.pair import PairComparison
 
 __all__ = [
     "DEFAULT_MEASURES",
-    "MOST_SYSTEMS",
     "Compared",
-    "Duel",
     "Orders",
+    "PairComparison",
     "check_options",
     "check_pairs",
     "compare",

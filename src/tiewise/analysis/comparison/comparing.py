@@ -1,7 +1,7 @@
-"""`compare`: systems against each other on the same judgments, and `Compared`, which answers what is asked of them.
+"""`compare`: systems against each other on the same judgments, and `Compared`, its result.
 
-Each run is measured once; a pair is arithmetic on the columns of two systems, done when it is asked for. What is random
-about it is of two kinds that never mix: the order of tied documents, and which queries happened to be sampled.
+Each run is measured once. A pair is computed from the estimates of two systems when it is asked for. Two kinds of
+randomness are kept apart: the order of tied documents, and the sample of queries.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from tiewise.analysis import significance
-from tiewise.analysis.comparison.aligned import Columns, aligned
-from tiewise.analysis.comparison.leaderboard import Ranks, apart, leaderboard, together
-from tiewise.analysis.comparison.orders import Meeting, Orders, Outcome
-from tiewise.analysis.comparison.pair import Duel
-from tiewise.analysis.comparison.sections import comparison_records, comparison_section
-from tiewise.analysis.comparison.system import System
+from tiewise.analysis.comparison.leaderboard import RankRanges, leaderboard, rank_in_one_order, rank_independently
+from tiewise.analysis.comparison.pair import PairComparison
+from tiewise.analysis.comparison.sections import ComparisonSection
+from tiewise.analysis.comparison.system import Aligned, System, align
+from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
@@ -50,34 +49,35 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MEASURES",
+    "MAX_SYSTEMS",
     "Compared",
     "Orders",
-    "as_source_of",
     "check_options",
     "check_pairs",
     "compare",
     "prefix_errors",
 ]
 
-#: What is compared when nothing is asked for: one measure, for each more makes every p-value say less.
+#: One measure: each further one makes the corrected p-values larger.
 DEFAULT_MEASURES = ("nDCG@10",)
-#: Up to so many systems all pairs are compared; so many pairs are kept, others are found again.
-MOST_SYSTEMS, KEPT = 200, 2000
-#: Up to so many systems their ranks are found pair by pair where one order breaks the ties of all.
-MOST_TOGETHER = 50
+#: The most systems of which all pairs are compared, and the most pairs that are kept in memory.
+MAX_SYSTEMS, MAX_CACHED = 200, 2000
+#: The most systems whose ranks in one order for all runs are found pair by pair.
+MAX_RANKED_BY_PAIRS = 50
 
-
-_BOUNDS = (
-    "Ranks by ties are bounds then; a leaderboard says (ranks_reached) of which an order is known that gives them."
+_RANKS_ARE_BOUNDS = (
+    "Ranks by ties are bounds then; the column ranks_reached of a leaderboard says whether an order is known that "
+    "gives them."
 )
-#: What a reader should know of orders that are not independent.
+#: What to know of orders that are not independent.
 NOTES = {
-    "per-query": "In each query one order breaks the ties of all runs. Where it has too many cases to enumerate, it is "
-    f"sampled, and the range is the wider one of independent orders (exact_range is false). {_BOUNDS}",
-    "shared": "One order of all documents breaks the ties of all runs in all queries. Where tied documents that "
-    "several queries have in common make too many cases to enumerate, the order is sampled, and the range, that of one "
-    "order for each query or of independent orders, is a bound that no order may reach (exact_range is false). "
-    f"{_BOUNDS}",
+    "per-query": "In each query one order breaks the ties of all runs. If it has too many arrangements to enumerate, "
+    "it is sampled, and the range is the wider one of independent orders (exact_range is false). "
+    f"{_RANKS_ARE_BOUNDS}",
+    "shared": "One order of all documents breaks the ties of all runs in all queries. If tied documents that several "
+    "queries have in common make too many arrangements to enumerate, the order is sampled, and the range is that of "
+    "one order for each query or of independent orders: a bound that no order may reach (exact_range is false). "
+    f"{_RANKS_ARE_BOUNDS}",
 }
 
 
@@ -101,12 +101,12 @@ def compare(
     (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`).
 
     - `baseline`: the system that all others are compared with; without one, all pairs are compared.
-    - `orders`: the ties of each run fall on their own (``"independent"``), or one random order of all document ids
-      breaks the ties of all runs in all queries (``"shared"``), as a tool does that sorts by id; ``"per-query"`` is one
-      order for all runs, another in each query.
-    - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. Where
-      all differences are equal, ``"t"`` has no spread to divide by and is the permutation test.
-    - `confidence` of intervals; `samples` and `seed` of all that is drawn.
+    - `orders`: the ties of each run are broken independently (``"independent"``), or one random order of all document
+      ids breaks the ties of all runs in all queries (``"shared"``), as in a tool that sorts by id. ``"per-query"`` is
+      one order for all runs, and another in each query.
+    - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. If
+      all differences are equal, ``"t"`` has no variance to divide by, and the permutation test is used.
+    - `confidence` of intervals; `samples` and `seed` of everything that is sampled.
 
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
     >>> tied = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
@@ -118,13 +118,18 @@ def compare(
     (False, 0.5, 0.5)
     """
     chosen, checked = resolve_measures(measures), Options.of("compare", options)
-    named = by_name(runs, "system") if isinstance(runs, Mapping) else {}
+    if not isinstance(runs, Mapping):
+        raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
+    named = by_name(runs, "system")
     baseline = None if baseline is None else identifier(baseline, "system")
-    _check(named, runs, baseline)
+    if len(named) < 2:
+        raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
+    if baseline is not None and baseline not in named:
+        raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
     check_options(orders, test, confidence, samples, seed)
     check_progress(progress)
     judged, systems = as_qrels(qrels), []
-    sources = {name: as_source_of(name, run) for name, run in named.items()}
+    sources = {name: _as_source(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
         with prefix_errors(name):
             evaluation = Evaluation.of(judged, source, checked, chosen)
@@ -134,33 +139,23 @@ def compare(
     measured = [one for one in chosen if any(len(system.estimates[one]) for system in systems)]
     if not measured:
         raise InputError(f"No query is left to compare by {list_examples(chosen)}: see missing= and no_relevant=.")
-    if orders != "independent":  # one order for several runs is of all their documents
-        kept = {measure: aligned(systems, measure).kept for measure in measured}
+    if orders != "independent":  # an order for several runs is an order of all their documents
+        kept = {measure: align(systems, measure).kept for measure in measured}
         for system, source in zip(systems, sources.values(), strict=True):
             with prefix_errors(system.name):
-                system.find_members(source.rows(), kept, across_queries=orders == "shared")
-    found = Compared(systems, measured, baseline, orders, test, confidence, samples, seed)
-    if found.cut_note:
-        warnings.warn(found.cut_note, CutWarning, stacklevel=2)
-    return found
+                system.find_documents(source.rows(), kept, across_queries=orders == "shared")
+    compared = Compared(systems, measured, baseline, orders, test, confidence, samples, seed)
+    if compared.cut_note:
+        warnings.warn(compared.cut_note, CutWarning, stacklevel=2)
+    return compared
 
 
-def as_source_of(name: str, run: Any) -> RunSource:
+def _as_source(name: str, run: Any) -> RunSource:
     """A run that can be counted; errors start with its name, or with the name of its file."""
     if isinstance(run, (str, PathLike)):
         return as_source(run)
     with prefix_errors(name):
         return as_source(run)
-
-
-def check_pairs(systems: int, baseline: str | None) -> None:
-    """Refuse to compare all pairs of very many systems."""
-    if baseline is None and systems > MOST_SYSTEMS:
-        raise InputError(
-            f"{systems:,} systems make {systems * (systems - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) "
-            f"to compare the others with, take the leaderboard alone (--format table), ask for single pairs, or "
-            f"compare at most {MOST_SYSTEMS} at once."
-        )
 
 
 @contextmanager
@@ -172,21 +167,22 @@ def prefix_errors(name: str) -> Iterator[None]:
         raise InputError(f"Run '{name}': {error}") from error
 
 
+def check_pairs(systems: int, baseline: str | None) -> None:
+    """Raise an error for all pairs of too many systems."""
+    if baseline is None and systems > MAX_SYSTEMS:
+        raise InputError(
+            f"{systems:,} systems make {systems * (systems - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) "
+            f"to compare the others with, take the leaderboard alone (--format table), ask for single pairs, or "
+            f"compare at most {MAX_SYSTEMS} at once."
+        )
+
+
 def check_options(orders: Any, test: Any, confidence: Any, samples: Any, seed: Any) -> None:
-    """Refuse options that `compare` cannot use, before anything is read."""
+    """Raise an error for invalid options, before anything is read."""
     if orders not in get_args(Orders):
         *most, last = map(repr, get_args(Orders))
         raise InputError(f"Unknown orders {orders!r}. Use {', '.join(most)} or {last}.")
     significance.check_options(test, confidence, samples, seed)
-
-
-def _check(named: Mapping[str, Any], runs: object, baseline: str | None) -> None:
-    if not isinstance(runs, Mapping):
-        raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
-    if len(named) < 2:
-        raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
-    if baseline is not None and baseline not in named:
-        raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
 
 
 class Compared(Result):
@@ -206,46 +202,47 @@ class Compared(Result):
         self._systems = {system.name: system for system in systems}
         self.systems, self.measures = tuple(self._systems), tuple(measures)
         self.baseline, self.orders, self.test = baseline, orders, test
-        self.confidence, self.samples, self.seed = float(confidence), int(samples), int(seed)  # NumPy's become Python's
-        self._place = {name: place for place, name in enumerate(self.systems)}
-        self._columns: dict[Measure, Columns] = {}
-        self._outcomes: dict[tuple[tuple[str, ...], Measure], Outcome] = {}
-        self._duels: dict[tuple[str, str, Measure], Duel] = {}
+        self.confidence, self.samples, self.seed = float(confidence), int(samples), int(seed)  # not NumPy's types
+        self._index = {name: index for index, name in enumerate(self.systems)}
+        self._aligned: dict[Measure, Aligned] = {}
+        self._outcomes: dict[tuple[tuple[str, ...], Measure], TieOutcome] = {}
+        self._pairs: dict[tuple[str, str, Measure], PairComparison] = {}
 
     def __repr__(self) -> str:
         if len(self.systems) == 2:
-            return "\n".join(duel.verdict for duel in self.pairs())
+            return "\n".join(pair.verdict for pair in self.pairs())
         boards = (f"{measure}\n{self.leaderboard(measure)!r}" for measure in self.measures)
         return "\n\n".join(boards)
 
     def _section(self) -> Section:
-        return comparison_section(self)
+        return ComparisonSection(self, bars=True).build(self.notes)
 
     def _records(self) -> Table:
-        return comparison_records(self)
+        boards = {measure.name: self.leaderboard(measure) for measure in self.measures}
+        rows = [{"measure": name} | row for name, board in boards.items() for row in board]
+        return Table.of_records(rows[0], rows)
 
-    # -- what is asked for --------------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------------
 
-    def pair(self, a: str, b: str, measure: str | Measure | None = None) -> Duel:
-        """System a against system b in a measure, which may be left out where there is only one."""
-        wanted = self._known(measure)
-        self._named(a, b)
-        a, b = identifier(a, "system"), identifier(b, "system")
+    def pair(self, a: str, b: str, measure: str | Measure | None = None) -> PairComparison:
+        """System a against system b in a measure, which may be left out if there is only one."""
+        chosen = self._find_measure(measure)
+        a, b = self._find_systems(a, b)
         if a == b:
             raise InputError(f"'{a}' is to be compared with itself. Name two systems.")
-        key = (a, b, wanted)
-        duel = self._duels.get(key) or self._duel(*key)
-        if len(self._duels) < KEPT:
-            self._duels[key] = duel
-        return duel
+        key = (a, b, chosen)
+        pair = self._pairs.get(key) or self._compare_pair(*key)
+        if len(self._pairs) < MAX_CACHED:
+            self._pairs[key] = pair
+        return pair
 
-    def pairs(self, progress: Progress | None = None) -> Iterator[Duel]:
+    def pairs(self, progress: Progress | None = None) -> Iterator[PairComparison]:
         """Every pair in every measure; with a baseline, each other system against it."""
-        wanted = [(*pair, measure) for measure in self.measures for pair in self._family]
-        for done, key in enumerate(wanted, 1):
+        keys = [(*pair, measure) for measure in self.measures for pair in self._family]
+        for done, key in enumerate(keys, 1):
             yield self.pair(*key)
             if progress is not None:
-                progress(done, len(wanted))
+                progress(done, len(keys))
 
     def select(self, measures: str | Measure | Iterable[str | Measure]) -> Compared:
         """The same comparison in some of its measures: p-values are corrected for these alone.
@@ -254,120 +251,110 @@ class Compared(Result):
         >>> compare({"q": {"a": 1}}, runs, ["RR", "AP"]).select("RR").measures
         (RR,)
         """
-        chosen = [self._known(measure) for measure in parse_all(measures)]
-        how = (self.baseline, self.orders, self.test, self.confidence, self.samples, self.seed)
-        return Compared(list(self._systems.values()), chosen, *how)
+        chosen = [self._find_measure(measure) for measure in parse_all(measures)]
+        options = (self.baseline, self.orders, self.test, self.confidence, self.samples, self.seed)
+        return Compared(list(self._systems.values()), chosen, *options)
 
     def leaderboard(self, measure: str | Measure | None = None) -> Rows:
         """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
 
-        `rank_best` and `rank_worst` are over the orders of ties, `rank_low` and `rank_high` the interval over bootstrap
-        resamples of the queries. `group_ties` and `group_queries` number the groups that cannot be told apart: all of
-        one stand above all of the next in every order of ties, or together in that share of resamples which
-        `confidence` says. Where one order breaks the ties of all systems, the ranks over ties are bounds;
-        `ranks_reached` says whether an order is known that gives them.
+        `rank_best` and `rank_worst` are over the orders of ties. `rank_low` and `rank_high` are the interval over
+        bootstrap samples of the queries. `group_ties` and `group_queries` number the groups that are not separated:
+        all systems of a group are ahead of all of the next in every order of ties, or in at least the share
+        `confidence` of the bootstrap samples. If one order breaks the ties of all systems, the ranks over ties are
+        bounds; `ranks_reached` says whether an order is known that gives them.
         """
-        wanted = self._known(measure)
-        columns = self._of(wanted)
-        each = [self.estimate(system, wanted) for system in self.systems]
-        minimum, maximum = np.array([one.minimum for one in each]), np.array([one.maximum for one in each])
+        chosen = self._find_measure(measure)
+        aligned = self._align(chosen)
+        estimates = [self.estimate(system, chosen) for system in self.systems]
+        minimum, maximum = (np.array([getattr(one, end) for one in estimates]) for end in ("minimum", "maximum"))
         return leaderboard(
             self.systems,
-            columns.expected,
+            aligned.expected,
             minimum,
             maximum,
-            None if columns.oblivious is None else columns.mean(columns.oblivious),
-            self._ranks(wanted, minimum, maximum),
-            scale=columns.scale,
+            None if aligned.oblivious is None else aligned.mean(aligned.oblivious),
+            self._rank_over_ties(chosen, minimum, maximum),
+            scale=aligned.scale,
             confidence=self.confidence,
             samples=self.samples,
             seed=self.seed,
         )
 
-    def _ranks(self, measure: Measure, minimum: Floats, maximum: Floats) -> Ranks:
-        """The ranks that the orders of ties allow, by the systems' ranges, or pair by pair if one order is for all."""
-        ranks, n = apart(minimum, maximum), len(self.systems)
+    def _rank_over_ties(self, measure: Measure, minimum: Floats, maximum: Floats) -> RankRanges:
+        """The ranks that the orders of ties allow: from the systems' ranges, or pair by pair for one common order."""
+        ranks, n = rank_independently(minimum, maximum), len(self.systems)
         if self.orders == "independent" or (ranks.best == ranks.worst).all():
             return ranks
-        if n > MOST_TOGETHER:  # what independent orders allow holds all that one order does
+        if n > MAX_RANKED_BY_PAIRS:  # independent orders allow all that one order allows
             return replace(ranks, reached=ranks.best == ranks.worst)
-        low, exact = minimum[:, None] - maximum, np.ones((n, n), dtype=bool)
-        open_ = (low < ATOL) & (low.T < ATOL)
-        for i, j in zip(*np.nonzero(np.triu(open_, 1)), strict=True):
-            found = self._outcome((self.systems[i], self.systems[j]), measure)
-            assert found.difference.minimum is not None and found.difference.maximum is not None
-            low[i, j], low[j, i] = found.difference.minimum, -found.difference.maximum
-            exact[i, j] = exact[j, i] = found.exact_range
-        np.fill_diagonal(low, 0.0)
-        return together(low, exact, self._in_one_order(measure))
+        lowest, exact = minimum[:, None] - maximum, np.ones((n, n), dtype=bool)
+        overlap = (lowest < ATOL) & (lowest.T < ATOL)
+        for i, j in zip(*np.nonzero(np.triu(overlap, 1)), strict=True):
+            outcome = self._analyze_ties((self.systems[i], self.systems[j]), measure)
+            assert outcome.difference.minimum is not None and outcome.difference.maximum is not None
+            lowest[i, j], lowest[j, i] = outcome.difference.minimum, -outcome.difference.maximum
+            exact[i, j] = exact[j, i] = outcome.exact_range
+        np.fill_diagonal(lowest, 0.0)
+        return rank_in_one_order(lowest, exact, self._sample_means(measure))
 
-    def _in_one_order(self, measure: Measure) -> Floats:
+    def _sample_means(self, measure: Measure) -> Floats:
         """The means of all systems in random orders that are the same for all, (n_orders, n_systems)."""
-        columns = self._of(measure)
-        drawn = [system.drawn(measure, columns.kept, self.seed) for system in self._systems.values()]
-        n = min(map(len, drawn))
-        return np.stack([values[:n] for values in drawn], axis=1) * (columns.scale / len(columns.queries))
+        aligned = self._align(measure)
+        sums = [system.sample_sums(measure, aligned.kept, self.seed) for system in self._systems.values()]
+        n = min(map(len, sums))
+        return np.stack([values[:n] for values in sums], axis=1) * (aligned.scale / len(aligned.queries))
 
     def tau(self, measure: str | Measure | None = None) -> float | None:
         """Kendall's τ between the systems by their oblivious values and by their expectations; 1 is the same order."""
-        columns = self._of(self._known(measure))
-        if columns.oblivious is None:
+        aligned = self._align(self._find_measure(measure))
+        if aligned.oblivious is None:
             return None
         oblivious, expected = (
-            Ranking.from_scores(dict(zip(self.systems, columns.mean(values).round(12).tolist(), strict=True)))
-            for values in (columns.oblivious, columns.expected)
+            Ranking.from_scores(dict(zip(self.systems, aligned.mean(values).round(12).tolist(), strict=True)))
+            for values in (aligned.oblivious, aligned.expected)
         )
         return tau(oblivious, expected).expected
 
     def per_query(self, a: str, b: str, measure: str | Measure | None = None) -> Rows:
         """The difference a − b of each query: expected, minimum and maximum over independent orders of ties."""
-        columns, (i, j) = self._of(self._known(measure)), self._named(a, b)
-        return Rows(
-            {
-                "query": columns.queries,
-                "a": columns.expected[:, i].tolist(),
-                "b": columns.expected[:, j].tolist(),
-                "difference": (columns.expected[:, i] - columns.expected[:, j]).tolist(),
-                "minimum": (columns.minimum[:, i] - columns.maximum[:, j]).tolist(),
-                "maximum": (columns.maximum[:, i] - columns.minimum[:, j]).tolist(),
-            }
-        )
+        aligned = self._align(self._find_measure(measure), *self._find_systems(a, b))
+        minimum, maximum = aligned.difference_range
+        columns = {
+            "a": aligned.expected[:, 0],
+            "b": aligned.expected[:, 1],
+            "difference": aligned.difference,
+            "minimum": minimum,
+            "maximum": maximum,
+        }
+        return Rows({"query": aligned.queries} | {name: column.tolist() for name, column in columns.items()})
 
     def estimate(self, system: str, measure: str | Measure | None = None) -> Estimate:
         """The estimate of one system over the queries compared.
 
         With one order for all queries (``"shared"``), queries that have tied documents in common are not independent:
-        std has their covariances, and the range is that of one order, or contains it.
+        std includes their covariances, and the range is that of one order, or contains it.
         """
-        wanted = self._known(measure)
-        self._named(system)
-        system = identifier(system, "system")
-        return self._outcome((system,), wanted).difference
+        return self._analyze_ties(self._find_systems(system), self._find_measure(measure)).difference
 
     def estimates(self, system: str, measure: str | Measure | None = None) -> Estimates:
         """The estimates of one system for each of the queries compared."""
-        wanted, (place,) = self._known(measure), self._named(system)
-        columns = self._of(wanted)
-        return Estimates(
-            wanted.name,
-            columns.queries,
-            expected=columns.expected[:, place],
-            minimum=columns.minimum[:, place],
-            maximum=columns.maximum[:, place],
-            variance=columns.variance[:, place],
-            oblivious=None if columns.oblivious is None else columns.oblivious[:, place],
-            total=wanted.total,
-        )
+        chosen = self._find_measure(measure)
+        (name,) = self._find_systems(system)
+        kept = self._align(chosen).kept[self._systems[name].kept(chosen)]
+        return self._systems[name].estimates[chosen].take(kept)
 
     def printed(self, measure: str | Measure | None = None) -> dict[str, dict[str, float]]:
-        """What tools print for each system, of those that differ from each other by the order of ties alone.
+        """What tools print for each system; only tools that differ from each other by the order of ties alone.
 
-        Of a system with queries that others lack there is nothing: tools average over all of its own.
+        A system with queries that others lack has no values, because tools average over all of its queries.
         """
-        wanted = self._known(measure)
-        more = self._with_more(wanted)
+        chosen = self._find_measure(measure)
+        with_more_queries = self._with_more_queries(chosen)
         return {
-            name: {} if name in more else {t: one.value for t, one in system.printed(wanted).items() if one.same}
+            name: {tool: one.value for tool, one in system.printed(chosen).items() if one.same_definition}
+            if name not in with_more_queries
+            else {}
             for name, system in self._systems.items()
         }
 
@@ -376,49 +363,51 @@ class Compared(Result):
         """Figures of this comparison: `forest()` and `differences()`."""
         return import_module("tiewise.figures.plots").ComparisonPlots(self)
 
-    # -- what to know -------------------------------------------------------------------------------------------
+    # -- notes --------------------------------------------------------------------------------------------------
 
     @property
     def queries(self) -> int:
-        """How many queries are compared: of the first measure, should they differ."""
-        return len(self._of(self.measures[0]).queries)
+        """The number of queries compared (in the first measure, if measures differ)."""
+        return len(self._align(self.measures[0]).queries)
 
     @property
     def oblivious(self) -> str | None:
         """The order of ties, or the tool, of the oblivious values."""
-        return next(iter(self._systems.values())).options.oblivious
+        return next(iter(self._systems.values())).oblivious
 
     @property
     def sources(self) -> list[dict[str, Any]]:
         """Name and file of every run."""
-        return [system.source() for system in self._systems.values()]
+        return [{"name": name, **(one.report.provenance.run or {})} for name, one in self._systems.items()]
 
     @cached_property
     def cut_note(self) -> str:
-        """The sentence on runs whose lists may have been cut inside a tie group; empty if there is none."""
-        cut = [name for name, system in self._systems.items() if system.cut_lists]
+        """The warning about lists that may have been truncated inside a tie group; empty if there are none."""
+        cut = [name for name, system in self._systems.items() if system.report.cut_lists]
         if not cut:
             return ""
         return (
-            f"Lists of {list_examples(cut)} end with tied documents and may have been cut inside a tie group. What was "
-            "cut off is in no range here; complete=True (--complete) says that nothing was."
+            f"Lists of {list_examples(cut)} end with tied documents and may have been cut inside a tie group. Ranges "
+            "ignore truncated documents. If your lists were not truncated, add complete=True (--complete)."
         )
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
-        notes = [self.cut_note] if self.cut_note else []
-        own = ((name, system.notes) for name, system in self._systems.items())
-        notes += merge_notes((name, (one for one in said if "cut inside a tie group" not in one)) for name, said in own)
         systems = self._systems.values()
+        notes = [self.cut_note] if self.cut_note else []
+        notes += merge_notes(
+            (system.name, [note for note in system.report.notes if "cut inside a tie group" not in note])
+            for system in systems
+        )
         left_out = [m for m in next(iter(systems)).estimates if not any(len(one.estimates[m]) for one in systems)]
         if left_out:
             notes.append(f"There is no query to compare by {', '.join(map(str, left_out))}: left out.")
-        more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more(measure)))
+        more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more_queries(measure)))
         if more:
             notes.append(
                 f"{list_examples(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
-                "compared. What tools print is over other queries, so that they are not asked for a winner."
+                "compared. Tools average over all queries of a run, so their winners are not shown."
             )
         if self.orders != "independent":
             notes.append(NOTES[self.orders])
@@ -431,143 +420,148 @@ class Compared(Result):
 
     # -- one pair -----------------------------------------------------------------------------------------------
 
-    def _duel(self, a: str, b: str, measure: Measure) -> Duel:
-        columns, places = self._of(measure), (self._place[a], self._place[b])
-        outcome = self._outcome((a, b), measure)
-        each = columns.difference(*places)
-        p, p_holm, ci = self._over_queries(a, b, measure, each)
-        return Duel(
+    def _compare_pair(self, a: str, b: str, measure: Measure) -> PairComparison:
+        aligned = self._align(measure, a, b)
+        outcome, each, scale = self._analyze_ties((a, b), measure), aligned.difference, aligned.scale
+        probabilities = outcome.probabilities
+        p_value, p_holm, *ci = self._test_pair(a, b, measure, each)
+        return PairComparison(
             a=a,
             b=b,
             measure=measure.name,
             queries=len(each),
             difference=outcome.difference,
-            chances=outcome.chances,
+            probability=probabilities.greater,
+            probability_equal=probabilities.equal,
+            probability_less=probabilities.less,
+            probability_error=probabilities.error,
+            method=probabilities.method,
             exact_range=outcome.exact_range,
             std_error=outcome.std_error,
-            p_value=p,
+            p_value=p_value,
             p_holm=p_holm,
-            ci=None if ci is None else (ci[0] * columns.scale, ci[1] * columns.scale),
-            ci_order=self._deployed(each, outcome.difference, columns.scale),
+            ci=(ci[0] * scale, ci[1] * scale) if len(each) > 1 else None,
+            ci_order=self._interval_in_one_order(each, outcome.difference, scale),
             effect=significance.effect_size(each),
             wins=int(np.count_nonzero(each > ATOL)),
             losses=int(np.count_nonzero(each < -ATOL)),
             ties=int(np.count_nonzero(np.abs(each) <= ATOL)),
-            tools=self._tools(a, b, measure),
+            tools=self._winners_by_tool(a, b, measure),
         )
 
-    def _outcome(self, names: tuple[str, ...], measure: Measure) -> Outcome:
-        """What the orders of ties make of a pair, found once for both directions, or of one system alone."""
-        ordered = tuple(sorted(names, key=self._place.__getitem__))
+    def _analyze_ties(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:
+        """What the orders of ties make of one system or of a pair; a pair is analyzed once for both directions."""
+        ordered = tuple(sorted(names, key=self._index.__getitem__))
         key = (ordered, measure)
         if key not in self._outcomes:
-            meeting = Meeting(
-                tuple(self._systems[name] for name in ordered),
-                tuple(self._place[name] for name in ordered),
-                measure,
-                self._of(measure),
-                self.samples,
-                self.seed,
+            # An order for each query is the same as independent orders if there is only one system.
+            is_independent = len(names) == 1 and self.orders == "per-query"
+            self._outcomes[key] = analyze_tie_orders(
+                [self._systems[name] for name in ordered],
+                self._align(measure, *ordered),
+                "independent" if is_independent else self.orders,
+                samples=self.samples,
+                seed=self.seed,
             )
-            alone = len(names) == 1 and self.orders == "per-query"  # one order a query: independent for one system
-            self._outcomes[key] = meeting.outcome("independent" if alone else self.orders)
         return self._outcomes[key] if names == ordered else self._outcomes[key].reversed
 
-    # -- queries ------------------------------------------------------------------------------------------------
+    def _interval_in_one_order(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:
+        """The interval of the difference in one order of ties: Var(E over queries)/n plus the variance of the order."""
+        if len(each) < 2 or difference.std is None or difference.expected is None:
+            return None
+        std = (float(np.var(each, ddof=1)) / len(each) * scale**2 + difference.std**2) ** 0.5
+        width = NormalDist().inv_cdf((1 + self.confidence) / 2) * std
+        return difference.expected - width, difference.expected + width
+
+    def _winners_by_tool(self, a: str, b: str, measure: Measure) -> Rows:
+        is_comparable = not {a, b} & set(self._with_more_queries(measure))
+        first, second = (self._systems[name].printed(measure) if is_comparable else {} for name in (a, b))
+        tools = [tool for tool in first if tool in second]
+        gaps = [first[tool].value - second[tool].value for tool in tools]
+        return Rows(
+            {
+                "tool": tools,
+                "a": [first[tool].value for tool in tools],
+                "b": [second[tool].value for tool in tools],
+                "winner": [a if gap > ATOL else b if gap < -ATOL else None for gap in gaps],
+                "ties_only": [first[tool].same_definition and second[tool].same_definition for tool in tools],
+            }
+        )
+
+    def _with_more_queries(self, measure: Measure) -> list[str]:
+        """The systems that have queries which are not compared: tools average over these too."""
+        kept = self._align(measure).kept
+        return [name for name, system in self._systems.items() if not np.array_equal(system.kept(measure), kept)]
+
+    # -- tests on the sample of queries -------------------------------------------------------------------------
 
     @property
     def _family(self) -> list[tuple[str, str]]:
-        """The pairs that are compared; a pair's p-value is corrected for all of them."""
+        """The pairs that are compared; p-values are corrected for all of them."""
         if self.baseline is not None:
             return [(name, self.baseline) for name in self.systems if name != self.baseline]
         check_pairs(len(self.systems), self.baseline)
         return list(combinations(self.systems, 2))
 
+    @property
+    def has_family(self) -> bool:
+        """Whether p-values are corrected: there is a baseline, or there are not too many systems."""
+        return self.baseline is not None or len(self.systems) <= MAX_SYSTEMS
+
     @cached_property
     def _tests(self) -> dict[tuple[str, str, Measure], tuple[float, float, float, float]]:
         """p-value, corrected p-value and interval of every pair of the family in every measure."""
-        if self.baseline is None and len(self.systems) > MOST_SYSTEMS:
+        if not self.has_family:
             return {}
-        keys, p, low, high = [], [], [], []
+        pairs = self._family
+        a, b = (np.array([self._index[pair[side]] for pair in pairs]) for side in (0, 1))
+        found = []
         for measure in self.measures:
-            expected = self._of(measure).expected
-            pairs = self._family
-            keys += [(*pair, measure) for pair in pairs]
+            expected = self._align(measure).expected
             for first in range(0, len(pairs), 500):
-                some = pairs[first : first + 500]
-                each = np.stack([expected[:, self._place[a]] - expected[:, self._place[b]] for a, b in some], axis=1)
-                p.append(significance.p_values(each, self.test, samples=self.samples, seed=self.seed))
-                ends = significance.bootstrap_intervals(each, self.confidence, samples=self.samples, seed=self.seed)
-                low.append(ends[0])
-                high.append(ends[1])
-        flat = np.concatenate(p)
-        columns = (flat, significance.holm(flat), np.concatenate(low), np.concatenate(high))
-        return dict(zip(keys, zip(*(column.tolist() for column in columns), strict=True), strict=True))
+                some = slice(first, first + 500)
+                found.append(self._test(expected[:, a[some]] - expected[:, b[some]]))
+        p, low, high = (np.concatenate(column) for column in zip(*found, strict=True))
+        keys = [(*pair, measure) for measure in self.measures for pair in pairs]
+        columns = (column.tolist() for column in (p, significance.holm(p), low, high))
+        return dict(zip(keys, zip(*columns, strict=True), strict=True))
 
-    def _over_queries(
-        self, a: str, b: str, measure: Measure, each: Floats
-    ) -> tuple[float, float | None, tuple[float, float] | None]:
-        for key, sign in (((a, b, measure), 1), ((b, a, measure), -1)):
-            if key in self._tests:
-                p, p_holm, *ci = self._tests[key]
-                low, high = sorted(sign * end for end in ci)
-                return p, p_holm, (low, high) if len(each) > 1 else None
-        options = {"samples": self.samples, "seed": self.seed}
-        p = float(significance.p_values(each[:, None], self.test, **options)[0])
-        ends = significance.bootstrap_intervals(each[:, None], self.confidence, **options)
-        return p, None, (float(ends[0][0]), float(ends[1][0])) if len(each) > 1 else None
+    def _test(self, differences: Floats) -> tuple[Floats, Floats, Floats]:
+        """The p-value of each column of differences, and the two ends of its interval."""
+        p = significance.p_values(differences, self.test, samples=self.samples, seed=self.seed)
+        return p, *significance.bootstrap_intervals(differences, self.confidence, samples=self.samples, seed=self.seed)
 
-    def _deployed(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:
-        """The interval of the difference in one order of ties: Var(E over queries)/n, and the variance of the order."""
-        if len(each) < 2 or difference.std is None or difference.expected is None:
-            return None
-        spread = (float(np.var(each, ddof=1)) / len(each) * scale**2 + difference.std**2) ** 0.5
-        wide = NormalDist().inv_cdf((1 + self.confidence) / 2) * spread
-        return difference.expected - wide, difference.expected + wide
+    def _test_pair(self, a: str, b: str, measure: Measure, each: Floats) -> tuple[float, float | None, float, float]:
+        if (a, b, measure) in self._tests:
+            return self._tests[a, b, measure]
+        if (b, a, measure) in self._tests:
+            p, p_holm, low, high = self._tests[b, a, measure]
+            return p, p_holm, -high, -low
+        p, low, high = (float(column[0]) for column in self._test(each[:, None]))
+        return p, None, low, high
 
-    # -- tools --------------------------------------------------------------------------------------------------
+    # -- measures and systems -----------------------------------------------------------------------------------
 
-    def _tools(self, a: str, b: str, measure: Measure) -> Rows:
-        all_there = not {a, b} & set(self._with_more(measure))
-        first, second = (self._systems[name].printed(measure) if all_there else {} for name in (a, b))
-        rows = [(tool, first[tool], second[tool]) for tool in first if tool in second]
-        gaps = [one.value - two.value for _, one, two in rows]
-        return Rows(
-            {
-                "tool": [tool for tool, _, _ in rows],
-                "a": [one.value for _, one, _ in rows],
-                "b": [two.value for _, _, two in rows],
-                "winner": [a if gap > ATOL else b if gap < -ATOL else None for gap in gaps],
-                "ties_only": [one.same and two.same for _, one, two in rows],
-            }
-        )
-
-    def _with_more(self, measure: Measure) -> list[str]:
-        """The systems whose own queries are more than those compared: tools average over others than we do."""
-        kept = self._of(measure).kept
-        return [name for name, system in self._systems.items() if not np.array_equal(system.kept(measure), kept)]
-
-    # -- columns ------------------------------------------------------------------------------------------------
-
-    def _known(self, measure: str | Measure | None) -> Measure:
+    def _find_measure(self, measure: str | Measure | None) -> Measure:
         if measure is None:
             if len(self.measures) > 1:
                 raise InputError(f"Name a measure: {', '.join(map(str, self.measures))} were compared.")
             return self.measures[0]
-        wanted = parse(measure)
-        if wanted not in self.measures:
-            raise MeasureError(f"{wanted} was not compared. There is {', '.join(map(str, self.measures))}.")
-        return wanted
+        chosen = parse(measure)
+        if chosen not in self.measures:
+            raise MeasureError(f"{chosen} was not compared. Available: {', '.join(map(str, self.measures))}.")
+        return chosen
 
-    def _named(self, *given: str) -> tuple[int, ...]:
-        """The places of systems among the columns."""
-        names = [identifier(name, "system") for name in given]
+    def _find_systems(self, *given: str) -> tuple[str, ...]:
+        names = tuple(identifier(name, "system") for name in given)
         for name in names:
-            if name not in self._place:
+            if name not in self._index:
                 raise InputError(f"There is no system '{name}'. The systems are {list_examples(self.systems, 5)}.")
-        return tuple(self._place[name] for name in names)
+        return names
 
-    def _of(self, measure: Measure) -> Columns:
-        if measure not in self._columns:
-            self._columns[measure] = aligned(list(self._systems.values()), measure)
-        return self._columns[measure]
+    def _align(self, measure: Measure, *names: str) -> Aligned:
+        """The estimates of some systems side by side; of all systems if no names are given."""
+        if measure not in self._aligned:
+            self._aligned[measure] = align(list(self._systems.values()), measure)
+        aligned = self._aligned[measure]
+        return aligned.take([self._index[name] for name in names]) if names else aligned

@@ -1,106 +1,319 @@
-"""What people see of a comparison: a row for each measure of two systems, or a leaderboard, with the verdicts.
+"""The tables and sentences of a comparison, for notebooks, terminals, Markdown and LaTeX.
 
-The bars of one table have common ends, so that they can be compared; in bars of differences a faint line stands at 0.
+Two systems have a row for each measure. More systems are a leaderboard. Below are sentences: what ties decide, whether
+other queries could give another result, which tools disagree, and what unjudged documents leave open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-from tiewise.analysis.comparison.pair import Duel
+import numpy as np
+
+from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.significance import ATOL
-from tiewise.tables.model import Bar, Section, Table
+from tiewise.data.progress import Progress
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimate
+from tiewise.tables.model import Bar, Cell, Column, Section, Table, columns_of
 from tiewise.tables.records import Rows
-from tiewise.tables.wording import PLAIN, count_noun, format_ranks
+from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.comparing import Compared
+    from tiewise.analysis.unjudged_bounds import Unjudged
 
-__all__ = ["comparison_records", "comparison_section", "pair_section"]
+__all__ = ["ComparisonSection", "pair_section"]
 
-DIFFERENCES_LEGEND = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
-VALUES_LEGEND = "Bar: lowest to highest over the orders of ties; line: expected{}."
-RANKS_LEGEND = (
-    "By ties, by queries: the ranks that orders of ties allow, and the interval over resamples of the queries."
-)
+MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for tools that disagree, else only neighbours
+MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
+
+DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
+VALUE_BAR = "Bar: lowest to highest over the orders of ties; line: expected{}."
+ORDERS = {
+    "independent": "each run's ties on their own",
+    "per-query": "in each query one order for all runs",
+    "shared": "one order of all documents for all runs and queries",
+}
+TESTS = {"permutation": "paired permutation test", "t": "paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
 
 
-def pair_section(pair: Duel) -> Section:
+def pair_section(pair: PairComparison) -> Section:
     """Two systems in one measure."""
-    return Section([_differences([pair]), pair.verdict], f"{pair.a} against {pair.b}", _differences_legend([pair]))
+    is_corrected = pair.p_holm not in (None, pair.p_value)
+    columns = columns_of(["measure"], ["difference", "", "ahead", "p (Holm)" if is_corrected else "p", "interval"])
+    row = (pair.measure, *_difference_cells([pair], PLAIN, bars=True)[0], _interval(pair, PLAIN))
+    notes = [DIFFERENCE_BAR] if pair.difference.tied else []
+    return Section([_drop_empty_columns(Table(columns, [row])), pair.verdict], f"{pair.a} against {pair.b}", notes)
 
 
-def comparison_section(compared: Compared) -> Section:
-    """Two systems in all measures, or a leaderboard of more systems for each measure."""
-    queries = count_noun(compared.queries, "query", "queries")
-    if len(compared.systems) == 2:
-        pairs = list(compared.pairs())
-        names = compared.systems
-        means = {name: [compared.estimate(name, pair.measure).expected for pair in pairs] for name in names}
-        return Section(
-            [_differences(pairs, means), *(pair.verdict for pair in pairs)],
-            f"{' against '.join(names)}, {queries}",
-            [*_differences_legend(pairs), *compared.notes],
+@dataclass(frozen=True)
+class ComparisonSection:
+    """Two systems in all measures, or a leaderboard of more systems, and sentences.
+
+    With `bars`, as in a notebook, ranges are drawn too, and each measure has its own leaderboard.
+    """
+
+    compared: Compared
+    numbers: NumberFormat = PLAIN
+    bars: bool = False
+    unjudged: Mapping[str, Unjudged] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    def build(self, notes: Sequence[str]) -> Section:
+        """Tables, sentences and notes."""
+        found, measures = self.compared, self.compared.measures
+        if self._is_pair:
+            tables = [self._pair_table()]
+        else:
+            tables = [self._leaderboard_table(some) for some in ([[m] for m in measures] if self.bars else [measures])]
+        sentences = [*self._verdicts(), *self._sentences_on_unjudged()]
+        systems = " against ".join(found.systems) if self._is_pair else f"{len(found.systems)} runs"
+        measure = f"{measures[0]} · " if len(measures) == 1 else ""
+        title = f"{measure}{systems} · {count_noun(found.queries, 'query', 'queries')}"
+        return Section([*tables, *([""] if sentences else []), *sentences], title, notes)
+
+    @property
+    def _is_pair(self) -> bool:
+        return len(self.compared.systems) == 2
+
+    # -- two systems --------------------------------------------------------------------------------------------
+
+    def _pair_table(self) -> Table:
+        found, (a, b) = self.compared, self.compared.systems
+        pairs = [found.pair(a, b, measure) for measure in found.measures]
+        cells = _difference_cells(pairs, self.numbers, bars=self.bars)
+        rows = [
+            (
+                measure.name,
+                *(_estimate_cell(found.estimate(name, measure), measure, self.numbers) for name in (a, b)),
+                *difference,
+                _interval(pair, self.numbers),
+            )
+            for measure, pair, difference in zip(found.measures, pairs, cells, strict=True)
+        ]
+        headings = (a, b, "difference", "", "ahead", self._p_heading, f"{self._confidence} interval")
+        legend = self._legend(pairs, "difference", "ahead", "p", "interval")
+        return self._table(columns_of(["measure"], headings), rows, [*legend, DIFFERENCE_BAR])
+
+    def _table(
+        self, columns: tuple[Column, ...], rows: Sequence[Sequence[Any]], legend: Sequence[str], title: str = ""
+    ) -> Table:
+        """A table without empty columns; the last sentence of the legend is about its bars."""
+        has_bars = any(isinstance(value, Bar) for row in rows for value in row)
+        notes = " ".join(legend if has_bars else legend[:-1])
+        return _drop_empty_columns(Table(columns, rows, title, notes=(notes,)))
+
+    # -- leaderboards -------------------------------------------------------------------------------------------
+
+    def _leaderboard_table(self, measures: Sequence[Measure]) -> Table:
+        found, rows, pairs = self.compared, list[tuple[Any, ...]](), list[PairComparison]()
+        total = len(found.measures) * len(found.systems)
+        for measure in measures:
+            name = measure.name if len(measures) > 1 else ""
+            for row, pair in zip(self._leaderboards[measure], self._rivals(measure), strict=True):
+                rows.append((name, *self._leaderboard_cells(row, measure), *self._rival_cells(pair)))
+                pairs += [pair] if pair else []
+                if self.progress is not None:
+                    self.progress(len(rows), total)
+        rival = f"against {found.baseline or 'the next'}"
+        headings = ("expected", "", "by ties", "by queries", rival, "ahead", self._p_heading)
+        legend = self._legend(pairs, "by ties", "by queries", "ahead", "p")
+        cross = "" if found.oblivious is None else f"; cross: order of {found.oblivious}"
+        title = measures[0].name if len(measures) < len(found.measures) else ""
+        return self._table(
+            columns_of(["measure", "rank", "run"], headings), rows, [*legend, VALUE_BAR.format(cross)], title
         )
-    boards = {measure.name: compared.leaderboard(measure) for measure in compared.measures}
-    cross = "" if compared.oblivious is None else f"; cross: order of {compared.oblivious}"
-    is_tied = any(_is_tied(row) for board in boards.values() for row in board)
-    return Section(
-        [_leaderboard(name, board) for name, board in boards.items()],
-        f"{len(compared.systems):,} systems, {queries}",
-        [*([VALUES_LEGEND.format(cross)] if is_tied else []), RANKS_LEGEND, *compared.notes],
+
+    def _leaderboard_cells(self, row: dict[str, Any], measure: Measure) -> Iterator[str | Cell | Bar]:
+        yield str(row["rank"])
+        yield row["system"]
+        estimate, board = self.compared.estimate(row["system"], measure), self._leaderboards[measure]
+        yield _estimate_cell(estimate, measure, self.numbers)
+        ends = min(board["minimum"]), max(board["maximum"])
+        has_bar = self.bars and estimate.tied
+        yield Bar(estimate.minimum, estimate.expected, estimate.maximum, row["oblivious"], ends) if has_bar else ""
+        yield format_ranks(row["rank_best"], row["rank_worst"])
+        yield format_ranks(row["rank_low"], row["rank_high"])
+
+    def _rival_cells(self, pair: PairComparison | None) -> tuple[str | Cell, ...]:
+        if pair is None:
+            return MISSING, MISSING, MISSING
+        ((difference, _, ahead, p_value),) = _difference_cells([pair], self.numbers)
+        return difference, ahead, p_value
+
+    def _rivals(self, measure: Measure) -> Iterator[PairComparison | None]:
+        """Each system of a leaderboard against the baseline, or against the next; None if there is none."""
+        names, baseline = self._leaderboards[measure]["system"], self.compared.baseline
+        for name, after in zip(names, [*names[1:], None], strict=True):
+            rival = baseline or after
+            yield self.compared.pair(name, rival, measure) if rival and rival != name else None
+
+    @cached_property
+    def _leaderboards(self) -> dict[Measure, Rows]:
+        return {measure: self.compared.leaderboard(measure) for measure in self.compared.measures}
+
+    # -- legend -------------------------------------------------------------------------------------------------
+
+    def _legend(self, pairs: Iterable[PairComparison], *columns: str) -> list[str]:
+        """What the columns mean."""
+        found = self.compared
+        error = " ± the standard error where orders were sampled" if any("±" in pair.ahead for pair in pairs) else ""
+        first = found.systems[0] if self._is_pair else "it"
+        family = f"comparisons with {found.baseline}" if found.baseline and not self._is_pair else "pairs"
+        corrected = f", corrected for all {family} and measures" if self._is_corrected else ""
+        reached = self._is_pair or all(all(board["ranks_reached"]) for board in self._leaderboards.values())
+        bound = "" if reached else ", at the most: not all are known to be reached by one order for all runs"
+        legend = {
+            "difference": "difference: expected [lowest, highest] over the orders of ties.",
+            "by ties": f"by ties: the best and the worst rank that the orders of ties allow{bound}.",
+            "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
+            "ahead": f"ahead: the share of all orders of ties in which {first} is, {ORDERS[found.orders]}{error}.",
+            "p": f"p: {TESTS[found.test]} on the queries' expected differences{corrected}.",
+            "interval": "interval: bootstrap over queries.",
+        }
+        return [legend[column] for column in columns]
+
+    @property
+    def _is_corrected(self) -> bool:
+        """Whether p-values are corrected for several comparisons."""
+        return self.compared.has_family and not (self._is_pair and len(self.compared.measures) == 1)
+
+    @property
+    def _p_heading(self) -> str:
+        return "p (Holm)" if self._is_corrected else "p"
+
+    @property
+    def _confidence(self) -> str:
+        return format_percent(self.compared.confidence).replace(".0%", "%")
+
+    # -- sentences ----------------------------------------------------------------------------------------------
+
+    def _verdicts(self) -> list[str]:
+        """The verdicts on two systems, or what is undecided among more."""
+        if self._is_pair:
+            return [pair.verdict for pair in self.compared.pairs()]
+        lines = []
+        for measure in self.compared.measures:
+            about = f"{measure}: " if len(self.compared.measures) > 1 else ""
+            flips = [pair for pair in self._searched_pairs(measure) if pair.flip]
+            found = [self._not_separated(measure), self._changed_order(measure)]
+            found += [f"{pair.a} or {pair.b}? {pair.verdict_on_tools}" for pair in flips[:MAX_FLIPS]]
+            if len(flips) > MAX_FLIPS:
+                found.append(f"and {len(flips) - MAX_FLIPS} more pairs for which tools name different winners.")
+            lines += [f"{about}{line}" for line in found if line]
+        return lines
+
+    def _not_separated(self, measure: Measure) -> str:
+        """Which systems ties or queries do not separate."""
+        board = self._leaderboards[measure]
+        ties = [rows for rows in _groups(board, "group_ties") if self._can_change(rows, measure)]
+        lines = [f"The order of ties alone can change the order of {_join_groups(ties, '; of ')}."] if ties else []
+        if queries := _groups(board, "group_queries"):
+            groups = _join_groups(queries, "; ")
+            lines.append(f"These queries do not tell apart, with {self._confidence} confidence: {groups}.")
+        return " ".join(lines)
+
+    def _can_change(self, rows: list[dict[str, Any]], measure: Measure) -> bool:
+        """Whether there are two systems of which either can be ahead."""
+        overlapping = (
+            (a["system"], b["system"])
+            for a, b in combinations(rows, 2)
+            if a["maximum"] > b["minimum"] + ATOL and b["maximum"] > a["minimum"] + ATOL
+        )
+        is_independent = self.compared.orders == "independent"
+        return any(is_independent or all(self.compared.pair(*two, measure).can_lead) for two in overlapping)
+
+    def _searched_pairs(self, measure: Measure) -> Iterator[PairComparison]:
+        names, baseline = self._leaderboards[measure]["system"], self.compared.baseline
+        pairs: Iterable[tuple[str, str]]
+        if baseline:
+            pairs = ((name, baseline) for name in names if name != baseline)
+        else:
+            pairs = combinations(names, 2) if len(names) <= MAX_SEARCHED else pairwise(names)
+        return (self.compared.pair(a, b, measure) for a, b in pairs)
+
+    def _changed_order(self, measure: Measure) -> str:
+        tau = self.compared.tau(measure)
+        if tau is None or tau > 1 - 1e-9 or not _oblivious_order_differs(self._leaderboards[measure]):
+            return ""
+        return (
+            f"In the order of {self.compared.oblivious} the runs stand differently "
+            f"(Kendall's τ {self.numbers.number(tau)} with this table)."
+        )
+
+    def _sentences_on_unjudged(self) -> list[str]:
+        numbers, lines = self.numbers, []
+        for name, unjudged in self.unjudged.items():
+            for measure, bounds in unjudged.items():
+                low, high = bounds.lower.expected, None if bounds.upper is None else bounds.upper.expected
+                condensed = unjudged.condensed[measure].expected
+                if low is not None and high is not None and condensed is not None:
+                    lines.append(
+                        f"{name}: {measure} lies in {numbers.interval(low, high)} whatever unjudged documents are "
+                        f"worth, and is {numbers.number(condensed)} without them (condensed lists)."
+                    )
+        return lines
+
+
+def _estimate_cell(estimate: Estimate, measure: Measure, numbers: NumberFormat) -> Cell:
+    """The expected value, with the range if ties show in the digits; counts have no digits after the point."""
+    low, value, high = estimate.minimum, estimate.expected, estimate.maximum
+    is_count = value is not None and measure.total and value == int(value)
+    text = f"{int(value or 0):,}" if is_count else numbers.number(value)
+    return Cell(text, numbers.interval(low, high) if numbers.differ(low, high) else "")
+
+
+def _difference_cells(
+    pairs: Sequence[PairComparison], numbers: NumberFormat, *, bars: bool = False
+) -> list[tuple[Cell, Bar | str, str, str]]:
+    """For each pair the difference, its bar, how often the first is ahead, and the p-value; bars have common ends."""
+    gaps = [pair.difference for pair in pairs]
+    reach = [end or 0.0 for gap in gaps for end in (gap.minimum, gap.maximum)]
+    ends = min(*reach, -1e-9), max(*reach, 1e-9)
+    return [
+        (
+            Cell(
+                numbers.signed(gap.expected),
+                numbers.interval(gap.minimum, gap.maximum) if numbers.differ(gap.minimum, gap.maximum) else "",
+            ),
+            Bar(gap.minimum, gap.expected, gap.maximum, ends=ends) if bars and gap.tied else "",
+            pair.ahead,
+            numbers.p_value(pair.final_p_value),
+        )
+        for pair, gap in zip(pairs, gaps, strict=True)
+    ]
+
+
+def _interval(pair: PairComparison, numbers: NumberFormat) -> str:
+    return MISSING if pair.ci is None else numbers.interval(*pair.ci)
+
+
+def _drop_empty_columns(table: Table) -> Table:
+    """The table without columns that are empty in all rows."""
+    return table.take_columns(
+        place for place in range(len(table.columns)) if any(row[place] != "" for row in table.rows)
     )
 
 
-def comparison_records(compared: Compared) -> Table:
-    """The leaderboards of all measures in one table, for programs."""
-    rows = [{"measure": measure.name} | row for measure in compared.measures for row in compared.leaderboard(measure)]
-    return Table.of_records(rows[0], rows)
+def _groups(board: Rows, column: str) -> list[list[dict[str, Any]]]:
+    """The rows of each group of two or more that are not separated."""
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for row in board:
+        groups.setdefault(row[column], []).append(row)
+    return [rows for rows in groups.values() if len(rows) > 1]
 
 
-def _differences(pairs: Sequence[Duel], means: dict[str, list[Any]] | None = None) -> Table:
-    """A row for each pair; the means of its systems stand between measure and difference."""
-    gaps = [pair.difference for pair in pairs]
-    ends = (_farthest(pairs, -1), _farthest(pairs, 1))
-    columns: dict[str, list[Any]] = {"measure": [pair.measure for pair in pairs], **(means or {})}
-    columns["difference"] = [gap.expected for gap in gaps]
-    if any(gap.tied for gap in gaps):
-        columns["over ties"] = [PLAIN.interval(gap.minimum, gap.maximum) for gap in gaps]
-        columns[""] = [Bar(gap.minimum, gap.expected, gap.maximum, ends=ends) for gap in gaps]
-        columns[f"{pairs[0].a} ahead"] = [pair.often for pair in pairs]
-    columns["p"] = [pair.p_value for pair in pairs]
-    if any(pair.p_holm not in (None, pair.p_value) for pair in pairs):
-        columns["p (Holm)"] = [pair.p_holm for pair in pairs]
-    columns["interval over queries"] = [None if pair.ci is None else PLAIN.interval(*pair.ci) for pair in pairs]
-    return Table.of_columns(columns, {"difference": PLAIN.signed, "p": PLAIN.p_value, "p (Holm)": PLAIN.p_value})
+def _join_groups(groups: Iterable[list[dict[str, Any]]], between: str) -> str:
+    return between.join(", ".join(row["system"] for row in rows) for rows in groups)
 
 
-def _differences_legend(pairs: Sequence[Duel]) -> list[str]:
-    return [DIFFERENCES_LEGEND] if any(pair.difference.tied for pair in pairs) else []
-
-
-def _leaderboard(measure: str, board: Rows) -> Table:
-    ends = min(board["minimum"]), max(board["maximum"])
-    columns: dict[str, list[Any]] = {name: board[name] for name in ("rank", "system", "expected")}
-    if any(map(_is_tied, board)):
-        tied = [row if _is_tied(row) else None for row in board]
-        columns["over ties"] = [PLAIN.interval(row["minimum"], row["maximum"]) if row else "" for row in tied]
-        columns[""] = [_bar(row, ends) if row else "" for row in tied]
-    columns["by ties"] = [format_ranks(row["rank_best"], row["rank_worst"]) for row in board]
-    columns["by queries"] = [format_ranks(row["rank_low"], row["rank_high"]) for row in board]
-    return Table.of_columns(columns, title=measure)
-
-
-def _bar(row: dict[str, Any], ends: tuple[float, float]) -> Bar:
-    return Bar(row["minimum"], row["expected"], row["maximum"], row["oblivious"], ends)
-
-
-def _is_tied(row: dict[str, Any]) -> bool:
-    return bool(row["maximum"] > row["minimum"] + ATOL)
-
-
-def _farthest(pairs: Sequence[Duel], sign: int) -> float:
-    """How far differences reach to one side of 0."""
-    ends = [end or 0.0 for pair in pairs for end in (pair.difference.minimum, pair.difference.maximum)]
-    return sign * max(0.0, *(sign * end for end in ends), 1e-9)
+def _oblivious_order_differs(board: Rows) -> bool:
+    """Whether two systems are in another order, or equal, by their oblivious values."""
+    columns = (np.array(board[name], dtype=np.float64).round(12) for name in ("expected", "oblivious"))
+    expected, oblivious = (np.sign(values[:, None] - values) for values in columns)
+    return bool((expected != oblivious).any())

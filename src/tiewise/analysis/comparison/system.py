@@ -1,154 +1,148 @@
-"""A system of a comparison: a run that was counted once, and how its ties spread its sum over queries."""
+"""A system of a comparison: a run that was counted once, its estimates, and how tie order spreads its sum over queries.
+
+`align` puts the estimates of all systems side by side, over the queries that all of them have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.comparison.distribution import Lot, Tied, added, lots
-from tiewise.analysis.comparison.shared_order import Members, drawn
+from tiewise.analysis.comparison.arrangements import TiedGroups, enumerate_components
+from tiewise.analysis.comparison.distribution import Distribution, add_distributions
+from tiewise.analysis.comparison.shared_order import TiedDocuments, sample_shared_orders
 from tiewise.analysis.measuring import Evaluation
-from tiewise.analysis.options import Options
-from tiewise.analysis.reports import Provenance, Report
+from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Run
+from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.tools import TOOLS, Rule
 from tiewise.ties.counted import DTYPES
 
-__all__ = ["ORDERS", "Printed", "System"]
+__all__ = ["ORDERS", "Aligned", "PrintedValue", "System", "align"]
 
 #: Orders in which tools list ties, applied to a measure as it is defined here.
 ORDERS = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
-#: How many random orders are drawn of a run alone: as many as look at so many documents in all, between these bounds.
-FEWEST, DRAWS, SEEN = 200, 2000, 40_000_000
-#: Orders that look at more documents than this are drawn only if there is no other way.
-LARGE = 50_000
+#: A measure with more tie groups than this is not enumerated.
+MAX_GROUPS = 1000
+#: The least and the most orders of one run that are sampled, and about how many documents they may sort in all.
+MIN_SAMPLES, MAX_SAMPLES, SORTED_DOCS = 200, 2000, 40_000_000
 
 
-@dataclass(frozen=True)
-class Printed:
-    """What a tool prints for a run, and whether it differs from others by the order of ties alone."""
+class PrintedValue(NamedTuple):
+    """What a tool prints for a run."""
 
     value: float
-    same: bool  #: whether its definition gives the same expectation as ours
+    same_definition: bool  #: whether the tool differs from our measure only by the order of ties
 
 
 class System:
-    """A run under its name, with the estimates of all measures."""
+    """A run with its name and the estimates of all measures."""
 
     def __init__(self, name: str, evaluation: Evaluation, report: Report):
-        self.name, self._evaluation = name, evaluation
+        self.name, self.report, self._evaluation = name, report, evaluation
         self.estimates: Mapping[Measure, Estimates] = {measure: report.per_query(measure) for measure in report}
-        self._report = report
-        self.notes, self.cut_lists = report.notes, report.cut_lists
-        self._tied: dict[Measure, Tied] = {}
-        self._members: dict[Measure, Members] = {}
-        self._printed: dict[Measure, dict[str, Printed]] = {}
-        self._totals: dict[Measure, Lot | None] = {}
-        self._drawn: dict[Measure, Floats] = {}
+        self._tied: dict[Measure, TiedGroups] = {}
+        self._documents: dict[Measure, TiedDocuments] = {}
+        self._printed: dict[Measure, dict[str, PrintedValue]] = {}
+        self._sums: dict[Measure, Distribution] = {}
+        self._shared_sums: dict[Measure, Floats] = {}
 
     @property
-    def options(self) -> Options:
-        """The options of the evaluation."""
-        return self._evaluation.options
+    def oblivious(self) -> str | None:
+        """The order of ties, or the tool, of the oblivious values."""
+        return self._evaluation.options.oblivious
 
-    @property
-    def provenance(self) -> Provenance:
-        """The files, and how many queries and rows there were."""
-        return self._report.provenance
+    def kept(self, measure: Measure) -> NDArray[np.bool_]:
+        """Which of the judged queries its estimates have, (n_judged_queries,)."""
+        queries = self.estimates[measure].queries
+        if len(queries) == len(self._evaluation.qrels.queries):
+            return np.ones(len(queries), dtype=bool)
+        known = set(queries)
+        return np.array([query in known for query in self._evaluation.qrels.queries], dtype=bool)
 
     # -- the order of ties --------------------------------------------------------------------------------------
 
-    def tied(self, measure: Measure, kept: NDArray[np.bool_]) -> Tied:
-        """The tie groups whose order can change a measure, of the queries that are compared."""
+    def tied(self, measure: Measure, kept: NDArray[np.bool_]) -> TiedGroups:
+        """The tie groups whose order can change a measure, in the queries that are compared."""
         if measure not in self._tied:
-            self._tied[measure] = Tied(measure, self._evaluation.urns(measure), kept)
+            self._tied[measure] = TiedGroups(measure, self._evaluation.urns(measure), kept)
         return self._tied[measure]
 
-    def find_members(self, run: Run, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
+    def find_documents(self, run: Run, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
         """Find all documents of these groups, for each measure: an order for several runs needs them."""
         options = self._evaluation.options
         run = run.judged_only(self._evaluation.qrels) if options.judged_only else run
         run = run if options.score_dtype is None else run.projected(options.score_dtype)
         for measure, queries in kept.items():
-            self._members[measure] = Members(self.tied(measure, queries), run, across_queries=across_queries)
+            tied = self.tied(measure, queries)
+            self._documents[measure] = TiedDocuments(tied, run, across_queries=across_queries)
 
-    def members(self, measure: Measure) -> Members:
+    def documents(self, measure: Measure) -> TiedDocuments:
         """All documents of the tie groups that matter to a measure."""
-        return self._members[measure]
+        return self._documents[measure]
 
     def constant(self, measure: Measure, kept: NDArray[np.bool_]) -> float:
         """The sum over queries without what these groups add."""
-        each = self.estimates[measure].expected
         expected = np.zeros(len(kept))
-        expected[self.kept(measure)] = each
+        expected[self.kept(measure)] = self.estimates[measure].expected
         return self.tied(measure, kept).constant(expected)
 
-    def total(
-        self, measure: Measure, kept: NDArray[np.bool_], samples: int, seed: int, *, patient: bool = False
-    ) -> Lot | None:
-        """The sum over queries in a random order of its ties; None if drawing one takes long, unless one is patient."""
-        if measure not in self._totals or (patient and self._totals[measure] is None):
-            self._totals[measure] = self._total(measure, kept, samples, [seed, *self.name.encode()], patient)
-        return self._totals[measure]
+    def sum_distribution(self, measure: Measure, kept: NDArray[np.bool_], samples: int, seed: int) -> Distribution:
+        """The distribution of the sum over queries in a random order of the run's ties."""
+        if measure not in self._sums:
+            tied, own_seed = self.tied(measure, kept), [seed, *self.name.encode()]
+            components = tied.components() if len(tied) <= MAX_GROUPS else None
+            if components is not None and all(one.arrangements is not None for one in components):
+                found = add_distributions(enumerate_components(components, [tied]), samples=samples, seed=own_seed)
+            else:
+                found = Distribution.of_samples(_sample_orders(tied, own_seed))
+            self._sums[measure] = found.shift(self.constant(measure, kept))
+        return self._sums[measure]
 
-    def _total(
-        self, measure: Measure, kept: NDArray[np.bool_], samples: int, seed: list[int], patient: bool
-    ) -> Lot | None:
-        tied = self.tied(measure, kept)
-        parts = lots(tied)
-        if parts is not None:
-            return added(parts, samples=samples, seed=seed).moved(self.constant(measure, kept))
-        places = Places(tied)
-        if places.seen > LARGE and not patient:
-            return None
-        rng, draws = np.random.default_rng(seed), int(np.clip(SEEN // places.seen, FEWEST, DRAWS))
-        drawn = [tied.shares(places.rank(rng)).sum() for _ in range(draws)]
-        return Lot.of_draws(np.array(drawn) + self.constant(measure, kept))
-
-    def drawn(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
+    def sample_sums(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
         """The sum over queries in random orders that are the same for all runs."""
-        if measure not in self._drawn:
-            self._drawn[measure] = drawn(self.members(measure), seed) + self.constant(measure, kept)
-        return self._drawn[measure]
+        if measure not in self._shared_sums:
+            added = sample_shared_orders(self.documents(measure), seed)
+            self._shared_sums[measure] = added + self.constant(measure, kept)
+        return self._shared_sums[measure]
 
     # -- tools --------------------------------------------------------------------------------------------------
 
-    def printed(self, measure: Measure) -> dict[str, Printed]:
-        """What each known tool prints, and what the measure is in each order that one of them uses."""
+    def printed(self, measure: Measure) -> dict[str, PrintedValue]:
+        """What each known tool prints, and the value of the measure in each order that one of them uses."""
         if not self._printed:
-            evaluation = self._evaluation
-            if not all(evaluation.counted.has(order, dtype) for order in ORDERS for dtype in DTYPES):
+            counted = self._evaluation.counted
+            if not all(counted.has(order, dtype) for order in ORDERS for dtype in DTYPES):
                 return {}
-            table = Report(evaluation, self.estimates).oblivious_by_tool()
+            table = self.report.oblivious_by_tool()
             for one in self.estimates:
                 means: dict[tuple[Any, ...], float] = {}
-                found = {
-                    row.tool: Printed(row.value, self._same(one, row.tool, means))
+                self._printed[one] = {
+                    row.tool: PrintedValue(row.value, self._has_same_definition(one, row.tool, means))
                     for row in table
                     if row.measure == one.name and row.value is not None
-                }
-                self._printed[one] = found | self._in_orders(one)
+                } | self._in_orders(one)
         return self._printed[measure]
 
-    def _in_orders(self, measure: Measure) -> dict[str, Printed]:
+    def _in_orders(self, measure: Measure) -> dict[str, PrintedValue]:
         kept = self.kept(measure)
         values = {order: self._evaluation.in_order(measure, Rule(order)) for order in ORDERS}
         return {
-            ORDERS[order]: Printed(float(value[kept].sum() if measure.total else value[kept].mean()), True)
+            ORDERS[order]: PrintedValue(float(value[kept].sum() if measure.total else value[kept].mean()), True)
             for order, value in values.items()
             if value is not None
         }
 
-    def _same(self, measure: Measure, tool: str, means: dict[tuple[Any, ...], float]) -> bool:
-        """Whether a tool's definition and queries give the same expectation as ours here; `means` holds those known."""
+    def _has_same_definition(self, measure: Measure, tool: str, means: dict[tuple[Any, ...], float]) -> bool:
+        """Whether a tool's definition and queries give the same expectation as ours here; `means` is a cache."""
         rule = TOOLS[tool].rule(measure)
         ours = self.estimates[measure].mean().expected
         assert rule is not None and ours is not None
@@ -157,64 +151,6 @@ class System:
         if key not in means:
             means[key] = _expected(self._evaluation, own, rule, total=measure.total)
         return abs(means[key] - ours) < 1e-9
-
-    def kept(self, measure: Measure) -> NDArray[np.bool_]:
-        """Which of the judged queries its estimates have, (n_queries,)."""
-        there = self.estimates[measure].queries
-        if len(there) == len(self._evaluation.qrels.queries):
-            return np.ones(len(there), dtype=bool)
-        known = set(there)
-        return np.array([query in known for query in self._evaluation.qrels.queries], dtype=bool)
-
-    def source(self) -> dict[str, Any]:
-        """The name and the file of the run."""
-        return {"name": self.name, **(self.provenance.run or {})}
-
-
-class Places:
-    """Where the judged documents of tie groups stand in a random order, for which few others need to be moved."""
-
-    def __init__(self, tied: Tied):
-        self._tied, self._target = tied, tied.judged()
-        self._size, held = tied.urns.group_size[tied.groups], tied.urns.held[tied.groups]
-        self._group = np.repeat(np.arange(len(held)), held)  # of each judged document
-        self._start = tied.urns.group_start[tied.groups][self._group]
-        self._crowded = held**2 > self._size  # slots drawn at random would be taken too often
-        self._first = np.arange(len(self._group)) - np.repeat(np.cumsum(held) - held, held)
-
-    @property
-    def seen(self) -> int:
-        """How many documents an order moves or counts."""
-        return int(self._size[self._crowded].sum()) + len(self._tied.docs)
-
-    def rank(self, rng: np.random.Generator) -> Codes:
-        """The ranks of `tied.docs` in a random order of the ties."""
-        rank = self._tied.rank.copy()
-        rank[self._target] = self._start + 1 + self._slots(rng)
-        return rank
-
-    def _slots(self, rng: np.random.Generator) -> Codes:
-        slot, group = self._shuffled(rng), self._group
-        again = ~self._crowded
-        while again.any():  # slots are drawn until no two documents of a group have the same
-            some = again[group]
-            slot[some] = rng.integers(0, self._size[group[some]])
-            order = np.lexsort((slot, group))
-            twice = (np.diff(group[order]) == 0) & (np.diff(slot[order]) == 0)
-            again = np.bincount(group[order[1:][twice]], minlength=len(again)) > 0
-        return slot
-
-    def _shuffled(self, rng: np.random.Generator) -> Codes:
-        """The first slots of crowded groups, wherever a shuffle of all their documents puts them."""
-        size = np.where(self._crowded, self._size, 0)
-        heads = np.cumsum(size) - size
-        crowd = np.repeat(np.arange(len(size)), size)
-        order = np.argsort(crowd + rng.random(len(crowd)))
-        slot = np.zeros(len(self._group), dtype=np.int64)
-        mine = self._crowded[self._group]
-        head = heads[self._group[mine]]
-        slot[mine] = order[head + self._first[mine]] - head
-        return slot
 
 
 def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bool) -> float:
@@ -229,3 +165,129 @@ def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bo
         urns = engine.Urns(urns.ties.retrieved_only())
     each = engine.expected(measure, urns)[0][kept]
     return float(each.sum() if total else each.mean())
+
+
+def _sample_orders(tied: TiedGroups, seed: Sequence[int]) -> Floats:
+    """What all groups add to the sum over queries, in random orders of one run's ties."""
+    orders, rng = RandomOrders(tied), np.random.default_rng(seed)
+    n = int(np.clip(SORTED_DOCS // orders.sorted_docs, MIN_SAMPLES, MAX_SAMPLES))
+    return np.array([tied.contributions(orders.rank(rng)).sum() for _ in range(n)])
+
+
+class RandomOrders:
+    """Random ranks of the judged documents of tie groups; most unjudged documents need not be sorted for that."""
+
+    def __init__(self, tied: TiedGroups):
+        self._tied, self._target = tied, tied.judged_docs()
+        self._group = np.repeat(np.arange(len(tied)), tied.judged)  # of each judged document
+        self._is_dense = tied.judged**2 > tied.size  # two random slots would be equal too often
+        self._offset = np.arange(len(self._group)) - np.repeat(np.cumsum(tied.judged) - tied.judged, tied.judged)
+
+    @property
+    def sorted_docs(self) -> int:
+        """The number of documents that one order sorts."""
+        return int(self._tied.size[self._is_dense].sum()) + len(self._tied.docs)
+
+    def rank(self, rng: np.random.Generator) -> Codes:
+        """The ranks of `tied.docs` in a random order."""
+        rank = self._tied.rank.copy()
+        rank[self._target] = self._tied.start[self._group] + 1 + self._slots(rng)
+        return rank
+
+    def _slots(self, rng: np.random.Generator) -> Codes:
+        slot = self._shuffle_dense(rng)
+        open_docs = np.flatnonzero(~self._is_dense[self._group])
+        while len(open_docs):  # until no two documents of a group have the same slot
+            group = self._group[open_docs]
+            slot[open_docs] = rng.integers(0, self._tied.size[group])
+            key = np.sort((group << 32) + slot[open_docs])
+            has_equal = np.zeros(len(self._tied), dtype=bool)
+            has_equal[key[1:][key[1:] == key[:-1]] >> 32] = True
+            open_docs = open_docs[has_equal[group]]
+        return slot
+
+    def _shuffle_dense(self, rng: np.random.Generator) -> Codes:
+        """The slots of judged documents in dense groups, from a shuffle of all documents of these groups."""
+        size = np.where(self._is_dense, self._tied.size, 0)
+        first = np.cumsum(size) - size
+        group = np.repeat(np.arange(len(size)), size)
+        order = np.argsort(group + rng.random(len(group)))
+        slot = np.zeros(len(self._group), dtype=np.int64)
+        dense = self._is_dense[self._group]
+        start = first[self._group[dense]]
+        slot[dense] = order[start + self._offset[dense]] - start
+        return slot
+
+
+# -- all systems ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The estimates of one measure: a row for each query, a column for each system."""
+
+    measure: Measure
+    queries: tuple[str, ...]
+    kept: NDArray[np.bool_]  # (n_judged_queries,): which of the judged queries these are
+    expected: Floats  # (n_queries, n_systems)
+    minimum: Floats
+    maximum: Floats
+    variance: Floats
+    oblivious: Floats | None
+
+    @property
+    def scale(self) -> float:
+        """The factor from a mean to the value that is reported: 1, or the number of queries for counts."""
+        return float(len(self.queries)) if self.measure.total else 1.0
+
+    def mean(self, values: Floats) -> Floats:
+        """The mean over queries, as it is reported."""
+        return np.asarray(values.mean(axis=0) * self.scale)
+
+    def take(self, systems: Sequence[int]) -> Aligned:
+        """The columns of some systems."""
+        return replace(
+            self,
+            expected=self.expected[:, systems],
+            minimum=self.minimum[:, systems],
+            maximum=self.maximum[:, systems],
+            variance=self.variance[:, systems],
+            oblivious=None if self.oblivious is None else self.oblivious[:, systems],
+        )
+
+    @property
+    def difference(self) -> Floats:
+        """The expected value of the first system minus that of the second, if there is one, in each query."""
+        return _subtract(self.expected, self.expected)
+
+    @property
+    def difference_range(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest difference of each query with independent orders."""
+        return _subtract(self.minimum, self.maximum), _subtract(self.maximum, self.minimum)
+
+
+def _subtract(a: Floats, b: Floats) -> Floats:
+    """The first column of a minus the second column of b, if there is one."""
+    return np.asarray(a[:, 0] - b[:, 1:].sum(axis=1))
+
+
+def align(systems: Sequence[System], measure: Measure) -> Aligned:
+    """The estimates of a measure for all systems."""
+    own = [system.kept(measure) for system in systems]
+    kept = np.logical_and.reduce(own)
+    if not kept.any():
+        raise InputError(f"The systems have no query in common for {measure}: there is nothing to compare.")
+    masks = [kept[mask] for mask in own]
+    estimates = [system.estimates[measure].take(mask) for system, mask in zip(systems, masks, strict=True)]
+    columns = {
+        name: np.stack([getattr(one, name) for one in estimates], axis=1)
+        for name in ("expected", "minimum", "maximum", "variance")
+    }
+    oblivious = [one.oblivious for one in estimates if one.oblivious is not None]
+    return Aligned(
+        measure,
+        tuple(estimates[0].queries),
+        kept,
+        oblivious=np.stack(oblivious, axis=1) if len(oblivious) == len(estimates) else None,
+        **columns,
+    )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
-from tiewise.analysis.comparison import Compared, Duel, Orders, check_options, compare, prefix_errors
+from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare, prefix_errors
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
@@ -192,7 +192,7 @@ class PageContent:
         return [{"rank": 1, "system": next(iter(self.reports)), **values}]
 
     @cached_property
-    def pairs(self) -> list[Duel]:
+    def pairs(self) -> list[PairComparison]:
         """The pairs that are shown: all, or each run against the first."""
         if self.compared is None:
             return []

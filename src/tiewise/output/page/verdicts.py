@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tiewise.analysis.auditing import Audit
-from tiewise.analysis.comparison import Compared, Duel
+from tiewise.analysis.comparison import Compared, PairComparison
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.wording import PLAIN, format_percent, join_names
 
@@ -49,13 +49,13 @@ def verdict_on_several(compared: Compared, measure: str) -> str:
     return f"{first} is {ahead} in {measure}{ties}{_chance(pairs)}."
 
 
-def undecided_pairs(pairs: Sequence[Duel]) -> list[Duel]:
+def undecided_pairs(pairs: Sequence[PairComparison]) -> list[PairComparison]:
     """The pairs in which an order of ties puts the second run ahead; if there are none, those that it makes equal."""
     tied = [pair for pair in pairs if not pair.certain and pair.difference.tied]
     return [pair for pair in tied if pair.can_lead[1]] or tied
 
 
-def _who_is_first(first: str, measure: str, pairs: Sequence[Duel]) -> str:
+def _who_is_first(first: str, measure: str, pairs: Sequence[PairComparison]) -> str:
     names = [pair.b for pair in pairs]
     flips = any(pair.flip for pair in pairs)
     tools = ", and tools that break ties differently name different winners" if flips else ""
@@ -63,7 +63,7 @@ def _who_is_first(first: str, measure: str, pairs: Sequence[Duel]) -> str:
     return f"Who is first in {measure} is not decided: the order of ties alone can put {who} ahead{tools}."
 
 
-def _chance(pairs: Sequence[Duel]) -> str:
+def _chance(pairs: Sequence[PairComparison]) -> str:
     """Whether the lead of the first run may be chance in the sample of queries."""
     chance = [pair for pair in pairs if (pair.p_value if pair.p_holm is None else pair.p_holm) >= ALPHA]
     queries = pairs[0].queries

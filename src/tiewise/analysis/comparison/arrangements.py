@@ -1,0 +1,240 @@
+"""The tie groups of a run whose order can change a measure, and all arrangements of their documents.
+
+Documents that a measure does not tell apart are of one kind. Only the order of the kinds matters, so a group of few
+kinds has few different arrangements. They are enumerated; a group with too many of them is sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import lgamma, log, perm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.analysis.comparison.distribution import Distribution
+from tiewise.data.columns import Codes, Floats
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.engine import Order, Urns, safe_divide, segment_sum
+
+__all__ = ["Arrangements", "Component", "TiedGroups", "arrange", "enumerate_components"]
+
+#: The most arrangements of a component that are enumerated, and the most documents in all of them together.
+MAX_ARRANGEMENTS, MAX_SLOTS = 2000, 40_000
+
+
+class TiedGroups:
+    """The tie groups of a run whose order can change a measure, and what each of them adds to it in an order.
+
+    `keys` tells documents apart as the measure does: by gain, or by label if the measure has its own `terms`.
+    """
+
+    def __init__(self, measure: Measure, urns: Urns, kept: NDArray[np.bool_]):
+        self.measure, self.urns = measure, urns
+        self.depth = np.asarray(measure.depth(urns))
+        inside = np.clip(self.depth[urns.group_query] - urns.group_start, 0, urns.group_size).astype(int)
+        uses_gains = type(measure).terms is Measure.terms
+        self.keys = measure.gain(urns.label) if uses_gains else urns.label
+        self.unjudged_key = 0.0 if uses_gains else -np.inf
+        self.groups = np.flatnonzero((inside > 0) & kept[urns.group_query] & self._has_several_kinds())
+        self.inside: Codes = inside[self.groups]  #: the ranks of each group that the measure looks at
+        self.size: Codes = urns.group_size[self.groups]
+        self.judged: Codes = urns.held[self.groups]  #: the number of judged documents of each group
+        self.start: Codes = urns.group_start[self.groups]
+        self._kept = kept
+        self._divisor = np.asarray(measure.divisor(urns), dtype=np.float64)[urns.group_query]
+        self.queries = np.zeros(urns.n_queries, dtype=bool)  #: whether a query has such a group
+        self.queries[urns.group_query[self.groups]] = True
+        # All judged documents of lists with such a group, as indices into the arrays of `urns`.
+        self.docs = np.flatnonzero(self.queries[urns.query] & (urns.start < self.depth[urns.query]))
+        offset = np.arange(len(urns.group)) - urns.first[urns.group]
+        self.rank: Codes = (urns.start + 1 + offset)[self.docs]  #: their ranks in one possible order
+        self._first: Codes = np.searchsorted(self.docs, urns.first[self.groups])
+        self._query_key = urns.query[self.docs].astype(np.int64) << 32
+
+    def _has_several_kinds(self) -> NDArray[np.bool_]:
+        urns = self.urns
+        if not len(urns.first):
+            return np.zeros(0, dtype=bool)
+        low, high = np.minimum.reduceat(self.keys, urns.first), np.maximum.reduceat(self.keys, urns.first)
+        has_unjudged = urns.group_size > urns.held
+        low = np.where(has_unjudged, np.minimum(low, self.unjudged_key), low)
+        high = np.where(has_unjudged, np.maximum(high, self.unjudged_key), high)
+        return np.asarray(low < high)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @property
+    def query(self) -> Codes:
+        """The query of each group."""
+        return self.urns.group_query[self.groups]
+
+    def contributions(self, rank: Codes) -> Floats:
+        """What each group adds to the value of its query if `docs` have these ranks, (n_groups,)."""
+        return safe_divide(self._sum_terms(rank)[self.groups], self._divisor[self.groups])
+
+    def _sum_terms(self, rank: Codes) -> Floats:
+        """The sum of the terms of every group of `urns`."""
+        urns = self.urns
+        rows = np.argsort(self._query_key + rank)
+        docs = self.docs[rows]
+        order = Order(urns, urns.query[docs], rank[rows], urns.label[docs])
+        within = order.rank <= self.depth[order.query]
+        terms = np.where(within, self.measure.terms(order), 0.0)
+        return segment_sum(urns.group[docs], terms, len(urns.first))
+
+    def constant(self, expected: Floats) -> float:
+        """The sum over queries without what these groups add; `expected` has the values of all queries."""
+        rest = np.ones(len(self.urns.first), dtype=bool)
+        rest[self.groups] = False
+        terms = safe_divide(self._sum_terms(self.rank), self._divisor)[rest].sum()
+        fixed = terms + self.measure.base(self.urns)[self.queries].sum()
+        return float(expected[self._kept & ~self.queries].sum() + fixed)
+
+    def docs_of(self, group: int) -> slice:
+        """The judged documents of a group, as a slice of `docs`."""
+        first = int(self._first[group])
+        return slice(first, first + int(self.judged[group]))
+
+    def judged_docs(self) -> Codes:
+        """The judged documents of all groups, group by group, as indices into `docs`."""
+        ends = np.cumsum(self.judged)
+        indices: Codes = np.arange(int(self.judged.sum())) + np.repeat(self._first - (ends - self.judged), self.judged)
+        return indices
+
+    def components(self) -> list[Component]:
+        """Each group as a component of its own: the groups are ordered independently."""
+        return [Component(((group,),), self._count_kinds(group), int(self.inside[group])) for group in range(len(self))]
+
+    def _count_kinds(self, group: int) -> dict[Kind, int]:
+        keys = self.keys[self.docs[self.docs_of(group)]]
+        unjudged = int(self.size[group] - self.judged[group])
+        kinds, counts = np.unique(np.append(keys, [self.unjudged_key] * bool(unjudged)), return_counts=True)
+        counts[np.searchsorted(kinds, self.unjudged_key)] += unjudged - 1 if unjudged else 0
+        return {((0, group, key),): count for key, count in zip(kinds.tolist(), counts.tolist(), strict=True)}
+
+
+# -- arrangements -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arrangements:
+    """The different ways to fill some slots with documents of some kinds, and the probability of each."""
+
+    kinds: NDArray[np.int8]  # (n_arrangements, n_slots)
+    probabilities: Floats  # (n_arrangements,)
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+
+@lru_cache(maxsize=4096)
+def arrange(counts: tuple[int, ...], slots: int) -> Arrangements | None:
+    """All ways to fill `slots` with documents, given their number for each kind; None if there are too many.
+
+    >>> arrange((1, 2), 2).kinds.tolist(), arrange((1, 2), 2).probabilities.round(3).tolist()
+    ([[0, 1], [1, 0], [1, 1]], [0.333, 0.333, 0.333])
+    """
+    if perm(len(counts), min(len(counts), slots, 20)) > MAX_ARRANGEMENTS:  # those that begin with different kinds
+        return None
+    if slots == sum(counts):  # a multinomial coefficient
+        log_number = lgamma(slots + 1) - sum(lgamma(n + 1) for n in counts)
+        if log_number > log(MAX_ARRANGEMENTS) + 1e-9:
+            return None
+    partial: list[tuple[tuple[int, ...], tuple[int, ...], float]] = [((), counts, 1.0)]
+    for total in range(sum(counts), sum(counts) - slots, -1):
+        partial = [
+            ((*kinds, kind), (*rest[:kind], n - 1, *rest[kind + 1 :]), probability * n / total)
+            for kinds, rest, probability in partial
+            for kind, n in enumerate(rest)
+            if n
+        ]
+        if len(partial) > MAX_ARRANGEMENTS or len(partial) * slots > MAX_SLOTS:
+            return None
+    kinds = np.array([kinds for kinds, _, _ in partial], dtype=np.int8).reshape(len(partial), slots)
+    return Arrangements(kinds, np.array([probability for _, _, probability in partial]))
+
+
+# -- components -------------------------------------------------------------------------------------------------------
+
+Kind = tuple[tuple[int, int, float], ...]  #: the groups that a document is in, as (run, group, key)
+
+
+@dataclass(frozen=True)
+class Component:
+    """Tie groups of one or more runs that one order arranges together, and their documents by kind."""
+
+    groups: tuple[tuple[int, ...], ...]  #: of each run
+    kinds: dict[Kind, int]  #: the number of documents of each kind
+    slots: int  #: how many documents of an arrangement matter
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The run and the index of its first group."""
+        return next((run, groups[0]) for run, groups in enumerate(self.groups) if groups)
+
+    @property
+    def size(self) -> int:
+        """The number of its documents."""
+        return sum(self.kinds.values())
+
+    @cached_property
+    def arrangements(self) -> Arrangements | None:
+        """The different orders of its documents; None if there are too many."""
+        return arrange(tuple(self.kinds.values()), self.slots)
+
+    def ranks(self, run: int, tied: TiedGroups) -> Iterator[tuple[slice, Codes]]:
+        """For each group of one run: its judged documents, and their ranks, (n_arrangements, n_documents).
+
+        A document outside the slots has a rank below all of them.
+        """
+        assert self.arrangements is not None
+        kinds, n = self.arrangements.kinds, self.slots
+        key_of = [{(side, group): key for side, group, key in kind} for kind in self.kinds]
+        behind = n + np.arange(n)
+        for group in self.groups[run]:
+            in_group = np.array([(run, group) in keys for keys in key_of])
+            position = np.cumsum(in_group[kinds], axis=1) - 1  # among the documents of the group
+            docs = tied.docs_of(group)
+            keys = tied.keys[tied.docs[docs]]
+            rank = np.empty((len(kinds), len(keys)), dtype=np.int64)
+            for key in np.unique(keys).tolist():
+                has_key = np.array([one.get((run, group)) == key for one in key_of])[kinds]
+                columns = np.flatnonzero(keys == key)
+                positions = np.sort(np.where(has_key, position, behind), axis=1)
+                outside = np.full((len(kinds), max(len(columns) - n, 0)), 2 * n)
+                rank[:, columns] = np.hstack([positions, outside])[:, : len(columns)]
+            yield docs, rank + 1 + int(tied.start[group])
+
+
+def enumerate_components(components: Sequence[Component], runs: Sequence[TiedGroups]) -> list[Distribution]:
+    """For each component the distribution of what its groups add to the first run minus what they add to the others."""
+    each = [component.arrangements for component in components]
+    longest = max((len(one) for one in each if one is not None), default=0)
+    added = [
+        np.array(list(_contributions(run, components, tied, longest))).reshape(longest, len(tied))
+        for run, tied in enumerate(runs)
+    ]
+    found = []
+    for component, arrangements in zip(components, each, strict=True):
+        assert arrangements is not None
+        first, *others = (
+            values[: len(arrangements), list(groups)].sum(axis=1)
+            for values, groups in zip(added, component.groups, strict=True)
+        )
+        found.append(Distribution.of_outcomes(first - sum(others), arrangements.probabilities))
+    return found
+
+
+def _contributions(run: int, components: Sequence[Component], tied: TiedGroups, n: int) -> Iterator[Floats]:
+    """What each group of one run adds, with all components in their first arrangement, their second, …"""
+    ranks = [choice for component in components for choice in component.ranks(run, tied)]
+    for index in range(n):
+        rank = tied.rank.copy()
+        for docs, choices in ranks:
+            if index < len(choices):
+                rank[docs] = choices[index]
+        yield tied.contributions(rank)

@@ -1,0 +1,186 @@
+"""The difference of two systems, or the value of one, over the orders of ties: range, std, and who is ahead how often.
+
+The ties of each run are broken independently, or one order breaks those of all runs: one order for each query, or one
+order of all documents for all queries (a shared order). With independent orders the extremes are means of the queries'
+extremes; they contain the extremes of any other kind of orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from tiewise.analysis.comparison.arrangements import Component, TiedGroups, enumerate_components
+from tiewise.analysis.comparison.distribution import (
+    Distribution,
+    Probabilities,
+    add_distributions,
+    compare_distributions,
+)
+from tiewise.analysis.comparison.shared_order import link_groups
+from tiewise.analysis.comparison.system import Aligned, System
+from tiewise.analysis.significance import ATOL
+from tiewise.data.columns import Floats
+from tiewise.metrics.estimate import Estimate
+
+__all__ = ["Orders", "TieOutcome", "analyze_tie_orders"]
+
+Orders = Literal["independent", "per-query", "shared"]
+
+
+@dataclass(frozen=True)
+class TieOutcome:
+    """What the orders of ties make of a difference."""
+
+    difference: Estimate
+    probabilities: Probabilities
+    exact_range: bool  #: whether some orders give the minimum and the maximum
+    std_error: float | None  #: the standard error of std, if orders were sampled for it
+
+    @property
+    def reversed(self) -> TieOutcome:
+        """The same for the negative difference."""
+        low, mean, high = (
+            None if part is None else 0.0 - part
+            for part in (self.difference.maximum, self.difference.expected, self.difference.minimum)
+        )
+        negative = replace(self.difference, minimum=low, expected=mean, maximum=high)
+        return replace(self, difference=negative, probabilities=self.probabilities.reversed)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The sum of the differences over queries."""
+
+    minimum: float
+    maximum: float
+    variance: float
+    probabilities: Probabilities | None = None  #: None: not computed yet
+    exact_range: bool = True
+    std_error: float | None = None
+
+
+def analyze_tie_orders(
+    systems: Sequence[System], values: Aligned, orders: Orders, *, samples: int, seed: int
+) -> TieOutcome:
+    """What the orders of ties make of the difference of two systems, or of the value of one.
+
+    `values` has a column for each of the systems.
+    """
+    low, high = values.difference_range
+    total = _Sum(float(low.sum()), float(high.sum()), float(values.variance.sum()))
+    if orders != "independent" and total.maximum - total.minimum > ATOL:
+        total = _in_one_order(systems, values, total, across_queries=orders == "shared", samples=samples, seed=seed)
+    n, scale, expected = len(values.queries), values.scale, float(values.difference.mean())
+    minimum, maximum = min(total.minimum / n, expected), max(total.maximum / n, expected)
+    if len(systems) == 1 or minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL:
+        probabilities = Probabilities.of_sign(expected)
+    elif total.probabilities is None:
+        first, second = (one.sum_distribution(values.measure, values.kept, samples, seed) for one in systems)
+        probabilities = compare_distributions(first, second, ATOL * n)
+    else:
+        probabilities = total.probabilities
+    std = float(np.sqrt(total.variance)) / n * scale
+    difference = Estimate(
+        expected=expected * scale,
+        minimum=minimum * scale,
+        maximum=maximum * scale,
+        std=None if np.isnan(std) else std,
+        measure=values.measure.name,
+    )
+    error = None if total.std_error is None else total.std_error / n * scale
+    return TieOutcome(difference, probabilities.restrict(minimum, maximum), total.exact_range, error)
+
+
+# -- one order for all runs -------------------------------------------------------------------------------------------
+
+
+def _in_one_order(
+    systems: Sequence[System], values: Aligned, independent: _Sum, *, across_queries: bool, samples: int, seed: int
+) -> _Sum:
+    """The sum with one order for all runs, in each query or in all of them.
+
+    The numbers are exact if all components can be enumerated. A query with too many arrangements keeps the range of
+    independent orders. Queries that share documents in too many arrangements keep the sum of their own ranges. Both
+    are bounds that no order may reach.
+    """
+    documents = [system.documents(values.measure) for system in systems]
+    in_queries = link_groups(documents, across_queries=False)
+    linked = link_groups(documents, across_queries=True) if across_queries else in_queries
+    if in_queries is None or linked is None:
+        return _sample(systems, values, replace(independent, exact_range=False), seed)
+    runs = [one.tied for one in documents]
+    components, open_queries, exact_range = _choose_components(in_queries, linked, runs)
+    distributions = enumerate_components(components, runs)
+    row = np.cumsum(values.kept) - 1  # the row of each judged query among those compared
+    is_open = np.zeros(len(values.queries), dtype=bool)
+    is_open[row[sorted(open_queries)]] = True
+    minimum, maximum = (
+        float(np.where(is_open, end, values.difference).sum() + sum(one.values[at] - one.mean for one in distributions))
+        for at, end in zip((0, -1), values.difference_range, strict=True)
+    )
+    if any(one.arrangements is None for one in linked):
+        return _sample(systems, values, _Sum(minimum, maximum, np.nan, exact_range=exact_range), seed)
+    total = add_distributions(distributions, samples=samples, seed=seed)
+    first, *others = (system.constant(values.measure, values.kept) for system in systems)
+    zero = Distribution.of_constant(sum(others) - first)
+    probabilities = compare_distributions(total, zero, ATOL * len(values.queries))
+    return _Sum(minimum, maximum, sum(one.variance for one in distributions), probabilities)
+
+
+def _sample(systems: Sequence[System], values: Aligned, bounds: _Sum, seed: int) -> _Sum:
+    """The variance and the probabilities from random orders that are the same for all runs."""
+    each = [system.sample_sums(values.measure, values.kept, seed) for system in systems]
+    n = min(map(len, each))
+    first, *others = (sums[:n] for sums in each)
+    sampled = first - sum(others)
+    atol = ATOL * len(values.queries)
+    probabilities = compare_distributions(Distribution.of_samples(sampled), Distribution.of_constant(0.0), atol)
+    error = _standard_error_of_std(sampled)
+    return replace(bounds, variance=float(sampled.var()), probabilities=probabilities, std_error=error)
+
+
+def _standard_error_of_std(sampled: Floats) -> float:
+    """The standard error of the standard deviation of samples, by their fourth moment (the delta method)."""
+    squares = (sampled - sampled.mean()) ** 2
+    variance = squares.mean()
+    return float(np.sqrt(squares.var() / len(sampled) / (4 * variance))) if variance > 0 else 0.0
+
+
+def _choose_components(
+    in_queries: Sequence[Component], linked: Sequence[Component], runs: Sequence[TiedGroups]
+) -> tuple[list[Component], set[int], bool]:
+    """The components to enumerate, the queries with others, and whether some order gives the range of the sum.
+
+    Components across queries, `linked`, consist of components within queries, `in_queries`. A linked component with too
+    many arrangements has the sum of the ranges of its parts. If the parts and their documents make a tree (no cycle of
+    parts, each with a document of the next), some order gives every part its extreme: two parts share at most one
+    document, so they never need opposite orders, nor do several in a circle.
+    """
+    owner = {
+        (run, group): index
+        for index, one in enumerate(linked)
+        for run, groups in enumerate(one.groups)
+        for group in groups
+    }
+    parts_of: list[list[Component]] = [[] for _ in linked]
+    for part in in_queries:
+        parts_of[owner[part.first]].append(part)
+    query_of = {part.first: int(runs[part.first[0]].query[part.first[1]]) for part in in_queries}
+    # The range of one run in each query needs no enumeration.
+    is_known = len(runs) == 1 and any(one.arrangements is None for one in linked)
+    open_queries = {query_of[part.first] for part in in_queries if is_known or part.arrangements is None}
+    chosen: list[Component] = []
+    exact_range = not open_queries
+    for one, parts in zip(linked, parts_of, strict=True):
+        enumerable = [part for part in parts if query_of[part.first] not in open_queries]
+        if one.arrangements is not None and len(enumerable) == len(parts):
+            chosen.append(one)
+        else:
+            chosen += enumerable
+            is_tree = sum(part.size for part in parts) - one.size == len(parts) - 1
+            exact_range &= is_tree
+    return chosen, open_queries, exact_range
