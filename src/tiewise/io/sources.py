@@ -60,9 +60,9 @@ def _file_source(path: str, format: str | None) -> RunSource:
     with opened(path, hashed=False) as stream:
         kind = detect_family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
     if kind == "lines":
-        return FileRun(path, wanted, lambda: read_run(path, format=format))
+        return FileRun(path, wanted)
     if kind == "parquet" and not stream.compressed:
-        return prefix_errors(path, lambda name: ArrowRun.of_parquet(name, lambda: read_run(path, format=format)), path)
+        return prefix_errors(path, ArrowRun.of_parquet, path)
     return MemoryRun(read_run(path, format=format))
 
 
