@@ -18,10 +18,11 @@ from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError, listed
 from tiewise.io import as_qrels, as_source
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
-from tiewise.metrics.names import parse_all
+from tiewise.metrics.names import MeasureLike, parse_all
 from tiewise.metrics.tools import Rule, rule_for
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
@@ -30,7 +31,7 @@ from tiewise.ties.orders import TOOL_ORDERS
 __all__ = ["Evaluation", "count_run", "resolve_measures"]
 
 
-def resolve_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+def resolve_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     """The measures of some names; measures that compare two rankings are an error."""
     chosen = parse_all(measures)
     for measure in chosen:
@@ -39,12 +40,12 @@ def resolve_measures(measures: str | Measure | Iterable[str | Measure]) -> list[
     return chosen
 
 
-def count_run(qrels: Any, run: Any, options: Options) -> Counted:
+def count_run(qrels: QrelsLike | None, run: RunLike, options: Options) -> Counted:
     """A run, counted for the orders and score types of all known tools."""
     judged = None if qrels is None else as_qrels(qrels)
     source = as_source(run)
     if judged is None:
-        judged = source.qrels if isinstance(source, Counted) else as_qrels(qrels)
+        judged = source.qrels if isinstance(source, Counted) else as_qrels(qrels)  # type: ignore[arg-type]  # raises
     if not len(judged.queries):
         raise InputError("The qrels are empty: there is nothing to measure against.")
     orders = (*TOOL_ORDERS, *(["rank"] if options.oblivious == "rank" else []))

@@ -11,22 +11,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
+from tiewise.analysis.options import OptionNames
 from tiewise.data.columns import positions
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_run
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
-from tiewise.metrics.names import parse, parse_all
+from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.tables.model import Bar, Column, Section, Table
 from tiewise.tables.results import Result
 from tiewise.ties.groups import TieGroups
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Unjudged", "reason_against", "unjudged"]
 
@@ -83,7 +88,9 @@ class Unjudged(Result, Mapping[str, Bounds]):
         }
 
 
-def unjudged(qrels: Any, run: Any, measures: str | Measure | Iterable[str | Measure], **options: Any) -> Unjudged:
+def unjudged(
+    qrels: QrelsLike, run: RunLike, measures: MeasureLike | Iterable[MeasureLike], **options: Unpack[OptionNames]
+) -> Unjudged:
     """The lowest and the highest value of measures over all judgments of the run's unjudged documents.
 
     `options` are those of `evaluate`, but for `judged_only`: `condensed` has that. Both bounds are means over the same

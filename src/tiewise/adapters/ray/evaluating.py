@@ -17,6 +17,7 @@ from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
+from tiewise.io.types import QrelsLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import TOOLS, Rule, rule_for
 
@@ -31,7 +32,7 @@ Shards: TypeAlias = "ShardPaths | Dataset"
 
 
 def evaluate(
-    qrels: Any,
+    qrels: QrelsLike,
     shards: Shards,
     measures: MeasureNames = DEFAULT_MEASURES,
     *,
@@ -73,7 +74,7 @@ def evaluate(
 
 
 def count(
-    qrels: Any,
+    qrels: QrelsLike,
     shards: Shards,
     measures: MeasureNames = DEFAULT_MEASURES,
     *,
@@ -99,7 +100,7 @@ def count(
 
 
 def evaluate_vectors(
-    qrels: Any,
+    qrels: QrelsLike,
     queries: QueryVectors,
     shards: Shards,
     measures: MeasureNames = DEFAULT_MEASURES,
