@@ -1,4 +1,4 @@
-"""Whatever a file holds, the compiled reader and the one in Python say the same of it.
+"""The compiled reader and the one in Python must give the same results for every file.
 
 Files of the corpus are changed at random, as a broken program or disk might change them, and read by both readers:
 plain and compressed, cut into chunks that end anywhere. Where they differ, or where an error is not Tiewise's own, the

@@ -1,7 +1,7 @@
-"""What a reader says of a file, whatever it holds: all that is read and counted, or the error.
+"""The results of a reader for any file: all that is read and counted, or the error.
 
-Two readers agree on a file if they say the same of it, as a run and as qrels, in every format of lines, and wherever
-the blocks in which it is read happen to end.
+Two readers agree on a file if their results are equal: as a run and as qrels, in every text format, for any size of
+blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QRELS = {"q1": {"d1": 1, "d2": 0, "ü": 2, "zz": 1}, "q2": {"d1": 1, "d3": 1}, "
 
 @contextmanager
 def reading(reader: str, chunk: int = compression.CHUNK, threads: int = 1) -> Iterator[None]:
-    """Files are read by one of the two readers, so many bytes at a time."""
+    """Read files with one of the two readers, `chunk` bytes at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIEWISE_READER", reader)
         patch.setattr(compression, "CHUNK", chunk)
@@ -36,22 +36,22 @@ def reading(reader: str, chunk: int = compression.CHUNK, threads: int = 1) -> It
         yield
 
 
-def said(path: Path) -> dict[str, object]:
-    """Whatever can be asked of a file, with the answers."""
+def results(path: Path) -> dict[str, object]:
+    """The result of every way to read a file."""
     found: dict[str, object] = {}
     for read, formats in FORMATS.items():
         for format in formats:
-            found[f"{read.__name__} {format}"] = answer(lambda: table(path, read, format))  # noqa: B023
+            found[f"{read.__name__} {format}"] = result_or_error(lambda: table(path, read, format))  # noqa: B023
     for format in FORMATS[read_run]:
         for name, orders in (("ranked", ORDERS), ("unranked", TOOL_ORDERS)):
-            found[f"counted {format} {name}"] = answer(lambda: counted(path, format, orders))  # noqa: B023
+            found[f"counted {format} {name}"] = result_or_error(lambda: counted(path, format, orders))  # noqa: B023
     return found
 
 
-def answer(ask):
-    """What comes back, or the error that Tiewise raises; any other error is a fault."""
+def result_or_error(read):
+    """The result, or the message of an InputError. Any other error is a bug."""
     try:
-        return ask()
+        return read()
     except tw.InputError as error:
         assert str(error)
         return f"error: {error}"
@@ -65,7 +65,7 @@ def table(path, read, format):
 
 
 def counted(path, format, orders):
-    """All that is counted in a file, for judgments some of whose ids stand in it."""
+    """All counts of a file, for judgments that share ids with it."""
     run = as_source(path, format=format)
     found = run.count(judgments(path), orders, DTYPES)
     rounded = run.count(judgments(path), (), score_dtype="decimal:1")
@@ -91,7 +91,7 @@ def counted(path, format, orders):
 
 
 def judgments(path: Path) -> tw.Qrels:
-    """Judgments that meet the ids of a file, as it lies there: the third and the second word of its lines."""
+    """Judgments with ids of a file: the third and the second word of its lines."""
     found = {query: dict(docs) for query, docs in QRELS.items()}
     for line in path.read_bytes()[:20_000].decode(errors="ignore").split("\n")[::2]:
         words = line.split()
@@ -101,12 +101,12 @@ def judgments(path: Path) -> tw.Qrels:
 
 
 def differences(path: Path, chunk: int, threads: int = 1) -> list[str]:
-    """Where the compiled reader says another thing than the one in Python, both reading so many bytes at a time."""
+    """The results in which the compiled reader differs from the one in Python, for blocks of `chunk` bytes."""
     with reading("python", chunk):
-        want = said(path)
+        want = results(path)
     with reading("compiled", chunk, threads):
-        have = said(path)
-    corrupt = path.read_bytes().startswith(COMPRESSED)  # of several errors, either may be met first
+        have = results(path)
+    corrupt = path.read_bytes().startswith(COMPRESSED)  # either of several errors may come first
     return [
         f"{key}:\n  python   {want[key]}\n  compiled {have[key]}"
         for key in want

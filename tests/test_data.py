@@ -73,7 +73,7 @@ def test_every_shape_gives_the_same_run():
         assert run.queries == ("q2", "q1")
 
 
-def test_a_frame_comes_out():
+def test_to_frame():
     frame = Run.from_dict(TABLE).to_frame()
     assert list(frame.columns) == ["query_id", "doc_id", "score"]
     assert Run.from_frame(frame).to_dict() == TABLE
@@ -107,7 +107,7 @@ def test_an_id_that_is_missing_is_named_by_its_row():
             assert str(raised.value) == "row 2: the query id is missing. Drop the row, or give it one."
 
 
-def test_rows_of_a_query_that_lie_apart_are_brought_together():
+def test_rows_that_are_not_contiguous_are_grouped_by_query():
     run = Run.from_columns(["b", "a", "b", "a"], ["1", "2", "3", "4"], [4, 3, 2, 1], rank=np.array([1, 2, 3, 4]))
     assert run.queries == ("b", "a")
     assert list(run) == [("b", "1", 4), ("b", "3", 2), ("a", "2", 3), ("a", "4", 1)]
@@ -119,7 +119,7 @@ def test_rows_of_a_query_that_lie_apart_are_brought_together():
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(-5, 2**40), max_size=20))
-def test_codes_stand_for_their_ids(values):
+def test_codes_are_those_of_their_ids(values):
     codes, names = encode(np.array(values, dtype=np.int64), "document")
     assert [names[code] for code in codes] == [str(value) for value in values]
 
@@ -210,17 +210,17 @@ def arrow_columns() -> list[Any]:
     coded = arrow.array(ids).dictionary_encode()
     twice = arrow.DictionaryArray.from_arrays(arrow.array([0, 1, 2, 3, 1]), arrow.array(["a", "b", "a", "c"]))
     spare = arrow.DictionaryArray.from_arrays(arrow.array([7, 8, 7, 9, 8]), arrow.array([*"zyxwvut", "a", "b", "c"]))
-    apart = [arrow.array(ids[:2]).dictionary_encode(), arrow.array(ids[2:]).dictionary_encode()]
+    split = [arrow.array(ids[:2]).dictionary_encode(), arrow.array(ids[2:]).dictionary_encode()]
     shared = [coded.slice(0, 2), coded.slice(2)]
     whole = [arrow.array(ids), arrow.array(ids, arrow.large_string()), coded, twice, spare]
     longer = arrow.array(["x", *ids]).dictionary_encode().slice(1)
     return [
-        arrow.chunked_array(one) for one in (*([one] for one in whole), [longer], apart, shared, [*shared, coded[:0]])
+        arrow.chunked_array(one) for one in (*([one] for one in whole), [longer], split, shared, [*shared, coded[:0]])
     ]
 
 
 @pytest.mark.parametrize("which", range(9))
-def test_a_run_takes_arrow_s_codes_for_its_own(which: int) -> None:
+def test_a_run_uses_the_codes_of_arrow(which: int) -> None:
     arrow = pytest.importorskip("pyarrow")
     docs, scores = arrow_columns()[which], arrow.array([5.0, 4.0, 3.0, 2.0, 1.0])
     run = Run.from_frame(arrow.table({"query_id": arrow.array([*"qqrrr"]), "doc_id": docs, "score": scores}))
@@ -228,7 +228,7 @@ def test_a_run_takes_arrow_s_codes_for_its_own(which: int) -> None:
     assert np.shares_memory(run.value, scores.to_numpy())
 
 
-def test_arrow_s_codes_stay_where_they_are() -> None:
+def test_the_codes_of_arrow_are_not_copied() -> None:
     arrow = pytest.importorskip("pyarrow")
     docs = arrow.array(["a", "b", "c"]).dictionary_encode()
     run = Run.from_frame(arrow.table({"query_id": ["q"] * 3, "doc_id": docs, "score": [3.0, 2.0, 1.0]}))
@@ -286,17 +286,17 @@ def test_arrow_arrays_are_columns_too() -> None:
         }
 
 
-def test_damaged_columns_of_arrow_are_told() -> None:
+def test_damaged_arrow_columns_are_errors() -> None:
     arrow = pytest.importorskip("pyarrow")
-    garbled = arrow.StringArray.from_buffers(1, arrow.py_buffer(np.array([0, 1], np.int32)), arrow.py_buffer(b"\xff"))
+    not_utf8 = arrow.StringArray.from_buffers(1, arrow.py_buffer(np.array([0, 1], np.int32)), arrow.py_buffer(b"\xff"))
     with pytest.raises(InputError, match=r"The document id b'\\xff' is not UTF-8"):
-        Run.from_columns(["q"], garbled, [1.0])
+        Run.from_columns(["q"], not_utf8, [1.0])
     coded = arrow.DictionaryArray.from_arrays(arrow.array([5], "int32"), arrow.array(["a"]), safe=False)
     with pytest.raises(InputError, match="damaged: it has codes without an id"):
         Run.from_columns(["q"], coded, [1.0])
 
 
-def test_ranks_of_a_frame_that_are_no_integers_are_left_out() -> None:
+def test_ranks_of_a_frame_that_are_not_integers_are_dropped() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0], "rank": [1.0, np.inf]})
     assert Run.from_frame(frame).rank is None

@@ -83,7 +83,7 @@ def test_ids_are_utf8_and_only_ascii_blanks_end_them(tmp_path: Path) -> None:
     assert run.to_dict() == {"ü": {doc: -float(rank) for rank, doc in enumerate(ids, 1)}}
 
 
-def test_queries_may_lie_apart(tmp_path: Path) -> None:
+def test_queries_need_not_be_contiguous(tmp_path: Path) -> None:
     run = read_run(saved(tmp_path, "b Q0 1 1 4 t\na Q0 1 1 3 t\nb Q0 2 7 2 t\na Q0 2 9 1 t\n"))
     assert run.queries == ("b", "a")
     assert list(run) == [("b", "1", 4.0), ("b", "2", 2.0), ("a", "1", 3.0), ("a", "2", 1.0)]
@@ -92,13 +92,13 @@ def test_queries_may_lie_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rank", ["x", "1.5", "-", "1_0", "99999999999999999999"])
-def test_a_rank_column_that_is_none_is_dropped(tmp_path: Path, rank: str) -> None:
+def test_ranks_that_are_not_integers_are_dropped(tmp_path: Path, rank: str) -> None:
     assert read_run(saved(tmp_path, TREC.replace("2 0.25", f"{rank} 0.25"))).rank is None
 
 
 @pytest.mark.parametrize("reader", ["python", "compiled"] if native() else ["python"])
 @pytest.mark.parametrize("tail", [" more", " more  words\tand more ", " 0.5 7", f" {'x ' * 3000}", "  # a remark"])
-def test_words_after_the_tag_are_left_alone(
+def test_words_after_the_tag_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, tail: str
 ) -> None:
     """As trec_eval leaves them, in the first line and in any other."""
@@ -161,7 +161,7 @@ def test_msmarco_qrels_may_have_four_columns(tmp_path: Path) -> None:
     assert read_qrels(saved(tmp_path, "q 0 d 1\n"), format="msmarco").to_dict() == {"q": {"d": 1.0}}
 
 
-def test_ids_between_tabs_may_hold_spaces(tmp_path: Path) -> None:
+def test_ids_between_tabs_may_contain_spaces(tmp_path: Path) -> None:
     qrels = read_qrels(saved(tmp_path, "query-id\tcorpus-id\tscore\nmy query\tThe Doc\t1\n"))
     assert qrels.to_dict() == {"my query": {"The Doc": 1.0}}
     run = read_run(saved(tmp_path, "my query\tThe Doc\t1\nq2\td\t1\n"))
@@ -201,7 +201,7 @@ LINES = st.lists(
 
 
 @given(LINES, st.data(), st.integers(1, 4000))
-def test_any_layout_of_blanks_is_read_alike(lines: list[Line], data: st.DataObject, cut: int) -> None:
+def test_any_blanks_separate_columns(lines: list[Line], data: st.DataObject, cut: int) -> None:
     lines = [line for line in lines if not line.doc.startswith("\ufeff")] or [Line("q", "d", 1, 0.5, "t")]
     gap = data.draw(GAPS)
     text, expected, number = "", [], 1
@@ -241,7 +241,7 @@ def test_one_long_id_does_not_widen_the_rest(tmp_path: Path) -> None:
     assert sorted(read_run(path)) == sorted(rows)
 
 
-def test_two_ids_with_one_hash_stay_apart(tmp_path: Path) -> None:
+def test_two_ids_with_the_same_hash_are_distinct(tmp_path: Path) -> None:
     def word(text: bytes) -> int:
         return int.from_bytes(text, sys.byteorder)
 
@@ -271,7 +271,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("method", PACK)
-def test_compressed_files_are_known_by_their_bytes(tmp_path: Path, method: str) -> None:
+def test_compression_is_recognised_from_the_first_bytes(tmp_path: Path, method: str) -> None:
     whole = PACK[method](TREC.encode())
     halves = PACK[method](TREC[:13].encode()) + PACK[method](TREC[13:].encode())
     for content in (whole, halves):
@@ -533,7 +533,7 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [None, 1])
-def test_an_open_file_is_written_to_where_it_stands(tmp_path: Path, number: int | None) -> None:
+def test_an_open_file_is_written_at_its_position(tmp_path: Path, number: int | None) -> None:
     with (tmp_path / "log").open("w+b", buffering=0) as log:
         log.write(b"before\n")
         kept = os.dup(1)

@@ -62,7 +62,7 @@ PLACE = "for query '302', document 'FBIS3-2'"
         ("--1", "It is not a number."),
     ],
 )
-def test_a_score_that_is_none(score: str, advice: str) -> None:
+def test_invalid_scores(score: str, advice: str) -> None:
     content = GOOD + f"# comment\n302 Q0 FBIS3-2 2 {score} tag\n" + GOOD.replace("FBIS3-1", "FBIS3-3")
     assert complaint(read_run, content) == f"run:3: score '{score}' {PLACE}. {advice}"
 
@@ -76,7 +76,7 @@ def test_a_score_that_is_none(score: str, advice: str) -> None:
         ("1,5", "Write a decimal point: 1.5."),
     ],
 )
-def test_a_label_that_is_none(label: str, advice: str) -> None:
+def test_invalid_labels(label: str, advice: str) -> None:
     content = f"1 0 d1 1\n\n1 0 d2 {label}\n"
     assert complaint(read_qrels, content) == f"run:3: label '{label}' for query '1', document 'd2'. {advice}"
 
@@ -187,7 +187,7 @@ def test_ids_that_are_not_utf8() -> None:
     )
 
 
-def test_files_that_are_no_text() -> None:
+def test_binary_files() -> None:
     what = "Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz."
     assert complaint(read_run, bytes(range(256)) * 9) == f"run: is a binary file. {what}"
     assert complaint(read_run, GOOD.encode("utf-16")) == "run: is UTF-16 text. Convert it: iconv -f UTF-16 -t UTF-8"
@@ -234,7 +234,7 @@ def test_files_that_cannot_be_opened() -> None:
         assert str(error.value) == message
 
 
-def test_several_paths_and_open_files_are_not_taken_apart_as_rows() -> None:
+def test_lists_of_paths_and_open_files_are_errors() -> None:
     for name in ("abc", "abd", "abe"):
         Path(name).write_text(GOOD)
     shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate"
@@ -252,7 +252,7 @@ def test_several_paths_and_open_files_are_not_taken_apart_as_rows() -> None:
         as_qrels(io.StringIO(GOOD))
 
 
-def test_files_that_may_not_be_read() -> None:
+def test_files_without_permission() -> None:
     Path("secret").touch(mode=0)
     user = os.geteuid()
     if user == 0:  # the superuser may read everything
@@ -363,7 +363,7 @@ def test_parquet_that_cannot_be_used() -> None:
 
 
 @pytest.mark.parametrize("thing", [5, None, b"run.trec", [1, 2], object()])
-def test_objects_that_hold_no_run(thing: Any) -> None:
+def test_objects_that_are_not_runs(thing: Any) -> None:
     with pytest.raises(InputError, match=r"is not a run. Give a path, {query: {document: score}}, a data frame"):
         as_run(thing)
 

@@ -1,4 +1,4 @@
-"""Two readers, one result: whatever a file holds, the compiled reader and the one in Python say the same of it."""
+"""The compiled reader and the one in Python give the same results and errors for every file."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ blank = st.sampled_from([" ", " ", " ", "\t", "  ", " \t", "\x0b"])
 
 @st.composite
 def texts(draw: st.DrawFn) -> bytes:
-    """A run as somebody might write it: mostly right."""
+    """A run file, mostly correct."""
     lines = []
     tidy = draw(st.booleans())
     for query, doc, rank, number in draw(st.lists(rows, min_size=1, max_size=40, unique_by=lambda row: row[:2])):
@@ -122,7 +122,7 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
             except tw.InputError as error:
                 if "rank column" not in str(error):
                     raise
-        told = {
+        groups = {
             dtype: [
                 *((getattr(ties, name) + 0).tolist() for name in ARRAYS),  # + 0: a floor of −0.0 is 0
                 {order: before.tolist() for order, before in ties.before.items()},
@@ -131,16 +131,9 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
             for dtype, ties in whole.ties.items()
         }
         rounded = run.count(QRELS, (), score_dtype="decimal:1")
-        facts = (
-            whole.queries,
-            whole.n_queries,
-            whole.docs,
-            whole.n_rows,
-            whole.tied_rows,
-            whole.found.tolist(),
-            whole.source,
-        )
-        return repr(told), *facts, rounded.tied_rows, rounded.new_ties
+        has_judged = whole.found.tolist()
+        facts = (whole.queries, whole.n_queries, whole.docs, whole.n_rows, whole.tied_rows, has_judged, whole.source)
+        return repr(groups), *facts, rounded.tied_rows, rounded.new_ties
     except tw.InputError as error:
         return str(error)
 
@@ -167,18 +160,22 @@ def test_the_readers_agree(folder: Path, text: bytes) -> None:
         assert columns(path, "compiled", patch) == columns(path, "python", patch)
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_blocks_threads_and_shares_do_not_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, apart: bool
+def test_results_do_not_depend_on_blocks_threads_and_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, interleaved: bool
 ) -> None:
-    """A file of many blocks, its queries together or line by line, read by one thread or by several."""
+    """A file of many blocks, its queries contiguous or interleaved, read by one thread or by several."""
     rng = np.random.default_rng(7)
     lists = [
         [f"q{q} Q0 d{d} {r} {rng.integers(40) / 8} t\n" for r, d in enumerate(rng.permutation(300)[:200])]
         for q in range(60)
     ]
-    text = "".join(line for row in zip(*lists, strict=True) for line in row) if apart else "".join(map("".join, lists))
+    text = (
+        "".join(line for row in zip(*lists, strict=True) for line in row)
+        if interleaved
+        else "".join(map("".join, lists))
+    )
     path = tmp_path / "run"
     path.write_text(text)
     qrels = tw.Qrels.from_dict({f"q{q}": {f"d{d}": int(d) % 3 for d in range(0, 300, 7)} for q in range(0, 60, 2)})
@@ -203,7 +200,7 @@ def test_blocks_threads_and_shares_do_not_matter(
         assert have[dtype].unjudged == ties.unjudged
 
 
-def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+def test_a_changed_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.write_text("q1 Q0 d1 1 0.5 t\n")
     report = tw.evaluate({"q1": {"d1": 1}}, path, "RR")
@@ -213,7 +210,7 @@ def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
         report.to_json()  # with the SHA-256 of the file
 
 
-def test_shards_count_for_the_scores_of_all(tmp_path: Path) -> None:
+def test_shards_count_for_the_scores_of_all_shards(tmp_path: Path) -> None:
     """Files that hold parts of the same lists add up to the whole."""
     left, right = tmp_path / "left", tmp_path / "right"
     left.write_text("q Q0 a 1 2 t\nq Q0 b 2 1 t\n")
@@ -261,14 +258,14 @@ def test_arrow_columns_are_counted_where_they_are(library: str, coded: bool) -> 
         ([("q", None, 1.0)], "row 0: the document id is missing"),
     ],
 )
-def test_what_is_wrong_with_arrow_columns_is_said_as_of_any_run(rows: list, message: str) -> None:
+def test_errors_of_arrow_columns_are_those_of_any_run(rows: list, message: str) -> None:
     arrow = pytest.importorskip("pyarrow")
     table = arrow.table(dict(zip(("qid", "docno", "score"), map(list, zip(*rows, strict=True)), strict=True)))
     with pytest.raises(tw.InputError, match=message):
         tw.evaluate({"q": {"a": 1}}, table, "RR")
 
 
-def test_arrow_columns_whose_queries_lie_apart() -> None:
+def test_arrow_columns_with_queries_that_are_not_contiguous() -> None:
     arrow = pytest.importorskip("pyarrow")
     table = arrow.table({"qid": ["p", "q", "p"], "docno": ["a", "a", "b"], "score": [1.0, 1.0, 1.0]})
     assert tw.evaluate({"p": {"b": 1}, "q": {"a": 1}}, table, "RR", complete=True)["RR"].expected == 0.875
@@ -317,21 +314,21 @@ def test_a_data_frame_without_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tw.evaluate({"q": {"b": 1}}, pandas.DataFrame(FRAME), "RR")["RR"].expected == 0.5
 
 
-def test_columns_that_arrow_cannot_hold() -> None:
+def test_columns_that_arrow_cannot_represent() -> None:
     """A column that nobody asked for may hold anything; ids may be integers and text."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(FRAME | {"docno": [1, "b"], "meta": [1, "x"]})
     assert tw.evaluate({"q": {"b": 1}}, frame, "RR")["RR"].expected == 0.5
 
 
-def test_a_code_that_stands_for_nothing_is_no_document() -> None:
+def test_a_code_without_an_id_is_an_error() -> None:
     arrow = pytest.importorskip("pyarrow")
     docs = arrow.DictionaryArray.from_arrays(arrow.array([0, 1], arrow.int32()), arrow.array(["a", None]))
     with pytest.raises(tw.InputError, match="row 1: the document id is missing"):
         tw.evaluate({"q": {"a": 1}}, arrow.table(FRAME | {"docno": docs}), "RR")
 
 
-def test_a_file_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     path.write_text("q1 Q0 d1 1 0.5 t\n")
     monkeypatch.chdir(tmp_path)
@@ -358,20 +355,20 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
         tw.evaluate({"q1": {"d1": 1}}, path, "RR")
 
 
-def test_text_is_no_path() -> None:
+def test_text_instead_of_a_path_is_an_error() -> None:
     with pytest.raises(tw.InputError, match="is text, not a path"):
         tw.evaluate({"q": {"d": 1}}, "q Q0 d 1 0.5 t\n" * 1000, "RR")
 
 
-def test_chunks_that_end_with_their_list_are_cut_there() -> None:
-    """Compressed files that were put together, one a query, are not held at once."""
+def test_chunks_that_end_with_their_list_are_blocks() -> None:
+    """Concatenated compressed files, one for each query, are not in memory at once."""
     members = [b"".join(b"q%d Q0 d%d 1 0.5 t\n" % (q, d) for d in range(3000)) for q in range(60)]
     parts = list(text_reader._list_blocks(members))
     assert b"".join(parts) == b"".join(members)
     assert max(map(len, parts)) < 2 * text_reader.BLOCK
 
 
-def test_the_reader_can_be_demanded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_chooses_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIEWISE_READER", "fast")
     with pytest.raises(tw.TiewiseError, match="Use 'compiled' or 'python'"):
         tw.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "RR")
@@ -402,7 +399,7 @@ def test_a_data_frame_that_was_sorted() -> None:
     assert tw.evaluate({"q": {"b": 1}}, frame, "RR")["RR"].expected == 0.5
 
 
-def test_a_damaged_column_is_no_crash() -> None:
+def test_a_damaged_column_does_not_crash() -> None:
     """Offsets that go back lead out of the bytes of a column."""
     column = text_reader.reader().Column(np.frombuffer(b"ab", np.uint8), np.array([2, 1, 0], np.int32), None)
     with pytest.raises(IndexError):
@@ -417,7 +414,7 @@ def test_a_damaged_column_is_no_crash() -> None:
         text_reader.reader().Column(text, ends, np.array([1], np.int64))
 
 
-def test_a_layout_that_nobody_knows() -> None:
+def test_an_unknown_layout_is_an_error() -> None:
     with pytest.raises(ValueError, match="layout"):
         text_reader.reader().Block().parse(b"a b c\n", 5, "score", False, False, False)
 
@@ -434,7 +431,7 @@ def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells in a file what a processor can do")
-def test_the_code_that_is_asked_for_is_what_runs() -> None:
+def test_the_environment_disables_avx2() -> None:
     """`make test-portable` builds the reader for machines without AVX2, and says so in the environment."""
     flags = set(Path("/proc/cpuinfo").read_text().split())
     able = platform.machine() == "x86_64" and {"avx2", "bmi2"} <= flags
@@ -465,7 +462,7 @@ def test_an_interrupt_ends_all_threads(tmp_path: Path, monkeypatch: pytest.Monke
     assert stopped.is_set() and next(numbers) <= 5  # three parts, and perhaps one that the other thread had begun
 
 
-def test_no_room_to_bring_rows_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_space_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run"
     path.write_text("".join(f"q{q} Q0 d{d} 1 {1 / (1 + d)} t\n" for d in range(200) for q in range(20)))
     monkeypatch.setattr(file_run, "SHARE", 1 << 12)

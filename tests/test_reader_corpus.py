@@ -1,4 +1,4 @@
-"""The files that fuzzing collected, read by both readers: whatever they hold, both say the same of them."""
+"""Both readers give the same results for the files that fuzzing collected."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_line_of_many_words_is_not_counted_to_its_end(tmp_path: Path, reader: 
         tw.read_run(path)
 
 
-def test_the_places_of_a_query_are_filled_once() -> None:
+def test_a_query_is_counted_once() -> None:
     """A thread that meets a query of another thread's part leaves its places alone: rows are those of one part."""
     qrels = tw.Qrels.from_dict({"q": {"d": 1}})
 

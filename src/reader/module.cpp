@@ -72,7 +72,7 @@ Id utf8(PyObject* text) {
 struct Block {
   Rows rows;
   Id text;  // empty for Arrow columns
-  std::vector<nb::object> held;
+  std::vector<nb::object> owners;
 };
 
 // Document ids, not necessarily distinct, and the Python objects that own their memory.
@@ -116,17 +116,17 @@ struct Judged {
 // Parse a text. The memory of the block is reused.
 void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag) {
   const Id text = text_of(nb::cast<Bytes>(data));
-  block.held = {data};
+  block.owners = {data};
   block.text = text;
   nb::gil_scoped_release unlocked;
   block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
 }
 
 // An Arrow column, and the arrays that own its memory.
-struct HeldColumn : Column {
-  std::vector<nb::object> held;
+struct OwnedColumn : Column {
+  std::vector<nb::object> owners;
 
-  HeldColumn(nb::object text, nb::object ends, nb::object coded) : held{text, ends, coded} {
+  OwnedColumn(nb::object text, nb::object ends, nb::object coded) : owners{text, ends, coded} {
     bytes = text_of(nb::cast<Bytes>(text));
     narrow = data<int32_t>(ends), broad = data<int64_t>(ends), codes = data<int32_t>(coded);
     if (!narrow && !broad) throw nb::type_error("ends are int32 or int64");
@@ -145,10 +145,10 @@ struct HeldColumn : Column {
 
 // Read Arrow columns. A part has the columns of queries, documents and scores, the first row, and the row after the last.
 void columns(Block& block, nb::list parts) {
-  using Part = std::tuple<const HeldColumn*, const HeldColumn*, Array<const double>, size_t, size_t>;
+  using Part = std::tuple<const OwnedColumn*, const OwnedColumn*, Array<const double>, size_t, size_t>;
   std::vector<Part> read;
   for (nb::handle part : parts) read.push_back(nb::cast<Part>(part));
-  block.held = {parts};
+  block.owners = {parts};
   block.text = Id();
   nb::gil_scoped_release unlocked;
   block.rows.clear();
@@ -341,9 +341,9 @@ NB_MODULE(_reader, m) {
            "floor_size"_a.noconvert(), "desc"_a.noconvert().none(), "asc"_a.noconvert().none(),
            "given"_a.noconvert().none(), "rank"_a.noconvert().none());
 
-  nb::class_<HeldColumn>(m, "Column")
+  nb::class_<OwnedColumn>(m, "Column")
       .def(nb::init<nb::object, nb::object, nb::object>(), "bytes"_a, "ends"_a, "codes"_a.none())
-      .def("last_list", [](const HeldColumn& column, size_t first, size_t last) { return column.last_list(first, last); });
+      .def("last_list", [](const OwnedColumn& column, size_t first, size_t last) { return column.last_list(first, last); });
 
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())

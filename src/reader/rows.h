@@ -156,11 +156,11 @@ TIEWISE_INLINE const char* Rows::read_regular_on(const char* line, const char* e
   constexpr size_t batch = 256;  // rows that are buffered
   Id doc[batch];
   double score[batch];
-  size_t held = 0;
+  size_t buffered = 0;
   const auto flush = [&] {
-    docs.insert(docs.end(), doc, doc + held), value.insert(value.end(), score, score + held);
-    lines += held;
-    held = 0;
+    docs.insert(docs.end(), doc, doc + buffered), value.insert(value.end(), score, score + buffered);
+    lines += buffered;
+    buffered = 0;
   };
   const char *const first = line, *last = line;  // the previous row
   size_t size = 0, unused = 0;                   // of its query, and unused bits of a word that holds it
@@ -169,19 +169,19 @@ TIEWISE_INLINE const char* Rows::read_regular_on(const char* line, const char* e
   while (end - line >= 64) {
     CellEnds<L::columns, Machine> cells;
     if (!cells.find(line, end, blanks)) break;
-    score[held] = read_number<L>(cells.cell(line, L::number), L::number < 4 ? first : line);
-    if (std::isnan(score[held])) break;
-    doc[held] = cells.cell(line, L::doc);
+    score[buffered] = read_number<L>(cells.cell(line, L::number), L::number < 4 ? first : line);
+    if (std::isnan(score[buffered])) break;
+    doc[buffered] = cells.cell(line, L::doc);
     if (cells.ends[0] != size || (eight(line) ^ eight(last)) << unused || (size > 8 && std::memcmp(line, last, size))) {
       if (*line == '#') break;
-      start_list(cells.cell(line, L::query), docs.size() + held);
+      start_list(cells.cell(line, L::query), docs.size() + buffered);
       size = cells.ends[0], unused = size < 8 ? 64 - 8 * size : 0;
     }
     if (more) read_rank_and_tag<L>(cells.cell(line, std::max(L::rank, 0)), cells.cell(line, std::max(L::tag, 0)));
     any_non_ascii |= cells.non_ascii;
     last = line;
     line += cells.length + 1;
-    if (++held == batch) flush();
+    if (++buffered == batch) flush();
   }
   flush();
   non_ascii |= any_non_ascii;

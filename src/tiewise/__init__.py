@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.data.runs import Qrels, Run
     from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
     from tiewise.io import read_qrels, read_run, write_qrels, write_run
+    from tiewise.io.types import QrelsLike, RunLike
     from tiewise.metrics.catalogue import (
         AP,
         AUC,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     )
     from tiewise.metrics.definition import Measure, param
     from tiewise.metrics.estimate import Bounds, Estimate, Estimates
-    from tiewise.metrics.names import measure, measures, parse, parse_all
+    from tiewise.metrics.names import MeasureLike, measure, measures, parse, parse_all
     from tiewise.output.page import write_report
     from tiewise.rankings.alignment import rba
     from tiewise.rankings.correlation import tau, tau_ap
@@ -73,6 +74,7 @@ _HOMES = {
     "tiewise.rankings.first_stages": "Stages stages",
     "tiewise.analysis.unjudged_bounds": "Unjudged unjudged",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
+    "tiewise.io.types": "QrelsLike RunLike",
     "tiewise.rankings.run_similarity": "RBA RBO RBR Similarity similarity",
     "tiewise.output.page": "write_report",
     "tiewise.rankings.alignment": "rba",
@@ -80,7 +82,7 @@ _HOMES = {
     "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
     "tiewise.metrics.definition": "Measure param",
-    "tiewise.metrics.names": "measure measures parse parse_all",
+    "tiewise.metrics.names": "MeasureLike measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.rankings.weights": "phi_for_discount phi_for_reverse_rba top_weight",
@@ -114,6 +116,7 @@ __all__ = [
     "Judged",
     "Measure",
     "MeasureError",
+    "MeasureLike",
     "MissingExtraError",
     "NumRel",
     "NumRelRet",
@@ -122,11 +125,13 @@ __all__ = [
     "PairComparison",
     "Provenance",
     "Qrels",
+    "QrelsLike",
     "R",
     "Ranking",
     "Report",
     "Rprec",
     "Run",
+    "RunLike",
     "SetP",
     "SetR",
     "Similarity",

@@ -39,6 +39,7 @@ from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition
 from tiewise.metrics import names as registry
@@ -81,7 +82,9 @@ CwlMetric: Any = getattr(_theirs, "CwlMetric", None) or namedtuple(
 # -- evaluation -----------------------------------------------------------------------------------------------
 
 
-def calc_aggregate(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "oblivious") -> dict[Any, float]:
+def calc_aggregate(
+    measures: Iterable[Any], qrels: QrelsLike, run: RunLike, *, value: str = "oblivious"
+) -> dict[Any, float]:
     """``{measure: number}``: the mean over the judged queries, 0 for those missing from the run; the sum of a count.
 
     >>> qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 1}}
@@ -94,7 +97,7 @@ def calc_aggregate(measures: Iterable[Any], qrels: Any, run: Any, *, value: str 
     return Evaluator(measures, qrels, value=value).calc_aggregate(run)
 
 
-def iter_calc(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "oblivious") -> Iterator[Any]:
+def iter_calc(measures: Iterable[Any], qrels: QrelsLike, run: RunLike, *, value: str = "oblivious") -> Iterator[Any]:
     """A `Metric` ``(query_id, measure, value)`` for every measure and judged query, those of the run first.
 
     >>> [tuple(metric) for metric in iter_calc(["RR"], {"q1": {"d1": 1}, "q2": {"d1": 1}}, {"q2": {"d1": 0.5}})]
@@ -103,12 +106,12 @@ def iter_calc(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "ob
     return Evaluator(measures, qrels, value=value).iter_calc(run)
 
 
-def calc(measures: Iterable[Any], qrels: Any, run: Any, *, value: str = "oblivious") -> Any:
+def calc(measures: Iterable[Any], qrels: QrelsLike, run: RunLike, *, value: str = "oblivious") -> Any:
     """`CalcResults`: what `calc_aggregate` and `iter_calc` return, as `aggregated` and `per_query`."""
     return Evaluator(measures, qrels, value=value).calc(run)
 
 
-def evaluator(measures: Iterable[Any], qrels: Any, *, value: str = "oblivious") -> Evaluator:
+def evaluator(measures: Iterable[Any], qrels: QrelsLike, *, value: str = "oblivious") -> Evaluator:
     """An `Evaluator` of these measures against these judgments, for many runs."""
     return Evaluator(measures, qrels, value=value)
 
@@ -120,7 +123,7 @@ class Evaluator:
     columns (``query_id, doc_id, relevance`` and ``score``), or anything else that `tiewise.evaluate` takes.
     """
 
-    def __init__(self, measures: Iterable[Any], qrels: Any, *, value: str = "oblivious"):
+    def __init__(self, measures: Iterable[Any], qrels: QrelsLike, *, value: str = "oblivious"):
         if isinstance(measures, str):
             raise MeasureError(f"Give a list of measures, such as [{measures!r}], not one name.")
         measures = list(measures)
@@ -149,7 +152,7 @@ class Evaluator:
             self._qrels = as_qrels(_to_rows(qrels, "relevance"))
             self.qrel_qids = set(self._qrels.queries)
 
-    def iter_calc(self, run: Any) -> Iterator[Any]:
+    def iter_calc(self, run: RunLike) -> Iterator[Any]:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
         run = _keep_rows(run)
         if self._qrels is not None:
@@ -167,7 +170,7 @@ class Evaluator:
                     if measure == metric.measure:
                         yield metric._replace(measure=given)
 
-    def calc_aggregate(self, run: Any) -> dict[Any, float]:
+    def calc_aggregate(self, run: RunLike) -> dict[Any, float]:
         """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
         run, numbers = _keep_rows(run), dict[Any, float]()
         if self._qrels is not None:
@@ -178,7 +181,7 @@ class Evaluator:
             numbers |= {given: theirs[measure] for given, measure in self._theirs.items()}
         return {given: numbers[given] for given in self.measures}
 
-    def calc(self, run: Any) -> Any:
+    def calc(self, run: RunLike) -> Any:
         """`CalcResults` with both."""
         metrics = list(self.iter_calc(run))
         numbers: dict[Any, list[float]] = {given: [] for given in self.measures}

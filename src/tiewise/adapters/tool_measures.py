@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_source
+from tiewise.io.types import RunLike
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tools import Rule
@@ -64,7 +65,7 @@ class ToolMeasure:
 
 
 def evaluate_queries(
-    qrels: Qrels, run: Any, measures: Mapping[Key, ToolMeasure], value: str
+    qrels: Qrels, run: RunLike, measures: Mapping[Key, ToolMeasure], value: str
 ) -> tuple[list[str], dict[Key, Floats]]:
     """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
     source = as_source(run)

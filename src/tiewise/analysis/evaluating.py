@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_source
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import MeasureLike
 from tiewise.tables.wording import count_noun, list_examples
 
 if TYPE_CHECKING:
@@ -27,9 +29,9 @@ DEFAULT_MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 
 
 def evaluate(
-    qrels: Any,
-    run: Any,
-    measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
+    qrels: QrelsLike | None,
+    run: RunLike,
+    measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
     **options: Unpack[OptionNames],
 ) -> Report:
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.

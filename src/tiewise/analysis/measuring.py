@@ -21,7 +21,7 @@ from tiewise.io import as_qrels
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
-from tiewise.metrics.names import parse_all
+from tiewise.metrics.names import MeasureLike, parse_all
 from tiewise.metrics.tools import Rule, rule_for
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
@@ -31,7 +31,7 @@ from tiewise.ties.orders import TOOL_ORDERS
 __all__ = ["Evaluation", "count_run", "resolve_measures"]
 
 
-def resolve_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+def resolve_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     """The measures of some names; measures that compare two rankings are an error."""
     chosen = parse_all(measures)
     for measure in chosen:
@@ -46,7 +46,7 @@ def count_run(qrels: Qrels | None, source: RunSource, options: Options, *, all_j
     Documents of label 0 are counted with `all_judged`, which few measures need: in a TREC pool they are nine of ten.
     """
     if qrels is None:
-        qrels = source.qrels if isinstance(source, Counted) else as_qrels(qrels)
+        qrels = source.qrels if isinstance(source, Counted) else as_qrels(qrels)  # type: ignore[arg-type]  # raises
     if not len(qrels.queries):
         raise InputError("The qrels are empty: there is nothing to measure against.")
     orders = (*TOOL_ORDERS, *(["rank"] if options.oblivious == "rank" else []))

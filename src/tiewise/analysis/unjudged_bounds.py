@@ -20,10 +20,11 @@ from tiewise.data.columns import positions
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_run
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
-from tiewise.metrics.names import parse, parse_all
+from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.tables.model import Bar, Column, Section, Table
 from tiewise.tables.results import Result
 from tiewise.ties.groups import TieGroups
@@ -88,7 +89,7 @@ class Unjudged(Result, Mapping[str, Bounds]):
 
 
 def unjudged(
-    qrels: Any, run: Any, measures: str | Measure | Iterable[str | Measure], **options: Unpack[OptionNames]
+    qrels: QrelsLike, run: RunLike, measures: MeasureLike | Iterable[MeasureLike], **options: Unpack[OptionNames]
 ) -> Unjudged:
     """The lowest and the highest value of measures over all labels of the run's unjudged documents.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,7 +216,7 @@ class Table(Lists):
         return cls.from_codes(query, query_ids, Documents(doc, doc_ids), value, **columns)
 
     @classmethod
-    def from_dict(cls, table: Mapping[Any, Mapping[Any, float]]) -> Self:
+    def from_dict(cls, table: Mapping[Any, Mapping[Any, SupportsFloat]]) -> Self:
         """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
         plain = plain_columns(table)
         value, offsets = plain or mapped_columns(cls, table)
@@ -515,7 +515,7 @@ def plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
     return found
 
 
-def mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> tuple[Floats, Codes]:
+def mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, Any]]) -> tuple[Floats, Codes]:
     """The same for any mapping; raises if a value is not a number."""
     _check_mapping(cls, table)
     lengths = np.fromiter(map(len, table.values()), np.int64, len(table))

@@ -17,6 +17,7 @@ from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread
 from tiewise.io.parquet import unreadable
+from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import reader
 from tiewise.tables.optional import installed, need
@@ -40,7 +41,7 @@ class ArrowRun(StreamedRun):
         file: Reread | None = None,
     ):
         self._names = [pick_column(Run, names, known) for known in NAMES]
-        self._n_rows = rows
+        self._threads = 1 if rows <= SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
 
     @classmethod
@@ -60,7 +61,7 @@ class ArrowRun(StreamedRun):
         return cls(names, len(table), lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
 
     @classmethod
-    def of_parquet(cls, path: str, read: Callable[[], Run]) -> ArrowRun:
+    def of_parquet(cls, path: str) -> ArrowRun:
         """A run in a Parquet file."""
         parquet, file = need("pyarrow.parquet", "Parquet", "arrow"), Reread(path)
 
@@ -75,16 +76,12 @@ class ArrowRun(StreamedRun):
         except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
             raise InputError(unreadable(error)) from None
         names = meta.schema.to_arrow_schema().names
-        return cls(names, meta.num_rows, batches, read, file)
+        return cls(names, meta.num_rows, batches, lambda: read_run(path, format="parquet"), file)
 
     @property
     def _source(self) -> Source | None:
         file = self._file
         return None if file is None else Source(file.path, lambda: file.sha256, "parquet")
-
-    @property
-    def _threads(self) -> int:
-        return 1 if self._n_rows <= SMALL else streaming.THREADS
 
     def rows(self) -> Run:
         """The same run as columns."""

@@ -27,6 +27,7 @@ class DictRun(StreamedRun):
 
     def __init__(self, table: Mapping[Any, Mapping[Any, float]]):
         self._table = table
+        self._threads = 1  # Python objects are read by one thread at a time
 
     def rows(self) -> Run:
         """The same run as columns."""
@@ -35,10 +36,6 @@ class DictRun(StreamedRun):
     @property
     def _source(self) -> Source | None:
         return None
-
-    @property
-    def _threads(self) -> int:
-        return 1  # Python objects are read by one thread at a time
 
     def _read(self, counting: Counting) -> bool:
         return not counting.needs_ranks and counting.count(self._parts(), _load)

@@ -17,6 +17,7 @@ from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread, Stream, opened
 from tiewise.io.formats import Layout, detect_layout
+from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import Problems, line_blocks, list_blocks, parse, reader
 
@@ -31,8 +32,9 @@ SMALL = 1 << 23  # bytes of a file for which a second thread does not help
 class FileRun(StreamedRun):
     """A run in a text file."""
 
-    def __init__(self, path: str, format: str | None, read: Callable[[], Run]):
-        self._file, self._format, self._read_rows = Reread(path), format, read
+    def __init__(self, path: str, format: str | None):
+        self._file, self._format = Reread(path), format
+        self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
 
     @property
@@ -40,14 +42,10 @@ class FileRun(StreamedRun):
         assert self._layout is not None
         return Source(self._file.path, lambda: self._file.sha256, self._layout.format)
 
-    @property
-    def _threads(self) -> int:
-        return 1 if self._file.size <= SMALL else streaming.THREADS
-
     def rows(self) -> Run:
         """The same run as columns."""
         self._file.check()
-        return self._read_rows()
+        return read_run(self._file.path, format=self._format)
 
     def _read(self, counting: Counting) -> bool:
         self._file.check()
@@ -62,7 +60,7 @@ class FileRun(StreamedRun):
             counting.clear()
             correct = all(counting.count(share, load) for share in self._regrouped(layout))
             if not (correct or counting.unreadable):
-                self._read_rows()  # raises an error with the line numbers of the file
+                self.rows()  # raises an error with the line numbers of the file
         self._file.check()
         if not correct:
             self._raise_problems(layout, counting)

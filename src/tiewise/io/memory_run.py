@@ -31,6 +31,7 @@ class MemoryRun(StreamedRun):
 
     def __init__(self, run: Run):
         self._run = run
+        self._threads = 1 if len(run) <= SMALL else streaming.THREADS
         self._counts: dict[tuple[object, ...], Counted] = {}
 
     def rows(self) -> Run:
@@ -40,10 +41,6 @@ class MemoryRun(StreamedRun):
     @property
     def _source(self) -> Source | None:
         return self._run.source
-
-    @property
-    def _threads(self) -> int:
-        return 1 if len(self._run) <= SMALL else streaming.THREADS
 
     def _count(
         self,

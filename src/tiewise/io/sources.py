@@ -24,6 +24,7 @@ from tiewise.io.file_run import FileRun
 from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_message
 from tiewise.io.memory_run import MemoryRun
 from tiewise.io.reading import prefix_errors, read_run, read_table
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
@@ -33,7 +34,7 @@ __all__ = ["as_qrels", "as_run", "as_source", "count_shards", "judged_scores", "
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 
-def as_source(run: Any, *, format: str | None = None) -> RunSource:
+def as_source(run: RunLike, *, format: str | None = None) -> RunSource:
     """A run that is counted where it is. One that can be read only once, such as standard input, is read now.
 
     >>> as_source({"q1": {"d1": 0.5}}).rows()
@@ -56,17 +57,17 @@ def as_source(run: Any, *, format: str | None = None) -> RunSource:
 
 def _file_source(path: str, format: str | None) -> RunSource:
     """A run in a file: text and Parquet are counted where they are."""
-    wanted, _ = check_format(Run, format)
+    name, _ = check_format(Run, format)
     with opened(path, hashed=False) as stream:
-        kind = detect_family(stream.head, stream.name) if wanted is None else FORMATS[wanted]
+        kind = detect_family(stream.head, stream.name) if name is None else FORMATS[name]
     if kind == "lines":
-        return FileRun(path, wanted, lambda: read_run(path, format=format))
+        return FileRun(path, name)
     if kind == "parquet" and not stream.compressed:
-        return prefix_errors(path, lambda name: ArrowRun.of_parquet(name, lambda: read_run(path, format=format)), path)
+        return prefix_errors(path, ArrowRun.of_parquet, path)
     return MemoryRun(read_run(path, format=format))
 
 
-def as_run(run: Any, *, format: str | None = None) -> Run:
+def as_run(run: RunLike, *, format: str | None = None) -> Run:
     """The rows of a run: a path, ``{query: {document: score}}``, a data frame, rows, or a `Run`.
 
     >>> as_run([("q1", "d1", 0.5), ("q1", "d2", 0.25)])
@@ -77,7 +78,7 @@ def as_run(run: Any, *, format: str | None = None) -> Run:
     return _convert(Run, run, format)
 
 
-def as_qrels(qrels: Any, *, format: str | None = None) -> Qrels:
+def as_qrels(qrels: QrelsLike, *, format: str | None = None) -> Qrels:
     """Judgments from a path, ``{query: {document: label}}``, a data frame, rows, or `Qrels`, also those of ranx.
 
     >>> as_qrels({"q1": {"d1": 1, "d2": 0}})
@@ -143,7 +144,7 @@ def _is_file(path: PathLike) -> bool:
 
 
 def tie_groups(
-    qrels: Any, run: Any, orders: Sequence[str] = ("docid-desc",), *, scores: Floats | None = None
+    qrels: QrelsLike, run: RunLike, orders: Sequence[str] = ("docid-desc",), *, scores: Floats | None = None
 ) -> TieGroups:
     """The tie groups of the judged documents of a run, by counting.
 
@@ -156,12 +157,12 @@ def tie_groups(
     return as_source(run).count(as_qrels(qrels), tuple(orders), ("float64",), scores=scores).ties["float64"]
 
 
-def judged_scores(qrels: Any, run: Any) -> Floats:
+def judged_scores(qrels: QrelsLike, run: RunLike) -> Floats:
     """The score of every judged document, NaN if the run does not have it; `qrels` and `run` are as in `evaluate`."""
     return tie_groups(qrels, run, ()).score
 
 
-def count_shards(qrels: Any, shards: Sequence[Any], orders: Sequence[str]) -> TieGroups:
+def count_shards(qrels: QrelsLike, shards: Sequence[RunLike], orders: Sequence[str]) -> TieGroups:
     """The tie groups of a run whose documents are divided into shards: see `TieGroups.from_shards`."""
     if not shards:
         raise InputError("There are no shards to count.")

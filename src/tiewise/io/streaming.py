@@ -40,6 +40,8 @@ Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
 class StreamedRun(RunSource):
     """A run that is not in memory: every count reads it once."""
 
+    _threads: int  # the number of threads that may read it
+
     @abstractmethod
     def _read(self, counting: Counting) -> bool:
         """Read and count the run; False if that needs its rows as columns."""
@@ -48,11 +50,6 @@ class StreamedRun(RunSource):
     @abstractmethod
     def _source(self) -> Source | None:
         """The file, if the run is one; its format is known after reading."""
-
-    @property
-    @abstractmethod
-    def _threads(self) -> int:
-        """The number of threads that may read it."""
 
     def _count(
         self,

@@ -16,6 +16,7 @@ from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, save
 from tiewise.io.parquet import parquet_bytes
 from tiewise.io.sources import as_qrels, as_run
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.tables.wording import list_examples
 
 __all__ = ["write_qrels", "write_run"]
@@ -27,7 +28,7 @@ BREAK = r"\0\t\n\r\ud800-\udfff"
 BLANK = BREAK + r"\v\f "
 
 
-def write_run(run: Any, path: PathLike, *, format: str | None = None, tag: str | None = None) -> None:
+def write_run(run: RunLike, path: PathLike, *, format: str | None = None, tag: str | None = None) -> None:
     """Write a run as ``trec``, ``json`` or ``parquet``; without `format` the suffix decides, else it is TREC.
 
     The file is complete or does not appear. ``-`` is standard output; .gz, .zst, .bz2 and .xz compress. TREC rows are
@@ -49,7 +50,7 @@ def write_run(run: Any, path: PathLike, *, format: str | None = None, tag: str |
     save(path, _choose_writer(writers, format, path)())
 
 
-def write_qrels(qrels: Any, path: PathLike, *, format: str | None = None) -> None:
+def write_qrels(qrels: QrelsLike, path: PathLike, *, format: str | None = None) -> None:
     """Write judgments as ``trec``, ``beir``, ``json`` or ``parquet``, with the rules of `write_run`.
 
     >>> import pathlib, tempfile

@@ -15,8 +15,10 @@ from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure
 
-__all__ = ["measure", "measures", "parse", "parse_all", "split_names"]
+__all__ = ["MeasureLike", "measure", "measures", "parse", "parse_all", "split_names"]
 
+#: A measure or its name.
+MeasureLike = Measure | str
 M = TypeVar("M", bound=Measure)
 _registry: dict[str, Measure] = {}
 _aliases: dict[str, str] = {}
@@ -92,7 +94,7 @@ def measures() -> dict[str, Measure]:
     return dict(_registry)
 
 
-def parse(name: str | Measure) -> Measure:
+def parse(name: MeasureLike) -> Measure:
     """The measure of a name, in our spelling or that of trec_eval, ir_measures, ranx, MTEB or BEIR.
 
     A name of several, such as ``nDCG@10,20``, is an error here; `parse_all` takes it.
@@ -108,7 +110,7 @@ def parse(name: str | Measure) -> Measure:
     return found[0]
 
 
-def parse_all(names: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+def parse_all(names: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     """The measures of a text or of several: split at blanks and commas outside brackets.
 
     A number by itself is one more cutoff of the measure before it.

@@ -23,6 +23,7 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
+from tiewise.io.types import RunLike
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
 from tiewise.rankings.rank_biased import ObservedRankings
 from tiewise.rankings.ranking import Ranking, check_depth
@@ -46,8 +47,8 @@ SPREAD_COLUMNS = ("base", "base_upper", "full", "full_upper", "ceiling")
 
 
 def stages(
-    reference: Any,
-    runs: Mapping[str, Any],
+    reference: RunLike,
+    runs: Mapping[str, RunLike | Mapping[Any, Iterable[Any]]],
     depths: int | Iterable[Depth] | None = (10, 20, 50, 100),
     phi: float | Iterable[float] = (0.8, 0.9),
     cost: Costs | PathLike | None = None,

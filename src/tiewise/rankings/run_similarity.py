@@ -18,6 +18,7 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_run
+from tiewise.io.types import RunLike
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import measure, parse
@@ -255,7 +256,7 @@ def _mean_over_queries(values: Floats) -> Floats:
 
 
 def similarity(
-    runs: Mapping[Any, Any],
+    runs: Mapping[Any, RunLike],
     measure: str | PairMeasure = "RBO(phi=0.9)",
     *,
     edge: Edge = "error",

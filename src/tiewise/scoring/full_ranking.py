@@ -15,6 +15,7 @@ from tiewise.data.columns import Floats
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
+from tiewise.io.types import QrelsLike
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.device_ties import DeviceTieCounts, score_judged
@@ -37,7 +38,7 @@ ORDERS = ("docid-desc", "docid-asc", "given")
 def tie_groups(
     queries: VectorsLike,
     docs: VectorsLike,
-    qrels: Any,
+    qrels: QrelsLike,
     *,
     fn: str = "dot",
     precision: str = "float32",
@@ -92,7 +93,7 @@ def tie_groups(
 def judged_scores(
     queries: VectorsLike,
     docs: VectorsLike,
-    qrels: Any,
+    qrels: QrelsLike,
     *,
     fn: str = "dot",
     precision: str = "float32",

@@ -19,6 +19,7 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
+from tiewise.io.types import RunLike
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
 from tiewise.scoring.environment import ieee_arithmetic
@@ -39,7 +40,7 @@ MAX_CANDIDATES, MAX_LISTS = 2**16, 1024
 
 @ieee_arithmetic()
 def rescore(
-    run: Any,
+    run: RunLike,
     queries: VectorsLike,
     docs: VectorsLike,
     *,

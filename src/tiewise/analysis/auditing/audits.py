@@ -24,8 +24,10 @@ from tiewise.analysis.reports import Z_LIMIT, Report
 from tiewise.data.runs import Run, Source
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.names import MeasureLike
 from tiewise.metrics.tools import Rule
 from tiewise.tables.estimates import estimate_table
 from tiewise.tables.model import Code, Part, Section, Table
@@ -43,12 +45,12 @@ ORDERS = ("given", "docid-desc", "docid-asc")
 
 
 def audit(
-    run: Any,
+    run: RunLike,
     *,
-    qrels: Any = None,
-    reference: Any = None,
+    qrels: QrelsLike | None = None,
+    reference: RunLike | None = None,
     vectors: Any = None,
-    measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
+    measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
     cutoffs: Iterable[int] = CUTOFFS,
     complete: bool = False,
     library: str | None = None,

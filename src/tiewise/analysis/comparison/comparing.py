@@ -33,9 +33,10 @@ from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_source
+from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
-from tiewise.metrics.names import parse, parse_all
+from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
 from tiewise.tables.model import Section, Table
@@ -82,9 +83,9 @@ NOTES = {
 
 
 def compare(
-    qrels: Any,
-    runs: Mapping[Any, Any],
-    measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
+    qrels: QrelsLike,
+    runs: Mapping[Any, RunLike],
+    measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
     *,
     baseline: str | None = None,
     orders: Orders = "independent",
@@ -150,7 +151,7 @@ def compare(
     return compared
 
 
-def _as_source(name: str, run: Any) -> RunSource:
+def _as_source(name: str, run: RunLike) -> RunSource:
     """A run that can be counted; errors start with its name, or with the name of its file."""
     if isinstance(run, (str, PathLike)):
         return as_source(run)
@@ -244,7 +245,7 @@ class Compared(Result):
             if progress is not None:
                 progress(done, len(keys))
 
-    def select(self, measures: str | Measure | Iterable[str | Measure]) -> Compared:
+    def select(self, measures: MeasureLike | Iterable[MeasureLike]) -> Compared:
         """The same comparison in some of its measures: p-values are corrected for these alone.
 
         >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}

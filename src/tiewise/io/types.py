@@ -1,0 +1,66 @@
+"""Types of arguments: everything that functions accept as judgments or as a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, SupportsFloat
+
+from tiewise.data.runs import Qrels, Run
+from tiewise.io.compression import PathLike
+from tiewise.ties.counted import RunSource
+from tiewise.ties.groups import TieGroups
+
+__all__ = ["QrelsLike", "RunLike"]
+
+
+class ArrowStream(Protocol):
+    """An Arrow table, or a data frame that exports one by the PyCapsule interface (pandas, polars, DuckDB …)."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The stream as a capsule."""
+
+
+class DataFrame(Protocol):
+    """A data frame with named columns."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+    def __getitem__(self, name: Any, /) -> Any:
+        """A column."""
+
+
+class LazyFrame(Protocol):
+    """A lazy data frame of polars."""
+
+    def collect_schema(self) -> Any:
+        """The names and types of the columns."""
+
+
+class RanxQrels(Protocol):
+    """`Qrels` of ranx."""
+
+    qrels: Any
+
+    def to_dict(self) -> Any:
+        """``{query: {document: label}}``."""
+
+
+class RanxRun(Protocol):
+    """A `Run` of ranx."""
+
+    run: Any
+
+    def to_dict(self) -> Any:
+        """``{query: {document: score}}``."""
+
+
+Nested = Mapping[Any, Mapping[Any, SupportsFloat]]  # {query: {document: number}}
+# (query, document, number). A `Run` is iterable too, but it is neither of these: swapped arguments are a type error.
+Rows = Sequence[tuple[Any, ...] | list[Any]] | Iterator[tuple[Any, ...] | list[Any]]
+
+#: Judgments: a path, ``{query: {document: label}}``, a data frame, rows of three values, or `Qrels`.
+QrelsLike = PathLike | Qrels | Nested | ArrowStream | DataFrame | LazyFrame | RanxQrels | Rows
+#: A run: a path, ``{query: {document: score}}``, a data frame, rows of three values, a `Run`, or `TieGroups`.
+RunLike = PathLike | Run | TieGroups | RunSource | Nested | ArrowStream | DataFrame | LazyFrame | RanxRun | Rows
