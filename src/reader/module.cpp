@@ -78,10 +78,10 @@ struct Block {
 // Document ids, not necessarily distinct, and the Python objects that own their memory.
 struct Ids {
   std::vector<Id> ids;
-  std::vector<nb::object> held;
+  std::vector<nb::object> owners;
 
   Ids() = default;
-  explicit Ids(nb::list texts) : held{texts} {
+  explicit Ids(nb::list texts) : owners{texts} {
     ids.reserve(nb::len(texts));
     for (nb::handle text : texts) ids.push_back(utf8(text.ptr()));
   }
@@ -89,7 +89,7 @@ struct Ids {
   // Add those of a block.
   void append(const Block& block) {
     ids.insert(ids.end(), block.rows.docs.begin(), block.rows.docs.end());
-    held.insert(held.end(), block.held.begin(), block.held.end());
+    owners.insert(owners.end(), block.owners.begin(), block.owners.end());
   }
 
   // The ids at some places, which the caller checked.
@@ -103,9 +103,9 @@ struct Ids {
 // The judged documents: queries, and the documents of each as places among ids.
 struct Judged {
   Judgments judgments;
-  std::vector<nb::object> held;
+  std::vector<nb::object> owners;
 
-  Judged(nb::list queries, Ints offsets, nb::object documents, Ints places) : held{queries, documents} {
+  Judged(nb::list queries, Ints offsets, nb::object documents, Ints places) : owners{queries, documents} {
     for (nb::handle query : queries) judgments.queries.push_back(utf8(query.ptr()));
     judgments.docs = nb::cast<const Ids&>(documents).take(places);
     judgments.offsets.assign(offsets.data(), offsets.data() + offsets.size());
@@ -161,17 +161,17 @@ void columns(Block& block, nb::list parts) {
 
 // The arrays of tie groups, and the Python objects that own them.
 struct HeldGroups : Groups {
-  std::vector<nb::object> held;
+  std::vector<nb::object> owners;
 
   HeldGroups(Floats score, Ints start, Ints size, Floats floor, Ints floor_size, std::optional<Ints> desc,
              std::optional<Ints> asc, std::optional<Ints> given, std::optional<Ints> rank) {
     const auto data = [&](std::optional<Ints>& array) {
-      if (array) held.push_back(nb::cast(*array));
+      if (array) owners.push_back(nb::cast(*array));
       return array ? array->data() : nullptr;
     };
     static_cast<Groups&>(*this) = {score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
                                    data(desc),   data(asc),    data(given), data(rank)};
-    held.insert(held.end(), {nb::cast(score), nb::cast(start), nb::cast(size), nb::cast(floor), nb::cast(floor_size)});
+    owners.insert(owners.end(), {nb::cast(score), nb::cast(start), nb::cast(size), nb::cast(floor), nb::cast(floor_size)});
   }
 };
 
@@ -200,7 +200,7 @@ double plain_score(PyObject* doc, PyObject* score) {
 // Read lists whose documents are places among ids.
 void read_rows(Block& block, nb::list queries, Ints offsets, nb::object ids, Ints places, Array<const double> value,
                std::optional<Ints> rank) {
-  block.held = {queries, ids};
+  block.owners = {queries, ids};
   block.text = Id();
   Rows& rows = block.rows;
   rows.clear();
@@ -217,7 +217,7 @@ void read_rows(Block& block, nb::list queries, Ints offsets, nb::object ids, Int
 // Read ranked lists from pairs of a query and a dictionary of scores. False if an id is not a plain string or a score not
 // a plain number: Python then reports the problem.
 bool read_lists(Block& block, nb::list lists) {
-  block.held = {lists};
+  block.owners = {lists};
   block.text = Id();
   Rows& rows = block.rows;
   rows.clear();
@@ -242,7 +242,7 @@ bool read_lists(Block& block, nb::list lists) {
         PyErr_Clear();
         return false;
       }
-      block.held.push_back(nb::borrow(doc));
+      block.owners.push_back(nb::borrow(doc));
       rows.docs.emplace_back(text, static_cast<size_t>(size));
       rows.value.push_back(value);
     }
