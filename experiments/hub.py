@@ -5,8 +5,7 @@ and become a `Scored`. Nothing is downloaded that is not named here. Where the h
 what was asked of it.
 """
 
-from __future__ from tiewise.tables.wording import list_examples
-import annotations
+from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -197,8 +196,8 @@ def scored(
     for dtype in types:
         for level, values in score(model, pairs, dtype, batch, device).items():
             if dtype != "float32" or level == "native":
-                runs[dtype, level] = tw.Run.from_dict(list_examples(pairs.query, values, wanted))
-    judged = list_examples(pairs.query, pairs.label, wanted)
+                runs[dtype, level] = tw.Run.from_dict(listed(pairs.query, values, wanted))
+    judged = listed(pairs.query, pairs.label, wanted)
     return Scored(Path(model.name).name, pairs.name, judged, runs)
 
 

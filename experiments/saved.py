@@ -4,8 +4,7 @@ The folder is given with ``--data`` and is no part of the repository. It holds `
 collections that the tensors belong to; `Missing` says what it lacks.
 """
 
-from __future__ from tiewise.tables.wording import list_examples
-import annotations
+from __future__ import annotations
 
 import gzip
 import json
@@ -99,8 +98,8 @@ def paired(model: str, t: dict[str, Any], scores: dict[tuple[str, str], Any], da
     """Scores of pairs as runs, over the queries that can tell orders apart."""
     query = t["query"].tolist()
     keep = answerable(t["query"], t["label"])
-    runs = {kind: tw.Run.from_dict(list_examples(query, values.tolist(), keep)) for kind, values in scores.items()}
-    return Scored(model, data, list_examples(query, t["label"].tolist(), keep), runs)
+    runs = {kind: tw.Run.from_dict(listed(query, values.tolist(), keep)) for kind, values in scores.items()}
+    return Scored(model, data, listed(query, t["label"].tolist(), keep), runs)
 
 
 def batch_sizes(folder: Path, fn: str) -> list[Batches]:
