@@ -31,7 +31,7 @@ from scoring_reference import (
 )
 from tiewise import scoring
 from tiewise.errors import InputError
-from tiewise.scoring import rounding
+from tiewise.scoring.definition import Rounding, float32_rounding
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.scorers import make_scorer
 from tiewise.ties import tie_groups as from_run
@@ -154,7 +154,7 @@ def test_products_stay_within_their_error_bounds(kind, dims, fn):
     if fn == "maxsim":
         q, d = q.reshape(4, 3, dims), d.reshape(100, 2, dims)
     scorer = make_scorer(q, d, fn)
-    left, right = scorer.query_vectors(slice(0, len(q))), scorer.doc_vectors(slice(0, len(d)))
+    left, right = scorer.query_block(slice(0, len(q))), scorer.doc_block(slice(0, len(d)))
     i, j = (part.ravel() for part in np.indices((len(q), len(d))))
     with np.errstate(all="ignore"):
         if fn == "maxsim":
@@ -419,9 +419,9 @@ def test_intervals_of_rounding(name):
     dtype = np.dtype(name)
     info = ml_dtypes.finfo(dtype)
     ours = (
-        rounding.to_float32()
+        float32_rounding()
         if name == "float32"
-        else rounding.to_low_precision(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
+        else Rounding(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
     )
     rng = np.random.default_rng(0)
     some = rng.normal(size=2000) * 10.0 ** rng.uniform(-8 if name != "float8_e4m3fn" else -3, 1, 2000)

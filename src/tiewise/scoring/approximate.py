@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
+from tiewise.data.native import native
 from tiewise.scoring.backends import Indices
-from tiewise.scoring.kernels import compiled_kernels, thread_count
+from tiewise.scoring.definition import thread_count
 
 __all__ = ["ApproximateScores", "Candidates", "ThresholdCounts", "Thresholds"]
 
@@ -110,7 +111,7 @@ class ApproximateScores:
         """Documents above and at each threshold; rows with more than `max_near` near documents are skipped."""
         shape = thresholds.bounds.shape[1:]
         above, equal, skipped = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], bool)
-        kernels = compiled_kernels()
+        kernels = native("kernels")
         if kernels is not None:
             threads = thread_count(self.values.size * min(shape[1] + 1, 16))
             near = kernels.count(*self._kernel_args, *thresholds, above, equal, max_near, skipped, threads)
@@ -138,7 +139,7 @@ class ApproximateScores:
         """
         limit = np.where(np.isnan(limit), np.inf if below else -np.inf, limit)
         skipped = np.zeros(len(limit), bool)
-        kernels = compiled_kernels()
+        kernels = native("kernels")
         if kernels is not None:
             threads = thread_count(self.values.size // SCORES_PER_STEP)
             return Candidates(
@@ -156,7 +157,7 @@ class ApproximateScores:
     def minimum_upper_bound(self) -> Floats:
         """(n_rows,): an upper bound of the lowest exact score of each row."""
         out = np.full(self.values.shape[0], np.inf)
-        kernels = compiled_kernels()
+        kernels = native("kernels")
         if kernels is not None:
             kernels.minimum(*self._kernel_args, out, thread_count(self.values.size // SCORES_PER_STEP))
             return out

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.errors import InputError, TiewiseWarning, counted
-from tiewise.scoring.dtypes import LOW_PRECISION, SUB_BYTE, is_integer, is_low_precision
 
 __all__ = [
     "Array",
@@ -29,6 +28,9 @@ __all__ = [
     "Rows",
     "TorchBackend",
     "backend_of",
+    "check_finite",
+    "is_integer",
+    "is_low_precision",
     "not_finite_error",
     "scoring_backend",
 ]
@@ -36,6 +38,13 @@ __all__ = [
 Array: TypeAlias = Any  # a NumPy array or a torch tensor
 Indices: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = slice | Indices  # some rows of a matrix
+
+#: How the names begin of floating-point types with less precision than float32, in torch and ml_dtypes.
+LOW_PRECISION = ("bfloat16", "float16", "float8_", "float6_", "float4_")
+INTEGERS = ("bool", "int", "uint")
+
+#: Types of torch that are smaller than a byte and have no arithmetic.
+SUB_BYTE = {f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)}
 
 #: An array of at most this size is copied from a device to be checked; that is faster than checking it there.
 SMALL_ARRAY = 2**14
@@ -97,10 +106,6 @@ class NumpyBackend:
     def as_indices(self, values: Any) -> Array:
         """Indices as an array of this library."""
         return np.asarray(values, dtype=np.int64)
-
-    def concatenate(self, parts: Sequence[Array], axis: int = 0) -> Array:
-        """Arrays joined along an axis."""
-        return np.concatenate(parts, axis=axis)
 
     def to_numpy(self, array: Array) -> Any:
         """The array in main memory, as NumPy."""
@@ -184,12 +189,6 @@ class TorchBackend(NumpyBackend):
         """Whether torch multiplies matrices of this low-precision type."""
         return dtype in (self.torch.bfloat16, self.torch.float16)
 
-    def norms(self, x: Array, dtype: Any) -> Array:
-        """The Euclidean norm of each row, without a wider copy of the rows where torch supports their type."""
-        if not self.supports_matmul(x.dtype):
-            x = self.cast(x, dtype)
-        return self.torch.linalg.vector_norm(x, dim=-1, dtype=dtype)
-
     # -- arrays -------------------------------------------------------------------------------------------------------
 
     def all_finite(self, array: Array) -> bool:
@@ -201,10 +200,6 @@ class TorchBackend(NumpyBackend):
         low, high = self.torch.aminmax(array.float() if array.dtype.itemsize <= 2 else array)
         return float(low * 0 + high * 0) == 0  # NaN and infinity times 0 are NaN
 
-    def equal(self, a: Array, b: Array) -> bool:
-        """Whether two tensors are equal everywhere; NaN equals NaN."""
-        return bool(((a == b) | ((a != a) & (b != b))).all())
-
     def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor of zeros."""
         return self.torch.zeros(tuple(shape), dtype=dtype, device=self.device)
@@ -212,19 +207,6 @@ class TorchBackend(NumpyBackend):
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor without values yet."""
         return self.torch.empty(tuple(shape), dtype=dtype, device=self.device)
-
-    def top_values(self, scores: Array, k: int) -> Array:
-        """The k largest values of each row, in any order."""
-        return scores if scores.shape[1] <= k else self.torch.topk(scores, k, dim=1, sorted=False).values
-
-    def nonzero(self, mask: Array) -> tuple[Array, Array]:
-        """The rows and columns where a mask is set."""
-        rows, columns = self.torch.nonzero(mask, as_tuple=True)
-        return rows, columns
-
-    def concatenate(self, parts: Sequence[Array], axis: int = 0) -> Array:
-        """Tensors joined along an axis."""
-        return self.torch.cat(list(parts), dim=axis)
 
     # -- transfers ----------------------------------------------------------------------------------------------------
 
@@ -286,6 +268,26 @@ def scoring_backend(array: Any) -> Backend:
     """The backend that computes scores for a first operand: torch on a device, NumPy in main memory."""
     backend = backend_of(array)
     return backend if backend.on_device else NumpyBackend()
+
+
+def is_low_precision(name: str) -> bool:
+    """Whether a floating-point type has less precision than float32.
+
+    >>> is_low_precision("bfloat16"), is_low_precision("float8_e4m3fn"), is_low_precision("float32")
+    (True, True, False)
+    """
+    return name.startswith(LOW_PRECISION)
+
+
+def is_integer(name: str) -> bool:
+    """Whether a type holds integers or truth values."""
+    return name.startswith(INTEGERS)
+
+
+def check_finite(backend: Backend, array: Array, what: str) -> None:
+    """Raise if an array holds NaN or infinity."""
+    if not backend.all_finite(array):
+        raise not_finite_error(what, backend.rows_not_finite(array))
 
 
 def not_finite_error(what: str, bad: Indices, rows: Any = None, advice: str = "") -> InputError:

@@ -15,7 +15,7 @@ from tiewise.data.columns import Floats
 from tiewise.scoring.backends import Array, Indices, TorchBackend
 from tiewise.scoring.judgments import Slots
 
-__all__ = ["BlockCounts", "gather_scores", "gather_thresholds"]
+__all__ = ["BlockCounts", "gather_thresholds"]
 
 
 class BlockCounts:
@@ -110,7 +110,7 @@ class BlockCounts:
         if self._kernels is None:
             cells = zip(row.tolist(), column.tolist(), strict=True)
             tied = [self.backend.xp.nonzero(self.scores[i] == self._thresholds[i, j]) for i, j in cells]
-            docs = self.backend.to_numpy(self.backend.concatenate(tied))[:, 0]
+            docs = self.backend.to_numpy(self.backend.xp.cat(tied))[:, 0]
         else:
             with self.backend.side_stream():
                 cells = self.backend.as_indices(np.stack([row, column, np.cumsum(sizes) - sizes]))
@@ -122,30 +122,23 @@ class BlockCounts:
 
 
 def gather_thresholds(
-    backend: TorchBackend, scores: Array, slots: Slots, table: Floats | None, docs: Indices | None = None
-) -> tuple[Array, Array | None]:
+    backend: TorchBackend, scores: Array, slots: Slots, table: Floats | None, docs: Indices
+) -> tuple[Array, Array]:
     """A table of thresholds on the device, and the table of their documents, −1 where there is none.
 
-    Thresholds come from `table`, or, for slots with vectors, from the scores of `docs`. Nothing waits for the device.
+    For slots with vectors, thresholds are the scores of `docs`; others come from `table`, or are infinite. Nothing
+    waits for the device.
     """
-    given = None if table is None else backend.cast(backend.to_device(table), scores.dtype)
-    if docs is None:
-        return given, None
     doc_table = np.full(slots.shape, -1)
     doc_table[slots.row[slots.has_vectors], slots.column[slots.has_vectors]] = docs
     columns = backend.as_indices_on_side_stream(doc_table)
     if len(docs) == doc_table.size:
         return scores.gather(1, columns), columns
     own = scores.gather(1, backend.xp.clip(columns, 0))
-    if given is None:
+    if table is None:
         return own.masked_fill(columns < 0, np.inf), columns
+    given = backend.cast(backend.to_device(table), scores.dtype)
     return backend.xp.where(columns < 0, given, own), columns
-
-
-def gather_scores(backend: TorchBackend, scores: Array, row: Indices, column: Indices) -> Floats:
-    """Some of the scores, as float64."""
-    some = scores[backend.as_indices(row), backend.as_indices(column)]
-    return np.asarray(backend.to_numpy(some), dtype=np.float64)
 
 
 def _count_with_torch(

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Backend, TorchBackend, backend_of, scoring_backend
-from tiewise.scoring.dtypes import is_integer
+from tiewise.scoring.backends import Array, Backend, TorchBackend, backend_of, check_finite, is_integer, scoring_backend
 from tiewise.scoring.environment import ieee_arithmetic
-from tiewise.scoring.linear_head import check_finite
 from tiewise.scoring.operands import Mask, VectorsLike
 from tiewise.scoring.options import ACTIVATIONS, FUNCTIONS, PAIR_FUNCTIONS, as_int, check_precision
 from tiewise.scoring.quantised import Quantized
-from tiewise.scoring.scorers import make_scorer, warn_of_zero_vectors
+from tiewise.scoring.scorers import make_scorer
 
 __all__ = ["LEVELS", "logit", "score"]
 
@@ -79,7 +77,7 @@ def score(
     other, other_mask, other_is_single = _as_rows(other, other_mask, fn)
     scorer = make_scorer(z, other, fn, precision, masks=(mask, other_mask))
     scores = scorer.score_all()
-    warn_of_zero_vectors(scorer)
+    scorer.warn_of_zero_vectors()
     scores = scores[0] if is_single else scores
     return scores[..., 0] if other_is_single else scores
 
@@ -184,7 +182,7 @@ def _log_odds(backend: Backend, wide: Array, positive: int) -> Array:
     """The logit of a class minus log Σ exp of the others."""
     if wide.shape[-1] == 2:
         return wide[..., positive] - wide[..., 1 - positive]
-    others = backend.concatenate([wide[..., :positive], wide[..., positive + 1 :]], -1)
+    others = backend.xp.concatenate([wide[..., :positive], wide[..., positive + 1 :]], -1)
     top = backend.xp.amax(others, -1)
     return wide[..., positive] - (top + backend.xp.log(backend.xp.exp(others - top[..., None]).sum(-1)))
 

@@ -8,16 +8,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Backend, NumpyBackend, backend_of, not_finite_error
-from tiewise.scoring.blocks import Blocks, split
+from tiewise.scoring.backends import (
+    Array,
+    Backend,
+    NumpyBackend,
+    backend_of,
+    check_finite,
+    is_integer,
+    is_low_precision,
+)
+from tiewise.scoring.blocks import split
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
-from tiewise.scoring.dtypes import is_integer, is_low_precision
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.options import check_precision
 from tiewise.scoring.scorers import make_scorer
 
-__all__ = ["check_finite", "head"]
+__all__ = ["head"]
 
 #: Hidden states in a tile. They come a batch at a time, so it is small.
 STATE_TILE = 256
@@ -62,12 +69,6 @@ def head(hidden: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *,
     return logits if weights.ndim == 2 else logits[:, 0]
 
 
-def check_finite(backend: Backend, array: Array, what: str) -> None:
-    """Raise if an array holds NaN or infinity."""
-    if not backend.all_finite(array):
-        raise not_finite_error(what, backend.rows_not_finite(array))
-
-
 def _check_operands(backend: Backend, states: Array, weights: Array, biases: Array | None) -> None:
     check_finite(backend, states, "hidden states")
     check_finite(backend, weights, "weights")
@@ -83,12 +84,8 @@ def _head_on_host(backend: Backend, states: Array, weights: Array, biases: Array
     assert isinstance(scorer, HostScorer)
     scorer.result_name = "logits"
     bias = None if biases is None else np.asarray(NumpyBackend().as_array(biases, "biases"), dtype=np.float64)
-    column = None if bias is None else bias.reshape(-1, 1)
-    logits = np.empty((states.shape[0], weights.shape[0]), scorer.types.result)
-    classes = scorer.query_vectors(slice(0, weights.shape[0]))
-    for span in Blocks(scorer, weights.shape[0]).docs:
-        logits[span] = scorer.exact_matrix(classes, scorer.doc_vectors(span), column).T
-    return scorer.to_query_backend(logits)
+    logits = scorer.score_all(None if bias is None else np.broadcast_to(bias.reshape(-1), len(weights)))
+    return backend.xp.ascontiguousarray(logits.T) if isinstance(logits, np.ndarray) else logits.T.contiguous()
 
 
 def _head_on_device(backend: Any, states: Array, weights: Array, biases: Array | None, precision: str) -> Array:
@@ -112,7 +109,7 @@ def _multiply_tiles(backend: Any, states: Array, weights: Array, precision: str)
     if 0 < n <= STATE_TILE:
         return _multiply_tile(backend, states, weights)
     spans = split(slice(0, max(n, 1)), STATE_TILE)
-    return backend.concatenate([_multiply_tile(backend, states[span], weights) for span in spans])
+    return backend.xp.concatenate([_multiply_tile(backend, states[span], weights) for span in spans])
 
 
 def _multiply_tile(backend: Any, states: Array, weights: Array) -> Array:

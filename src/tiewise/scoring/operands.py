@@ -1,26 +1,35 @@
-"""Queries and documents, whose rows are taken a few at a time.
+"""Queries and documents, whose rows are taken a few at a time, and the types in which they are scored.
 
 An operand is a matrix of vectors, token vectors with a mask, quantised vectors, or packed bits. Its rows are brought to
 the device, unpacked or decoded only when they are taken, so an operand need not fit into memory as a whole.
+
+With ``precision="float32"`` a score is rounded once, at the end, to float32; ``"float64"`` leaves out this rounding.
+``"native"`` reproduces what a model gives that runs in the low precision of its operands: products are added in a wider
+type and rounded to the operands' type, and so is the result of every later step. Products of integers are exact in all
+three.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError, counted
-from tiewise.scoring.backends import Array, Backend, Rows, backend_of
+from tiewise.scoring.backends import Array, Backend, Rows, backend_of, is_integer, is_low_precision
 from tiewise.scoring.quantised import Quantized, unpack_bits
 
-__all__ = ["Mask", "Operand", "VectorsLike", "make_operands"]
+__all__ = ["Mask", "Operand", "ScoreTypes", "VectorsLike", "make_operands"]
 
 #: What functions take as queries and documents: NumPy arrays, torch tensors, lists, quantised vectors.
 VectorsLike: TypeAlias = ArrayLike | Quantized
 Mask: TypeAlias = ArrayLike | None
+
+#: Integer types whose products can be exact in float32.
+SMALL_INTEGERS = ("bool", "int8", "uint8")
 
 
 class Operand(NamedTuple):
@@ -131,3 +140,37 @@ def _check_mask(backend: Backend, mask: Mask, shape: tuple[int, ...], what: str)
             f"The mask leaves no token in row {empty[0]} of the {what} ({counted(len(empty), 'such row')})."
         )
     return counts
+
+
+class ScoreTypes:
+    """The types of one computation of scores.
+
+    - `wide`: vectors are converted to float64 (otherwise to float32).
+    - `result`: the type in which scores are kept, float32 or float64.
+    - `low`: scores are rounded to the low precision of the operands.
+    - `integer`: all scores are integers, which need no rounding.
+    """
+
+    def __init__(self, precision: str, fn: str, queries: Operand, docs: Operand):
+        names = queries.dtype_name, docs.dtype_name
+        self.integer, self.wide, double = _choose_types(fn, precision, names, queries.dims * queries.tokens)
+        self.result = "float64" if double else "float32"
+        self.low = precision == "native" and names[0] == names[1] and is_low_precision(names[0])
+
+    def native_dtype(self, queries: Operand, backend: Backend) -> Any:
+        """The type of scores in native precision."""
+        if self.integer:
+            return backend.dtype("int32" if self.result == "float32" else "int64")
+        return queries.dtype if self.low else backend.dtype(self.result)
+
+
+@cache
+def _choose_types(fn: str, precision: str, names: tuple[str, str], terms: int) -> tuple[bool, bool, bool]:
+    """Whether scores are integers, whether vectors are float64, and whether scores are; `terms` are added for one."""
+    if fn == "hamming" or (fn in ("dot", "maxsim") and set(names) <= set(SMALL_INTEGERS)):
+        # Sums up to 2**24 are exact in float32, whatever the order of additions.
+        largest = terms * (1 if fn == "hamming" else 2**16 if "uint8" in names else 2**14)
+        wide = precision == "float64" or largest > 2**24
+        return True, wide, wide
+    wide = "float64" in names or any(is_integer(name) and name not in SMALL_INTEGERS for name in names)
+    return False, wide, precision == "float64" or (precision == "native" and wide)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError, counted
-from tiewise.scoring.backends import Array, Backend, backend_of
-from tiewise.scoring.dtypes import is_integer
+from tiewise.scoring.backends import Array, Backend, backend_of, is_integer
 from tiewise.scoring.environment import ieee_arithmetic
 
 __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
