@@ -28,7 +28,7 @@ __all__ = [
     "Rows",
     "TorchBackend",
     "backend_of",
-    "check_finite",
+    "dtype_name",
     "is_integer",
     "is_low_precision",
     "not_finite_error",
@@ -54,6 +54,7 @@ class NumpyBackend:
     """Arrays in main memory, and the operations that `TorchBackend` has too."""
 
     xp: Any = np
+    device: Any = None  # of torch
     on_device = False  # whether arrays are in the memory of another device
 
     def as_array(self, given: Any, what: str) -> Array:
@@ -67,17 +68,9 @@ class NumpyBackend:
         """The array in this library and on this device."""
         return self.as_array(array, "vectors")
 
-    def is_local(self, array: Array) -> bool:
-        """Whether an array already is in this library and on this device."""
-        return isinstance(array, np.ndarray)
-
     def as_index(self, rows: Any) -> Any:
         """Rows (a slice or indices) as this library indexes with them."""
         return rows
-
-    def dtype_name(self, dtype: Any) -> str:
-        """The name of a type."""
-        return str(np.dtype(dtype).name)
 
     def dtype(self, name: str) -> Any:
         """A type by name."""
@@ -136,17 +129,9 @@ class TorchBackend(NumpyBackend):
         tensor = self.as_array(array, "vectors")
         return tensor if tensor.device == self.device else tensor.to(self.device)
 
-    def is_local(self, array: Array) -> bool:
-        """Whether a tensor is on this device."""
-        return _as_tensor(array) is not None and array.device == self.device
-
     def as_index(self, rows: Any) -> Any:
         """Rows (a slice or indices) as torch indexes with them."""
         return rows if isinstance(rows, slice) else self.torch.from_numpy(np.asarray(rows, dtype=np.int64))
-
-    def dtype_name(self, dtype: Any) -> str:
-        """The name of a type."""
-        return _torch_dtype_name(dtype)
 
     def dtype(self, name: str) -> Any:
         """A type by name."""
@@ -270,6 +255,12 @@ def scoring_backend(array: Any) -> Backend:
     return backend if backend.on_device else NumpyBackend()
 
 
+@cache
+def dtype_name(dtype: Any) -> str:
+    """The name of a type of NumPy or torch."""
+    return getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
+
+
 def is_low_precision(name: str) -> bool:
     """Whether a floating-point type has less precision than float32.
 
@@ -282,12 +273,6 @@ def is_low_precision(name: str) -> bool:
 def is_integer(name: str) -> bool:
     """Whether a type holds integers or truth values."""
     return name.startswith(INTEGERS)
-
-
-def check_finite(backend: Backend, array: Array, what: str) -> None:
-    """Raise if an array holds NaN or infinity."""
-    if not backend.all_finite(array):
-        raise not_finite_error(what, backend.rows_not_finite(array))
 
 
 def not_finite_error(what: str, bad: Indices, rows: Any = None, advice: str = "") -> InputError:
@@ -333,7 +318,7 @@ def _check_tensor(tensor: Any, what: str) -> Any:
         raise InputError(f"The {what} are on the meta device, or fake, and have no values. Load them first.")
     if tensor.is_quantized:
         raise InputError(f"The {what} are a quantised tensor of torch. Give .dequantize(), or scoring.quantize(...).")
-    name = _torch_dtype_name(tensor.dtype)
+    name = dtype_name(tensor.dtype)
     _check_numeric("packed " + name if name in SUB_BYTE or name.endswith("_x2") else name, what)
     return tensor.detach().resolve_neg() if tensor.requires_grad or tensor.is_neg() else tensor
 
@@ -345,7 +330,7 @@ def _check_numeric(name: str, what: str) -> None:
 
 def _tensor_to_numpy(tensor: Any) -> Any:
     """A tensor as a NumPy array; types that NumPy does not have become float32, which represents them exactly."""
-    name, tensor = _torch_dtype_name(tensor.dtype), tensor.cpu()
+    name, tensor = dtype_name(tensor.dtype), tensor.cpu()
     return tensor.float().numpy() if is_low_precision(name) and name != "float16" else tensor.numpy()
 
 
@@ -360,11 +345,6 @@ def _numpy_to_tensor(torch: Any, array: Any) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.from_numpy(array)
     return torch.from_numpy(array)
-
-
-@cache
-def _torch_dtype_name(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 @cache

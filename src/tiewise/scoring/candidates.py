@@ -137,7 +137,7 @@ class _HostCandidates(Candidates):
         approximate = self.scorer.approximate(self.queries, docs)
         if not self._parts:
             self._set_first_limit(approximate)
-        skipped, row, doc, value = approximate.select(self._filter_limit(), max_near(docs.n))
+        skipped, (row, doc, value) = approximate.select(self._filter_limit(), max_near(docs.n))
         if skipped.any():
             self._add_rows_exactly(np.flatnonzero(skipped), docs)
         error = approximate.error(row, doc)

@@ -39,67 +39,42 @@ class BlockCounts:
             del self._thresholds, self._chunk_counts
 
     @cached_property
-    def _all(self) -> Indices:
-        return self._wait()
-
-    def _table(self, number: int) -> Indices:
+    def _tables(self) -> list[Indices]:
+        """Thresholds, above, equal; for each row the lowest score, its number, what is not finite; ties before."""
         rows, width = self._shape
-        return self._all[number * rows * width : (number + 1) * rows * width].reshape(rows, width)
-
-    def _per_row(self, number: int) -> Indices:
-        rows, width = self._shape
-        start = (3 * width + number) * rows
-        return self._all[start : start + rows]
+        sizes = [rows * width] * 3 + [rows] * 3 + [rows * width] * 2
+        return np.split(self._wait(), np.cumsum(sizes)[: 7 if self._has_ties_before else 5])
 
     @property
     def all_finite(self) -> bool:
         """Whether all scores are finite."""
-        return not self._per_row(2).any()
-
-    @property
-    def thresholds(self) -> Floats:
-        """(rows, width)."""
-        return self._table(0).view(np.float64)
+        return not self._tables[5].any()
 
     @property
     def above(self) -> Indices:
         """(rows, width): scores above each threshold."""
-        return self._table(1)
+        return self._tables[1].reshape(self._shape)
 
     @property
     def equal(self) -> Indices:
         """(rows, width): scores equal to it."""
-        return self._table(2)
+        return self._tables[2].reshape(self._shape)
 
     @property
-    def floor(self) -> Floats:
-        """(rows,): the lowest score."""
-        return self._per_row(0).view(np.float64)
-
-    @property
-    def floor_size(self) -> Indices:
-        """(rows,): how many scores equal the lowest."""
-        return self._per_row(1)
+    def floor(self) -> tuple[Floats, Indices]:
+        """(rows,): the lowest score, and how many scores equal it."""
+        return self._tables[3].view(np.float64), self._tables[4]
 
     def take(self, flat_indices: Indices) -> tuple[Floats, Indices, Indices]:
         """Some thresholds, by ascending indices into the flattened table, and the scores above and equal to them."""
-        thresholds, above, equal = self.thresholds.ravel(), self.above.ravel(), self.equal.ravel()
-        if len(flat_indices) == len(thresholds):
-            return thresholds, above, equal
-        return thresholds[flat_indices], above[flat_indices], equal[flat_indices]
+        thresholds, above, equal = self._tables[:3]
+        if len(flat_indices) < len(thresholds):
+            thresholds, above, equal = thresholds[flat_indices], above[flat_indices], equal[flat_indices]
+        return thresholds.view(np.float64), above, equal
 
     def ties_before(self, flat_indices: Indices) -> dict[str, Indices]:
-        """By tie-break order, how many tied documents are before the documents of some thresholds.
-
-        It is empty if they were not counted.
-        """
-        if not self._has_ties_before:
-            return {}
-        rows, width = self._shape
-        start, size = (3 * width + 3) * rows, rows * width
-        tables = {"given": self._all[start : start + size], "docid-desc": self._all[start + size :]}
-        if len(flat_indices) == size:
-            return tables
+        """By tie-break order, how many tied documents are before those of some thresholds; empty if not counted."""
+        tables = dict(zip(("given", "docid-desc"), self._tables[6:], strict=False))
         return {order: table[flat_indices] for order, table in tables.items()}
 
     def find_tied(self, row: Indices, column: Indices) -> tuple[Indices, Indices]:

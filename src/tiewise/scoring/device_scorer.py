@@ -16,7 +16,7 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, not_finite_error
+from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error
 from tiewise.scoring.blocks import Scorer, round_up, split
 from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
 from tiewise.scoring.host_scorer import overflow_remedy
@@ -159,7 +159,7 @@ class DeviceScorer(Scorer):
             if len(bad):
                 raise not_finite_error(side, bad, part, " Leave it out or correct it.")
         too_large = int((scores * 0 != 0).sum())  # NaN and infinity times 0 are NaN
-        name = self.backend.dtype_name(self.arithmetic.low_dtype or self.arithmetic.out_dtype)
+        name = dtype_name(self.arithmetic.low_dtype or self.arithmetic.out_dtype)
         raise InputError(
             f"{too_large:,} of the scores, or the squares in them, are too large for {name}. {overflow_remedy(name)}"
         )

@@ -99,7 +99,8 @@ class DeviceTieCounts(TieCounts):
         else:
             self.check_shared_scores(slots.judged[slots.has_vectors], score[slots.has_vectors])
         self.start[judged], self.size[judged] = above, equal
-        self.set_floor(query, counts.floor[position], counts.floor_size[position])
+        floor, floor_size = counts.floor
+        self.set_floor(query, floor[position], floor_size[position])
         before = counts.ties_before(flat_indices)
         for order in self.before.keys() & before.keys():
             self.before[order][judged] = before[order]
@@ -137,7 +138,7 @@ class _DeviceBlockCounts(QueryBlockCounts):
         self.own_scores[here] = gather_scores(scorer.backend, scores, self.own.row[here], doc[here] - docs.start)
         self.above += counts.above
         self.equal += counts.equal
-        self._add_floor(counts.floor, counts.floor_size)
+        self._add_floor(*counts.floor)
         if self.counts.orders:
             self._add_ties(counts, docs)
 

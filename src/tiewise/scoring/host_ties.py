@@ -50,7 +50,7 @@ class _HostBlockCounts(QueryBlockCounts):
 
     def add(self, docs: VectorBlock) -> None:
         approximate = self.scorer.approximate(self.queries, docs)
-        above, equal, skipped, row, column, doc = approximate.count(self.thresholds, max_near(docs.n))
+        above, equal, skipped, (row, column, doc) = approximate.count(self.thresholds, max_near(docs.n))
         if skipped.any():
             self._add_rows_exactly(np.flatnonzero(skipped), docs)
         if self.counts.orders:
@@ -99,7 +99,7 @@ class _HostBlockCounts(QueryBlockCounts):
         highest = scorer.rounding.interval(np.where(np.isfinite(bound), bound, 0.0))[3]
         limit = function.to_filter(self.queries, highest[:, None])[:, 0]
         limit = np.where(np.isfinite(bound), limit, np.inf)
-        skipped, row, doc, _ = approximate.select(limit, max_near(docs.n), below=True)
+        skipped, (row, doc, _) = approximate.select(limit, max_near(docs.n), below=True)
         floor, size = np.full(n_rows, np.inf), np.zeros(n_rows, np.int64)
         if skipped.any():
             scores = scorer.exact_matrix(self.queries.take(np.flatnonzero(skipped)), docs)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError, counted
-from tiewise.scoring.backends import Array, Backend, Rows, backend_of, is_integer, is_low_precision
+from tiewise.scoring.backends import Array, Backend, Rows, backend_of, dtype_name, is_integer, is_low_precision
 from tiewise.scoring.quantised import Quantized, unpack_bits
 
 __all__ = ["Mask", "Operand", "ScoreTypes", "VectorsLike", "make_operands"]
@@ -77,7 +77,7 @@ def _make_operand(
         raise InputError(f"The {what} have shape {shape}. fn={fn!r} takes {expected}.")
     if fn == "hamming":
         return _bit_operand(backend, source, array, what)
-    is_local = backend.is_local(array)
+    is_local = source.device == backend.device
 
     def take(rows: Rows) -> Array:
         everything = isinstance(rows, slice) and rows.stop - rows.start == shape[0]
@@ -90,7 +90,7 @@ def _make_operand(
         shape[-1],
         source,
         array.dtype,
-        source.dtype_name(array.dtype),
+        dtype_name(array.dtype),
         tokens=shape[1] if ndim == 3 else 1,
         mask=None if mask is None else _check_mask(backend, mask, shape[:2], what),
         matrix=array if is_local and ndim == 2 else None,
@@ -103,18 +103,18 @@ def _quantised_operand(backend: Backend, given: Quantized, fn: str, both_quantis
         raise InputError("Late interaction (fn='maxsim') does not take quantised vectors. Decode them first.")
     if fn == "hamming" and not (both_quantised and given.kind == "binary"):
         raise InputError("fn='hamming' compares bits. Quantise both queries and documents to 'binary'.")
-    source, dtype_name = backend_of(given.codes), "int8" if both_quantised else "float32"
+    source, name = backend_of(given.codes), "int8" if both_quantised else "float32"
     unpack = given.values if both_quantised else given.decode
 
     def take(rows: Rows) -> Array:
         return backend.to_device(unpack(source.as_index(rows)))
 
-    return Operand(take, len(given), given.dims, source, source.dtype(dtype_name), dtype_name)
+    return Operand(take, len(given), given.dims, source, source.dtype(name), name)
 
 
 def _bit_operand(backend: Backend, source: Backend, array: Array, what: str) -> Operand:
     """Rows of −1 and 1 from bytes as `packbits` makes them, or from truth values."""
-    name = source.dtype_name(array.dtype)
+    name = dtype_name(array.dtype)
     if name not in ("uint8", "bool"):
         raise InputError(
             f"The {what} are {name}, but fn='hamming' compares bits: uint8 from packbits, bool, or quantize(..., "
