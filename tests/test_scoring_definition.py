@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from scoring_reference import (
     FUNCTIONS,
+    changed_setting,
     definition_digests,
     dot,
     head_by_definition,
@@ -449,17 +450,6 @@ def flush_to_zero(torch):
         torch.set_flush_denormal(False)
 
 
-@contextmanager
-def changed(get, put, value):
-    before = get()
-    put(value)
-    try:
-        yield
-        assert get() == value, "the setting was not restored"
-    finally:
-        put(before)
-
-
 def settings_of(torch):
     matmul = torch.backends.cuda.matmul
     return {
@@ -468,13 +458,17 @@ def settings_of(torch):
         "inference mode": torch.inference_mode,
         "no_grad": torch.no_grad,
         "flushed subnormals": lambda: flush_to_zero(torch),
-        "default dtype": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
-        "default dtype, half": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16),
-        "TF32": lambda: changed(
+        "default dtype": lambda: changed_setting(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+        "default dtype, half": lambda: changed_setting(
+            torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16
+        ),
+        "TF32": lambda: changed_setting(
             lambda: matmul.fp32_precision, lambda value: setattr(matmul, "fp32_precision", value), "tf32"
         ),
-        "medium": lambda: changed(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
-        "deterministic": lambda: changed(
+        "medium": lambda: changed_setting(
+            torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"
+        ),
+        "deterministic": lambda: changed_setting(
             torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True
         ),
         "NumPy raises": lambda: np.errstate(all="raise"),

@@ -20,7 +20,7 @@ from tiewise.scoring.backends import Array, Backend, Indices, Rows
 from tiewise.scoring.operands import Operand, ScoreTypes
 from tiewise.scoring.options import require_int
 
-__all__ = ["Blocks", "QueryBlock", "Scorer", "round_up", "split"]
+__all__ = ["Blocks", "QueryBlock", "Scorer", "as_slice", "round_up", "split"]
 
 
 class Scorer(ABC):
@@ -46,8 +46,8 @@ class Scorer(ABC):
         """The scores of all queries against all documents, in the library of the queries."""
 
     @abstractmethod
-    def score_pairs(self, query_rows: Indices, doc_rows: Indices) -> Floats:
-        """The scores of any pairs of a query and a document."""
+    def score_pairs(self, queries: Indices, query: Indices, doc: Indices) -> Floats:
+        """The scores of any pairs: of row `queries[query]` of the queries and row `doc` of the documents."""
 
     def zero_rows(self) -> dict[str, set[int]]:
         """The queries and the documents that were zero vectors, whose cosine is taken as 0."""
@@ -141,3 +141,10 @@ def round_up(n: int, size: int) -> int:
     (8, 8)
     """
     return -(-n // size) * size
+
+
+def as_slice(indices: Indices) -> Any:
+    """Ascending indices as a slice if they are contiguous, which makes indexing cheaper."""
+    if len(indices) and indices[-1] - indices[0] == len(indices) - 1 and (np.diff(indices) == 1).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices

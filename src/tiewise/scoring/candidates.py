@@ -179,7 +179,7 @@ class _HostCandidates(Candidates):
     def _final_scores(self) -> tuple[Indices, Indices, Floats]:
         row, doc, score, upper = self._parts[0]
         unknown = np.flatnonzero((score != upper) | (np.signbit(score) != np.signbit(upper)))
-        score[unknown] = self.scorer.score_pairs(row[unknown] + self.first_row, doc[unknown])
+        score[unknown] = self.scorer.score_pairs(self.first_row + np.arange(self.n), row[unknown], doc[unknown])
         order = np.lexsort((doc, row))
         row, doc, score = row[order], doc[order], score[order]
         self._top = np.full((self.n, self.k), -np.inf)

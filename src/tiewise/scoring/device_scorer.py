@@ -17,7 +17,7 @@ import numpy as np
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error
-from tiewise.scoring.blocks import Scorer, round_up, split
+from tiewise.scoring.blocks import Scorer, as_slice, round_up, split
 from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
 from tiewise.scoring.host_scorer import overflow_remedy
 from tiewise.scoring.operands import Operand
@@ -132,18 +132,19 @@ class DeviceScorer(Scorer):
             scores = self.backend.xp.concatenate([scores])  # a copy without the padding of the tiles
         return self.to_result_type(scores, self.backend)
 
-    def score_pairs(self, query_rows: Indices, doc_rows: Indices) -> Floats:
-        """The scores of any pairs: a tile of queries at a time, against the documents of their pairs."""
-        scores, order = np.empty(len(query_rows)), np.argsort(query_rows, kind="stable")
-        queries, position = np.unique(query_rows[order], return_inverse=True)
+    def score_pairs(self, queries: Indices, query: Indices, doc: Indices) -> Floats:
+        """The scores of any pairs, tile by tile of `queries`, against the documents of their pairs."""
+        scores, order = np.empty(len(query)), np.argsort(query, kind="stable")
         for part in split(slice(0, len(queries)), self.query_tile):
-            low, high = np.searchsorted(position, [part.start, part.stop])
-            pairs = order[low:high]
-            docs, column = np.unique(doc_rows[pairs], return_inverse=True)
-            table = self.scores(self.query_tiles(queries[part]), docs, buffer=1)
-            scores[pairs] = gather_scores(self.backend, table, position[low:high] - part.start, column)
+            low, high = np.searchsorted(query, [part.start, part.stop], sorter=order)
+            pairs, rows = order[low:high], as_slice(queries[part])
+            if not len(pairs):
+                continue
+            docs, column = np.unique(doc[pairs], return_inverse=True)
+            table = self.scores(self.query_tiles(rows), docs, buffer=1)
+            scores[pairs] = gather_scores(self.backend, table, query[pairs] - part.start, column)
             if not np.isfinite(scores[pairs]).all():  # other pairs of these queries and documents do not matter
-                self.raise_not_finite(scores[pairs], docs, queries[part])
+                self.raise_not_finite(scores[pairs], docs, rows)
         return scores
 
     def zero_rows(self) -> dict[str, set[int]]:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.scoring.backends import Array, Indices
-from tiewise.scoring.blocks import Blocks
+from tiewise.scoring.blocks import Blocks, as_slice
 from tiewise.scoring.device_counting import BlockCounts, gather_thresholds
 from tiewise.scoring.device_scorer import DeviceScorer, gather_scores
-from tiewise.scoring.judgments import Slots, as_slice
+from tiewise.scoring.judgments import Slots
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
 __all__ = ["DeviceTieCounts"]

@@ -130,20 +130,19 @@ class HostScorer(Scorer):
             low[i, j] = self.rounding(exact if bias is None else exact + np.broadcast_to(bias, low.shape)[i, j])
         return self._check_finite(low, q, d)
 
-    def score_pairs(self, query_rows: Indices, doc_rows: Indices) -> Floats:
-        """The scores of any pairs of a query and a document, by the definition."""
-        scores = np.empty(len(query_rows))
-        order = np.argsort(doc_rows, kind="stable")
+    def score_pairs(self, queries: Indices, query: Indices, doc: Indices) -> Floats:
+        """The scores of any pairs, by the definition."""
+        scores, order = np.empty(len(query)), np.argsort(doc, kind="stable")
         size = max(CHUNK // max(self.docs.dims * self.docs.tokens, 1), 1)
-        distinct, position = np.unique(doc_rows[order], return_inverse=True)
+        distinct, position = np.unique(doc[order], return_inverse=True)
         for start in range(0, len(distinct), size):
             docs = self.doc_block(distinct[start : start + size])
             low, high = np.searchsorted(position, [start, start + size])
             for begin in range(low, high, step := max(CHUNK // max(self.queries.tokens, 1), 1)):
                 pairs = order[begin : min(begin + step, high)]
-                queries, i = np.unique(query_rows[pairs], return_inverse=True)
+                rows, i = np.unique(queries[query[pairs]], return_inverse=True)
                 j = position[begin : begin + len(pairs)] - start
-                scores[pairs] = self.exact_scores(self.query_block(queries), docs, i, j)
+                scores[pairs] = self.exact_scores(self.query_block(rows), docs, i, j)
         return scores
 
     def score_all(self, bias: Floats | None = None) -> Array:

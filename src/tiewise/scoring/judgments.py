@@ -12,10 +12,10 @@ from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, listed
 from tiewise.scoring.backends import Indices
-from tiewise.scoring.blocks import Scorer
+from tiewise.scoring.blocks import Scorer, as_slice
 from tiewise.scoring.ids import Ids
 
-__all__ = ["Judgments", "Slots", "as_slice"]
+__all__ = ["Judgments", "Slots"]
 
 
 class Judgments:
@@ -78,7 +78,7 @@ class Judgments:
     def score(self, scorer: Scorer) -> Floats:
         """The scores of the judgments that have vectors."""
         judged = np.flatnonzero(self.has_vectors)
-        return scorer.score_pairs(self.query_rows[self.query[judged]], self.doc[judged])
+        return scorer.score_pairs(self.query_rows, self.query[judged], self.doc[judged])
 
     def check_queries(self) -> None:
         """Raise if no judged query has a vector."""
@@ -151,13 +151,6 @@ class Slots(NamedTuple):
         group = np.empty(len(order), dtype=np.int64)
         group[order] = np.cumsum(is_first) - 1
         return group, order[is_first]
-
-
-def as_slice(indices: Indices) -> Any:
-    """Ascending indices as a slice if they are contiguous, which makes indexing cheaper."""
-    if len(indices) and indices[-1] - indices[0] == len(indices) - 1 and (np.diff(indices) == 1).all():
-        return slice(int(indices[0]), int(indices[-1]) + 1)
-    return indices
 
 
 def _no_common_ids(what: str, option: str, ids: Ids, judged_ids: Any) -> InputError:

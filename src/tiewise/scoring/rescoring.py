@@ -91,7 +91,7 @@ def rescore(
     ends = np.searchsorted(selected, offsets)
     for start, stop in _split_lists(np.diff(ends)):
         rows = selected[ends[start] : ends[stop]]
-        scores[rows] = scorer.score_pairs(query_row[lists.number[rows]], doc_row[doc[rows]])
+        scores[rows] = scorer.score_pairs(query_row[start:stop], lists.number[rows] - start, doc_row[doc[rows]])
         if progress is not None:
             progress(stop, len(table.queries))
     scorer.warn_of_zero_vectors()
