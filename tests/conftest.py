@@ -93,3 +93,18 @@ def terminal(folder):
         return text if colour else re.sub(r"\x1b\[[0-9;]*m", "", text)
 
     return run
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """CPU tensors treated like those of another device."""
+    pytest.importorskip("torch")
+    from tiewise.scoring.backends import TorchBackend
+
+    original = TorchBackend.__init__
+
+    def start(self, device):
+        original(self, device)
+        self.on_device = True
+
+    monkeypatch.setattr(TorchBackend, "__init__", start)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -56,6 +57,18 @@ def vectors(dims: int, docs: int = 300, seed: int = 0):
 def judgments(queries: int, docs: int):
     rng = np.random.default_rng(1)
     return {str(i): {str(j): 1 for j in rng.choice(docs, 10, replace=False)} for i in range(queries)}
+
+
+@contextmanager
+def changed_setting(get, put, value):
+    """A global setting with another value, which must still have it at the end."""
+    before = get()
+    put(value)
+    try:
+        yield
+        assert get() == value, "the setting was not restored"
+    finally:
+        put(before)
 
 
 def package_digests(library: str) -> dict[str, str]:

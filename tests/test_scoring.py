@@ -10,7 +10,6 @@ import pytest
 
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring.backends import TorchBackend
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 LOW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
@@ -129,16 +128,9 @@ def test_cosine_of_very_long_and_very_short_vectors(dtype, ends, kind):
     assert not found[:, 4].any()
 
 
-def test_very_long_and_close_vectors_on_a_device(monkeypatch):
-    """CPU tensors treated like those of a GPU, where vectors are not scaled into a safe range."""
+def test_very_long_and_close_vectors_on_a_device(on_device):
+    """Vectors are not scaled into a safe range there."""
     torch = pytest.importorskip("torch")
-    original = TorchBackend.__init__
-
-    def start(self, device):
-        original(self, device)
-        self.on_device = True
-
-    monkeypatch.setattr(TorchBackend, "__init__", start)
     q, d = (
         tensor(random_vectors(3, 24, scale=30), "float32"),
         tensor(random_vectors(90, 24, seed=1, scale=30), "float32"),

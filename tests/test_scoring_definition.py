@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from scoring_reference import (
     FUNCTIONS,
+    changed_setting,
     definition_digests,
     dot,
     head_by_definition,
@@ -31,7 +32,7 @@ from scoring_reference import (
 )
 from tiewise import scoring
 from tiewise.errors import InputError
-from tiewise.scoring import rounding
+from tiewise.scoring.definition import Rounding, float32_rounding
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.scorers import make_scorer
 from tiewise.ties import tie_groups as from_run
@@ -154,7 +155,7 @@ def test_products_stay_within_their_error_bounds(kind, dims, fn):
     if fn == "maxsim":
         q, d = q.reshape(4, 3, dims), d.reshape(100, 2, dims)
     scorer = make_scorer(q, d, fn)
-    left, right = scorer.query_vectors(slice(0, len(q))), scorer.doc_vectors(slice(0, len(d)))
+    left, right = scorer.query_block(slice(0, len(q))), scorer.doc_block(slice(0, len(d)))
     i, j = (part.ravel() for part in np.indices((len(q), len(d))))
     with np.errstate(all="ignore"):
         if fn == "maxsim":
@@ -419,9 +420,9 @@ def test_intervals_of_rounding(name):
     dtype = np.dtype(name)
     info = ml_dtypes.finfo(dtype)
     ours = (
-        rounding.to_float32()
+        float32_rounding()
         if name == "float32"
-        else rounding.to_low_precision(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
+        else Rounding(name, lambda x: np.asarray(x, "f4").astype(dtype).astype("f8"), info)
     )
     rng = np.random.default_rng(0)
     some = rng.normal(size=2000) * 10.0 ** rng.uniform(-8 if name != "float8_e4m3fn" else -3, 1, 2000)
@@ -449,17 +450,6 @@ def flush_to_zero(torch):
         torch.set_flush_denormal(False)
 
 
-@contextmanager
-def changed(get, put, value):
-    before = get()
-    put(value)
-    try:
-        yield
-        assert get() == value, "the setting was not restored"
-    finally:
-        put(before)
-
-
 def settings_of(torch):
     matmul = torch.backends.cuda.matmul
     return {
@@ -468,13 +458,17 @@ def settings_of(torch):
         "inference mode": torch.inference_mode,
         "no_grad": torch.no_grad,
         "flushed subnormals": lambda: flush_to_zero(torch),
-        "default dtype": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
-        "default dtype, half": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16),
-        "TF32": lambda: changed(
+        "default dtype": lambda: changed_setting(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+        "default dtype, half": lambda: changed_setting(
+            torch.get_default_dtype, torch.set_default_dtype, torch.bfloat16
+        ),
+        "TF32": lambda: changed_setting(
             lambda: matmul.fp32_precision, lambda value: setattr(matmul, "fp32_precision", value), "tf32"
         ),
-        "medium": lambda: changed(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
-        "deterministic": lambda: changed(
+        "medium": lambda: changed_setting(
+            torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"
+        ),
+        "deterministic": lambda: changed_setting(
             torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True
         ),
         "NumPy raises": lambda: np.errstate(all="raise"),

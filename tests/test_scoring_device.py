@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import tiewise as tw
+from scoring_reference import changed_setting
 from tiewise import scoring
 from tiewise.ties.groups import TieGroups
 
@@ -87,32 +87,23 @@ def test_late_interaction_and_heads(dims, dtype):
     assert float((logits.double() - exact).abs().max() / exact.abs().max()) < 1e-5
 
 
-@contextmanager
-def changed(get, put, value):
-    before = get()
-    put(value)
-    try:
-        yield
-        assert get() == value, "the setting was not restored"
-    finally:
-        put(before)
-
-
 def settings_of():
     matmul = torch.backends.cuda.matmul
 
     def attribute(name, value):
-        return lambda: changed(lambda: getattr(matmul, name), lambda one: setattr(matmul, name, one), value)
+        return lambda: changed_setting(lambda: getattr(matmul, name), lambda one: setattr(matmul, name, one), value)
 
     found = {
         "autocast": lambda: torch.autocast("cuda", dtype=torch.bfloat16),
         "autocast, float16": lambda: torch.autocast("cuda", dtype=torch.float16),
-        "medium": lambda: changed(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"),
+        "medium": lambda: changed_setting(
+            torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"
+        ),
         "inference mode": torch.inference_mode,
-        "deterministic": lambda: changed(
+        "deterministic": lambda: changed_setting(
             torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, True
         ),
-        "default dtype": lambda: changed(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
+        "default dtype": lambda: changed_setting(torch.get_default_dtype, torch.set_default_dtype, torch.float64),
         "reduced precision": attribute("allow_fp16_reduced_precision_reduction", True),
     }
     if hasattr(matmul, "fp32_precision"):

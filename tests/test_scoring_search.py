@@ -52,19 +52,6 @@ def shrink_tiles(patch) -> None:
     patch.setattr(host_scorer, "DOCUMENTS", 16)
 
 
-@pytest.fixture
-def on_device(monkeypatch):
-    """CPU tensors treated like those of another device."""
-    pytest.importorskip("torch")
-    original = TorchBackend.__init__
-
-    def start(self, device):
-        original(self, device)
-        self.on_device = True
-
-    monkeypatch.setattr(TorchBackend, "__init__", start)
-
-
 def full_run(scores, ids) -> tw.Run:
     queries, docs = np.repeat(ids["query_ids"], len(ids["doc_ids"])), np.tile(ids["doc_ids"], len(ids["query_ids"]))
     return tw.Run.from_columns(queries, docs, np.asarray(scores, dtype=np.float64).ravel())

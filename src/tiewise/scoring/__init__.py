@@ -5,8 +5,7 @@ better, for NumPy arrays and torch tensors. torch is not imported unless the cal
 """
 
 from tiewise.scoring.full_ranking import judged_scores, tie_groups
-from tiewise.scoring.functions import LEVELS, logit, score
-from tiewise.scoring.linear_head import head
+from tiewise.scoring.functions import LEVELS, head, logit, score
 from tiewise.scoring.options import FUNCTIONS, PRECISIONS
 from tiewise.scoring.quantised import Quantized, quantize
 from tiewise.scoring.rescoring import rescore

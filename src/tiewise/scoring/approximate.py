@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
+from tiewise.data.native import native
 from tiewise.scoring.backends import Indices
-from tiewise.scoring.kernels import compiled_kernels, thread_count
+from tiewise.scoring.definition import thread_count
 
-__all__ = ["ApproximateScores", "Candidates", "ThresholdCounts", "Thresholds"]
+__all__ = ["ApproximateScores", "Thresholds"]
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 #: How many scores are compared with one value in the time of one step of other work.
 SCORES_PER_STEP = 16
@@ -31,30 +34,6 @@ class Thresholds(NamedTuple):
 
     bounds: Floats  # (4, n_rows, width): see Rounding.interval
     sizes: Indices  # (n_rows,): how many columns are used
-
-
-class ThresholdCounts(NamedTuple):
-    """What the approximate scores of a block decide about thresholds.
-
-    `near_row`, `near_column` and `near_doc` list what is open: whether that document scores above, at or below that
-    threshold. A row with too many near documents is skipped; it has no counts.
-    """
-
-    above: Indices  # (n_rows, width): documents that certainly score above a threshold
-    equal: Indices  # (n_rows, width): documents that certainly have its score
-    skipped: NDArray[np.bool_]  # (n_rows,)
-    near_row: Indices
-    near_column: Indices
-    near_doc: Indices
-
-
-class Candidates(NamedTuple):
-    """Documents whose exact score may reach a limit. A row with too many of them is skipped; it has none."""
-
-    skipped: NDArray[np.bool_]  # (n_rows,)
-    row: Indices
-    doc: Indices  # its position in the block
-    score: Floats  # approximate
 
 
 @dataclass(frozen=True)
@@ -106,15 +85,21 @@ class ApproximateScores:
         unknown = ~np.isfinite(scores)
         return np.where(unknown, -np.inf, scores - error), np.where(unknown, np.inf, scores + error)
 
-    def count(self, thresholds: Thresholds, max_near: int) -> ThresholdCounts:
-        """Documents above and at each threshold; rows with more than `max_near` near documents are skipped."""
+    def count(
+        self, thresholds: Thresholds, max_near: int
+    ) -> tuple[Indices, Indices, Mask, tuple[Indices, Indices, Indices]]:
+        """How many documents are certainly above each threshold, and certainly at it; and what is open.
+
+        The last three arrays, rows, columns and documents, list the near documents of thresholds. A row with more than
+        `max_near` of them is skipped: it has no counts, and is set in the third array.
+        """
         shape = thresholds.bounds.shape[1:]
         above, equal, skipped = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], bool)
-        kernels = compiled_kernels()
+        kernels = native("kernels")
         if kernels is not None:
             threads = thread_count(self.values.size * min(shape[1] + 1, 16))
             near = kernels.count(*self._kernel_args, *thresholds, above, equal, max_near, skipped, threads)
-            return ThresholdCounts(above, equal, skipped, *near)
+            return above, equal, skipped, near
         parts: list[tuple[Indices, ...]] = []
         for row in range(shape[0]):
             low, high = self.intervals(row)
@@ -129,21 +114,22 @@ class ApproximateScores:
                 above[row], equal[row], skipped[row] = 0, 0, True
             else:
                 parts += row_parts
-        return ThresholdCounts(above, equal, skipped, *_concatenate_columns(parts))
+        return above, equal, skipped, _concatenate_columns(parts)
 
-    def select(self, limit: Floats, max_selected: int, *, below: bool = False) -> Candidates:
+    def select(
+        self, limit: Floats, max_selected: int, *, below: bool = False
+    ) -> tuple[Mask, tuple[Indices, Indices, Floats]]:
         """Documents whose exact score may be at least the limit of their row, or with `below` at most.
 
-        NaN is no limit. Rows with more than `max_selected` such documents are skipped.
+        Which rows are skipped, because they have more than `max_selected` such documents; and the rows, documents and
+        approximate scores of the others. NaN is no limit.
         """
         limit = np.where(np.isnan(limit), np.inf if below else -np.inf, limit)
         skipped = np.zeros(len(limit), bool)
-        kernels = compiled_kernels()
+        kernels = native("kernels")
         if kernels is not None:
             threads = thread_count(self.values.size // SCORES_PER_STEP)
-            return Candidates(
-                skipped, *kernels.select(*self._kernel_args, limit, below, max_selected, skipped, threads)
-            )
+            return skipped, kernels.select(*self._kernel_args, limit, below, max_selected, skipped, threads)
         parts: list[tuple[Any, ...]] = []
         for row in range(len(limit)):
             low, high = self.intervals(row)
@@ -151,12 +137,12 @@ class ApproximateScores:
             skipped[row] = len(docs) > max_selected
             if not skipped[row]:
                 parts.append((np.full(len(docs), row), docs, self._take(row)[docs].astype(np.float64)))
-        return Candidates(skipped, *_concatenate_columns(parts))
+        return skipped, _concatenate_columns(parts)
 
     def minimum_upper_bound(self) -> Floats:
         """(n_rows,): an upper bound of the lowest exact score of each row."""
         out = np.full(self.values.shape[0], np.inf)
-        kernels = compiled_kernels()
+        kernels = native("kernels")
         if kernels is not None:
             kernels.minimum(*self._kernel_args, out, thread_count(self.values.size // SCORES_PER_STEP))
             return out
@@ -167,7 +153,7 @@ class ApproximateScores:
         return self.values, self.scale, self.offset, self.row_error, self.doc_error
 
 
-def _concatenate_columns(parts: list[tuple[Any, ...]]) -> list[Any]:
+def _concatenate_columns(parts: list[tuple[Any, ...]]) -> tuple[Any, Any, Any]:
     """The three columns of all parts."""
-    empty = np.zeros(0, np.int64)
-    return [np.concatenate([empty, *(part[column] for part in parts)]) for column in range(3)]
+    first, second, third = zip(*[(np.zeros(0, np.int64),) * 3, *parts], strict=True)
+    return np.concatenate(first), np.concatenate(second), np.concatenate(third)

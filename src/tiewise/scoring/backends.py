@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.scoring.dtypes import LOW_PRECISION, SUB_BYTE, is_integer, is_low_precision
 from tiewise.tables.wording import count_noun
 
 __all__ = [
@@ -30,6 +29,9 @@ __all__ = [
     "Rows",
     "TorchBackend",
     "backend_of",
+    "dtype_name",
+    "is_integer",
+    "is_low_precision",
     "not_finite_error",
     "scoring_backend",
 ]
@@ -37,6 +39,13 @@ __all__ = [
 Array: TypeAlias = Any  # a NumPy array or a torch tensor
 Indices: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = slice | Indices  # some rows of a matrix
+
+#: How the names begin of floating-point types with less precision than float32, in torch and ml_dtypes.
+LOW_PRECISION = ("bfloat16", "float16", "float8_", "float6_", "float4_")
+INTEGERS = ("bool", "int", "uint")
+
+#: Types of torch that are smaller than a byte and have no arithmetic.
+SUB_BYTE = {f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)}
 
 #: An array of at most this size is copied from a device to be checked; that is faster than checking it there.
 SMALL_ARRAY = 2**14
@@ -46,6 +55,7 @@ class NumpyBackend:
     """Arrays in main memory, and the operations that `TorchBackend` has too."""
 
     xp: Any = np
+    device: Any = None  # of torch
     on_device = False  # whether arrays are in the memory of another device
 
     def as_array(self, given: Any, what: str) -> Array:
@@ -59,17 +69,9 @@ class NumpyBackend:
         """The array in this library and on this device."""
         return self.as_array(array, "vectors")
 
-    def is_local(self, array: Array) -> bool:
-        """Whether an array already is in this library and on this device."""
-        return isinstance(array, np.ndarray)
-
     def as_index(self, rows: Any) -> Any:
         """Rows (a slice or indices) as this library indexes with them."""
         return rows
-
-    def dtype_name(self, dtype: Any) -> str:
-        """The name of a type."""
-        return str(np.dtype(dtype).name)
 
     def dtype(self, name: str) -> Any:
         """A type by name."""
@@ -98,10 +100,6 @@ class NumpyBackend:
     def as_indices(self, values: Any) -> Array:
         """Indices as an array of this library."""
         return np.asarray(values, dtype=np.int64)
-
-    def concatenate(self, parts: Sequence[Array], axis: int = 0) -> Array:
-        """Arrays joined along an axis."""
-        return np.concatenate(parts, axis=axis)
 
     def to_numpy(self, array: Array) -> Any:
         """The array in main memory, as NumPy."""
@@ -132,17 +130,9 @@ class TorchBackend(NumpyBackend):
         tensor = self.as_array(array, "vectors")
         return tensor if tensor.device == self.device else tensor.to(self.device)
 
-    def is_local(self, array: Array) -> bool:
-        """Whether a tensor is on this device."""
-        return _as_tensor(array) is not None and array.device == self.device
-
     def as_index(self, rows: Any) -> Any:
         """Rows (a slice or indices) as torch indexes with them."""
         return rows if isinstance(rows, slice) else self.torch.from_numpy(np.asarray(rows, dtype=np.int64))
-
-    def dtype_name(self, dtype: Any) -> str:
-        """The name of a type."""
-        return _torch_dtype_name(dtype)
 
     def dtype(self, name: str) -> Any:
         """A type by name."""
@@ -185,12 +175,6 @@ class TorchBackend(NumpyBackend):
         """Whether torch multiplies matrices of this low-precision type."""
         return dtype in (self.torch.bfloat16, self.torch.float16)
 
-    def norms(self, x: Array, dtype: Any) -> Array:
-        """The Euclidean norm of each row, without a wider copy of the rows where torch supports their type."""
-        if not self.supports_matmul(x.dtype):
-            x = self.cast(x, dtype)
-        return self.torch.linalg.vector_norm(x, dim=-1, dtype=dtype)
-
     # -- arrays -------------------------------------------------------------------------------------------------------
 
     def all_finite(self, array: Array) -> bool:
@@ -202,10 +186,6 @@ class TorchBackend(NumpyBackend):
         low, high = self.torch.aminmax(array.float() if array.dtype.itemsize <= 2 else array)
         return float(low * 0 + high * 0) == 0  # NaN and infinity times 0 are NaN
 
-    def equal(self, a: Array, b: Array) -> bool:
-        """Whether two tensors are equal everywhere; NaN equals NaN."""
-        return bool(((a == b) | ((a != a) & (b != b))).all())
-
     def zeros(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor of zeros."""
         return self.torch.zeros(tuple(shape), dtype=dtype, device=self.device)
@@ -213,19 +193,6 @@ class TorchBackend(NumpyBackend):
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:
         """A tensor without values yet."""
         return self.torch.empty(tuple(shape), dtype=dtype, device=self.device)
-
-    def top_values(self, scores: Array, k: int) -> Array:
-        """The k largest values of each row, in any order."""
-        return scores if scores.shape[1] <= k else self.torch.topk(scores, k, dim=1, sorted=False).values
-
-    def nonzero(self, mask: Array) -> tuple[Array, Array]:
-        """The rows and columns where a mask is set."""
-        rows, columns = self.torch.nonzero(mask, as_tuple=True)
-        return rows, columns
-
-    def concatenate(self, parts: Sequence[Array], axis: int = 0) -> Array:
-        """Tensors joined along an axis."""
-        return self.torch.cat(list(parts), dim=axis)
 
     # -- transfers ----------------------------------------------------------------------------------------------------
 
@@ -289,6 +256,26 @@ def scoring_backend(array: Any) -> Backend:
     return backend if backend.on_device else NumpyBackend()
 
 
+@cache
+def dtype_name(dtype: Any) -> str:
+    """The name of a type of NumPy or torch."""
+    return getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
+
+
+def is_low_precision(name: str) -> bool:
+    """Whether a floating-point type has less precision than float32.
+
+    >>> is_low_precision("bfloat16"), is_low_precision("float8_e4m3fn"), is_low_precision("float32")
+    (True, True, False)
+    """
+    return name.startswith(LOW_PRECISION)
+
+
+def is_integer(name: str) -> bool:
+    """Whether a type holds integers or truth values."""
+    return name.startswith(INTEGERS)
+
+
 def not_finite_error(what: str, bad: Indices, rows: Any = None, advice: str = "") -> InputError:
     """The error for rows that hold NaN or infinity; `bad` are positions among `rows`, if these are some of all rows."""
     first = bad[0] if rows is None else rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
@@ -332,7 +319,7 @@ def _check_tensor(tensor: Any, what: str) -> Any:
         raise InputError(f"The {what} are on the meta device, or fake, and have no values. Load them first.")
     if tensor.is_quantized:
         raise InputError(f"The {what} are a quantised tensor of torch. Give .dequantize(), or scoring.quantize(...).")
-    name = _torch_dtype_name(tensor.dtype)
+    name = dtype_name(tensor.dtype)
     _check_numeric("packed " + name if name in SUB_BYTE or name.endswith("_x2") else name, what)
     return tensor.detach().resolve_neg() if tensor.requires_grad or tensor.is_neg() else tensor
 
@@ -344,7 +331,7 @@ def _check_numeric(name: str, what: str) -> None:
 
 def _tensor_to_numpy(tensor: Any) -> Any:
     """A tensor as a NumPy array; types that NumPy does not have become float32, which represents them exactly."""
-    name, tensor = _torch_dtype_name(tensor.dtype), tensor.cpu()
+    name, tensor = dtype_name(tensor.dtype), tensor.cpu()
     return tensor.float().numpy() if is_low_precision(name) and name != "float16" else tensor.numpy()
 
 
@@ -359,11 +346,6 @@ def _numpy_to_tensor(torch: Any, array: Any) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.from_numpy(array)
     return torch.from_numpy(array)
-
-
-@cache
-def _torch_dtype_name(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Sums over the dimensions of pairs of vectors, as the definition of a score prescribes.
+"""The definition of a score: sums over the dimensions of two vectors, and the last rounding.
 
 S(x, y) = Σ_k float64(x_k)·float64(y_k): each product is rounded to float64, which is exact for operands up to float32,
 and the products are added in float64 in the order k = 0, 1, 2, …, starting from +0.0 (theory.md, Eq. 27). A matrix
@@ -8,19 +8,24 @@ position of a row in the matrix. These sums depend on the two vectors alone.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
+from tiewise.data.native import native
 from tiewise.scoring.backends import Indices
-from tiewise.scoring.kernels import compiled_kernels, thread_count
 
-__all__ = ["dot_sums", "squared_distances", "squared_norms"]
+__all__ = ["Rounding", "dot_sums", "float32_rounding", "squared_distances", "squared_norms", "thread_count"]
 
 #: How many numbers NumPy multiplies at a time.
 CHUNK = 2**20
+
+#: Threads of the compiled kernels. With fewer steps for each, starting a thread costs more than it saves.
+MAX_THREADS, STEPS_PER_THREAD = 8, 2**18
 
 Vectors = NDArray[Any]  # (n_rows, dims), float32 or float64
 
@@ -41,18 +46,14 @@ def squared_distances(x: Vectors, y: Vectors, i: Indices, j: Indices) -> Floats:
 
 
 def squared_norms(x: Vectors) -> Floats:
-    """S(x, x) for every row.
-
-    >>> squared_norms(np.float32([[3.0, 4.0]]))
-    array([25.])
-    """
+    """S(x, x) for every row."""
     rows = np.arange(len(x))
-    return _sum_pairs(x, x, rows, rows, squared=False)
+    return dot_sums(x, x, rows, rows)
 
 
 def _sum_pairs(x: Vectors, y: Vectors, i: Indices, j: Indices, *, squared: bool) -> Floats:
     out = np.zeros(len(i))
-    kernels = compiled_kernels()
+    kernels = native("kernels")
     if kernels is not None and len(i):
         same_type = x.dtype == y.dtype
         x, y = (np.ascontiguousarray(side, side.dtype if same_type else np.float64) for side in (x, y))
@@ -66,3 +67,68 @@ def _sum_pairs(x: Vectors, y: Vectors, i: Indices, j: Indices, *, squared: bool)
         terms = np.square(left - right) if squared else left * right
         out[chunk] = np.cumsum(terms, axis=1)[:, -1] + 0.0  # cumsum adds in order, sum does not
     return out
+
+
+def thread_count(steps: int) -> int:
+    """The number of threads for some work: at most the usable cores, OMP_NUM_THREADS, and 8. It changes no result.
+
+    >>> thread_count(10)
+    1
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    allowed_cores = int(allowed) if allowed.isdecimal() and int(allowed) else cores
+    return max(1, min(cores, allowed_cores, MAX_THREADS, steps // STEPS_PER_THREAD))
+
+
+class Rounding:
+    """A monotone rounding of float64 values to a coarser type, or none. The results are kept as float64.
+
+    If both ends of an interval round to the same value, everything in the interval does. And the scores that round to a
+    value t form an interval: to count the documents with score t is to count exact sums in that interval.
+    """
+
+    def __init__(self, name: str, cast: Callable[[Any], Any], info: Any = None):
+        """`cast` rounds to the type, by way of float32; `info` has its limits. Without `info` nothing is rounded."""
+        self.name, self._cast = name, cast
+        self.eps = float(info.eps) if info else 0.0  # the distance from 1 to the next value
+        self.smallest_normal = float(info.smallest_normal) if info else 0.0
+        self.largest = float(info.max if info else np.finfo(np.float64).max)
+        self._overflow = self.largest + self._spacing(np.array(self.largest)) / 2  # types without infinity saturate
+
+    def __call__(self, x: Floats) -> Floats:
+        """Rounded values; NaN or infinity for those that are too large."""
+        rounded = self._cast(x)
+        return np.where(np.abs(x) > self._overflow, np.nan, rounded) if self.eps else rounded
+
+    def interval(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Bounds (low_out, low_in, high_in, high_out) of the scores that round to each rounded value t.
+
+        Scores outside [low_out, high_out] do not round to t; scores inside [low_in, high_in] do.
+
+        >>> low_out, low_in, high_in, high_out = float32_rounding().interval(np.array([1.0]))
+        >>> float(high_out[0] - 1) * 2**24, float(1 - low_out[0]) * 2**25
+        (1.0, 1.0)
+        """
+        if self.eps == 0:
+            return t, t, t, t
+        # Below a power of two the spacing is half as wide as above it.
+        size = np.abs(t)
+        outer, inner = size + self._spacing(size) / 2, size - self._spacing(size * (1 - 2.0**-40)) / 2
+        high, low = np.where(t < 0, -inner, outer), np.where(t < 0, -outer, inner)
+        # Low precision is reached by way of float32, which may round a value onto the border between two values.
+        relative, absolute = (0.0, 0.0) if self.name == "float32" else (2.0**-24, 2.0**-149)
+        low_slack, high_slack = np.abs(low) * relative + absolute, np.abs(high) * relative + absolute
+        # A score on the border rounds to the even neighbour, so the border itself belongs to no inner interval.
+        low_in, high_in = np.nextafter(low + low_slack, np.inf), np.nextafter(high - high_slack, -np.inf)
+        return low - low_slack, low_in, high_in, high + high_slack
+
+    def _spacing(self, size: Floats) -> Floats:
+        """The distance from a value to the next larger one."""
+        exponent = np.frexp(np.maximum(size, self.smallest_normal))[1] - 1
+        return np.ldexp(self.eps, exponent)
+
+
+def float32_rounding() -> Rounding:
+    """The rounding of scores to float32."""
+    return Rounding("float32", lambda x: x.astype(np.float32).astype(np.float64), np.finfo(np.float32))

@@ -15,7 +15,7 @@ from tiewise.data.columns import Floats
 from tiewise.scoring.backends import Array, Indices, TorchBackend
 from tiewise.scoring.judgments import Slots
 
-__all__ = ["BlockCounts", "gather_scores", "gather_thresholds"]
+__all__ = ["BlockCounts", "gather_thresholds"]
 
 
 class BlockCounts:
@@ -39,67 +39,42 @@ class BlockCounts:
             del self._thresholds, self._chunk_counts
 
     @cached_property
-    def _all(self) -> Indices:
-        return self._wait()
-
-    def _table(self, number: int) -> Indices:
+    def _tables(self) -> list[Indices]:
+        """Thresholds, above, equal; for each row the lowest score, its number, what is not finite; ties before."""
         rows, width = self._shape
-        return self._all[number * rows * width : (number + 1) * rows * width].reshape(rows, width)
-
-    def _per_row(self, number: int) -> Indices:
-        rows, width = self._shape
-        start = (3 * width + number) * rows
-        return self._all[start : start + rows]
+        sizes = [rows * width] * 3 + [rows] * 3 + [rows * width] * 2
+        return np.split(self._wait(), np.cumsum(sizes)[: 7 if self._has_ties_before else 5])
 
     @property
     def all_finite(self) -> bool:
         """Whether all scores are finite."""
-        return not self._per_row(2).any()
-
-    @property
-    def thresholds(self) -> Floats:
-        """(rows, width)."""
-        return self._table(0).view(np.float64)
+        return not self._tables[5].any()
 
     @property
     def above(self) -> Indices:
         """(rows, width): scores above each threshold."""
-        return self._table(1)
+        return self._tables[1].reshape(self._shape)
 
     @property
     def equal(self) -> Indices:
         """(rows, width): scores equal to it."""
-        return self._table(2)
+        return self._tables[2].reshape(self._shape)
 
     @property
-    def floor(self) -> Floats:
-        """(rows,): the lowest score."""
-        return self._per_row(0).view(np.float64)
-
-    @property
-    def floor_size(self) -> Indices:
-        """(rows,): how many scores equal the lowest."""
-        return self._per_row(1)
+    def floor(self) -> tuple[Floats, Indices]:
+        """(rows,): the lowest score, and how many scores equal it."""
+        return self._tables[3].view(np.float64), self._tables[4]
 
     def take(self, flat_indices: Indices) -> tuple[Floats, Indices, Indices]:
         """Some thresholds, by ascending indices into the flattened table, and the scores above and equal to them."""
-        thresholds, above, equal = self.thresholds.ravel(), self.above.ravel(), self.equal.ravel()
-        if len(flat_indices) == len(thresholds):
-            return thresholds, above, equal
-        return thresholds[flat_indices], above[flat_indices], equal[flat_indices]
+        thresholds, above, equal = self._tables[:3]
+        if len(flat_indices) < len(thresholds):
+            thresholds, above, equal = thresholds[flat_indices], above[flat_indices], equal[flat_indices]
+        return thresholds.view(np.float64), above, equal
 
     def ties_before(self, flat_indices: Indices) -> dict[str, Indices]:
-        """By tie-break order, how many tied documents are before the documents of some thresholds.
-
-        It is empty if they were not counted.
-        """
-        if not self._has_ties_before:
-            return {}
-        rows, width = self._shape
-        start, size = (3 * width + 3) * rows, rows * width
-        tables = {"given": self._all[start : start + size], "docid-desc": self._all[start + size :]}
-        if len(flat_indices) == size:
-            return tables
+        """By tie-break order, how many tied documents are before those of some thresholds; empty if not counted."""
+        tables = dict(zip(("given", "docid-desc"), self._tables[6:], strict=False))
         return {order: table[flat_indices] for order, table in tables.items()}
 
     def find_tied(self, row: Indices, column: Indices) -> tuple[Indices, Indices]:
@@ -110,7 +85,7 @@ class BlockCounts:
         if self._kernels is None:
             cells = zip(row.tolist(), column.tolist(), strict=True)
             tied = [self.backend.xp.nonzero(self.scores[i] == self._thresholds[i, j]) for i, j in cells]
-            docs = self.backend.to_numpy(self.backend.concatenate(tied))[:, 0]
+            docs = self.backend.to_numpy(self.backend.xp.cat(tied))[:, 0]
         else:
             with self.backend.side_stream():
                 cells = self.backend.as_indices(np.stack([row, column, np.cumsum(sizes) - sizes]))
@@ -122,30 +97,23 @@ class BlockCounts:
 
 
 def gather_thresholds(
-    backend: TorchBackend, scores: Array, slots: Slots, table: Floats | None, docs: Indices | None = None
-) -> tuple[Array, Array | None]:
+    backend: TorchBackend, scores: Array, slots: Slots, table: Floats | None, docs: Indices
+) -> tuple[Array, Array]:
     """A table of thresholds on the device, and the table of their documents, −1 where there is none.
 
-    Thresholds come from `table`, or, for slots with vectors, from the scores of `docs`. Nothing waits for the device.
+    For slots with vectors, thresholds are the scores of `docs`; others come from `table`, or are infinite. Nothing
+    waits for the device.
     """
-    given = None if table is None else backend.cast(backend.to_device(table), scores.dtype)
-    if docs is None:
-        return given, None
     doc_table = np.full(slots.shape, -1)
     doc_table[slots.row[slots.has_vectors], slots.column[slots.has_vectors]] = docs
     columns = backend.as_indices_on_side_stream(doc_table)
     if len(docs) == doc_table.size:
         return scores.gather(1, columns), columns
     own = scores.gather(1, backend.xp.clip(columns, 0))
-    if given is None:
+    if table is None:
         return own.masked_fill(columns < 0, np.inf), columns
+    given = backend.cast(backend.to_device(table), scores.dtype)
     return backend.xp.where(columns < 0, given, own), columns
-
-
-def gather_scores(backend: TorchBackend, scores: Array, row: Indices, column: Indices) -> Floats:
-    """Some of the scores, as float64."""
-    some = scores[backend.as_indices(row), backend.as_indices(column)]
-    return np.asarray(backend.to_numpy(some), dtype=np.float64)
 
 
 def _count_with_torch(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tiewise.scoring.backends import Array, TorchBackend
-from tiewise.scoring.dtypes import ScoreTypes
-from tiewise.scoring.operands import Operand
+from tiewise.scoring.operands import Operand, ScoreTypes
 
 __all__ = ["DEVICE_FUNCTIONS", "Arithmetic", "Dot", "Tile"]
 
@@ -102,7 +101,9 @@ class Cosine(Dot):
     def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
         """Rows, and their norms."""
         arithmetic = self.arithmetic
-        norm = self.backend.norms(x, arithmetic.compute_dtype)
+        # Without a wider copy of the rows where torch supports their type.
+        rows = x if self.backend.supports_matmul(x.dtype) else arithmetic.widen(x)
+        norm = self.backend.torch.linalg.vector_norm(rows, dim=-1, dtype=arithmetic.compute_dtype)
         norm = norm + 0 * norm  # NaN where it overflowed: a product over infinity would look like 0
         if arithmetic.low_dtype is not None:
             unit = arithmetic.widen(x) / arithmetic.round(self._zero_to_one(norm))[:, None]
@@ -139,7 +140,7 @@ class Euclidean(Dot):
         assert left.extra is not None and right.extra is not None
         both = left.extra[:, None] + right.extra
         square = both - 2 * self.backend.product(left.vectors, right.vectors)
-        rows, columns = self.backend.nonzero(square < CANCELLATION * both)
+        rows, columns = self.backend.torch.nonzero(square < CANCELLATION * both, as_tuple=True)
         size = max(DIFFERENCES // self.queries.dims, 1)
         for start in range(0, len(rows), size):
             i, j = rows[start : start + size], columns[start : start + size]
@@ -151,7 +152,7 @@ class Euclidean(Dot):
         difference = a - b
         if len(difference) < size:
             padding = self.backend.zeros((size - len(difference), difference.shape[1]), difference.dtype)
-            difference = self.backend.concatenate([difference, padding])
+            difference = self.backend.torch.cat([difference, padding])
         return (difference * difference).sum(-1)[: len(a)]
 
 

@@ -12,15 +12,17 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, NoReturn
 
+import numpy as np
+
+from tiewise.data.columns import Floats
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Rows, TorchBackend, not_finite_error
-from tiewise.scoring.blocks import round_up, split
+from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error
+from tiewise.scoring.blocks import Scorer, as_slice, round_up, split
 from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
-from tiewise.scoring.dtypes import ScoreTypes
 from tiewise.scoring.host_scorer import overflow_remedy
 from tiewise.scoring.operands import Operand
 
-__all__ = ["MIN_TILE", "DeviceScorer"]
+__all__ = ["MIN_TILE", "DeviceScorer", "gather_scores"]
 
 #: The smallest number of queries in a tile: for fewer, libraries use kernels for narrow matrices. A single query is
 #: scored alone on CUDA, where its products do not depend on the position of a document.
@@ -39,8 +41,8 @@ MIN_TILES_AT_ONCE = 4
 _same_bits: dict[Any, dict[Any, bool]] = {}
 
 
-class DeviceScorer:
-    """Scores of queries against documents on a device, for any rows of both."""
+class DeviceScorer(Scorer):
+    """Scores on a device."""
 
     def __init__(
         self,
@@ -53,16 +55,16 @@ class DeviceScorer:
         queries_at_once: int | None = None,
         doc_tile: int | None = None,
     ):
-        """`queries_at_once` queries are scored together, if not all; a tile has `doc_tile` documents."""
-        self.backend, self.queries, self.docs, self.precision = backend, queries, docs, precision
-        self.types = ScoreTypes(precision, fn, queries, docs)
+        """`queries_at_once` queries are scored together, if not all; a tile has `doc_tile` vectors of documents."""
+        super().__init__(queries, docs, fn, precision)
+        self.backend = backend
         self.arithmetic = Arithmetic(backend, self.types, fn, queries, docs)
         self.function = DEVICE_FUNCTIONS[fn](backend, self.arithmetic, queries, docs)
         self.query_tile = self._choose_query_tile(queries_at_once or queries.n)
-        self.doc_tile = doc_tile or max(backend.doc_tile // docs.tokens, 1)
+        self.doc_tile = max((doc_tile or backend.doc_tile) // docs.tokens, 1)
         self._dims_padding = -queries.dims % DIMS_ALIGNMENT
         self._buffers: dict[int, Array] = {}
-        self._zero_counts: dict[tuple[str, int], Array] | None = {} if fn == "cosine" else None
+        self._zero_masks: dict[tuple[str, Any], tuple[Rows, Array]] = {}  # by side and rows
 
     def _choose_query_tile(self, n: int) -> int:
         """Queries per tile, for tiles of equal size. It depends on their number only, not on blocks or documents."""
@@ -73,17 +75,21 @@ class DeviceScorer:
         return round_up(max(-(-n // tiles), 1), -(-MIN_TILE // tokens))
 
     def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, memory: int | None
+        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
     ) -> tuple[int, int]:
         """The number of queries and of documents in a block, in whole tiles."""
         query_size = round_up(query_block or self.query_tile, self.query_tile)
         doc_size = max(self.backend.block // self.docs.tokens, 1)
-        if memory is not None:
-            tiles = memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile
+        if counting:  # two blocks of scores are kept at a time
+            tiles = self.backend.score_memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile
             doc_size = max(doc_size, tiles * self.doc_tile)
         return query_size, round_up(block or doc_size, self.doc_tile)
 
     # -- scores -------------------------------------------------------------------------------------------------------
+
+    def doc_block(self, rows: slice) -> slice:
+        """The rows themselves: their tiles are made while they are multiplied."""
+        return rows
 
     def query_tiles(self, rows: Rows) -> list[Tile]:
         """Tiles of some queries, prepared."""
@@ -123,17 +129,29 @@ class DeviceScorer:
         queries = slice(0, self.queries.n)
         scores = self.finite_scores(self.query_tiles(queries), slice(0, self.docs.n), queries)
         if self.queries.n % self.query_tile or not scores.is_contiguous():
-            scores = self.backend.concatenate([scores])  # a copy without the padding of the tiles
-        if self.precision != "native":
-            return scores
-        return self.backend.cast(scores, self.types.native_dtype(self.queries, self.backend))
+            scores = self.backend.xp.concatenate([scores])  # a copy without the padding of the tiles
+        return self.to_result_type(scores, self.backend)
 
-    def count_zero_vectors(self) -> dict[str, int]:
-        """How many queries and documents were zero vectors, whose cosine is 0."""
-        counts: dict[str, int] = {}
-        for (side, _), count in (self._zero_counts or {}).items():
-            counts[side] = counts.get(side, 0) + int(count)
-        return counts
+    def score_pairs(self, queries: Indices, query: Indices, doc: Indices) -> Floats:
+        """The scores of any pairs, tile by tile of `queries`, against the documents of their pairs."""
+        scores, order = np.empty(len(query)), np.argsort(query, kind="stable")
+        for part in split(slice(0, len(queries)), self.query_tile):
+            low, high = np.searchsorted(query, [part.start, part.stop], sorter=order)
+            pairs, rows = order[low:high], as_slice(queries[part])
+            if not len(pairs):
+                continue
+            docs, column = np.unique(doc[pairs], return_inverse=True)
+            table = self.scores(self.query_tiles(rows), docs, buffer=1)
+            scores[pairs] = gather_scores(self.backend, table, query[pairs] - part.start, column)
+            if not np.isfinite(scores[pairs]).all():  # other pairs of these queries and documents do not matter
+                self.raise_not_finite(scores[pairs], docs, rows)
+        return scores
+
+    def zero_rows(self) -> dict[str, set[int]]:
+        """The zero vectors; only here does the device have to be waited for."""
+        for (side, _), (rows, is_zero) in self._zero_masks.items():
+            self._add_zero_rows(side, rows, self.backend.to_numpy(is_zero))
+        return super().zero_rows()
 
     def raise_not_finite(self, scores: Array, rows: Rows, query_rows: Rows) -> NoReturn:
         """Raise the error for scores that are not finite; it names the row that causes them."""
@@ -141,11 +159,10 @@ class DeviceScorer:
             bad = self.backend.rows_not_finite(operand.take(part))
             if len(bad):
                 raise not_finite_error(side, bad, part, " Leave it out or correct it.")
-        too_large, _ = self.backend.to_numpy(~self.backend.xp.isfinite(scores)).nonzero()
-        name = self.backend.dtype_name(self.arithmetic.low_dtype or self.arithmetic.out_dtype)
+        too_large = int((scores * 0 != 0).sum())  # NaN and infinity times 0 are NaN
+        name = dtype_name(self.arithmetic.low_dtype or self.arithmetic.out_dtype)
         raise InputError(
-            f"{len(too_large):,} of the scores, or the squares in them, are too large for {name}. "
-            f"{overflow_remedy(name)}"
+            f"{too_large:,} of the scores, or the squares in them, are too large for {name}. {overflow_remedy(name)}"
         )
 
     # -- products -----------------------------------------------------------------------------------------------------
@@ -195,7 +212,8 @@ class DeviceScorer:
         for start in (0, _length(rows) - self.doc_tile):
             part = slice(rows.start + start, rows.start + start + self.doc_tile)
             self.backend.product_into(product, tile[1].vectors, self.docs.take(part))
-            if not self.backend.equal(product, out[tile[0], start : start + self.doc_tile]):
+            whole = out[tile[0], start : start + self.doc_tile]
+            if not ((product == whole) | ((product != product) & (whole != whole))).all():  # NaN equals NaN
                 return False
         return True
 
@@ -224,10 +242,10 @@ class DeviceScorer:
         n = _length(rows)
         mask = None if operand.mask is None else self._pad_rows(operand.mask[rows], size)
         vectors, extra = self.function.prepare(self._pad_rows(self._pad_dims(operand.take(rows)), size), mask)
-        if self._zero_counts is not None and (side == "queries" or isinstance(rows, slice)):
+        if self.fn == "cosine":
             assert extra is not None
-            first = rows.start if isinstance(rows, slice) else int(rows[0])
-            self._zero_counts[side, first] = (extra[:n] == 0).sum()
+            key = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
+            self._zero_masks[side, key] = rows, extra[:n] == 0
         return Tile(vectors, extra, n)
 
     def _pad_dims(self, x: Array) -> Array:
@@ -260,3 +278,9 @@ def _part(array: Array, rows: slice, columns: int) -> Array:
 
 def _length(rows: Rows) -> int:
     return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+
+
+def gather_scores(backend: TorchBackend, scores: Array, row: Indices, column: Indices) -> Floats:
+    """Some of the scores, as float64 in main memory."""
+    some = scores[backend.as_indices(row), backend.as_indices(column)]
+    return np.asarray(backend.to_numpy(some), dtype=np.float64)

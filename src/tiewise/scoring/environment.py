@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,9 +38,6 @@ def ieee_arithmetic() -> Iterator[None]:
             if "cuda" in device_types:
                 stack.enter_context(_exact_gpu_products(torch))
         yield
-
-
-# -- subnormal numbers ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -73,16 +70,8 @@ def _flushes_subnormals() -> bool:
     return float((smallest * np.float32(2))[0]) == 0
 
 
-# -- torch on a GPU ---------------------------------------------------------------------------------------------------
-
-
-class _Setting(NamedTuple):
-    """A global setting of torch, and the value with which products are exact."""
-
-    get: Callable[[], Any]
-    set: Callable[[Any], None]
-    exact: Any
-
+#: The functions that get and set a global setting of torch, and the value with which products are exact.
+_Setting: TypeAlias = tuple[Callable[[], Any], Callable[[Any], None], Any]
 
 _lock = threading.Lock()
 _active_threads = 0
@@ -95,9 +84,9 @@ def _exact_gpu_products(torch: Any) -> Iterator[None]:
     settings = _torch_settings(torch)
     with _lock:
         if not _active_threads:
-            _saved[:] = [setting.get() for setting in settings]
-            for setting in settings:
-                setting.set(setting.exact)
+            _saved[:] = [get() for get, _, _ in settings]
+            for _, put, exact in settings:
+                put(exact)
         _active_threads += 1
     try:
         yield
@@ -105,32 +94,22 @@ def _exact_gpu_products(torch: Any) -> Iterator[None]:
         with _lock:
             _active_threads -= 1
             if not _active_threads:
-                for setting, value in reversed(list(zip(settings, _saved, strict=True))):
-                    setting.set(value)
+                for (_, put, _), value in reversed(list(zip(settings, _saved, strict=True))):
+                    put(value)
 
 
 @cache
 def _torch_settings(torch: Any) -> tuple[_Setting, ...]:
     matmul = torch.backends.cuda.matmul
-    settings = []
 
-    def add_attribute(name: str, exact: Any) -> None:
-        settings.append(_Setting(lambda: getattr(matmul, name), lambda value: setattr(matmul, name, value), exact))
+    def attribute(name: str, exact: Any) -> _Setting:
+        return lambda: getattr(matmul, name), lambda value: setattr(matmul, name, value), exact
 
-    if hasattr(matmul, "fp32_precision"):  # torch 2.9 and later; the older setting must not be used with it
-        add_attribute("fp32_precision", "ieee")
-    else:
-        settings.append(_Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"))
-    for name in (
-        "allow_fp16_accumulation",
-        "allow_fp16_reduced_precision_reduction",
-        "allow_bf16_reduced_precision_reduction",
-    ):
+    def has(name: str) -> bool:
         try:
-            getattr(matmul, name)
+            return getattr(matmul, name) is not None
         except (AttributeError, AssertionError):
-            continue
-        add_attribute(name, False)
+            return False
 
     def deterministic_mode() -> tuple[bool, bool]:
         return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
@@ -138,5 +117,11 @@ def _torch_settings(torch: Any) -> tuple[_Setting, ...]:
     def set_deterministic_mode(value: tuple[bool, bool]) -> None:
         torch.use_deterministic_algorithms(value[0], warn_only=value[1])
 
-    settings.append(_Setting(deterministic_mode, set_deterministic_mode, (False, False)))
-    return tuple(settings)
+    reductions = ("fp16_accumulation", "fp16_reduced_precision_reduction", "bf16_reduced_precision_reduction")
+    return (
+        attribute("fp32_precision", "ieee")  # torch 2.9 and later; the older setting must not be used with it
+        if hasattr(matmul, "fp32_precision")
+        else (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+        *(attribute(f"allow_{name}", False) for name in reductions if has(f"allow_{name}")),
+        (deterministic_mode, set_deterministic_mode, (False, False)),
+    )

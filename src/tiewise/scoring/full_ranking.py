@@ -18,14 +18,13 @@ from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike
 from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device_scorer import DeviceScorer
-from tiewise.scoring.device_ties import DeviceTieCounts, score_judged
+from tiewise.scoring.device_ties import DeviceTieCounts
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.host_ties import HostTieCounts
 from tiewise.scoring.ids import IdsLike
 from tiewise.scoring.judgments import Judgments
 from tiewise.scoring.operands import Mask, VectorsLike
-from tiewise.scoring.scorers import prepare, warn_of_zero_vectors
-from tiewise.scoring.tie_counts import TieCounts
+from tiewise.scoring.scorers import prepare
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["judged_scores", "tie_groups"]
@@ -77,15 +76,12 @@ def tie_groups(
     scorer, *ids = prepare(queries, docs, fn, precision, ids=(query_ids, doc_ids), masks=(query_mask, doc_mask))
     judgments = Judgments(as_qrels(qrels), *ids)
     shared_scores = None if scores is None else _check_scores(scores, judgments)
-    counts: TieCounts
-    if isinstance(scorer, DeviceScorer):
-        counts, memory = DeviceTieCounts(scorer, judgments, tuple(orders), shared_scores), scorer.backend.score_memory
-    else:
-        counts, memory = HostTieCounts(scorer, judgments, tuple(orders), shared_scores), None
-    blocks = Blocks(scorer, len(judgments.query_rows), block, query_block, progress, memory)
+    make_counts = DeviceTieCounts if isinstance(scorer, DeviceScorer) else HostTieCounts
+    counts = make_counts(scorer, judgments, tuple(orders), shared_scores)
+    blocks = Blocks(scorer, len(judgments.query_rows), block, query_block, progress, counting=True)
     counts.count(blocks)
     blocks.finish()
-    warn_of_zero_vectors(scorer)
+    scorer.warn_of_zero_vectors()
     return counts.to_tie_groups()
 
 
@@ -110,14 +106,7 @@ def judged_scores(
     scorer, *ids = prepare(queries, docs, fn, precision, ids=(query_ids, doc_ids), masks=(query_mask, doc_mask))
     judgments = Judgments(as_qrels(qrels), *ids)
     scores = np.full(len(judgments.qrels), np.nan)
-    if isinstance(scorer, DeviceScorer):
-        for block in Blocks(scorer, len(judgments.query_rows)).queries:
-            tiles = scorer.query_tiles(judgments.rows_of_block(block))
-            scores[judgments.judged_in_block(block)] = score_judged(scorer, tiles, judgments, block)
-    else:
-        judged = np.flatnonzero(judgments.has_vectors)
-        query_rows = judgments.query_rows[judgments.query[judged]]
-        scores[judged] = scorer.score_pairs(query_rows, judgments.doc[judged])
+    scores[judgments.has_vectors] = judgments.score(scorer)
     return scores
 
 

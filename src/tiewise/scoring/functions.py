@@ -1,10 +1,10 @@
-"""`score` and `logit`: the last step of a model in high precision.
+"""`score`, `logit` and `head`: the last step of a model in high precision.
 
 A model may run in bfloat16; only its last step, which turns logits or embeddings into scores, has to be computed in
 float32 for most ties to disappear. `score` widens the logits and then applies the activation. `logit` leaves out the
-activation, which rounds: a sigmoid orders like its logit, and a softmax like the log-odds. `head`, in
-`tiewise.scoring.linear_head`, goes back one more step and computes the logits again from the hidden state, because the
-logits of a low-precision model are on a coarse grid and already tie.
+activation, which rounds: a sigmoid orders like its logit, and a softmax like the log-odds. `head` goes back one more
+step and computes the logits again from the hidden state, because the logits of a low-precision model are on a coarse
+grid and already tie.
 """
 
 from __future__ import annotations
@@ -15,16 +15,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Backend, TorchBackend, backend_of, scoring_backend
-from tiewise.scoring.dtypes import is_integer
+from tiewise.scoring.backends import (
+    Array,
+    Backend,
+    NumpyBackend,
+    TorchBackend,
+    backend_of,
+    dtype_name,
+    is_integer,
+    is_low_precision,
+    not_finite_error,
+    scoring_backend,
+)
+from tiewise.scoring.blocks import split
+from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
 from tiewise.scoring.environment import ieee_arithmetic
-from tiewise.scoring.linear_head import check_finite
+from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Mask, VectorsLike
 from tiewise.scoring.options import ACTIVATIONS, FUNCTIONS, PAIR_FUNCTIONS, as_int, check_precision
 from tiewise.scoring.quantised import Quantized
-from tiewise.scoring.scorers import make_scorer, warn_of_zero_vectors
+from tiewise.scoring.scorers import make_scorer
 
-__all__ = ["LEVELS", "logit", "score"]
+__all__ = ["LEVELS", "head", "logit", "score"]
 
 #: What to rank by, for a model with a last linear layer, from the least to the most that is computed again.
 LEVELS = {
@@ -32,6 +44,9 @@ LEVELS = {
     "logit": "the model's logits themselves, or their difference for softmax",
     "head": "logits computed again in float32 from the last hidden state",
 }
+
+#: Hidden states in a tile of a device. They come a batch at a time, so it is small.
+STATE_TILE = 256
 
 
 @ieee_arithmetic()
@@ -79,7 +94,7 @@ def score(
     other, other_mask, other_is_single = _as_rows(other, other_mask, fn)
     scorer = make_scorer(z, other, fn, precision, masks=(mask, other_mask))
     scores = scorer.score_all()
-    warn_of_zero_vectors(scorer)
+    scorer.warn_of_zero_vectors()
     scores = scores[0] if is_single else scores
     return scores[..., 0] if other_is_single else scores
 
@@ -106,11 +121,50 @@ def logit(z: ArrayLike, *, fn: str | None = None, positive: int = 1, precision: 
     values = wide if fn == "sigmoid" else _log_odds(backend, wide, _check_class(array, positive))
     values = backend.cast(values, dtype)
     if not backend.all_finite(values):
-        check_finite(backend, array, "logits")
-        name = backend.dtype_name(values.dtype)
+        _check_finite(backend, array, "logits")
+        name = dtype_name(values.dtype)
         remedy = "Scale the logits." if name == "float64" else "Use precision='float64' or scale the logits."
         raise InputError(f"The log-odds are too large for {name}. {remedy}")
     return _to_library_of(z, values)
+
+
+@ieee_arithmetic()
+def head(hidden: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, precision: str = "float32") -> Array:
+    """The logits of a model's last linear layer, computed again in high precision: hidden · weightᵀ + bias.
+
+    `hidden` is the input of that layer, (n, width); `weight` has one row per class, (classes, width), and the result is
+    (n, classes). A weight of one row, (width,), gives (n,). Equal hidden states give equal logits, to the last bit.
+    Rank by `logit` of the result; for a yes/no model this is the difference of its two logits.
+
+    >>> hidden, weight = [[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [0.5, -1.0]]
+    >>> head(hidden, weight, [0.0, 1.0])
+    array([[ 3. , -0.5],
+           [ 1. ,  0. ]], dtype=float32)
+    """
+    check_precision(precision)
+    backend = backend_of(hidden)
+    states = backend.as_array(hidden, "hidden states")
+    weights = backend.to_device(backend_of(weight).as_array(weight, "weights"))
+    if states.ndim != 2 or weights.ndim not in (1, 2) or states.shape[1] != weights.shape[-1]:
+        raise InputError(
+            f"Hidden states of shape {tuple(states.shape)} do not match weights of shape {tuple(weights.shape)}. Give "
+            "(n, width) and (classes, width)."
+        )
+    biases = None if bias is None else backend.to_device(backend_of(bias).as_array(bias, "biases"))
+    if biases is not None and tuple(biases.shape) not in ((), (1,), tuple(weights.shape[:-1])):
+        raise InputError(f"A bias of shape {tuple(biases.shape)} does not match {weights.shape[:-1]} classes.")
+    matrix = weights if weights.ndim == 2 else weights[None]
+    if backend.on_device:
+        logits = _head_on_device(backend, states, matrix, biases, precision)
+        if not backend.all_finite(logits):  # only then are the operands searched for NaN and infinity
+            _check_operands(backend, states, matrix, biases)
+            name = dtype_name(logits.dtype)
+            remedy = "Scale the weights." if name == "float64" else "Use precision='float64'."
+            raise InputError(f"The logits are too large for {name}. {remedy}")
+    else:
+        _check_operands(backend, states, matrix, biases)
+        logits = _head_on_host(backend, states, matrix, biases, precision)
+    return logits if weights.ndim == 2 else logits[:, 0]
 
 
 # -- activations ------------------------------------------------------------------------------------------------------
@@ -123,14 +177,14 @@ def _activate(z: Any, fn: str, positive: int, precision: str) -> Array:
     if precision == "native" and isinstance(source, TorchBackend):
         logits = source.as_array(z, "logits")
         if source.supports_matmul(logits.dtype):  # as the model itself computes it
-            check_finite(source, logits, "logits")
+            _check_finite(source, logits, "logits")
             return _torch_activation(source, logits, fn, index)
     if isinstance(backend, TorchBackend):  # one or two steps: on a device, each costs as much as a layer of a model
         values = _torch_activation(backend, wide, fn, index)
     else:  # a softmax is the sigmoid of the log-odds
         values = _sigmoid(wide if fn == "sigmoid" else _log_odds(backend, wide, index))
     values = backend.cast(values, dtype)
-    check_finite(backend, array, "logits")  # last, because it waits for a device
+    _check_finite(backend, array, "logits")  # last, because it waits for a device
     values = _to_library_of(z, values)
     return source.cast(values, source.as_array(z, "logits").dtype) if precision == "native" else values
 
@@ -151,7 +205,7 @@ def _read_logits(z: Any, fn: str, precision: str) -> tuple[Backend, Array, Array
     check_precision(precision)
     source, backend = backend_of(z), scoring_backend(z)
     given = source.as_array(z, "logits")
-    name = source.dtype_name(given.dtype)
+    name = dtype_name(given.dtype)
     if is_integer(name):
         raise InputError(f"The logits are integers ({name}). Give the model's floating-point logits.")
     array = backend.as_array(given, "logits")
@@ -184,7 +238,7 @@ def _log_odds(backend: Backend, wide: Array, positive: int) -> Array:
     """The logit of a class minus log Σ exp of the others."""
     if wide.shape[-1] == 2:
         return wide[..., positive] - wide[..., 1 - positive]
-    others = backend.concatenate([wide[..., :positive], wide[..., positive + 1 :]], -1)
+    others = backend.xp.concatenate([wide[..., :positive], wide[..., positive + 1 :]], -1)
     top = backend.xp.amax(others, -1)
     return wide[..., positive] - (top + backend.xp.log(backend.xp.exp(others - top[..., None]).sum(-1)))
 
@@ -193,6 +247,67 @@ def _sigmoid(x: Any) -> Any:
     """1 / (1 + exp(−x)), without overflow on either side."""
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def _check_finite(backend: Backend, array: Array, what: str) -> None:
+    if not backend.all_finite(array):
+        raise not_finite_error(what, backend.rows_not_finite(array))
+
+
+# -- the last layer ---------------------------------------------------------------------------------------------------
+
+
+def _check_operands(backend: Backend, states: Array, weights: Array, biases: Array | None) -> None:
+    _check_finite(backend, states, "hidden states")
+    _check_finite(backend, weights, "weights")
+    if biases is not None:
+        _check_finite(backend, biases, "biases")
+
+
+def _head_on_host(backend: Backend, states: Array, weights: Array, biases: Array | None, precision: str) -> Array:
+    """float32(S(w, h) + b) for all hidden states h and classes w."""
+    if precision == "native" and is_integer(dtype_name(states.dtype)):
+        precision = "float32"  # a bias need not be an integer
+    scorer = make_scorer(weights, states, precision=precision)
+    assert isinstance(scorer, HostScorer)
+    scorer.result_name = "logits"
+    bias = None if biases is None else np.asarray(NumpyBackend().as_array(biases, "biases"), dtype=np.float64)
+    logits = scorer.score_all(None if bias is None else np.broadcast_to(bias.reshape(-1), len(weights)))
+    return np.ascontiguousarray(logits.T) if isinstance(logits, np.ndarray) else logits.T.contiguous()
+
+
+def _head_on_device(backend: Any, states: Array, weights: Array, biases: Array | None, precision: str) -> Array:
+    """The same by products of the device, in tiles of one shape, so that equal states stay equal everywhere."""
+    low = precision == "native" and is_low_precision(dtype_name(states.dtype)) and states.dtype == weights.dtype
+    if low and backend.supports_matmul(states.dtype):  # as the model itself computes it
+        return backend.torch.nn.functional.linear(states, weights, None if biases is None else biases.to(states.dtype))
+    logits = _multiply_tiles(backend, states, weights, "float32" if low else precision)
+    logits = logits if biases is None else logits + backend.cast(biases, logits.dtype)
+    return backend.cast(logits, states.dtype) if low else logits
+
+
+def _multiply_tiles(backend: Any, states: Array, weights: Array, precision: str) -> Array:
+    names = dtype_name(states.dtype), dtype_name(weights.dtype)
+    if precision != "float32" or states.shape[1] % 16 or not backend.has_float32_output(*names):
+        at_once = max(len(weights), MIN_TILE)
+        scorer = make_scorer(weights, states, precision=precision, queries_at_once=at_once, doc_tile=STATE_TILE)
+        assert isinstance(scorer, DeviceScorer)
+        return scorer.scores(scorer.query_tiles(slice(0, len(weights))), slice(0, len(states))).T
+    n = states.shape[0]
+    if 0 < n <= STATE_TILE:
+        return _multiply_tile(backend, states, weights)
+    spans = split(slice(0, max(n, 1)), STATE_TILE)
+    return backend.xp.concatenate([_multiply_tile(backend, states[span], weights) for span in spans])
+
+
+def _multiply_tile(backend: Any, states: Array, weights: Array) -> Array:
+    """The product of states in a full tile. The rows behind them do not matter: no row of a product depends on them."""
+    n = len(states)
+    if n == STATE_TILE and states.is_contiguous() and states.data_ptr() % 16 == 0:
+        return backend.product(states, weights)
+    tile = backend.empty((STATE_TILE, states.shape[1]), states.dtype)
+    tile[:n] = states
+    return backend.product(tile, weights)[:n]
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
+from tiewise.data.native import native
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Indices, Rows, not_finite_error
-from tiewise.scoring.definition import dot_sums, squared_distances
-from tiewise.scoring.kernels import compiled_kernels, thread_count
-from tiewise.scoring.rounding import Rounding
+from tiewise.scoring.definition import Rounding, dot_sums, squared_distances, thread_count
 
 __all__ = ["FUNCTIONS", "Dot", "VectorBlock", "relative_error", "scale_rows"]
 
@@ -51,6 +50,12 @@ class VectorBlock:
     mask: NDArray[np.bool_] | None  # (n, tokens)
     side: str  # "queries" or "documents"
     rows: Rows  # which rows these are
+
+    @property
+    def start(self) -> int:
+        """The first row, of contiguous ones."""
+        assert isinstance(self.rows, slice)
+        return int(self.rows.start)
 
     @cached_property
     def norms(self) -> Floats:
@@ -284,7 +289,7 @@ def _product(a: NDArray[Any], b: NDArray[Any], dtype: Any) -> NDArray[Any]:
 
 def _fast_products(few: NDArray[Any], rows: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
     """Products in float32 of a few vectors with rows, and the squared norms of the rows, with rounding errors."""
-    kernels = compiled_kernels()
+    kernels = native("kernels")
     if kernels is None:
         return _product(few, rows, np.float32), np.einsum("ij,ij->i", rows, rows).astype(np.float64)
     products, squares = np.empty((len(few), len(rows)), np.float32), np.empty(len(rows))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,10 @@ from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
-from tiewise.scoring.blocks import Blocks
-from tiewise.scoring.definition import squared_norms
-from tiewise.scoring.dtypes import ScoreTypes, finfo
+from tiewise.scoring.blocks import Blocks, Scorer
+from tiewise.scoring.definition import Rounding, float32_rounding, squared_norms
 from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
 from tiewise.scoring.operands import Operand
-from tiewise.scoring.rounding import Rounding, no_rounding, to_float32, to_low_precision
 from tiewise.tables.wording import count_noun
 
 __all__ = ["HostScorer", "max_near", "overflow_remedy"]
@@ -35,25 +33,33 @@ QUERIES, DOCUMENTS = 256, 16_384
 NEAR_SHARE = 8
 
 
-class HostScorer:
-    """Scores of queries against documents, for any rows of both."""
+class HostScorer(Scorer):
+    """Scores in main memory. They have the bits of the definition."""
 
     def __init__(self, queries: Operand, docs: Operand, fn: str, precision: str):
-        self.queries, self.docs, self.fn, self.precision = queries, docs, fn, precision
-        self.types = ScoreTypes(precision, fn, queries, docs)
-        self.rounding = _make_rounding(self.types, queries)
-        self.function = _make_function(fn, queries, docs, self.rounding, self.types)
+        super().__init__(queries, docs, fn, precision)
+        self.rounding = self._make_rounding()
+        # In low precision, vectors are normalised before they are multiplied.
+        function = Dot if fn == "cosine" and self.types.low else FUNCTIONS[fn]
+        tokens = queries.tokens, docs.tokens
+        self.function = function(queries.dims, self.rounding, self.types.integer, tokens, self.types.low)
         self.vector_dtype: Any = np.dtype(np.float64 if self.types.wide else np.float32)
         self.result_name = "scores"  # for messages
-        self._zero_rows: dict[str, set[int]] = {"queries": set(), "documents": set()}
+
+    def _make_rounding(self) -> Rounding:
+        if self.types.low:
+            return _low_precision_rounding(self.queries)
+        if self.types.result == "float32" and not self.types.integer:
+            return float32_rounding()
+        return Rounding("float64", lambda x: x)
 
     # -- vectors ------------------------------------------------------------------------------------------------------
 
-    def query_vectors(self, rows: Rows) -> VectorBlock:
+    def query_block(self, rows: Rows) -> VectorBlock:
         """Some queries, prepared."""
         return self._prepare(self.queries, rows, "queries")
 
-    def doc_vectors(self, rows: Rows) -> VectorBlock:
+    def doc_block(self, rows: Rows) -> VectorBlock:
         """Some documents, prepared."""
         return self._prepare(self.docs, rows, "documents")
 
@@ -70,8 +76,7 @@ class HostScorer:
         if not np.isfinite(squares).all():
             block.check_finite()
         if self.fn == "cosine":
-            zero = np.flatnonzero(squares == 0)
-            self._zero_rows[side].update((zero + rows.start if isinstance(rows, slice) else rows[zero]).tolist())
+            self._add_zero_rows(side, rows, squares == 0)
             if self.types.low:
                 vectors = self._normalise_in_low_precision(vectors, squares)
                 return VectorBlock(n, vectors, vectors, exponents, np.zeros(0), mask, side, rows)
@@ -88,12 +93,8 @@ class HostScorer:
         unit = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
         return np.ascontiguousarray(self.rounding(unit), dtype=np.float32)
 
-    def count_zero_vectors(self) -> dict[str, int]:
-        """How many queries and documents were zero vectors, whose cosine is 0."""
-        return {side: len(rows) for side, rows in self._zero_rows.items()}
-
     def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, memory: int | None
+        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
     ) -> tuple[int, int]:
         """The number of queries and of documents in a block."""
         query_size = query_block or max(QUERIES // self.queries.tokens, 1)
@@ -130,40 +131,33 @@ class HostScorer:
             low[i, j] = self.rounding(exact if bias is None else exact + np.broadcast_to(bias, low.shape)[i, j])
         return self._check_finite(low, q, d)
 
-    def score_pairs(self, query_rows: Indices, doc_rows: Indices) -> Floats:
-        """The scores of any pairs of a query and a document, by the definition."""
-        scores = np.empty(len(query_rows))
-        order = np.argsort(doc_rows, kind="stable")
+    def score_pairs(self, queries: Indices, query: Indices, doc: Indices) -> Floats:
+        """The scores of any pairs, by the definition."""
+        scores, order = np.empty(len(query)), np.argsort(doc, kind="stable")
         size = max(CHUNK // max(self.docs.dims * self.docs.tokens, 1), 1)
-        distinct, position = np.unique(doc_rows[order], return_inverse=True)
+        distinct, position = np.unique(doc[order], return_inverse=True)
         for start in range(0, len(distinct), size):
-            docs = self.doc_vectors(distinct[start : start + size])
+            docs = self.doc_block(distinct[start : start + size])
             low, high = np.searchsorted(position, [start, start + size])
             for begin in range(low, high, step := max(CHUNK // max(self.queries.tokens, 1), 1)):
                 pairs = order[begin : min(begin + step, high)]
-                queries, i = np.unique(query_rows[pairs], return_inverse=True)
+                rows, i = np.unique(queries[query[pairs]], return_inverse=True)
                 j = position[begin : begin + len(pairs)] - start
-                scores[pairs] = self.exact_scores(self.query_vectors(queries), docs, i, j)
+                scores[pairs] = self.exact_scores(self.query_block(rows), docs, i, j)
         return scores
 
-    def score_all(self) -> Array:
-        """The scores of all queries against all documents, in the library of the queries."""
+    def score_all(self, bias: Floats | None = None) -> Array:
+        """The scores of all pairs; `bias`, one number for each query, is added before rounding."""
         scores = np.empty((self.queries.n, self.docs.n), self.types.result)
         blocks = Blocks(self, self.queries.n)
-        queries = [self.query_vectors(rows) for rows in blocks.queries]
+        queries = [self.query_block(rows) for rows in blocks.queries]
         for span in blocks.docs:
-            docs = self.doc_vectors(span)
+            docs = self.doc_block(span)
             for rows, block in zip(blocks.queries, queries, strict=True):
-                scores[rows, span] = self.exact_matrix(block, docs)
-        return self.to_query_backend(scores)
-
-    def to_query_backend(self, scores: NDArray[Any]) -> Array:
-        """Scores in the library of the queries, and in the type of the precision."""
+                scores[rows, span] = self.exact_matrix(block, docs, None if bias is None else bias[rows, None])
         backend = self.queries.backend
         array = backend.torch.from_numpy(scores) if isinstance(backend, TorchBackend) else scores
-        if self.precision != "native":
-            return array
-        return backend.cast(array, self.types.native_dtype(self.queries, backend))
+        return self.to_result_type(array, backend)
 
     def _check_finite(self, scores: Floats, q: VectorBlock, d: VectorBlock) -> Floats:
         too_large = scores.size - np.count_nonzero(np.isfinite(scores))
@@ -189,27 +183,18 @@ def overflow_remedy(dtype_name: str) -> str:
     return f"{remedy} the vectors."
 
 
-def _make_function(fn: str, queries: Operand, docs: Operand, rounding: Rounding, types: ScoreTypes) -> Dot:
-    # In low precision, vectors are normalised before they are multiplied.
-    function = Dot if fn == "cosine" and types.low else FUNCTIONS[fn]
-    return function(queries.dims, rounding, types.integer, (queries.tokens, docs.tokens), types.low)
-
-
-def _make_rounding(types: ScoreTypes, queries: Operand) -> Rounding:
-    if types.low:
-        return to_low_precision(queries.dtype_name, _low_precision_cast(queries), finfo(queries.dtype))
-    return to_float32() if types.result == "float32" and not types.integer else no_rounding()
-
-
-def _low_precision_cast(queries: Operand) -> Callable[[Floats], Floats]:
+def _low_precision_rounding(queries: Operand) -> Rounding:
     """The rounding to the type of the queries, by the library that has the type."""
-    backend = queries.backend
+    backend, dtype = queries.backend, queries.dtype
 
     def cast(x: Floats) -> Floats:
         single = x.astype(np.float32)
         if not isinstance(backend, TorchBackend):
-            return np.asarray(single.astype(queries.dtype), dtype=np.float64)
-        rounded = backend.torch.from_numpy(np.ascontiguousarray(single)).to(queries.dtype)
+            return np.asarray(single.astype(dtype), dtype=np.float64)
+        rounded = backend.torch.from_numpy(np.ascontiguousarray(single)).to(dtype)
         return np.asarray(rounded.double().numpy()).reshape(x.shape)
 
-    return cast
+    if isinstance(backend, TorchBackend):
+        return Rounding(queries.dtype_name, cast, backend.torch.finfo(dtype))
+    info = np.finfo(dtype) if dtype == np.float16 else sys.modules["ml_dtypes"].finfo(dtype)
+    return Rounding(queries.dtype_name, cast, info)

@@ -12,10 +12,11 @@ from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
+from tiewise.scoring.blocks import Scorer, as_slice
 from tiewise.scoring.ids import Ids
 from tiewise.tables.wording import list_examples
 
-__all__ = ["Judgments", "Slots", "as_slice"]
+__all__ = ["Judgments", "Slots"]
 
 
 class Judgments:
@@ -75,6 +76,11 @@ class Judgments:
         query = query[order]
         return order[query >= 0], query[query >= 0]
 
+    def score(self, scorer: Scorer) -> Floats:
+        """The scores of the judgments that have vectors."""
+        judged = np.flatnonzero(self.has_vectors)
+        return scorer.score_pairs(self.query_rows, self.query[judged], self.doc[judged])
+
     def check_queries(self) -> None:
         """Raise if no judged query has a vector."""
         if len(self.qrels) and self.query_ids.n and not (self._row >= 0).any():
@@ -91,11 +97,6 @@ class Judgments:
             return block
         return as_slice(self.query_rows[block])
 
-    def judged_in_block(self, block: slice) -> Indices:
-        """The judgments of a block of queries that have vectors."""
-        judged = self._all_in_block(block)
-        return judged[self.has_vectors[judged]]
-
     def queries_in_block(self, block: slice) -> tuple[Indices, Indices]:
         """The queries of the qrels that are in a block, and their positions in it."""
         queries = np.flatnonzero((self.position >= block.start) & (self.position < block.stop))
@@ -103,17 +104,14 @@ class Judgments:
 
     def slots(self, block: slice, score: Floats | None = None) -> Slots:
         """Slots for the judgments of a block that have vectors, or a `score` from another shard."""
-        judged = self._all_in_block(block)
+        order, query = self._by_query
+        judged = order[np.searchsorted(query, block.start) : np.searchsorted(query, block.stop)]
         known = self.has_vectors[judged]
         judged = judged[known if score is None else known | ~np.isnan(score[judged])]
         row = self.query[judged] - block.start
         starts = np.searchsorted(row, np.arange(block.stop - block.start))
         column = np.arange(len(judged)) - starts[row]
         return Slots(judged, row, column, self.has_vectors[judged], block.stop - block.start)
-
-    def _all_in_block(self, block: slice) -> Indices:
-        order, query = self._by_query
-        return order[np.searchsorted(query, block.start) : np.searchsorted(query, block.stop)]
 
 
 class Slots(NamedTuple):
@@ -154,13 +152,6 @@ class Slots(NamedTuple):
         group = np.empty(len(order), dtype=np.int64)
         group[order] = np.cumsum(is_first) - 1
         return group, order[is_first]
-
-
-def as_slice(indices: Indices) -> Any:
-    """Ascending indices as a slice if they are contiguous, which makes indexing cheaper."""
-    if len(indices) and indices[-1] - indices[0] == len(indices) - 1 and (np.diff(indices) == 1).all():
-        return slice(int(indices[0]), int(indices[-1]) + 1)
-    return indices
 
 
 def _no_common_ids(what: str, option: str, ids: Ids, judged_ids: Any) -> InputError:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Backend, backend_of
-from tiewise.scoring.dtypes import is_integer
+from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_integer
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.tables.wording import count_noun
 
@@ -163,7 +162,7 @@ def _float32_matrix(backend: Backend, given: Any, what: str) -> Array:
     array = backend.as_array(given, what)
     if array.ndim != 2:
         raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix with one vector per row.")
-    name = backend.dtype_name(array.dtype)
+    name = dtype_name(array.dtype)
     if is_integer(name):
         raise InputError(f"The {what} are already integers ({name}). Give the original vectors.")
     array = backend.cast(array, backend.dtype("float32"))

@@ -7,11 +7,12 @@ tile are scored together: all its queries against all their candidates, from whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.data.documents import Documents
@@ -21,20 +22,20 @@ from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.io.types import RunLike
 from tiewise.scoring.backends import Indices
-from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
+from tiewise.scoring.device_scorer import MIN_TILE
 from tiewise.scoring.environment import ieee_arithmetic
-from tiewise.scoring.ids import Ids, IdsLike
+from tiewise.scoring.ids import IdsLike
 from tiewise.scoring.operands import Mask, VectorsLike
 from tiewise.scoring.options import require_int
-from tiewise.scoring.scorers import Scorer, prepare, warn_of_zero_vectors
+from tiewise.scoring.scorers import prepare
 from tiewise.tables.wording import count_noun, list_examples
 
 __all__ = ["rescore"]
 
-#: Document vectors in a tile. Candidates are few, so it is small.
+#: Document vectors in a tile of a device. Candidates are few, so it is small.
 CANDIDATE_TILE = 1024
 
-#: Candidates that are scored at a time, unless a single list has more; and lists, in main memory.
+#: Candidates that are scored at a time, unless a single list has more; and lists.
 MAX_CANDIDATES, MAX_LISTS = 2**16, 1024
 
 
@@ -81,124 +82,79 @@ def rescore(
     if only not in (None, "tied"):
         raise InputError(f"only must be 'tied' or None, not {only!r}.")
     table = as_run(run)
-    scorer, query_names, doc_names = prepare(
-        queries, docs, fn, precision, ids=(query_ids, doc_ids), masks=(query_mask, doc_mask), queries_at_once=MIN_TILE
-    )
-    max_lists = MAX_LISTS
-    if isinstance(scorer, DeviceScorer):
-        scorer.doc_tile, max_lists = max(CANDIDATE_TILE // scorer.docs.tokens, 1), scorer.query_tile
-    query_row, doc_row = _find_queries(table, query_names), doc_names.find_doc_rows(table)
-
-    def lists() -> Iterator[_RankedList]:
-        return (_RankedList(table, number, depth, only_tied=only == "tied") for number in range(len(table.queries)))
-
-    if (doc_row < 0).any():
-        _check_docs(table, lists(), doc_row)
-    doc, value = np.empty_like(table.doc), np.empty_like(table.value)
-    for batch in _make_batches(lists(), max_lists):
-        for one, new_scores in zip(batch, _score_lists(scorer, batch, query_row, doc_row), strict=True):
-            new = one.append_rest(new_scores) if only is None else one.order_groups(new_scores)
-            order = np.argsort(-new, kind="stable")
-            doc[one.rows], value[one.rows] = one.doc[order], new[order]
+    device_options = {"queries_at_once": MIN_TILE, "doc_tile": CANDIDATE_TILE}
+    ids, masks = (query_ids, doc_ids), (query_mask, doc_mask)
+    scorer, query_names, doc_names = prepare(queries, docs, fn, precision, ids=ids, masks=masks, **device_options)
+    query_row, doc_row = query_names.find_rows(table.queries), doc_names.find_doc_rows(table)
+    lists = _RankedLists(table, depth, only_tied=only == "tied")
+    doc, offsets = table.doc[lists.order], table.offsets
+    _check_found(query_row, np.arange(len(query_row)), table.queries, ("query", "queries"), "query_ids")
+    _check_found(doc_row, doc[lists.selected], table.docs, ("document", "documents"), "doc_ids")
+    scores, selected = np.zeros(len(doc)), np.flatnonzero(lists.selected)
+    ends = np.searchsorted(selected, offsets)
+    for start, stop in _split_lists(np.diff(ends)):
+        rows = selected[ends[start] : ends[stop]]
+        scores[rows] = scorer.score_pairs(query_row[start:stop], lists.number[rows] - start, doc_row[doc[rows]])
         if progress is not None:
-            progress(batch[-1].number + 1, len(table.queries))
-    warn_of_zero_vectors(scorer)
-    return replace(table, documents=Documents(doc, table.docs), value=value, rank=None, source=None)
+            progress(stop, len(table.queries))
+    scorer.warn_of_zero_vectors()
+    new = lists.append_rest(scores) if only is None else lists.order_groups(scores)
+    order = np.lexsort((-new, lists.number))
+    return replace(table, documents=Documents(doc[order], table.docs), value=new[order], rank=None, source=None)
 
 
-class _RankedList:
-    """One list of a run in descending order, with its tie groups and the documents that are scored again."""
+class _RankedLists:
+    """The rows of a run in descending order within each list: tie groups, and which documents are scored again."""
 
-    def __init__(self, run: Run, number: int, depth: int | None, *, only_tied: bool):
-        self.number, self.rows = number, slice(int(run.offsets[number]), int(run.offsets[number + 1]))
-        order = np.argsort(-run.value[self.rows], kind="stable")
-        value = run.value[self.rows][order]
-        self.doc: Indices = run.doc[self.rows][order]
-        self.group: Indices = np.cumsum(np.concatenate([[False], value[1:] != value[:-1]])[: len(value)])
-        within_depth = np.searchsorted(self.group, self.group) < (len(value) if depth is None else depth)
-        is_tied = np.bincount(self.group)[self.group] > 1 if only_tied and len(value) else True
-        self.selected: Any = within_depth & is_tied
+    def __init__(self, run: Run, depth: int | None, *, only_tied: bool):
+        self.starts, self.lengths = run.offsets[:-1], np.diff(run.offsets)
+        self.number: Indices = np.repeat(np.arange(len(self.lengths)), self.lengths)  # the list of each row
+        self.order = np.lexsort((-run.value, self.number))  # stable
+        value = run.value[self.order]
+        is_first = np.ones(len(value), bool)
+        is_first[1:] = (value[1:] != value[:-1]) | (self.number[1:] != self.number[:-1])
+        self.group = np.cumsum(is_first) - 1
+        first = np.flatnonzero(is_first)[self.group]  # the first row of the group
+        is_within = first - self.starts[self.number] < (len(value) if depth is None else min(depth, len(value)))
+        self.selected: NDArray[np.bool_] = is_within & (np.bincount(self.group)[self.group] > 1 if only_tied else True)
 
     def append_rest(self, scores: Floats) -> Floats:
         """The new scores of the selected documents, and integers below them for the others."""
-        selected = self.selected
-        if selected.all():
-            return scores
-        first, lowest = int(self.group[~selected][0]), scores[selected].min()
-        step = max(1.0, 2.0 ** (int(np.frexp(lowest)[1]) - 23))  # twice the spacing of float32 at the lowest score
-        return np.where(selected, scores, (np.floor(lowest / step) - 1 - (self.group - first)) * step)
+        number, selected = self.number, self.selected
+        lowest, first_group = np.full(len(self.lengths), np.inf), np.full(len(self.lengths), len(self.group))
+        np.minimum.at(lowest, number[selected], scores[selected])
+        np.minimum.at(first_group, number[~selected], self.group[~selected])
+        # Twice the spacing of float32 at the lowest score.
+        step = np.maximum(1.0, np.ldexp(1.0, np.frexp(lowest)[1] - 23))[number]
+        rest = (np.floor(lowest[number] / step) - 1 - (self.group - first_group[number])) * step
+        return np.where(selected, scores, rest)
 
     def order_groups(self, scores: Floats) -> Floats:
         """Decreasing integers, by group and within a group by the new scores; ties in both stay ties."""
         order = np.lexsort((-scores, self.group))
         group, score = self.group[order], scores[order]
-        is_new = np.concatenate([[False], (group[1:] != group[:-1]) | (score[1:] != score[:-1])])[: len(group)]
+        is_new = np.ones(len(group), bool)
+        is_new[1:] = (group[1:] != group[:-1]) | (score[1:] != score[:-1])
+        rank = np.cumsum(is_new)
         new = np.empty(len(group))
-        new[order] = len(group) - np.cumsum(is_new)
+        new[order] = self.lengths[self.number] - (rank - rank[self.starts[self.number]])
         return new
 
 
-def _make_batches(lists: Iterable[_RankedList], max_lists: int) -> Iterator[list[_RankedList]]:
-    """Lists in batches that are limited in lists and in candidates."""
-    batch: list[_RankedList] = []
-    candidates = 0
-    for one in lists:
-        count = int(one.selected.sum())
-        if batch and (len(batch) == max_lists or candidates + count > MAX_CANDIDATES):
-            yield batch
-            batch, candidates = [], 0
-        batch.append(one)
-        candidates += count
-    if batch:
-        yield batch
+def _split_lists(n_candidates: Indices) -> Iterator[tuple[int, int]]:
+    """Ranges of lists, limited in lists and in candidates."""
+    ends, start = np.cumsum(n_candidates), 0
+    while start < len(ends):
+        limit = ends[start] - n_candidates[start] + MAX_CANDIDATES
+        stop = max(int(np.searchsorted(ends, limit, side="right")), start + 1)
+        stop = min(stop, start + MAX_LISTS)
+        yield start, stop
+        start = stop
 
 
-def _score_lists(scorer: Scorer, lists: list[_RankedList], query_row: Indices, doc_row: Indices) -> list[Floats]:
-    """The new scores of some lists, 0 for documents that are not scored again."""
-    queries = query_row[[one.number for one in lists]]
-    docs = doc_row[np.concatenate([one.doc[one.selected] for one in lists])]
-    counts = [int(one.selected.sum()) for one in lists]
-    if isinstance(scorer, DeviceScorer):
-        scores = _score_on_device(scorer, queries, docs, counts)
-    else:
-        scores = scorer.score_pairs(np.repeat(queries, counts), docs)
-    new = [np.zeros(len(one.doc)) for one in lists]
-    for one, values, part in zip(lists, new, np.split(scores, np.cumsum(counts)[:-1]), strict=True):
-        values[one.selected] = part
-    return new
-
-
-def _score_on_device(scorer: DeviceScorer, queries: Indices, docs: Indices, counts: list[int]) -> Floats:
-    """The scores of candidates; `counts` says how many of `docs` belong to each query."""
-    if not len(docs):
-        return np.zeros(0)
-    device_table = scorer.scores(scorer.query_tiles(queries), docs, buffer=1)
-    table = scorer.backend.to_numpy(device_table)
-    scores = np.empty(len(docs))
-    for i, stop in enumerate(np.cumsum(counts).tolist()):
-        own = slice(stop - counts[i], stop)
-        scores[own] = table[i, own]
-        if not np.isfinite(scores[own]).all():  # scores with the candidates of other queries do not matter
-            scorer.raise_not_finite(device_table[i : i + 1, own], docs[own], queries[i : i + 1])
-    return scores
-
-
-def _find_queries(run: Run, query_ids: Ids) -> Indices:
-    """The rows of the run's queries; all of them must have a vector."""
-    rows = query_ids.find_rows(run.queries)
-    missing = [run.queries[number] for number in np.flatnonzero(rows < 0).tolist()]
+def _check_found(rows: Indices, codes: Indices, names: Sequence[str], words: tuple[str, str], option: str) -> None:
+    """Raise if a query or a document has no vector; each of them is counted once."""
+    missing = list(dict.fromkeys(codes[rows[codes] < 0].tolist()))
     if missing:
-        number = count_noun(len(missing), "query of the run has", "queries of the run have")
-        raise InputError(f"{number} no vector: {list_examples(missing)}. Is query_ids missing?")
-    return rows
-
-
-def _check_docs(run: Run, lists: Iterable[_RankedList], doc_row: Indices) -> None:
-    """Raise if documents to be scored have no vector; each of them is counted once."""
-    selected = (one.doc[one.selected] for one in lists)
-    missing = dict.fromkeys(code for docs in selected for code in docs[doc_row[docs] < 0].tolist())
-    if missing:
-        number = count_noun(len(missing), "document of the run has", "documents of the run have")
-        raise InputError(
-            f"{number} no vector: {list_examples(run.docs[code] for code in missing)}. Is doc_ids missing?"
-        )
+        number = count_noun(len(missing), f"{words[0]} of the run has", f"{words[1]} of the run have")
+        raise InputError(f"{number} no vector: {list_examples(names[code] for code in missing)}. Is {option} missing?")

@@ -1,15 +1,11 @@
-"""Scorers: what scores queries against documents, on a device or in main memory.
-
-`search`, `tie_groups`, `judged_scores` and `rescore` all start here: `prepare` checks operands, options and ids.
-"""
+"""How every call starts: operands, options and ids are checked, and the operands decide about the scorer."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, TypeAlias
+from typing import Any
 
-from tiewise.errors import TiewiseWarning
 from tiewise.scoring.backends import TorchBackend, scoring_backend
+from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.ids import Ids, IdsLike
@@ -17,9 +13,7 @@ from tiewise.scoring.operands import Mask, VectorsLike, make_operands
 from tiewise.scoring.options import check_pair_function, check_precision
 from tiewise.scoring.quantised import Quantized
 
-__all__ = ["Scorer", "make_scorer", "prepare", "warn_of_zero_vectors"]
-
-Scorer: TypeAlias = HostScorer | DeviceScorer
+__all__ = ["make_scorer", "prepare"]
 
 
 def prepare(
@@ -54,14 +48,3 @@ def make_scorer(
     if isinstance(backend, TorchBackend):
         return DeviceScorer(backend, left, right, fn, precision, **device_options)
     return HostScorer(left, right, fn, precision)
-
-
-def warn_of_zero_vectors(scorer: Scorer, stacklevel: int = 4) -> None:
-    """Warn about zero vectors, whose cosine was taken as 0."""
-    sides = [f"{count:,} of the {side}" for side, count in scorer.count_zero_vectors().items() if count]
-    if sides:
-        warnings.warn(
-            f"Zero vectors have no direction: {' and '.join(sides)}. Their cosine is taken as 0.",
-            TiewiseWarning,
-            stacklevel=stacklevel,
-        )

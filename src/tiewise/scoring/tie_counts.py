@@ -1,8 +1,12 @@
-"""Counts for judged documents in the ranking of a whole collection, and the tie groups that follow from them."""
+"""Counts for judged documents in the ranking of a whole collection, and the tie groups that follow from them.
+
+The scores of the judged documents are computed first. They are the thresholds: every document is above, at or below.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +14,12 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
-from tiewise.scoring.blocks import Blocks
+from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.judgments import Judgments, Slots
 from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["TieCounts"]
+__all__ = ["QueryBlockCounts", "TieCounts"]
 
 
 class TieCounts(ABC):
@@ -24,12 +28,30 @@ class TieCounts(ABC):
     `shared_scores` are the scores of the judged documents of all shards, if the documents are one shard of several.
     """
 
-    def __init__(self, judgments: Judgments, orders: tuple[str, ...], shared_scores: Floats | None):
-        self.judgments, self.orders, self.shared_scores = judgments, orders, shared_scores
+    def __init__(
+        self, scorer: Scorer, judgments: Judgments, orders: tuple[str, ...], shared_scores: Floats | None = None
+    ):
+        self.scorer, self.judgments, self.orders, self.shared_scores = scorer, judgments, orders, shared_scores
 
     @abstractmethod
+    def make_block(self, block: slice) -> QueryBlockCounts:
+        """The counts of a block of queries, none yet."""
+
     def count(self, blocks: Blocks) -> None:
         """Count in all blocks of queries and documents."""
+        self.allocate()
+        judged = np.flatnonzero(self.judgments.has_vectors)
+        score = self.judgments.score(self.scorer)
+        if self.shared_scores is None:
+            self.score[judged] = score
+        else:
+            self.check_shared_scores(judged, score)
+        parts = [self.make_block(block) for block in blocks.queries] if blocks.docs else []
+        blocks.visit(parts)
+        final = [self.make_block(part.block) if part.correct_scores() else part for part in parts]
+        blocks.visit([part for part in final if part not in parts])
+        for part in final:
+            part.finish()
 
     def allocate(self) -> None:
         """Create the arrays of counts, and check that a judged query and document are here."""
@@ -67,15 +89,6 @@ class TieCounts(ABC):
         A document that ties only with itself has none. One of another shard may tie with a single document here.
         """
         return size > 1 if self.shared_scores is None else (size > 1) | ((size > 0) & ~slots.has_vectors)
-
-    def count_block_ties(
-        self, slots: Slots, size: Indices, group: Indices, tied_group: Indices, tied_doc: Indices
-    ) -> None:
-        """The same as `count_ties_before`, for the slots that can have tied documents before them."""
-        some = self.can_have_ties_before(slots, size)
-        group = group[some]
-        is_needed = np.isin(tied_group, group)
-        self.count_ties_before(slots.take(some), group, tied_group[is_needed], tied_doc[is_needed])
 
     def count_ties_before(self, slots: Slots, group: Indices, tied_group: Indices, tied_doc: Indices) -> None:
         """Count the tied documents before each judged one: those with a greater id, and those in an earlier row.
@@ -115,6 +128,55 @@ class TieCounts(ABC):
             unjudged=self.unjudged,
             complete=True,  # all documents were counted
         )
+
+
+class QueryBlockCounts(ABC):
+    """The counts of one block of queries, added up over the blocks of documents.
+
+    Judged documents of a query with equal scores share a threshold. A threshold is a tie group with a number, and a
+    cell in a table with one row per query.
+    """
+
+    def __init__(self, counts: TieCounts, block: slice):
+        self.counts, self.block, self.n = counts, block, block.stop - block.start
+        self.slots = counts.judgments.slots(block, counts.score)
+        score = counts.score[self.slots.judged]
+        self.group, self.first = self.slots.group_ties(score)  # of each slot; and a slot of each group
+        self.row, self.threshold = self.slots.row[self.first], score[self.first]  # of each group
+        self.sizes = np.bincount(self.row, minlength=self.n)
+        self.column = np.arange(len(self.row)) - (np.cumsum(self.sizes) - self.sizes)[self.row]
+        shape = self.n, max(int(self.sizes.max(initial=0)), 1)
+        self.above, self.equal = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self.floor, self.floor_size = np.full(self.n, np.inf), np.zeros(self.n, np.int64)
+        self.ties: list[tuple[Indices, Indices]] = []  # groups, and documents that belong to them
+
+    @abstractmethod
+    def add(self, docs: Any) -> None:
+        """Count in a block of documents, which comes from `Scorer.doc_block`."""
+
+    def correct_scores(self) -> bool:
+        """Whether the scores of judged documents were corrected, so that all documents must be counted again."""
+        return False
+
+    def _add_floor(self, floor: Floats, size: Indices) -> None:
+        """Update the lowest score of each query, and the number of documents that have it."""
+        self.floor_size = np.where(floor < self.floor, 0, self.floor_size) + np.where(floor <= self.floor, size, 0)
+        self.floor = np.minimum(self.floor, floor)
+
+    def finish(self) -> None:
+        """Copy the counts to the judgments."""
+        counts, slots = self.counts, self.slots
+        row, column = self.row[self.group], self.column[self.group]
+        size = self.equal[row, column]
+        counts.start[slots.judged], counts.size[slots.judged] = self.above[row, column], size
+        query, position = counts.judgments.queries_in_block(self.block)
+        counts.set_floor(query, self.floor[position], self.floor_size[position])
+        if self.ties:
+            some = counts.can_have_ties_before(slots, size)
+            group = self.group[some]
+            tied_group, tied_doc = (np.concatenate(parts) for parts in zip(*self.ties, strict=True))
+            is_needed = np.isin(tied_group, group)
+            counts.count_ties_before(slots.take(some), group, tied_group[is_needed], tied_doc[is_needed])
 
 
 def _count_greater(keys: Indices, group: Indices, own_key: Indices, own_group: Indices) -> Indices:
