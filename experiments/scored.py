@@ -87,8 +87,9 @@ def row(judged: Judged, run: tw.Run, reference: tw.Run | None, measure: str) -> 
     numbers = (mean.expected, mean.minimum, mean.maximum, mean.std, mean.oblivious)
     points = [100 * value for value in numbers if value is not None]
     assert len(points) == len(numbers)
-    both = None if reference is None else (report, measured(judged, reference, measure))
-    faithful = None if reference is None else measure_fidelity(run, reference, both)
+    faithful = None
+    if reference is not None:
+        faithful = measure_fidelity(run, reference, report, measured(judged, reference, measure))
     return Row(
         *points,
         tied=100 * run.tied_share,
