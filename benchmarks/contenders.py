@@ -1,16 +1,17 @@
-"""Tiewise and the tools beside it, through each door that they have.
+"""Tiewise and other tools, for each kind of input that they take.
 
-A contender is a function that takes the paths of qrels and run and returns two more: one that prepares what is already
-in memory when the clock starts, and one that is timed and returns the means. All compute the same five measures for
-every query; only Tiewise and trm also give expectation, extremes and bias. Programs that are no Python are charged from
-their start: a contender of theirs returns the words of the command, and how its output is read.
+A contender is a function of the paths of qrels and run. It returns two functions: one that prepares the data that is in
+memory when the clock starts, and one that is timed and returns the means. All compute the same five measures for every
+query. Tiewise computes all its statistics: expectation, extremes, variance, oblivious value and cut bounds. For a
+program that is not Python, the whole process counts: its contender returns the command, and a function that reads its
+output.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ Means = dict[str, float]
 Timed = tuple[Callable[[], Any], Callable[[Any], Means]]
 Command = tuple[list[str], Callable[[str], Means]]
 
-#: Each measure, and what trec_eval calls it when asked and when it answers.
+#: Each measure, with trec_eval's name for it as an option and in the output.
 TREC = {
     "nDCG@10": ("ndcg_cut.10", "ndcg_cut_10"),
     "AP": ("map", "map"),
@@ -28,12 +29,12 @@ TREC = {
 }
 MEASURES = list(TREC)
 
-#: Where the path of a binary of trec_eval is found.
+#: The environment variable with the path of a trec_eval binary.
 TREC_EVAL = "TREC_EVAL"
 
 
 def read(path: Path, number: type, doc: int, value: int) -> dict[str, dict[str, Any]]:
-    """{query: {document: number}} from a file, for those who start from dicts."""
+    """{query: {document: number}} from a file."""
     table: dict[str, dict[str, Any]] = {}
     with path.open() as lines:
         for line in lines:
@@ -46,78 +47,103 @@ def dicts(qrels: Path, run: Path) -> tuple[dict[str, dict[str, int]], dict[str, 
     return read(qrels, int, 2, 3), read(run, float, 2, 4)
 
 
+#: trec_eval prints four digits, so its means may differ by half of the last one.
+TOLERANCE = 0.00005 + 1e-9
+
+
+def check_means(name: str, theirs: Means, ours: Means) -> None:
+    """Stop if a tool that breaks ties as trec_eval does has other means."""
+    for measure in MEASURES:
+        if abs(theirs[measure] - ours[measure]) > TOLERANCE:
+            raise SystemExit(f"{name} has {measure} {theirs[measure]}, Tiewise has {ours[measure]}: not comparable.")
+
+
 # -- Tiewise ----------------------------------------------------------------------------------------------------------
 
 
-def _tiewise(threads: int = 1, reader: str = "compiled") -> Any:
+def load_tiewise(threads: int = 1, reader: str = "compiled") -> Any:
+    """The package, with the reader and the number of threads set."""
     os.environ["TIEWISE_READER"] = reader
     if (importlib.import_module("tiewise.data.native").native() is None) != (reader == "python"):
         raise SystemExit("the compiled reader is not installed")
-    importlib.import_module("tiewise.io.streaming").THREADS = threads
+    streaming: Any = importlib.import_module("tiewise.io.streaming")
+    streaming.THREADS = threads
     return importlib.import_module("tiewise")
 
 
 def means(report: Any) -> Means:
-    """The oblivious means, which other tools print; every statistic of every query was asked for before."""
+    """The oblivious means, which other tools print, after reading every statistic of every query and of the mean."""
+    result = {}
     for measure in MEASURES:
-        found = report.per_query(measure)
-        _ = found.expected, found.minimum, found.maximum, found.variance, found.oblivious
-        _ = report[measure].std
-    return {measure: report[measure].oblivious for measure in MEASURES}
+        each, mean = report.per_query(measure), report[measure]
+        _ = each.expected, each.minimum, each.maximum, each.variance, each.oblivious, each.cut
+        _ = mean.expected, mean.minimum, mean.maximum, mean.std, mean.cut
+        result[measure] = mean.oblivious
+    return result
 
 
-def _of_files(**how: Any) -> Callable[[Path, Path], Timed]:
+def _from_files(**options: Any) -> Callable[[Path, Path], Timed]:
     def contender(qrels: Path, run: Path) -> Timed:
-        tw = _tiewise(**how)
+        tw = load_tiewise(**options)
         return lambda: None, lambda _: means(tw.evaluate(qrels, run, MEASURES))
 
     return contender
 
 
-tiewise_files = _of_files()
-tiewise_two_threads = _of_files(threads=2)
-tiewise_python_reader = _of_files(reader="python")
+tiewise_files = _from_files()
+tiewise_two_threads = _from_files(threads=2)
+tiewise_python_reader = _from_files(reader="python")
 
 
 def tiewise_dicts(qrels: Path, run: Path) -> Timed:
-    tw = _tiewise()
+    tw = load_tiewise()
     return lambda: dicts(qrels, run), lambda both: means(tw.evaluate(*both, MEASURES))
 
 
-def tiewise_columns(qrels: Path, run: Path) -> Timed:
-    tw = _tiewise()
+def tiewise_prepared_qrels(qrels: Path, run: Path) -> Timed:
+    tw = load_tiewise()
 
     def prepare() -> Any:
-        held = tw.read_qrels(qrels), tw.read_run(run)
-        _ = held[1].doc_index  # the index by id belongs to the columns, as a dict's hash table does to a dict
-        return held
+        labels, scores = dicts(qrels, run)
+        return tw.Qrels.from_dict(labels), scores
+
+    return prepare, lambda both: means(tw.evaluate(*both, MEASURES))
+
+
+def tiewise_columns(qrels: Path, run: Path) -> Timed:
+    tw = load_tiewise()
+
+    def prepare() -> Any:
+        data = tw.read_qrels(qrels), tw.read_run(run)
+        _ = data[1].doc_index  # the index by id is part of the columns, as the hash table is part of a dictionary
+        return data
 
     return prepare, lambda both: means(tw.evaluate(*both, MEASURES))
 
 
 def tiewise_arrow(qrels: Path, run: Path) -> Timed:
-    tw = _tiewise()
+    tw = load_tiewise()
     csv = importlib.import_module("pyarrow.csv")
 
-    def table(path: Path, names: list[str], kept: list[str]) -> Any:
+    def table(path: Path, names: list[str], columns: list[str]) -> Any:
         texts = dict.fromkeys(("query", "doc"), "string")
         return csv.read_csv(
             path,
             read_options=csv.ReadOptions(column_names=names),
             parse_options=csv.ParseOptions(delimiter=" "),
-            convert_options=csv.ConvertOptions(include_columns=kept, column_types=texts),
+            convert_options=csv.ConvertOptions(include_columns=columns, column_types=texts),
         )
 
     def prepare() -> Any:
-        judged = table(qrels, ["query", "Q0", "doc", "label"], ["query", "doc", "label"])
-        listed = table(run, ["query", "Q0", "doc", "rank", "score", "tag"], ["query", "doc", "score"])
-        return judged, listed
+        judgments = table(qrels, ["query", "Q0", "doc", "label"], ["query", "doc", "label"])
+        rows = table(run, ["query", "Q0", "doc", "rank", "score", "tag"], ["query", "doc", "score"])
+        return judgments, rows
 
     return prepare, lambda both: means(tw.evaluate(*both, MEASURES))
 
 
 def tiewise_drop_in(qrels: Path, run: Path) -> Timed:
-    _tiewise()
+    load_tiewise()
     return _relevance_evaluator(importlib.import_module("tiewise.adapters.pytrec_eval"), qrels, run)
 
 
@@ -129,60 +155,62 @@ def pytrec_eval_dicts(qrels: Path, run: Path) -> Timed:
 
 
 def _relevance_evaluator(module: Any, qrels: Path, run: Path) -> Timed:
-    return lambda: dicts(qrels, run), lambda both: _pytrec_means(module, *both)
+    return lambda: dicts(qrels, run), lambda both: pytrec_means(module, *both)
 
 
 def pytrec_eval_files(qrels: Path, run: Path) -> Timed:
     module = importlib.import_module("pytrec_eval")
 
     def timed(_: Any) -> Means:
-        with qrels.open() as judged, run.open() as listed:
-            labels, scores = module.parse_qrel(judged), module.parse_run(listed)
-        return _pytrec_means(module, labels, scores)
+        with qrels.open() as judgments, run.open() as rows:
+            labels, scores = module.parse_qrel(judgments), module.parse_run(rows)
+        return pytrec_means(module, labels, scores)
 
     return lambda: None, timed
 
 
-def _pytrec_means(module: Any, labels: Mapping[str, Any], scores: Mapping[str, Any]) -> Means:
-    found = module.RelevanceEvaluator(labels, {asked for asked, _ in TREC.values()}).evaluate(scores).values()
-    return {name: sum(values[told] for values in found) / len(labels) for name, (_, told) in TREC.items()}
+def pytrec_means(module: Any, labels: Mapping[str, Any], scores: Mapping[str, Any]) -> Means:
+    """The means of pytrec_eval, or of its drop-in, over the judged queries."""
+    queries = module.RelevanceEvaluator(labels, {option for option, _ in TREC.values()}).evaluate(scores).values()
+    return {name: sum(values[key] for values in queries) / len(labels) for name, (_, key) in TREC.items()}
 
 
-def _ir_measures() -> tuple[Any, Callable[..., Means]]:
+def ir_measures_means(module: Any = None) -> tuple[Any, Callable[[Any, Any], Means]]:
+    """ir_measures, and a function from qrels and run to the means of its `calc_aggregate`, or of the drop-in's."""
     irm = importlib.import_module("ir_measures")
-    asked = [irm.nDCG @ 10, irm.AP, irm.RR, irm.P @ 10, irm.R @ 100]
+    measures = [irm.nDCG @ 10, irm.AP, irm.RR, irm.P @ 10, irm.R @ 100]
 
-    def calculate(judged: Iterable[Any], listed: Iterable[Any]) -> Means:
-        found = irm.calc_aggregate(asked, judged, listed)
-        return {name: float(found[measure]) for name, measure in zip(MEASURES, asked, strict=True)}
+    def calculate(qrels: Any, run: Any) -> Means:
+        values = (module or irm).calc_aggregate(measures, qrels, run)
+        return {name: float(values[measure]) for name, measure in zip(MEASURES, measures, strict=True)}
 
     return irm, calculate
 
 
 def ir_measures_files(qrels: Path, run: Path) -> Timed:
-    irm, calculate = _ir_measures()
+    irm, calculate = ir_measures_means()
     return lambda: None, lambda _: calculate(irm.read_trec_qrels(str(qrels)), irm.read_trec_run(str(run)))
 
 
 def ir_measures_dicts(qrels: Path, run: Path) -> Timed:
-    _, calculate = _ir_measures()
+    _, calculate = ir_measures_means()
     return lambda: dicts(qrels, run), lambda both: calculate(*both)
 
 
 RANX = ["ndcg@10", "map", "mrr", "precision@10", "recall@100"]
 
 
-def _ranx_means(ranx: Any, judged: Any, listed: Any) -> Means:
-    found = ranx.evaluate(judged, listed, RANX, make_comparable=True)
-    return {name: float(found[asked]) for name, asked in zip(MEASURES, RANX, strict=True)}
+def _ranx_means(ranx: Any, qrels: Any, run: Any) -> Means:
+    values = ranx.evaluate(qrels, run, RANX, make_comparable=True)
+    return {name: float(values[key]) for name, key in zip(MEASURES, RANX, strict=True)}
 
 
 def ranx_files(qrels: Path, run: Path) -> Timed:
     ranx = importlib.import_module("ranx")
 
     def timed(_: Any) -> Means:
-        judged, listed = ranx.Qrels.from_file(str(qrels), kind="trec"), ranx.Run.from_file(str(run), kind="trec")
-        return _ranx_means(ranx, judged, listed)
+        both = ranx.Qrels.from_file(str(qrels), kind="trec"), ranx.Run.from_file(str(run), kind="trec")
+        return _ranx_means(ranx, *both)
 
     return lambda: None, timed
 
@@ -193,18 +221,18 @@ def ranx_dicts(qrels: Path, run: Path) -> Timed:
 
 
 def trm_lists(qrels: Path, run: Path) -> Timed:
-    """The other tie-aware package: lists of scores and of flags; unretrieved documents it does not know."""
+    """The other tie-aware package. It takes lists of scores and of flags, and ignores unretrieved documents."""
     trm = importlib.import_module("trm")
 
     def prepare() -> Any:
         labels, scores = dicts(qrels, run)
-        asked = [query for query in scores if query in labels]
-        flags = [[labels[query].get(doc, 0) >= 1 for doc in scores[query]] for query in asked]
-        return [list(scores[query].values()) for query in asked], flags
+        queries = [query for query in scores if query in labels]
+        flags = [[labels[query].get(doc, 0) >= 1 for doc in scores[query]] for query in queries]
+        return [list(scores[query].values()) for query in queries], flags
 
     def timed(both: Any) -> Means:
-        found = trm.evaluate(*both, metrics=["ndcg", "map", "mrr", "precision", "recall"], k_list=[10, 100])
-        return {"nDCG@10": float(found.metrics["ndcg"][10].expected)}
+        result = trm.evaluate(*both, metrics=["ndcg", "map", "mrr", "precision", "recall"], k_list=[10, 100])
+        return {"nDCG@10": float(result.metrics["ndcg"][10].expected)}
 
     return prepare, timed
 
@@ -213,26 +241,28 @@ def trm_lists(qrels: Path, run: Path) -> Timed:
 
 
 def wc(qrels: Path, run: Path) -> Command:
-    """Counting lines: the least that reading a file can cost."""
+    """Counting lines: a lower bound for the cost of reading a file."""
     return ["wc", "-l", str(run)], lambda _: {}
 
 
 def trec_eval(qrels: Path, run: Path) -> Command:
-    """The binary that the environment names."""
+    """The binary that the environment variable names."""
     if TREC_EVAL not in os.environ:
         raise SystemExit("no binary was given")
-    asked = [word for name, _ in TREC.values() for word in ("-m", name)]
+    options = [word for name, _ in TREC.values() for word in ("-m", name)]
 
-    def read(output: str) -> Means:
-        told = {name: float(value) for name, _, value in map(str.split, output.splitlines())}
-        return {name: told[answer] for name, (_, answer) in TREC.items()}
+    def read_output(output: str) -> Means:
+        values = {name: float(value) for name, _, value in map(str.split, output.splitlines())}
+        return {name: values[key] for name, (_, key) in TREC.items()}
 
-    return [os.environ[TREC_EVAL], *asked, str(qrels), str(run)], read
+    return [os.environ[TREC_EVAL], *options, str(qrels), str(run)], read_output
 
 
 COMMANDS: dict[str, Callable[[Path, Path], Command]] = {"wc -l": wc, "trec_eval": trec_eval}
 
-#: By door; commands read files, and stand there too.
+PREPARED = "tiewise, prepared Qrels"
+
+#: By kind of input. The commands also read files.
 CONTENDERS: dict[str, dict[str, Callable[[Path, Path], Timed]]] = {
     "files": {
         "tiewise": tiewise_files,
@@ -244,6 +274,7 @@ CONTENDERS: dict[str, dict[str, Callable[[Path, Path], Timed]]] = {
     },
     "dicts": {
         "tiewise": tiewise_dicts,
+        PREPARED: tiewise_prepared_qrels,
         "tiewise drop-in": tiewise_drop_in,
         "pytrec_eval": pytrec_eval_dicts,
         "ir_measures": ir_measures_dicts,
@@ -252,22 +283,22 @@ CONTENDERS: dict[str, dict[str, Callable[[Path, Path], Timed]]] = {
     "columns": {"tiewise": tiewise_columns, "tiewise, Arrow": tiewise_arrow, "trm (lists)": trm_lists},
 }
 
-#: Who breaks ties as trec_eval does, so must come to the same means; ranx and trm do not.
-FOLLOWERS = {"trec_eval", "pytrec_eval", "ir_measures"}
+#: Tools that break ties as trec_eval does, so their means must agree; those of ranx and trm differ.
+SAME_TIES = {"trec_eval", "pytrec_eval", "ir_measures"}
 
-#: Where a tool needs minutes, it is left out of a shape, and the table shows a dash.
+#: The shapes for which a tool needs minutes. It is left out there, and the table shows a dash.
 TOO_SLOW = {
-    ("columns", "trm (lists)"): {"dl", "marco", "large"},
+    ("columns", "trm (lists)"): {"dl", "marco", "large", "robust", "robust-untied"},
     ("files", "ir_measures"): {"large"},
     ("files", "ranx"): {"large"},
 }
 
-#: Who compiles for half a minute before every turn, and takes part only if asked to.
+#: Tools that compile for half a minute in every turn. They take part only with --compiling.
 COMPILING = {"ranx"}
 
 
-def names(door: str, shape: str, compiling: bool) -> list[str]:
-    """Who takes turns at a door."""
-    everybody = [*(COMMANDS if door == "files" else ()), *CONTENDERS[door]]
+def contender_names(source: str, shape: str, compiling: bool) -> list[str]:
+    """The contenders for a kind of input and a shape."""
+    names = [*(COMMANDS if source == "files" else ()), *CONTENDERS[source]]
     left_out = set() if compiling else COMPILING
-    return [name for name in everybody if name not in left_out and shape not in TOO_SLOW.get((door, name), ())]
+    return [name for name in names if name not in left_out and shape not in TOO_SLOW.get((source, name), ())]

@@ -58,9 +58,9 @@ def measure(queries: int, depth: int, judged: int, shards: int, cut: str) -> dic
     """One evaluation in shards, compared with that of the whole run."""
     with tempfile.TemporaryDirectory() as name:
         qrels, files = make_shards(Path(name) / "shards", queries, depth, judged, shards, cut)
-        began = time.perf_counter()
+        clock_start = time.perf_counter()
         run = sharded.count(qrels, files, MEASURES)
-        spent = time.perf_counter() - began
+        spent = time.perf_counter() - clock_start
         whole = Path(name) / "whole.trec"
         whole.write_bytes(b"".join(path.read_bytes() for path in files))
         ours, theirs = (tw.evaluate(*given, MEASURES, complete=True) for given in ((None, run), (qrels, whole)))
@@ -81,9 +81,9 @@ def line_ns(lines: int = 400_000) -> float:
         counter = RunCounter(Qrels.from_dict(qrels), ORDERS)
         spent = []
         for _ in range(3):
-            began = time.process_time()
+            clock_start = time.process_time()
             counter.count(str(path))
-            spent.append(time.process_time() - began)
+            spent.append(time.process_time() - clock_start)
     return 1e9 * min(spent) / lines
 
 
@@ -104,14 +104,14 @@ def simulate(pairs: int, queries: int, shards: int, together: int) -> dict[str, 
             np.ones(queries, np.int64),
         )
         shards_counts.append({"float64": Counts.of(start, size, owned, before, *per_query)})
-    began = time.process_time()
+    clock_start = time.process_time()
     part, nbytes = add_counts(pairs, queries, *shards_counts)
-    spent = time.process_time() - began
+    spent = time.process_time() - clock_start
     total = Total(pairs, queries, ORDERS["float64"])
-    began = time.process_time()
+    clock_start = time.process_time()
     for _ in range(together):
         total.add(part["float64"])
-    last = time.process_time() - began
+    last = time.process_time() - clock_start
     columns = total.columns() | total.before | {"owned": total.owned}
     return {
         "pairs": pairs,
@@ -130,14 +130,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ray.json"))
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "environment": {
             "date": str(datetime.date.today()),
-            "machine": f"{platform.machine()}, {chosen.workers} workers",
+            "machine": f"{platform.machine()}, {options.workers} workers",
             "python": platform.python_version(),
             "ray": version("ray"),
             "numpy": version("numpy"),
@@ -147,7 +147,7 @@ def main() -> None:
         "runs": [],
     }
     how: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
-    ray.init(address="local", num_cpus=chosen.workers, object_store_memory=200_000_000, **how)
+    ray.init(address="local", num_cpus=options.workers, object_store_memory=200_000_000, **how)
     print(f"{'cut':<9} {'rows':>9} {'pairs':>7} {'shards':>6} {'bytes read':>12} {'bytes moved':>11} {'seconds':>8}")
     try:
         measure(10, 100, 10, 2, "query")  # workers start
@@ -161,7 +161,7 @@ def main() -> None:
             ]
             for shape in shapes:
                 row = measure(*shape, cut)
-                found["runs"].append(row)
+                result["runs"].append(row)
                 print(
                     "{cut:<9} {rows:>9,} {pairs:>7,} {shards:>6} {bytes:>12,} {moved:>11,} {seconds:>8.2f}".format(
                         **row
@@ -169,8 +169,8 @@ def main() -> None:
                 )
     finally:
         ray.shutdown()
-    print(json.dumps({name: found[name] for name in ("line_ns", "simulated")}, indent=1))
-    chosen.out.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps({name: result[name] for name in ("line_ns", "simulated")}, indent=1))
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -40,11 +40,11 @@ def moved(folder: Path) -> str:
 
 def figures(folder: Path) -> str:
     """The figures that the arithmetic uses."""
-    found = _ray(folder)
-    made = found["simulated"]
+    result = _ray(folder)
+    made = result["simulated"]
     rows = [
-        ["reading and counting, a line, one core", f"{found['line_ns']:.0f} ns", "run"],
-        ["first pass, a judged pair", f"{_first_pass_bytes(found['runs']):.0f} bytes", "run"],
+        ["reading and counting, a line, one core", f"{result['line_ns']:.0f} ns", "run"],
+        ["first pass, a judged pair", f"{_first_pass_bytes(result['runs']):.0f} bytes", "run"],
         ["second pass, a judged pair in a shard", f"{made['bytes_a_pair']:.1f} bytes", "simulated"],
         ["adding it to a sum, one core", f"{made['add_ns']:.0f} ns", "simulated"],
         ["a sum of a million pairs, in memory", _bytes(made["sum_bytes"]), "simulated"],
@@ -56,16 +56,16 @@ def figures(folder: Path) -> str:
 
 def arithmetic(folder: Path) -> str:
     """The arithmetic for a billion documents and a million judged pairs."""
-    found, pairs, lines = _ray(folder), QUERIES * JUDGED, QUERIES * DEPTH
-    made = found["simulated"]
-    first = _first_pass_bytes(found["runs"])
+    result, pairs, lines = _ray(folder), QUERIES * JUDGED, QUERIES * DEPTH
+    made = result["simulated"]
+    first = _first_pass_bytes(result["runs"])
     sums = SHARDS / math.isqrt(SHARDS)
-    once = lines * found["line_ns"] / 1e9
+    once = lines * result["line_ns"] / 1e9
     adding = [pairs * made["last_add_ns"] / 1e9, SHARDS * pairs * made["add_ns"] / 1e9]
     last = sums * pairs * made["last_add_ns"] / 1e9  # on the driver, after the others
     cores = [once + adding[0], 2 * once + adding[1]]
     wall = [cores[0] / CORES, cores[1] / CORES + last]
-    size = lines * found["runs"][-1]["bytes"] / found["runs"][-1]["rows"]
+    size = lines * result["runs"][-1]["bytes"] / result["runs"][-1]["rows"]
     runs = [
         ["read", _bytes(size), _bytes(2 * size)],
         ["reading and counting", _seconds(once, "core"), _seconds(2 * once, "core")],
@@ -116,8 +116,8 @@ def _scores_a_second(folder: Path) -> float:
 
 
 def _ray(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "ray.json").read_text())
-    return found
+    result: dict[str, Any] = json.loads((folder / "ray.json").read_text())
+    return result
 
 
 def _bytes(number: float) -> str:

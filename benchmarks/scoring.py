@@ -1,8 +1,8 @@
-"""`python -m benchmarks.scoring [--device cuda|cpu] [--quick] [--out results.json]`: what exact scores cost.
+"""`python -m benchmarks.scoring [--device cuda|cpu] [--quick] [--out results.json]`: the cost of exact scores.
 
-On a GPU: the last step of a cross-encoder in high precision beside its own, and all scores and tie groups of a
-collection beside the bare bfloat16 product and beside upcasting first. On a CPU: search beside a plain product and
-partition. What is compared takes turns; a time is the median of the turns, by a clock that waits for the device. The
+On a GPU: the last step of a cross-encoder in high precision beside its own last step, and all scores and tie groups of
+a collection beside the bare bfloat16 product and beside upcasting first. On a CPU: search beside a plain product and
+partition. The compared calls take turns. A time is the median of the turns, and the clock waits for the device. The
 vectors of the collection are far larger than any cache. Counts are checked before they are timed.
 
 `python -m benchmarks.scoring --page docs/speed-of-scoring.md RESULTS.json…` writes the page from results.
@@ -52,44 +52,44 @@ def timed(contenders: Contenders, repeat: int, wait: Callable[[], None], warm: i
 
 
 def ratios(times: dict[str, list[float]], base: str) -> dict[str, list[float]]:
-    """Of each, over what took its turn beside it: the median ratio, and between which two the true one lies (95 %)."""
-    found = {}
+    """The median ratio of each to `base` in the same turn, with the ends of its 95 % confidence interval."""
+    result = {}
     for name, spent in times.items():
         each = sorted(one / other for one, other in zip(spent, times[base], strict=True))
-        off = len(each) ** 0.5  # ranks about the middle: a coin thrown so often lies within two deviations
+        off = len(each) ** 0.5  # two standard deviations of the rank of the median
         low, high = max(int(len(each) / 2 - off), 0), min(round(len(each) / 2 + off), len(each) - 1)
-        found[name] = [statistics.median(each), each[low], each[high]]
-    return found
+        result[name] = [statistics.median(each), each[low], each[high]]
+    return result
 
 
 def turns(contenders: Contenders, repeat: int, wait: Callable[[], None], warm: int = 2) -> dict[str, list[float]]:
-    """The times of each in milliseconds; they take turns, each time in another order.
+    """The times of each in milliseconds. They take turns, in a random order.
 
-    Garbage is collected before and not in between, as `timeit` does it.
+    Garbage is collected before the turns and not during them, as in `timeit`.
     """
-    names, chance = list(contenders), random.Random(0)
+    names, rng = list(contenders), random.Random(0)
     times: dict[str, list[float]] = {name: [] for name in names}
     gc.collect()
     gc.disable()
     try:
         for turn in range(-warm, repeat):
-            for name in chance.sample(names, len(names)):
-                spent = _spent(contenders[name], wait)
+            for name in rng.sample(names, len(names)):
+                elapsed = _milliseconds(contenders[name], wait)
                 if turn >= 0:
-                    times[name].append(spent)
+                    times[name].append(elapsed)
     finally:
         gc.enable()
     return times
 
 
-def _spent(call: Callable[[], Any], wait: Callable[[], None]) -> float:
+def _milliseconds(call: Callable[[], Any], wait: Callable[[], None]) -> float:
     wait()
-    begin = time.perf_counter()
-    kept = call()
+    start = time.perf_counter()
+    result = call()
     wait()
-    spent = time.perf_counter() - begin
-    del kept
-    return 1e3 * spent
+    elapsed = time.perf_counter() - start
+    del result  # after the clock: freeing memory takes time
+    return 1e3 * elapsed
 
 
 # -- cross-encoders ---------------------------------------------------------------------------------------------------
@@ -128,21 +128,21 @@ def _levels(torch: Any, model: Any, weight: Any, tokens: Any, quick: bool) -> di
         "logit": lambda hidden, logits: scoring.logit(logits, fn="softmax"),
         "head": lambda hidden, logits: scoring.logit(scoring.head(hidden, weight), fn="softmax"),
     }
-    kept = forward()
-    exact = (kept[0].double() @ weight.double().T) @ torch.tensor([-1.0, 1.0], device="cuda", dtype=torch.float64)
-    error = float((steps["head"](*kept).double() - exact).abs().max() / exact.abs().max())
+    outputs = forward()
+    exact = (outputs[0].double() @ weight.double().T) @ torch.tensor([-1.0, 1.0], device="cuda", dtype=torch.float64)
+    error = float((steps["head"](*outputs).double() - exact).abs().max() / exact.abs().max())
     assert error < 1e-5, f"the head's logits are off by {error}"
     repeat = 3 if quick else 301 if tokens.numel() <= 2048 else 121 if tokens.numel() <= 8192 else 61
     whole: Contenders = {name: lambda step=step: step(*forward()).float().cpu() for name, step in steps.items()}
-    alone: Contenders = {name: lambda step=step: step(*kept).float().cpu() for name, step in steps.items()}
-    whole["native again"] = whole["native"]  # what it differs from itself is noise
+    alone: Contenders = {name: lambda step=step: step(*outputs).float().cpu() for name, step in steps.items()}
+    whole["native again"] = whole["native"]  # the difference to itself is noise
     times = turns(whole, repeat, torch.cuda.synchronize, 3)
     return {
         "turns": len(times["native"]),
         "ms": {name: statistics.median(spent) for name, spent in times.items()},
         "ratio": ratios(times, "native"),
         "step_ms": timed(alone, 30, torch.cuda.synchronize),
-        "distinct": {name: len(torch.unique(step(*kept))) for name, step in steps.items()},
+        "distinct": {name: len(torch.unique(step(*outputs))) for name, step in steps.items()},
     }
 
 
@@ -160,19 +160,19 @@ def collection(torch: Any, quick: bool) -> list[dict[str, Any]]:
 def _of_queries(torch: Any, count: int, docs: Any, quick: bool) -> dict[str, Any]:
     queries = torch.randn(count, docs.shape[1], device="cuda", dtype=torch.bfloat16)
     qrels = judgments(count, len(docs))
-    found = {
+    result = {
         "queries": count,
         "documents": len(docs),
         "dims": docs.shape[1],
         **check_counts(torch, queries, docs, qrels),
     }
-    found["ms"] = timed(_products(torch, queries, docs, qrels), 5 if quick else 51, torch.cuda.synchronize, 3)
-    found["held_bytes"] = _held(torch, lambda: scoring.tie_groups(queries, docs, qrels))
+    result["ms"] = timed(_products(torch, queries, docs, qrels), 5 if quick else 51, torch.cuda.synchronize, 3)
+    result["held_bytes"] = _peak_memory(torch, lambda: scoring.tie_groups(queries, docs, qrels))
     upcast: Contenders = {"upcast first": lambda: queries.float() @ docs.float().T}
-    found["ms"] |= timed(upcast, 5, torch.cuda.synchronize)
+    result["ms"] |= timed(upcast, 5, torch.cuda.synchronize)
     torch.cuda.empty_cache()
-    print("collection", found, flush=True)
-    return found
+    print("collection", result, flush=True)
+    return result
 
 
 def _products(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> Contenders:
@@ -191,17 +191,17 @@ def _products(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> Contender
 
 
 def judgments(queries: int, docs: int) -> tw.Qrels:
-    """So many judged documents a query, drawn from all, so that they lie everywhere in the ranking."""
-    chance = np.random.default_rng(0)
+    """Judgments of random documents, so that they are everywhere in the ranking."""
+    rng = np.random.default_rng(0)
     query = np.repeat(np.arange(queries), JUDGED)
-    doc = np.concatenate([chance.choice(docs, JUDGED, replace=False) for _ in range(queries)])
-    return tw.Qrels.from_columns(query, doc, chance.integers(0, 2, len(doc)))
+    doc = np.concatenate([rng.choice(docs, JUDGED, replace=False) for _ in range(queries)])
+    return tw.Qrels.from_columns(query, doc, rng.integers(0, 2, len(doc)))
 
 
 def check_counts(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> dict[str, Any]:
     """Count again for some queries, by comparing all scores, and compare these with float64."""
-    found = scoring.tie_groups(queries, docs, qrels)
-    assert (found.size >= 1).all(), "a judged document does not tie with itself"
+    ties = scoring.tie_groups(queries, docs, qrels)
+    assert (ties.size >= 1).all(), "a judged document does not tie with itself"
     worst, checked = 0.0, 0
     for query in sorted({0, len(queries) // 2, len(queries) - 1}):
         scores = scoring.score(queries, docs, fn="dot")[query].clone()
@@ -209,17 +209,17 @@ def check_counts(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> dict[s
         worst = max(worst, float((scores.double() - exact).abs().max() / exact.abs().max()))
         for row in np.flatnonzero(qrels.query == qrels.query_index[str(query)]):
             doc = int(qrels.row(int(row))[1])
-            assert float(scores[doc]) == found.score[row], "another score than that of all pairs"
-            assert int((scores > scores[doc]).sum()) == found.start[row], "a wrong count of better documents"
-            assert int((scores == scores[doc]).sum()) == found.size[row], "a wrong count of tied documents"
-            assert abs(int((exact > exact[doc]).sum()) - int(found.start[row])) < 100, "far from the rank in float64"
+            assert float(scores[doc]) == ties.score[row], "another score than that of all pairs"
+            assert int((scores > scores[doc]).sum()) == ties.start[row], "a wrong count of better documents"
+            assert int((scores == scores[doc]).sum()) == ties.size[row], "a wrong count of tied documents"
+            assert abs(int((exact > exact[doc]).sum()) - int(ties.start[row])) < 100, "far from the rank in float64"
             checked += 1
     assert worst < 1e-5, f"scores are off by {worst}"
-    return {"checked": checked, "worst_error": worst, "tied": int((found.size > 1).sum()), "judged": len(found.size)}
+    return {"checked": checked, "worst_error": worst, "tied": int((ties.size > 1).sum()), "judged": len(ties.size)}
 
 
-def _held(torch: Any, call: Callable[[], Any]) -> int:
-    """The most memory of the device that a call holds at once."""
+def _peak_memory(torch: Any, call: Callable[[], Any]) -> int:
+    """The peak of the device's memory during a call, in bytes."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -233,8 +233,8 @@ def _held(torch: Any, call: Callable[[], Any]) -> int:
 def on_cpu(quick: bool) -> list[dict[str, Any]]:
     """Search and tie groups beside a plain product in float32 and a partition."""
     n, dims = (20_000 if quick else 200_000), 384
-    chance = np.random.default_rng(0)
-    docs = chance.normal(size=(n, dims)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    docs = rng.normal(size=(n, dims)).astype(np.float32)
     return [_on_cpu(count, docs, quick) for count in (1, 64, 512)]
 
 
@@ -259,11 +259,11 @@ def _on_cpu(count: int, docs: Any, quick: bool) -> dict[str, Any]:
     return {"queries": count, "documents": n, "dims": dims, "k": K, "ms": ms}
 
 
-# -- the whole --------------------------------------------------------------------------------------------------------
+# -- all --------------------------------------------------------------------------------------------------------------
 
 
 def environment(torch: Any) -> dict[str, str]:
-    """Where, when and with what this was measured."""
+    """The machine, the date and the versions."""
     packages = {}
     for name in ("tiewise", "numpy", "torch", "triton", "transformers"):
         try:
@@ -292,10 +292,10 @@ def measure(device: str, quick: bool) -> dict[str, Any]:
         return {"environment": environment(None), "quick": quick, "cpu": on_cpu(quick)}
     import torch
 
-    found: dict[str, Any] = {"environment": environment(torch), "quick": quick}
-    found["collection"] = collection(torch, quick)
-    found["cross_encoder"] = cross_encoder(torch, quick)
-    return found
+    result: dict[str, Any] = {"environment": environment(torch), "quick": quick}
+    result["collection"] = collection(torch, quick)
+    result["cross_encoder"] = cross_encoder(torch, quick)
+    return result
 
 
 def main() -> None:
@@ -305,16 +305,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small shapes and few turns, to see that it runs")
     parser.add_argument("--out", type=Path, help="where to write the results, as JSON")
     parser.add_argument("--page", type=Path, help="where to write the page")
-    chosen = parser.parse_args()
-    if chosen.results:
-        found = [json.loads(path.read_text()) for path in chosen.results]
+    options = parser.parse_args()
+    if options.results:
+        results = [json.loads(path.read_text()) for path in options.results]
     else:
-        found = [measure(chosen.device, chosen.quick)]
-    if chosen.out is not None and not chosen.results:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        chosen.out.write_text(json.dumps(found[0], indent=1) + "\n")
-    if chosen.page is not None:
-        chosen.page.write_text(page(found))
+        results = [measure(options.device, options.quick)]
+    if options.out is not None and not options.results:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(results[0], indent=1) + "\n")
+    if options.page is not None:
+        options.page.write_text(page(results))
 
 
 if __name__ == "__main__":

@@ -11,60 +11,60 @@ LEVELS = ("score", "logit", "head")
 
 INTRODUCTION = """# The speed of scoring
 
-Exact scores should cost next to nothing, or nobody computes them. This page is made by `python -m benchmarks.scoring`,
-which checks counts and scores before it times them. Times are in milliseconds, the medians of turns which the compared
-calls take in random order, so that a slow moment is slow for all; in brackets is the ratio to what a call is compared
-with.
+Exact scores should cost almost nothing, or nobody computes them. `python -m benchmarks.scoring` writes this page; it
+checks counts and scores before it measures times. Times are in milliseconds. The compared calls take turns in random
+order, so a slow moment of the machine affects all of them, and the median counts. The number in brackets is the ratio
+to the call that it is compared with.
 """
 
 CROSS_ENCODER = """## Cross-encoders
 
 A model of the shape of Qwen3-Reranker-0.6B with random bfloat16 weights: one forward pass with its last step, which is
-softmax over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels). Ratios are medians over
-the turns of a pass over the native pass of the same turn, with the interval in which the true median lies at 95 %.
-`native again` is the native pass against itself: what differs from 1 there is noise. `added` is the most that a level's
-step takes longer than the native one when timed alone, as a share of the pass.
+softmax over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels). A ratio is the median over
+the turns of the time of a pass divided by that of the native pass in the same turn, with a 95 % confidence interval.
+`native again` is the native pass against itself, so a difference from 1 is noise. `added` is the largest extra time of
+a level's step over the native step, both timed without the pass, as a share of the pass.
 
-Where the device is at work for 40 ms or more, all levels stay within the aim of one per cent. Passes of 20 to 30 ms
-are bound by Python instead, and against themselves their median is known to about half a per cent. There `head` with
-`logit` can cost a little more than one per cent: 0.1 to 0.2 ms over the native step as timed alone, and up to twice
-that within a pass, which was not traced further. Both wait for the device, to check that every number is finite.
+If the device works for 40 ms or more, all levels meet the aim of one per cent. Passes of 20 to 30 ms are limited by
+Python, and the noise of their median is about half a per cent. There `head` with `logit` can cost a little more than
+one per cent: 0.1 to 0.2 ms more than the native step without the pass, and up to twice that in a pass; the reason for
+the difference is not known. Both wait for the device, to check that every number is finite.
 """
 
 COLLECTION = """## All scores of a collection
 
 {documents:,} documents of {dims} dimensions in bfloat16, on the device. `bfloat16` is the bare product, whose rounding
-makes the ties; `float32 out` is one call of torch with a float32 output; `tiles` is what Tiewise makes of it, with the
-same bits for any block or shard; `score` also checks that every score is a number; `upcast first` multiplies float32
-copies.
+makes the ties; `float32 out` is one call of torch with a float32 output; `tiles` is the product of Tiewise, which has
+the same bits for any block or shard; `score` also checks that every score is a number; `upcast first` multiplies
+float32 copies.
 """
 
 TIES = """## Tie groups of a collection
 
 `tie_groups` for {judged} judged documents a query, drawn from all documents, beside the bare bfloat16 product. It makes
-one product, gathers the judged documents' scores from it, and counts for all of them in one reading. `no order` leaves
-aside in which order tied documents stand. Memory is what the call holds beside the vectors: two blocks of scores, 4 GiB
-at most, or less if `block` is given.
+one product, gathers the judged documents' scores from it, and counts for all of them in one pass over the scores. `no
+order` does not count the order of tied documents. Memory is the peak of the call without the vectors: two blocks of
+scores, 4 GiB at most, or less if `block` is given.
 
 Where the time goes: a trace of the device shows it at work for about 1.0 ms with 1 query, 1.35 ms with 64 and 10.9 ms
-with 1,024, and hardly idle in between. With 1 and 64 queries the rest is Python before the first and after the last
-work of the device, and varies with the host's processor: measured four times, the ratio with 64 queries was between
-1.42 and 1.51, so that aim is met with little to spare. With 1,024 queries 7.4 ms are products with float32 output, for
-256 queries at a time, and 3.3 ms go to comparing two billion scores with 10 thresholds each. Three instructions a
-comparison, with what else is done for a score, would take 2.5 ms at best, and to read the scores alone 2 ms. Counting
-inside the product would spare that reading, but then the judged documents' scores have to be known before.
+with 1,024, and almost never idle in between. With 1 and 64 queries the rest is Python before the first and after the
+last work of the device, and varies with the host's processor: in four measurements the ratio with 64 queries was
+between 1.42 and 1.51, so this aim is only just met. With 1,024 queries 7.4 ms are products with float32 output, for
+256 queries at a time, and 3.3 ms are comparisons of two billion scores with 10 thresholds each. With three instructions
+a comparison, and the other work for each score, the minimum would be 2.5 ms; reading the scores takes 2 ms. Counting
+inside the product would avoid that reading, but it needs the scores of the judged documents before.
 """
 
 CPU = """## On a CPU
 
 {documents:,} documents of {dims} dimensions in float32, NumPy. `search` for the {k} best and all that tie, beside a
-plain product and partition of the whole matrix; `tie_groups` for {judged} judged documents a query, beside the product
-alone. Counting runs on one core where the product runs on all, and no aim was set for it.
+plain product and partition of the whole matrix; `tie_groups` for {judged} judged documents a query, beside the
+product. Counting uses one core and the product uses all, so there is no aim for it.
 """
 
 
 def page(results: Sequence[Result]) -> str:
-    """The page of some results, a section for each thing measured."""
+    """The page of some results, with a section for each measurement."""
     parts = [INTRODUCTION, aims(results)]
     for result in results:
         where = _where(result)
@@ -80,12 +80,12 @@ def page(results: Sequence[Result]) -> str:
 
 
 def aims(results: Sequence[Result]) -> str:
-    """Which aims are met."""
-    found = [aim for result in results for aim in _aims(result)]
-    missed = sum(not aim.met for aim in found)
-    said = "All aims are met." if not missed else f"{len(found) - missed} of {len(found)} aims are met."
-    lines = [f"| {aim.name} | {aim.said} | {aim.ratio:.3f} | {'met' if aim.met else '**missed**'} |" for aim in found]
-    return "\n".join(["## Aims", "", said, "", "| ratio | aim | measured | |", "|---|---|---|---|", *lines])
+    """The table of aims."""
+    every = [aim for result in results for aim in _aims(result)]
+    missed = sum(not aim.met for aim in every)
+    summary = "All aims are met." if not missed else f"{len(every) - missed} of {len(every)} aims are met."
+    lines = [f"| {aim.name} | {aim.target} | {aim.ratio:.3f} | {'met' if aim.met else '**missed**'} |" for aim in every]
+    return "\n".join(["## Aims", "", summary, "", "| ratio | aim | measured | |", "|---|---|---|---|", *lines])
 
 
 class Aim(NamedTuple):
@@ -101,7 +101,7 @@ class Aim(NamedTuple):
         return self.ratio >= self.bound if self.least else self.ratio <= self.bound
 
     @property
-    def said(self) -> str:
+    def target(self) -> str:
         return f"{'≥' if self.least else '≤'} {self.bound:g}"
 
 
@@ -170,8 +170,8 @@ def _table(rows: list[Result], base: str, names: Sequence[str], title: str = "",
     return "\n".join(lines)
 
 
-def _interval(found: Sequence[float]) -> str:
-    return "{:.3f} [{:.3f}, {:.3f}]".format(*found)
+def _interval(ratio: Sequence[float]) -> str:
+    return "{:.3f} [{:.3f}, {:.3f}]".format(*ratio)
 
 
 def _cell(ms: dict[str, float], name: str, base: str, decimals: int = 2) -> str:
@@ -184,9 +184,9 @@ def _ratio(ms: dict[str, float], name: str, base: str) -> float:
 
 def _where(result: Result) -> str:
     packages = ("python", "numpy", "torch", "triton", "transformers")
-    found = result["environment"]
-    said = ", ".join(
-        f"{name} {found[name]}" for name in packages if found.get(name, "not installed") != "not installed"
+    environment = result["environment"]
+    versions = ", ".join(
+        f"{name} {environment[name]}" for name in packages if environment.get(name, "not installed") != "not installed"
     )
     quick = " A quick run, with small shapes." if result.get("quick") else ""
-    return f"{found['device']}, {found['date']}; {said}.{quick}"
+    return f"{environment['device']}, {environment['date']}; {versions}.{quick}"

@@ -1,7 +1,8 @@
-"""Made judgments and runs in the shapes that people evaluate, written once into a folder and reused.
+"""Generated judgments and runs in the shapes that people evaluate. They are written once into a folder and reused.
 
-Scores have four decimals, so that some documents tie, as they do in real runs. Runs of any length, for the cost of a
-line, repeat some hundred lists under new queries.
+A `Shape` has scores with four decimals, so some documents tie. A `PooledShape` imitates a TREC collection: many
+judgments for each query, of which few are relevant, and a given share of tied rows. Its constants are fitted to Robust
+2003 and to the run MU03rob01. `long_run` repeats 256 lists under new queries, for runs of any length.
 """
 
 from __future__ import annotations
@@ -9,63 +10,175 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
 class Shape:
-    """So many queries, documents a list, judged documents a query, grades, and documents to draw from."""
+    """The size of a collection with few judgments."""
 
     queries: int
-    documents: int
-    judged: int
-    grades: int
-    collection: int
+    documents: int  #: in each list
+    judged: int  #: documents for each query
+    grades: int  #: number of labels, with 0
+    collection: int  #: documents to draw from
 
 
-SHAPES = {
-    "tiny": Shape(2, 5, 2, 2, 100),  # next to nothing: what a start costs
+@dataclass(frozen=True)
+class PooledShape:
+    """The size of a collection with deep pools of judgments, and the share of rows that are tied."""
+
+    queries: int
+    documents: int  #: in each list
+    judged: int  #: documents for each query
+    tied: float  #: share of rows with the score of another row of the list
+    collection: int = 528_155  #: documents to draw from
+
+
+ROBUST_JUDGED = 1288  # judgments for each query in Robust 2003, on average
+JUDGED_SWEEP = (10, 100, 1000, 3000)
+TIED_SWEEP = (0, 3, 30, 97, 100)  # per cent
+CALL_QUERIES = (1, 10, 50)
+
+SHAPES: dict[str, Shape | PooledShape] = {
+    "tiny": Shape(2, 5, 2, 2, 100),  # almost nothing: the cost of a start
     "dl": Shape(50, 1000, 200, 4, 100_000),  # TREC Deep Learning: few queries, deep graded judgments
     "miracl": Shape(717, 100, 8, 2, 100_000),  # reranking: short candidate lists
-    "marco": Shape(6980, 1000, 1, 2, 8_800_000),  # MS MARCO dev: one relevant document a query
+    "marco": Shape(6980, 1000, 1, 2, 8_800_000),  # MS MARCO dev: one relevant document for each query
     "large": Shape(100_000, 100, 2, 2, 8_800_000),  # many queries
+    "robust": PooledShape(100, 1000, ROBUST_JUDGED, 0.97),  # TREC Robust 2003, a run with many ties
+    "robust-untied": PooledShape(100, 1000, ROBUST_JUDGED, 0.03),  # the same, a run with few ties
+    **{f"call-{queries}": PooledShape(queries, 100, 20, 0.3) for queries in CALL_QUERIES},
+    **{f"judged-{judged}": PooledShape(100, 1000, judged, 0.3) for judged in JUDGED_SWEEP},
+    **{f"tied-{share}": PooledShape(100, 1000, ROBUST_JUDGED, share / 100) for share in TIED_SWEEP},
 }
 
 
 def files(name: str, folder: Path) -> tuple[Path, Path]:
-    """The paths of the qrels and the run of a shape, made if they are not there yet."""
-    qrels, run = folder / f"{name}.qrels", folder / f"{name}.run"
+    """The paths of the qrels and the run of a shape; the files are written if they do not exist."""
+    return write_files(SHAPES[name], folder / f"{name}.qrels", folder / f"{name}.run")
+
+
+def write_files(shape: Shape | PooledShape, qrels: Path, run: Path, seed: int = 0) -> tuple[Path, Path]:
+    """Write the qrels and the run of a shape, unless both exist; return their paths."""
     if not (qrels.exists() and run.exists()):
-        folder.mkdir(parents=True, exist_ok=True)
-        _make(SHAPES[name], qrels, run)
+        qrels.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = run.with_suffix(".part")
+        with qrels.open("w") as judgments, unfinished.open("w") as rows:
+            write = _write if isinstance(shape, Shape) else _write_pooled
+            write(shape, np.random.default_rng(seed), judgments, rows)  # type: ignore[arg-type]
+        unfinished.replace(run)
     return qrels, run
 
 
-def _make(shape: Shape, qrels: Path, run: Path) -> None:
-    rng = np.random.default_rng(0)
-    unfinished = run.with_suffix(".part")
-    with qrels.open("w") as judged, unfinished.open("w") as listed:
-        for query in range(shape.queries):
-            docs = np.unique(rng.integers(0, shape.collection, shape.documents * 2))
-            docs = rng.permutation(docs)[: shape.documents]
-            scores = np.sort(rng.random(len(docs)).round(4))[::-1]
-            found = rng.random() < 0.9
-            picked = rng.choice(min(len(docs), 400), size=min(shape.judged, 400, len(docs)), replace=False)
-            for place in np.sort(picked):
-                label = int(rng.integers(0, shape.grades)) if shape.judged > 1 else 1
-                judged.write(f"{query} 0 D{docs[place] if found else shape.collection + query:07d} {label}\n")
-                if not found:
-                    break
-            listed.writelines(
-                f"{query} Q0 D{doc:07d} {rank} {score} made\n"
-                for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), start=1)
+def _write(shape: Shape, rng: np.random.Generator, judgments: TextIO, rows: TextIO) -> None:
+    for query in range(shape.queries):
+        docs = np.unique(rng.integers(0, shape.collection, shape.documents * 2))
+        docs = rng.permutation(docs)[: shape.documents]
+        scores = np.sort(rng.random(len(docs)).round(4))[::-1]
+        retrieved = rng.random() < 0.9
+        picked = rng.choice(min(len(docs), 400), size=min(shape.judged, 400, len(docs)), replace=False)
+        for place in np.sort(picked):
+            label = int(rng.integers(0, shape.grades)) if shape.judged > 1 else 1
+            judgments.write(f"{query} 0 D{docs[place] if retrieved else shape.collection + query:07d} {label}\n")
+            if not retrieved:
+                break
+        rows.writelines(
+            f"{query} Q0 D{doc:07d} {rank} {score} made\n"
+            for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), start=1)
+        )
+
+
+# -- pools of judgments ---------------------------------------------------------------------------------------------
+
+#: In Robust 2003 a third of the judged documents are in a list. They are almost all documents at the top of it, and a
+#: quarter at its end: at rank 330 (a quarter of the pool) it is half of the documents.
+HALF_JUDGED = 330 / ROBUST_JUDGED
+#: The share of relevant documents among judged ones: at the first rank, and far down or not retrieved. Of all 128,796
+#: judged documents 4.7 % are relevant, and 7 % of these have label 2.
+TOP_RELEVANT, BASE_RELEVANT, HIGHLY_RELEVANT = 0.45, 0.036, 0.067
+ALL_TIED_GROUPS = 5  # in a list in which all rows are tied, as rutcor03100 has
+
+
+def _write_pooled(shape: PooledShape, rng: np.random.Generator, judgments: TextIO, rows: TextIO) -> None:
+    ranks = np.arange(shape.documents)
+    judged_share = 1 / (1 + (ranks / (HALF_JUDGED * shape.judged)) ** 1.5)
+    for query in range(301, 301 + shape.queries):
+        docs = rng.choice(shape.collection, shape.documents + shape.judged, replace=False)
+        judged = np.flatnonzero(rng.random(shape.documents) < judged_share)[: shape.judged]
+        missing = shape.documents + np.arange(shape.judged - len(judged))  # judged, not retrieved
+        pool = np.concatenate([judged, missing])
+        depth = np.concatenate([judged, np.full(len(missing), np.inf)])
+        relevant_share = BASE_RELEVANT + TOP_RELEVANT / (1 + depth / 8)
+        relevant = rng.random(len(pool)) < relevant_share
+        labels = relevant * (1 + (rng.random(len(pool)) < HIGHLY_RELEVANT))
+        names = [f"LA{doc // 1000:06d}-{doc % 1000:04d}" for doc in docs.tolist()]
+        lines = sorted((names[place], label) for place, label in zip(pool.tolist(), labels.tolist(), strict=True))
+        judgments.writelines(f"{query} 0 {name} {label}\n" for name, label in lines)
+        scores = _tied_scores(rng, shape.documents, shape.tied).tolist()
+        rows.writelines(
+            f"{query} Q0 {name} {rank} {score} made\n"
+            for rank, (name, score) in enumerate(zip(names, scores, strict=False), start=1)
+        )
+
+
+def _tied_scores(rng: np.random.Generator, documents: int, tied: float) -> NDArray[np.float64]:
+    """Descending scores, of which about the given share are tied. Groups grow with the rank, as in MU03rob01.
+
+    The mean size of a group is 1 + start/scale, and sizes are geometric. A group is then a single document with
+    probability 1/(1 + start/scale), so the share of untied rows is 1/(1 + documents/scale).
+    """
+    scale = documents * (1 - tied) / tied if tied else np.inf
+    sizes: list[int] = []
+    start = 0
+    while start < documents:
+        if tied < 1:
+            size = int(rng.geometric(1 / (1 + start / scale)))
+        else:
+            size = 1 + int(rng.geometric(ALL_TIED_GROUPS / documents))
+            size += start + size == documents - 1  # leave no single document at the end
+        sizes.append(min(size, documents - start))
+        start += sizes[-1]
+    distinct = np.sort(rng.choice(10**6, len(sizes), replace=False))[::-1] / 1e4  # also distinct as float32
+    scores: NDArray[np.float64] = np.repeat(distinct, sizes)
+    return scores
+
+
+# -- other runs for the same judgments ------------------------------------------------------------------------------
+
+Scores = dict[str, dict[str, float]]
+
+
+def reorder(run: Scores, seed: int) -> Scores:
+    """Another run with the same scores and documents, in a similar order: neighbours change places."""
+    rng = np.random.default_rng(seed)
+    result = {}
+    for query, scores in run.items():
+        docs, ranks = list(scores), np.arange(len(scores))
+        order = np.argsort(ranks + rng.normal(0, 1 + 0.3 * ranks))
+        result[query] = {docs[place]: score for place, score in zip(order.tolist(), scores.values(), strict=True)}
+    return result
+
+
+def write_run(run: Scores, path: Path) -> None:
+    """Write a run, unless the file exists."""
+    if path.exists():
+        return
+    with path.open("w") as rows:
+        for query, scores in run.items():
+            rows.writelines(
+                f"{query} Q0 {doc} {rank} {score} made\n" for rank, (doc, score) in enumerate(scores.items(), start=1)
             )
-    unfinished.replace(run)
+
+
+# -- runs of almost nothing, and of any length ----------------------------------------------------------------------
 
 
 def short(folder: Path) -> tuple[Path, Path]:
-    """The paths of qrels and a run of next to nothing in which a judged document is tied: what a call costs."""
+    """The paths of qrels and a run of two queries in which a judged document is tied: the cost of a call."""
     qrels, run = folder / "short.qrels", folder / "short.run"
     folder.mkdir(parents=True, exist_ok=True)
     qrels.write_text("1 0 b 1\n2 0 b 1\n")
@@ -74,16 +187,14 @@ def short(folder: Path) -> tuple[Path, Path]:
     return qrels, run
 
 
-# -- runs of any length -----------------------------------------------------------------------------------------------
-
 LISTS = 256  # distinct lists
 DOCUMENTS = 1000  # in each
-PLACE = b"#######"  # of a query's id in a list: ids have seven digits
+PLACE = b"#######"  # stands for the query id in a list: ids have seven digits
 
 
 @dataclass(frozen=True)
 class LongRun:
-    """A run of so many lists, one document judged in each, and how many lines and bytes that is."""
+    """The files of a run of many lists, with one judged document in each."""
 
     qrels: Path
     run: Path
@@ -93,30 +204,26 @@ class LongRun:
     def lines(self) -> int:
         return self.queries * DOCUMENTS
 
-    @property
-    def bytes(self) -> int:
-        return self.run.stat().st_size
-
     def delete(self) -> None:
         self.qrels.unlink()
         self.run.unlink()
 
 
 def long_run(queries: int, folder: Path) -> LongRun:
-    """Write a run of some queries, of a thousand documents each; it is not kept for later."""
+    """Write a run of some queries, of a thousand documents each. It is not kept for later."""
     folder.mkdir(parents=True, exist_ok=True)
     made = LongRun(folder / f"long-{queries}.qrels", folder / f"long-{queries}.run", queries)
     lists = list(_lists())
-    with made.qrels.open("w") as judged, made.run.open("wb") as listed:
+    with made.qrels.open("w") as judgments, made.run.open("wb") as rows:
         for query in range(queries):
             doc, text = lists[query % LISTS]
-            judged.write(f"{10**6 + query} 0 {doc} 1\n")
-            listed.write(text.replace(PLACE, b"%d" % (10**6 + query)))
+            judgments.write(f"{10**6 + query} 0 {doc} 1\n")
+            rows.write(text.replace(PLACE, b"%d" % (10**6 + query)))
     return made
 
 
 def list_bytes() -> int:
-    """How long a list is, on average."""
+    """The mean length of a list."""
     return sum(len(text) for _, text in _lists()) // LISTS
 
 

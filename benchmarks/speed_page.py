@@ -1,60 +1,95 @@
-"""The page about speed, its aims and its figure, made from results of `python -m benchmarks`."""
+"""The page about speed, its aims and its figures, made from results of `python -m benchmarks`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from benchmarks.calls import DROP_INS, OBJECTS
+from benchmarks.contenders import PREPARED
 from benchmarks.start import NUMPY, TABLE
+from benchmarks.sweeps import TOOLS
 
 Result = dict[str, Any]
 
 INTRODUCTION = """# Speed
 
-This page is made by `make bench` from what it measured. Contenders take turns, each in a process of its own, so that a
-slow moment of the machine is slow for all; the best turn counts. Times are CPU seconds, user and system. In brackets is
-how many times as long as Tiewise it took.
+`make bench` measures and writes this page. Each contender runs in its own process. The contenders take turns, so a slow
+moment of the machine affects all of them; the best turn counts. Times are CPU seconds, user and system. The number in
+brackets is the time divided by that of Tiewise.
 
-* All compute {measures}
-  for every query. Tiewise gives expectation, lowest, highest and standard deviation of each besides.
-* Tiewise reads in one thread here unless the row says otherwise. By itself it takes a thread for each core, eight at
-  most, once a file is larger than 8 MB; the variable `OMP_NUM_THREADS` sets a bound.
-* The clock of a Python package runs from the end of imports to the last value; for that, each process first evaluates
-  another, small run. That of a program runs from its start.
-* Before a time counts, the means are compared: those of trec_eval, pytrec_eval and ir_measures must be, to four digits,
-  what Tiewise calls oblivious.
+* All tools compute {measures}
+  for every query. Tiewise also computes the expected, lowest and highest value, the standard deviation and the bounds
+  for truncated lists.
+* Tiewise uses one thread here unless the row says otherwise. By default it uses one thread for each core, at most
+  eight, for files larger than 8 MB; the variable `OMP_NUM_THREADS` sets a limit.
+* For a Python package the clock starts after the imports; each process first evaluates a small run. For a program it
+  starts with the process.
+* The means are compared before a time counts: those of trec_eval, pytrec_eval and ir_measures must be equal to
+  Tiewise's oblivious means, to four digits.
 """
 
-MISSES = """
-An aim is a ratio that was fixed before anything was measured; a miss changes no number. In *large* every hundred lines
-bring a query with two judgments: about a third of its time goes into 200,000 judgments and 2.5 million values, however
-the lines are read, and one thread does that. Next to what a call costs, some milliseconds, lines weigh little below a
-hundred thousand."""
+AIMS = """
+The aims were fixed before this measurement. *Before* is the measurement of 15 November 2026, less 5 % for noise; it did
+not read the bounds for truncated lists. Two aims have changed since then: for two threads on *large* the aim was 1.7
+(1.23 was measured), and for the whole command it was 2.5."""
 
 FILES = """## From files to means
 
-*marco*: 6,980 queries × 1,000 documents, one judged; *large*: 100,000 × 100; *dl*: 50 × 1,000, 200 graded judgments a
-query; *miracl*: 717 × 100. The Python reader serves where the compiled one could not be built. `wc -l` only counts
-lines: it is the least that reading can cost. Memory is the peak of the process, interpreter and imports included. A
-dash stands for what took too long; trec_eval looks every query up in a list of all queries, so it grows with their
-square.
+*robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each query, as in TREC Robust 2003;
+97 % and 3 % of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments for each query. *miracl*: 717 × 100. *marco*:
+6,980 × 1,000, one judgment for each query. *large*: 100,000 × 100. All are generated.
+
+The Python reader is used where the compiled one could not be built. `wc -l` only counts lines: a lower bound for the
+cost of reading. Memory is the peak of the process, with interpreter and imports. A dash means that the tool was too
+slow for this shape. trec_eval searches a list of all queries for every query, so its time grows with the square of
+their number.
 """
 
 THREADS = """## Two threads
 
-The result does not depend on how many threads read the file. Wall seconds here, as somebody waits for them; CPU seconds
-in brackets.
+The result does not depend on the number of threads. These are wall seconds, with CPU seconds in brackets.
 """
 
 DICTS = """## From dictionaries
 
-The dictionaries are there when the clock starts.
+The dictionaries exist when the clock starts. For *prepared Qrels* the judgments are a `Qrels` at that time, and the run
+is a dictionary. The drop-in replaces pytrec_eval. It returns pytrec_eval's numbers and no others.
 """
 
 COLUMNS = """## From columns
 
-`Qrels` and `Run`, and Arrow tables, are there when the clock starts. trm is the other package that knows ties; it takes
+`Qrels` and `Run`, and Arrow tables, exist when the clock starts. trm is the other package that supports ties; it takes
 lists of scores and flags.
+"""
+
+CALLS = """## Small calls
+
+Lists of 100 documents with 20 judgments each, evaluated in a loop in one process. The CPU time of one call is that of
+the fastest batch of calls. *prepared Qrels* and *Qrels and Run* use the same `Qrels` in all calls; every call has a new
+`Run`. A drop-in returns the numbers of the tool that it replaces and no others; the last two columns are the time of
+that tool divided by that of the drop-in.
+"""
+
+MANY_RUNS = """## Many runs with the same judgments
+
+{runs} runs, as dictionaries, are evaluated one after the other with the same `Qrels` (pytrec_eval: with the same
+`RelevanceEvaluator`). *prepare* makes that object from a dictionary; *later* is the mean of all runs after the first.
+"""
+
+ANALYSES = """## Comparison and report
+
+`compare` and two calls of `evaluate` read the same files. `compare` also computes differences, paired tests and
+intervals for each measure. `write_report` writes the HTML page; its times include imports.
+"""
+
+SWEEPS = """## Judgments and ties
+
+100 lists of 1,000 documents. In the first table 30 % of the rows are tied; in the second there are 1,288 judgments for
+each query. If all rows are tied, a list has about five tie groups. CPU milliseconds; the ratios are those of the other
+tool's time to that of Tiewise with the same input.
+
+![CPU time against judgments for each query and against the share of tied rows](img/speed-sweeps.svg)
 """
 
 START = """## The start
@@ -62,10 +97,10 @@ START = """## The start
 Whole commands on two lists of five documents: wall time, median of {turns} turns.
 """
 
-LINES = """## What a line costs
+LINES = """## The cost of a line
 
-Lists of 1,000 documents, one of them judged. A call costs {call}, whatever it reads; what lines cost beyond that stands
-in a column of its own. Each time is the fastest of the calls that fit into half a second, or of one.
+Lists of 1,000 documents, with one judgment each. Every call has a fixed cost, {call} here; one column shows the cost of
+the lines without it. Each time is that of the fastest call within half a second, or of one call.
 
 ![CPU time for each line, from ten thousand lines on](img/speed-lines.svg)
 """
@@ -75,136 +110,227 @@ in a column of its own. Each time is the fastest of the calls that fit into half
 
 
 def page(result: Result) -> str:
-    """The page of a result, with a section for each thing measured."""
-    parts = [INTRODUCTION.format(measures=", ".join(result["measures"])), _where(result), _aims(result)]
-    doors = [row["door"] for row in result["results"]]
-    if "files" in doors:
-        parts += [FILES, _door(result, "files"), THREADS, _threads(result)]
-    if "dicts" in doors:
-        parts += [DICTS, _door(result, "dicts")]
-    if "columns" in doors:
-        parts += [COLUMNS, _door(result, "columns")]
-    if result["start"]:
-        parts += [START.format(**result["start"][0]), _start(result["start"])]
-    if result["lines"]:
-        parts += [LINES.format(call=seconds(_call(result["lines"]))), _lines(result["lines"])]
+    """The page of a result, with a section for each part that was measured."""
+    parts = [INTRODUCTION.format(measures=", ".join(result["measures"])), _environment(result), _aim_table(result)]
+    sources = [_source(row) for row in result["results"]]
+    if "files" in sources:
+        parts += [FILES, _input_table(result, "files"), THREADS, _thread_table(result)]
+    if "dicts" in sources:
+        parts += [DICTS, _input_table(result, "dicts")]
+    if "columns" in sources:
+        parts += [COLUMNS, _input_table(result, "columns")]
+    if rows := result.get("calls"):
+        parts += [CALLS, _call_table(rows)]
+    if rows := result.get("many_runs"):
+        parts += [MANY_RUNS.format(**rows[0]), _runs_table(rows)]
+    if rows := result.get("analyses"):
+        parts += [ANALYSES, _analysis_table(rows)]
+    if rows := result.get("sweeps"):
+        parts += [SWEEPS, *(_sweep_table(rows, sweep) for sweep in SWEEP_TITLES)]
+    if rows := result["start"]:
+        parts += [START.format(**rows[0]), _start_table(rows)]
+    if rows := result["lines"]:
+        parts += [LINES.format(call=format_seconds(_call_cost(rows))), _line_table(rows)]
     return "\n".join(part.strip() + "\n" for part in parts)
 
 
-def _where(result: Result) -> str:
-    found = result["environment"]
+def _environment(result: Result) -> str:
+    environment = result["environment"]
     absent = "ranx" if not any(row["tool"] == "ranx" for row in result["results"]) else ""
-    there = [f"{name} {version}" for name, version in found["packages"].items() if version and name != absent]
-    said = f"{found['device']}, {found['date']}; load {found['load'][0]:.1f} before and {found['load'][1]:.1f} after"
-    quick = " A quick run, with small shapes." if result["quick"] else ""
-    return f"{said}; {', '.join(there)}.{quick}"
+    versions = [f"{name} {version}" for name, version in environment["packages"].items() if version and name != absent]
+    before, after = environment["load"]
+    machine = f"{environment['device']}, {environment['date']}; load {before:.1f} before and {after:.1f} after"
+    quick = " A quick run, with small inputs." if result["quick"] else ""
+    return f"{machine}; {', '.join(versions)}.{quick}"
 
 
-def _aims(result: Result) -> str:
-    found = list(aims(result))
-    judged = [aim for aim in found if aim.measured is not None]
-    missed = sum(not aim.met for aim in judged)
-    unknown = len(found) - len(judged)
-    said = "All aims are met." if not missed else f"{len(judged) - missed} of {len(judged)} aims are met."
-    said += f" {unknown} could not be measured here." if unknown else ""
-    lines = [f"| {aim.name} | {aim.said} | {aim.shown} | {aim.verdict} |" for aim in found]
-    table = ["| what | aim | measured | |", "|---|---|---|---|", *lines]
-    return "\n".join(["## Aims", "", said, "", *table, *([MISSES] if missed else [])])
+def _aim_table(result: Result) -> str:
+    every = list(aims(result))
+    measured = [aim for aim in every if aim.measured is not None]
+    missed = sum(not aim.met for aim in measured)
+    absent = len(every) - len(measured)
+    summary = "All aims are met." if not missed else f"{len(measured) - missed} of {len(measured)} aims are met."
+    summary += f" {absent} were not measured." if absent else ""
+    rows = [[aim.name, aim.target, aim.value, aim.verdict] for aim in every]
+    table = _table(["what", "aim", "measured", ""], rows)
+    return "\n".join(["## Aims", "", summary, "", table, AIMS])
 
 
-def _door(result: Result, door: str) -> str:
-    rows = [row for row in result["results"] if row["door"] == door]
+def _input_table(result: Result, source: str) -> str:
+    rows = [row for row in result["results"] if _source(row) == source]
     shapes, tools = _distinct(rows, "shape"), _distinct(rows, "tool")
     largest = max(shapes, key=lambda shape: max(row["cpu"] for row in rows if row["shape"] == shape))
     widest = "marco" if "marco" in shapes else largest
-    table = []
+    cells = []
     for tool in tools:
-        cells = [_cell(row, _row(result, door, shape)) for shape in shapes for row in [_row(result, door, shape, tool)]]
-        held = (_row(result, door, widest, tool) or {}).get("peak_bytes")
-        table.append(f"| {tool} | {' | '.join(cells)} | {megabytes(held) if held else '–'} |")
-    head = f"| | {' | '.join(shapes)} | memory, {widest} |"
-    return "\n".join([head, "|---|" + "---|" * (len(shapes) + 1), *table])
+        times = [_time_cell(_row(result, source, shape, tool), _row(result, source, shape)) for shape in shapes]
+        memory = (_row(result, source, widest, tool) or {}).get("peak_bytes")
+        cells.append([tool, *times, format_memory(memory) if memory else "–"])
+    return _table(["", *shapes, f"memory, {widest}"], cells)
 
 
-def _threads(result: Result) -> str:
-    table = []
+def _thread_table(result: Result) -> str:
+    rows = []
     for shape in _distinct(result["results"], "shape"):
         one, two = (_row(result, "files", shape, tool) for tool in ("tiewise", "tiewise, 2 threads"))
         if one and two:
-            cells = [f"{seconds(row['wall'])} ({seconds(row['cpu'])})" for row in (one, two)]
-            table.append(f"| {shape} | {' | '.join(cells)} | {one['wall'] / two['wall']:.2f} |")
-    return "\n".join(["| | one thread | two threads | times as fast |", "|---|---|---|---|", *table])
+            cells = [f"{format_seconds(row['wall'])} ({format_seconds(row['cpu'])})" for row in (one, two)]
+            rows.append([shape, *cells, f"{one['wall'] / two['wall']:.2f}"])
+    return _table(["", "one thread", "two threads", "times as fast"], rows)
 
 
-def _start(rows: list[Result]) -> str:
-    base = next(row["wall"] for row in rows if row["command"] == NUMPY)
-    table = [f"| `{row['command']}` | {seconds(row['wall'])} | {row['wall'] / base:.2f} |" for row in rows]
-    return "\n".join([f"| command | wall | ÷ `{NUMPY}` |", "|---|---|---|", *table])
+def _call_table(rows: list[Result]) -> str:
+    tools = _distinct(rows, "tool")
+    cells = []
+    for queries in _distinct(rows, "queries"):
+        times = {row["tool"]: row["cpu"] for row in rows if row["queries"] == queries}
+        ratios = [_ratio_cell(_over(times, tool, drop_in)) for tool, drop_in in DROP_INS.items()]
+        cells.append([f"{queries} × 100", *(format_seconds(times[tool]) for tool in tools), *ratios])
+    return _table(["", *tools, *(f"{tool} ÷ drop-in" for tool in DROP_INS)], cells)
 
 
-def _lines(rows: list[Result]) -> str:
-    table = []
+def _runs_table(rows: list[Result]) -> str:
+    cells = []
     for row in rows:
-        whole, beyond, wc = (_each(row, which, _call(rows)) for which in SERIES)
+        times = [format_seconds(row[name]) for name in ("prepare", "first", "later")]
+        cells.append([row["shape"], row["tool"], *times, f"{_later_share(row):.2f}"])
+    return _table(["", "", "prepare", "first", "later", "later ÷ (prepare + first)"], cells)
+
+
+def _later_share(row: Result) -> float:
+    share: float = row["later"] / (row["prepare"] + row["first"])
+    return share
+
+
+ACTIONS = {"evaluate": "`evaluate`, one call for each run", "compare": "`compare`", "report": "`write_report`"}
+
+
+def _analysis_table(rows: list[Result]) -> str:
+    cells = []
+    for row in rows:
+        size = f"{row['runs']} runs of {row['queries']:,} × {row['documents']:,}"
+        cells.append([ACTIONS[row["action"]], size, format_seconds(row["cpu"]), format_seconds(row["wall"])])
+    return _table(["", "input", "CPU", "wall"], cells)
+
+
+SWEEP_TITLES = {"judged": "judgments for each query", "tied": "tied rows, %"}
+SOURCES = {"dicts": "dictionaries", "files": "files"}
+
+
+def _sweep_table(rows: list[Result], sweep: str) -> str:
+    rows = [row for row in rows if row["sweep"] == sweep]
+    tools = [tool for tool in TOOLS if any((row["input"], row["tool"]) == tool for row in rows)]
+    others = [tool for tool in tools if tool[1] != "tiewise"]
+    cells = []
+    for value in _distinct(rows, "value"):
+        times = {(row["input"], row["tool"]): row["cpu"] for row in rows if row["value"] == value}
+        ratios = [_ratio_cell(_over(times, tool, (tool[0], "tiewise"))) for tool in others]
+        cells.append([f"{value:,}", *(f"{times[tool] * 1e3:.3g}" if tool in times else "–" for tool in tools), *ratios])
+    names = [f"{tool}, {SOURCES[source]}" for source, tool in tools]
+    return _table([SWEEP_TITLES[sweep], *names, *(f"{tool} ÷ tiewise" for _, tool in others)], cells)
+
+
+def _start_table(rows: list[Result]) -> str:
+    base = next(row["wall"] for row in rows if row["command"] == NUMPY)
+    cells = [[f"`{row['command']}`", format_seconds(row["wall"]), f"{row['wall'] / base:.2f}"] for row in rows]
+    return _table(["command", "wall", f"÷ `{NUMPY}`"], cells)
+
+
+def _line_table(rows: list[Result]) -> str:
+    cells = []
+    for row in rows:
+        costs = [f"{_line_cost(row, series, _call_cost(rows)):.1f}" for series in SERIES]
         size = f"{row['bytes'] / 1e9:.2f} GB" if row["bytes"] > 1e8 else f"{row['bytes'] / 1e6:.1f} MB"
-        cells = f"{whole:.1f} | {beyond:.1f} | {wc:.1f} | {megabytes(row['peak_bytes'])}"
-        table.append(f"| {row['lines']:,} | {size} | {cells} |")
-    last = rows[-1]
-    short = last["bytes"] < 0.95 * last.get("wanted_bytes", 0)
-    note = (
-        f"\n\nThe last run was to have {last['wanted_bytes'] / 1e9:g} GB; the disk had no room for it." if short else ""
-    )
-    head = "| lines | file | ns a line | beyond the call | `wc -l` | memory |"
-    return "\n".join([head, "|---|---|---|---|---|---|", *table]) + note
+        cells.append([f"{row['lines']:,}", size, *costs, format_memory(row["peak_bytes"])])
+    last, note = rows[-1], ""
+    if last["bytes"] < 0.95 * last.get("wanted_bytes", 0):
+        wanted = f"{last['wanted_bytes'] / 1e9:g} GB"
+        note = f"\n\nThe disk had no space for a run of {wanted}, so the last run is smaller."
+    return _table(["lines", "file", "ns a line", "without the call", "`wc -l`", "memory"], cells) + note
 
 
-def _call(rows: list[Result]) -> float:
-    """What a call costs that reads next to nothing: the least that any process found."""
+def _call_cost(rows: list[Result]) -> float:
+    """The cost of a call that reads almost nothing: the least of all processes."""
     return min(row["call"] for row in rows)
 
 
-def _each(row: Result, which: str, call: float) -> float:
+def _line_cost(row: Result, series: str, call: float) -> float:
     """Nanoseconds for each line."""
-    spent = {"whole": row["cpu"], "beyond": row["cpu"] - call, "wc": row["wc"]}[which]
+    spent = {"whole": row["cpu"], "lines": row["cpu"] - call, "wc": row["wc"]}[series]
     return spent / row["lines"] * 1e9
 
 
-def _cell(row: Result | None, ours: Result | None) -> str:
+def _time_cell(row: Result | None, ours: Result | None) -> str:
     if row is None:
         return "–"
     if ours is None:
-        return seconds(row["cpu"])
-    ratio = row["cpu"] / ours["cpu"]
-    return f"{seconds(row['cpu'])} ({f'{ratio:.0f}' if ratio >= 100 else f'{ratio:.2g}'}×)"
+        return format_seconds(row["cpu"])
+    return f"{format_seconds(row['cpu'])} ({_ratio_cell(row['cpu'] / ours['cpu'])})"
 
 
-def seconds(value: float) -> str:
-    """A time in the unit that suits it."""
-    return f"{value:.3g} s" if value >= 0.9995 else f"{value * 1e3:.3g} ms"
+def _ratio_cell(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{f'{ratio:.0f}' if ratio >= 100 else f'{ratio:.2g}'}×"
 
 
-def megabytes(value: float) -> str:
-    """A size in memory."""
+def format_seconds(value: float) -> str:
+    """A time in seconds, milliseconds or microseconds."""
+    if value >= 0.9995:
+        return f"{value:.3g} s"
+    return f"{value * 1e3:.3g} ms" if value >= 0.9995e-3 else f"{value * 1e6:.3g} µs"
+
+
+def format_memory(value: float) -> str:
+    """A size in megabytes."""
     return f"{value / 1e6:,.0f} MB"
 
 
-def _row(result: Result, door: str, shape: str, tool: str = "tiewise") -> Result | None:
-    wanted = (door, shape, tool)
-    return next((row for row in result["results"] if (row["door"], row["shape"], row["tool"]) == wanted), None)
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    first = "| |" if heads[0] == "" else f"| {heads[0]} |"
+    rest = "".join(f" {head} |" if head else " |" for head in heads[1:])
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([first + rest, "|" + "---|" * len(heads), *lines])
 
 
-def _distinct(rows: list[Result], key: str) -> list[str]:
+def _row(result: Result, source: str, shape: str, tool: str = "tiewise") -> Result | None:
+    key = (source, shape, tool)
+    return next((row for row in result["results"] if (_source(row), row["shape"], row["tool"]) == key), None)
+
+
+def _source(row: Result) -> str:
+    """The kind of input. Older results call it `door`."""
+    source: str = row["input"] if "input" in row else row["door"]
+    return source
+
+
+def _distinct(rows: list[Result], key: str) -> list[Any]:
     return list(dict.fromkeys(row[key] for row in rows))
+
+
+def _over(times: dict[Any, float], one: Any, other: Any) -> float | None:
+    """The ratio of two times, if both were measured."""
+    return times[one] / times[other] if one in times and other in times else None
 
 
 # -- aims -------------------------------------------------------------------------------------------------------------
 
 
-IDLE = 1.5  # the load before: with more of it, a second thread has no core of its own
+MAX_LOAD = 1.5  # with a higher load at the start, two threads have no idle cores
+
+#: pytrec_eval's time over that of Tiewise in the measurement of 15 November 2026, by kind of input and shape.
+EARLIER_RATIOS = {
+    ("files", "dl"): 2.88,
+    ("files", "miracl"): 4.45,
+    ("files", "marco"): 27.1,
+    ("files", "large"): 18.8,
+    ("dicts", "dl"): 0.988,
+    ("dicts", "miracl"): 1.24,
+    ("dicts", "marco"): 11.7,
+}
+NOISE = 0.05  # of a ratio between two measurements
 
 
 class Aim(NamedTuple):
-    """A number that should be at most, or with `least` at least, a bound; None if it was not measured."""
+    """A number that should be at most a bound, or at least one with `least`; None if it was not measured."""
 
     name: str
     measured: float | None
@@ -218,11 +344,11 @@ class Aim(NamedTuple):
         return self.measured >= self.bound if self.least else self.measured <= self.bound
 
     @property
-    def said(self) -> str:
+    def target(self) -> str:
         return f"{'≥' if self.least else '≤'} {self.bound:g}{self.unit}"
 
     @property
-    def shown(self) -> str:
+    def value(self) -> str:
         return "–" if self.measured is None else f"{self.measured:.3g}{self.unit}"
 
     @property
@@ -231,96 +357,151 @@ class Aim(NamedTuple):
 
 
 def aims(result: Result) -> Iterator[Aim]:
-    """What was aimed at, and what came of it."""
+    """All aims, with the measured values."""
+    yield from _pool_aims(result)
+    yield from _call_aims(result)
+    yield from _analysis_aims(result)
+    yield from _file_aims(result)
+    yield from _other_aims(result)
+    for (source, shape), earlier in EARLIER_RATIOS.items():
+        name = f"{shape}, {SOURCES[source]}: pytrec_eval over Tiewise, not less than before"
+        bound = float(f"{earlier * (1 - NOISE):.3g}")
+        yield Aim(name, _tool_ratio(result, source, shape, "pytrec_eval", "tiewise"), bound, least=True)
 
-    def over(door: str, shape: str, tool: str, base: str, key: str = "cpu") -> float | None:
-        one, other = _row(result, door, shape, tool), _row(result, door, shape, base)
-        return one[key] / other[key] if one and other else None
 
-    def held(shape: str) -> float | None:
+def _tool_ratio(result: Result, source: str, shape: str, one: str, other: str, key: str = "cpu") -> float | None:
+    rows = _row(result, source, shape, one), _row(result, source, shape, other)
+    return rows[0][key] / rows[1][key] if rows[0] and rows[1] else None
+
+
+def _pool_aims(result: Result) -> Iterator[Aim]:
+    for shape, whole, prepared, files in (("robust", 1.2, 2, 3), ("robust-untied", 2, 4, 6)):
+        ratio = _tool_ratio(result, "dicts", shape, "pytrec_eval", "tiewise")
+        yield Aim(f"{shape}, dictionaries: pytrec_eval over Tiewise", ratio, whole, least=True)
+        ratio = _tool_ratio(result, "dicts", shape, "pytrec_eval", PREPARED)
+        yield Aim(f"{shape}, prepared `Qrels`: pytrec_eval over Tiewise", ratio, prepared, least=True)
+        ratio = _tool_ratio(result, "files", shape, "trec_eval", "tiewise")
+        yield Aim(f"{shape}, files: trec_eval over Tiewise", ratio, files, least=True)
+
+
+def _call_aims(result: Result) -> Iterator[Aim]:
+    times = {(row["queries"], row["tool"]): row["cpu"] for row in result.get("calls", [])}
+    for queries, bound in ((50, 1.0), (1, 0.5)):
+        for tool, drop_in in DROP_INS.items():
+            ratio = _over(times, (queries, tool), (queries, drop_in))
+            yield Aim(f"drop-in, {queries} × 100: {tool} over Tiewise", ratio, bound, least=True)
+    call = times.get((10, OBJECTS))
+    yield Aim("one call of `evaluate`, 10 × 100, in memory", call and call * 1e3, 0.6, unit=" ms")
+    rows = [row for row in result.get("many_runs", []) if row["tool"] == "tiewise"]
+    for shape in ("robust", "robust-untied"):
+        share = next((_later_share(row) for row in rows if row["shape"] == shape), None)
+        yield Aim(f"{shape}, many runs: a later run over the first with its `Qrels`", share, 0.5)
+
+
+def _analysis_aims(result: Result) -> Iterator[Aim]:
+    times = {} if result["quick"] else {row["action"]: row["cpu"] for row in result.get("analyses", [])}
+    yield Aim("`compare`, 2 × 1,000,000 rows: over two calls of `evaluate`", _over(times, "compare", "evaluate"), 1.2)
+    yield Aim("`write_report`, 10 systems × 1,000 queries", times.get("report"), 5, unit=" s")
+
+
+def _file_aims(result: Result) -> Iterator[Aim]:
+    idle = result["environment"]["load"][0] < MAX_LOAD
+    for shape, threads in (("marco", 1.7), ("large", 1.6)):
+        ratio = _tool_ratio(result, "files", shape, "trec_eval", "tiewise")
+        yield Aim(f"{shape}: trec_eval over Tiewise", ratio, 15, least=True)
+        ratio = _tool_ratio(result, "files", shape, "pytrec_eval", "tiewise")
+        yield Aim(f"{shape}: pytrec_eval over Tiewise", ratio, 18, least=True)
+        yield Aim(f"{shape}: Tiewise over `wc -l`", _tool_ratio(result, "files", shape, "tiewise", "wc -l"), 7)
         row = _row(result, "files", shape)
-        return row["peak_bytes"] / 1e6 if row else None
-
-    for shape in ("marco", "large"):
-        yield Aim(f"{shape}: trec_eval over Tiewise", over("files", shape, "trec_eval", "tiewise"), 15, least=True)
-        yield Aim(f"{shape}: pytrec_eval over Tiewise", over("files", shape, "pytrec_eval", "tiewise"), 18, least=True)
-        yield Aim(f"{shape}: Tiewise over `wc -l`", over("files", shape, "tiewise", "wc -l"), 7)
-        yield Aim(f"{shape}: memory", held(shape), 100, unit=" MB")
-    yield Aim("a line of large over a line of marco", _slower(result), 1.25)
+        yield Aim(f"{shape}: memory", row["peak_bytes"] / 1e6 if row else None, 100, unit=" MB")
+        ratio = _tool_ratio(result, "files", shape, "tiewise", "tiewise, 2 threads", "wall") if idle else None
+        yield Aim(f"{shape}: one thread over two, wall time, on idle cores", ratio, threads, least=True)
     for shape in ("dl", "miracl"):
-        yield Aim(f"{shape}: Tiewise over trec_eval", over("files", shape, "tiewise", "trec_eval"), 1)
-    dicts = over("dicts", "marco", "pytrec_eval", "tiewise")
-    yield Aim("marco, dictionaries: pytrec_eval over Tiewise", dicts, 10, least=True)
-    yield Aim(f"the whole command on a tiny input over `{NUMPY}`", _started(result), 2.5)
-    yield Aim("the dearest over the cheapest line, 10⁴ to 10⁸, beyond the call", _uneven(result), 1.5)
-    for shape in ("marco", "large"):
-        threads = over("files", shape, "tiewise", "tiewise, 2 threads", "wall")
-        idle = result["environment"]["load"][0] < IDLE
-        yield Aim(f"{shape}: one thread over two, wall time, on idle cores", threads if idle else None, 1.7, least=True)
-    yield Aim("memory of a run of 10 GB", _large_memory(result), 500, unit=" MB")
+        yield Aim(f"{shape}: Tiewise over trec_eval", _tool_ratio(result, "files", shape, "tiewise", "trec_eval"), 1)
+    ratio = _tool_ratio(result, "dicts", "marco", "pytrec_eval", "tiewise")
+    yield Aim("marco, dictionaries: pytrec_eval over Tiewise", ratio, 10, least=True)
 
 
-def _slower(result: Result) -> float | None:
+def _other_aims(result: Result) -> Iterator[Aim]:
     large, marco = _row(result, "files", "large"), _row(result, "files", "marco")
-    return large["cpu"] / large["lines"] / (marco["cpu"] / marco["lines"]) if large and marco else None
-
-
-def _started(result: Result) -> float | None:
+    ratio = large["cpu"] / large["lines"] / (marco["cpu"] / marco["lines"]) if large and marco else None
+    yield Aim("a line of large over a line of marco", ratio, 1.25)
     wall = {row["command"]: row["wall"] for row in result["start"]}
-    return wall[TABLE] / wall[NUMPY] if wall else None
+    yield Aim(f"the whole command on a tiny input over `{NUMPY}`", _over(wall, TABLE, NUMPY), 2)
+    name = "the most over the least expensive line, 10⁴ to 10⁸, without the call"
+    yield Aim(name, _line_cost_ratio(result["lines"]), 1.5)
+    memory = next((row["peak_bytes"] / 1e6 for row in result["lines"] if row["bytes"] > 9.5e9), None)
+    yield Aim("memory of a run of 10 GB", memory, 500, unit=" MB")
 
 
-def _uneven(result: Result) -> float | None:
-    rows = [row for row in result["lines"] if "wanted_bytes" not in row]
+def _line_cost_ratio(rows: list[Result]) -> float | None:
+    rows = [row for row in rows if "wanted_bytes" not in row]
     if not any(row["lines"] == 10**8 for row in rows):
         return None
-    each = [_each(row, "beyond", _call(rows)) for row in rows]
-    return max(each) / min(each) if min(each) > 0 else None
+    costs = [_line_cost(row, "lines", _call_cost(rows)) for row in rows]
+    return max(costs) / min(costs) if min(costs) > 0 else None
 
 
-def _large_memory(result: Result) -> float | None:
-    return next((row["peak_bytes"] / 1e6 for row in result["lines"] if row["bytes"] > 9.5e9), None)
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+SERIES = {"whole": "Tiewise, the whole call", "lines": "Tiewise, without the cost of a call", "wc": "wc -l"}
 
 
-# -- the figure -------------------------------------------------------------------------------------------------------
+def line_figure(result: Result) -> Any:
+    """The cost of a line against the number of lines."""
+    from tiewise.figures.theme import apply_theme, load_altair
 
-SERIES = {"whole": "Tiewise, the whole call", "beyond": "Tiewise, beyond the cost of a call", "wc": "wc -l"}
+    alt, rows = load_altair(), result["lines"]
+    points = [
+        {"x": row["lines"], "y": _line_cost(row, series, _call_cost(rows)), "series": name}
+        for row in rows
+        for series, name in SERIES.items()
+    ]
+    x = alt.X("x:Q", title="lines", scale=alt.Scale(type="log"), axis=_powers("~s", grid=False))
+    y = alt.Y("y:Q", title="CPU time for each line, ns", scale=alt.Scale(type="log"), axis=_powers())
+    chart = _line_chart(points, x, y, list(SERIES.values())).properties(height=260, title="The cost of a line")
+    ends = rows[0]["lines"], rows[-1]["lines"]
+    return apply_theme(chart, f"CPU nanoseconds for each line, from {ends[0]:,} to {ends[1]:,} lines.")
 
 
-def figure(result: Result) -> Any:
-    """What a line costs, over the number of lines."""
-    from tiewise.figures.theme import PALETTE, WIDTH, apply_theme, inline_data, load_altair
+def sweep_figure(result: Result) -> Any:
+    """The cost against judgments for each query and against the share of tied rows."""
+    from tiewise.figures.theme import apply_theme, load_altair
+
+    alt, rows = load_altair(), result["sweeps"]
+    names = {tool: f"{tool[1]}, {SOURCES[tool[0]]}" for tool in TOOLS}
+    used = [name for tool, name in names.items() if any((row["input"], row["tool"]) == tool for row in rows)]
+    charts = []
+    for sweep, title in SWEEP_TITLES.items():
+        points = [
+            {"x": row["value"], "y": row["cpu"] * 1e3, "series": names[row["input"], row["tool"]]}
+            for row in rows
+            if row["sweep"] == sweep
+        ]
+        x = alt.X("x:Q", title=title)
+        if sweep == "judged":
+            x = alt.X("x:Q", title=title, scale=alt.Scale(type="log"), axis=_powers("~s", grid=False))
+        y = alt.Y("y:Q", title="CPU time, ms", scale=alt.Scale(type="log"))
+        charts.append(_line_chart(points, x, y, used).properties(width=250, height=260))
+    chart = alt.hconcat(*charts).properties(title="Cost against judgments and against ties")
+    return apply_theme(chart, "CPU milliseconds for 100 lists of 1,000 documents.")
+
+
+def _powers(format: str = "", grid: bool = True) -> Any:
+    from tiewise.figures.theme import load_altair
+
+    return load_altair().Axis(format=format, grid=grid, values=[10**power for power in range(10)])
+
+
+def _line_chart(points: list[Result], x: Any, y: Any, names: list[str]) -> Any:
+    """Lines with points, one for each series; the series differ in colour and in dashes."""
+    from tiewise.figures.theme import PALETTE, WIDTH, inline_data, load_altair
 
     alt = load_altair()
-    drawn = [
-        {"lines": row["lines"], "ns": _each(row, which, _call(result["lines"])), "what": name}
-        for row in result["lines"]
-        for which, name in SERIES.items()
-    ]
-    names = list(SERIES.values())
-    scale = alt.Scale(domain=names, range=list(PALETTE[:3]))
+    color = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
+    dash = alt.Scale(domain=names, range=[[1, 0], [6, 3], [2, 3], [8, 2, 2, 2]][: len(names)])
     legend = alt.Legend(title=None, orient="top", labelLimit=300, symbolType="stroke", symbolSize=400)
-    powers = [10**power for power in range(10)]
-    chart = (
-        alt.Chart(inline_data({key: [row[key] for row in drawn] for key in drawn[0]}))
-        .mark_line(point=alt.OverlayMarkDef(filled=True, size=60))
-        .encode(
-            alt.X(
-                "lines:Q",
-                title="lines",
-                scale=alt.Scale(type="log"),
-                axis=alt.Axis(format="~s", grid=False, values=powers),
-            ),
-            alt.Y(
-                "ns:Q",
-                title="CPU time for each line, ns",
-                scale=alt.Scale(type="log"),
-                axis=alt.Axis(values=powers),
-            ),
-            alt.Color("what:N", scale=scale, legend=legend),
-            alt.StrokeDash("what:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3], [2, 3]]), legend=legend),
-        )
-        .properties(width=WIDTH, height=260, title="What a line costs")
-    )
-    ends = drawn[0]["lines"], drawn[-1]["lines"]
-    return apply_theme(chart, f"CPU nanoseconds for each line, from {ends[0]:,} to {ends[1]:,} lines.")
+    data = inline_data({key: [point[key] for point in points] for key in ("x", "y", "series")})
+    mark = alt.Chart(data).mark_line(point=alt.OverlayMarkDef(filled=True, size=60))
+    series = alt.Color("series:N", scale=color, legend=legend), alt.StrokeDash("series:N", scale=dash, legend=legend)
+    return mark.encode(x, y, *series).properties(width=WIDTH)

@@ -1,4 +1,4 @@
-"""Contenders take turns, so that a slow moment of the machine is slow for all; the best turn of each counts."""
+"""Contenders take turns, so a slow moment of the machine is slow for all of them. The best turn of each counts."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Found = dict[str, Any]
+Row = dict[str, Any]  # one measurement
 
 
-def best(contenders: Mapping[str, Callable[[], Found | None]], repeat: int, enough: float) -> dict[str, Found]:
-    """The turn of each contender with the least CPU time, the least wall time of all, and how many turns it had.
+def best_turns(contenders: Mapping[str, Callable[[], Row | None]], repeat: int, enough: float) -> dict[str, Row]:
+    """For each contender: the turn with the least CPU time, the least wall time of all turns, and their number.
 
-    A contender that failed has no further turn, nor has one whose turns took `enough` seconds already.
+    A contender that failed has no further turn, and neither has one whose turns have taken `enough` seconds.
     """
-    kept: dict[str, Found] = {}
+    best: dict[str, Row] = {}
     spent = dict.fromkeys(contenders, 0.0)
     for _ in range(repeat):
         for name, turn in contenders.items():
             if spent[name] >= enough:
                 continue
-            began = time.perf_counter()
-            found = turn()
-            spent[name] += time.perf_counter() - began if found else enough
-            if found:
-                before = kept.get(name, found | {"turns": 0})
-                wall = min(before["wall"], found["wall"])
-                least = min(before, found, key=lambda turn: turn["cpu"])
-                kept[name] = least | {"wall": wall, "turns": before["turns"] + 1}
-    return kept
+            start = time.perf_counter()
+            row = turn()
+            spent[name] += time.perf_counter() - start if row else enough
+            if row:
+                before = best.get(name, row | {"turns": 0})
+                wall = min(before["wall"], row["wall"])
+                least = min(before, row, key=lambda turn: turn["cpu"])
+                best[name] = least | {"wall": wall, "turns": before["turns"] + 1}
+    return best
 
 
-def process(words: Sequence[str], name: str, limit: float) -> Found | None:
-    """What a module of Python prints as JSON; None, with the reason on stderr, if it fails or takes too long."""
+def run_module(words: Sequence[str], name: str, limit: float) -> Row | None:
+    """The JSON that a Python module prints; None, with the reason on stderr, if it fails or takes too long."""
     started = subprocess.Popen(
         [sys.executable, "-m", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # so that what it started can be ended with it
+        start_new_session=True,  # so that its child processes end with it
     )
     try:
         out, err = started.communicate(timeout=limit)
@@ -53,7 +53,7 @@ def process(words: Sequence[str], name: str, limit: float) -> Found | None:
         print(f"  {name}: more than {limit:g} s", file=sys.stderr)
         return None
     if started.returncode:
-        print(f"  {name}: {(err.strip().splitlines() or ['failed without a word'])[-1]}", file=sys.stderr)
+        print(f"  {name}: {(err.strip().splitlines() or ['failed without a message'])[-1]}", file=sys.stderr)
         return None
-    found: Found = json.loads(out.splitlines()[-1])
-    return found
+    row: Row = json.loads(out.splitlines()[-1])
+    return row

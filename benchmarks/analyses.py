@@ -1,0 +1,91 @@
+"""The cost of a comparison beside two evaluations, and of the HTML report on many systems.
+
+    python -m benchmarks.analyses compare|evaluate|report QRELS RUN…    one process, which prints its time as JSON
+
+The comparison is of two runs of a million rows. Its process first does the same with a small run, so imports do not
+count. The report is on ten systems with 1,000 queries each; imports count there, as in the command.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contenders import MEASURES, load_tiewise, means, read
+from benchmarks.shapes import PooledShape, reorder, short, write_files, write_run
+from benchmarks.turns import Row, best_turns, run_module
+from benchmarks.worker import clock
+
+PAIR = PooledShape(1000, 1000, 100, 0.3)
+SYSTEMS = PooledShape(1000, 100, 20, 0.3)
+SYSTEM_COUNT = 10
+
+
+def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
+    """The best turn of `compare`, of two calls of `evaluate`, and of `write_report`."""
+    pair, systems, count = PAIR, SYSTEMS, SYSTEM_COUNT
+    if quick:
+        pair, systems, count = PooledShape(10, 1000, 100, 0.3), PooledShape(10, 100, 20, 0.3), 2
+    inputs = {"pair": (pair, _write_runs(pair, 2, folder)), "systems": (systems, _write_runs(systems, count, folder))}
+    for actions, name in ((("evaluate", "compare"), "pair"), (("report",), "systems")):
+        shape, paths = inputs[name]
+        words = {action: ["benchmarks.analyses", action, *map(str, paths)] for action in actions}
+        turns = {
+            action: lambda word=word, action=action: run_module(word, action, limit) for action, word in words.items()
+        }
+        for action, row in best_turns(turns, repeat, enough).items():
+            yield {
+                "action": action,
+                "runs": len(paths) - 1,
+                "queries": shape.queries,
+                "documents": shape.documents,
+            } | row
+
+
+def _write_runs(shape: PooledShape, runs: int, folder: Path) -> list[Path]:
+    """The paths of the qrels and of some runs for them."""
+    stem = f"runs-{shape.queries}x{shape.documents}"
+    qrels, first = write_files(shape, folder / f"{stem}.qrels", folder / f"{stem}-0.run")
+    others = [folder / f"{stem}-{number}.run" for number in range(1, runs)]
+    if not all(path.exists() for path in others):
+        scores = read(first, float, 2, 4)
+        for seed, path in enumerate(others, start=1):
+            write_run(reorder(scores, seed), path)
+    return [qrels, first, *others]
+
+
+# -- in the process ---------------------------------------------------------------------------------------------------
+
+
+def _analyse(tw: Any, action: str, qrels: Path, runs: Sequence[Path], folder: Path) -> None:
+    if action == "evaluate":
+        for run in runs:
+            means(tw.evaluate(qrels, run, MEASURES))
+        return
+    named = {f"system {number}": run for number, run in enumerate(runs, start=1)}
+    if action == "compare":
+        list(tw.compare(qrels, named, MEASURES).pairs())  # differences, tests and intervals are computed on demand
+    else:
+        tw.write_report(qrels, named, folder / "report.html", MEASURES)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    action, *paths = sys.argv[1:]
+    qrels, *runs = map(Path, paths)
+    tw = load_tiewise()
+    with tempfile.TemporaryDirectory() as name:
+        if action != "report":
+            warm_qrels, warm_run = short(Path(name))
+            _analyse(tw, action, warm_qrels, [warm_run, warm_run], Path(name))
+        _, cpu, wall = clock(lambda: _analyse(tw, action, qrels, runs, Path(name)))
+    print(json.dumps({"cpu": cpu, "wall": wall}))
+
+
+if __name__ == "__main__":
+    main()
