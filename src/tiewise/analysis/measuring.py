@@ -200,7 +200,7 @@ class _Cuts:
         self._evaluation = evaluation
         self._places = np.flatnonzero(evaluation.ties.open_ended)
         self._ties: dict[bool, TieGroups] = {}
-        self._urns: dict[bytes, engine.Urns] = {}
+        self._urns: dict[tuple[bool, bytes], engine.Urns] = {}
 
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
         """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
@@ -230,12 +230,12 @@ class _Cuts:
         ties = self._ties[everything]
         query = ties.qrels.query
         gain = measure.gain(ties.qrels.label) * (1 if how == "best" else -1)
-        rows = np.flatnonzero((ties.in_last_group | (ties.size == 0)) & (gain > 0))  # unjudged documents are worth 0
-        rows = rows[np.lexsort((-gain[rows], query[rows]))]
-        place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
-        rows = rows[place < ties.floor_size[query[rows]]]
-        key = bytes([everything]) + rows.tobytes()
-        if key not in self._urns:  # most measures choose the same documents
+        key = everything, gain.tobytes()
+        if key not in self._urns:  # many measures have the same gains
+            rows = np.flatnonzero((ties.in_last_group | (ties.size == 0)) & (gain > 0))  # unjudged ones are worth 0
+            rows = rows[np.lexsort((-gain[rows], query[rows]))]
+            place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
+            rows = rows[place < ties.floor_size[query[rows]]]
             self._urns[key] = engine.Urns(ties.with_last_group(rows))
         urns = self._evaluation.urns(measure)
         return engine.expected_with_last_group(measure, urns, self._places, self._urns[key], how)

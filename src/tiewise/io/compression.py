@@ -43,7 +43,7 @@ class Stream:
     """A file that is being read: its decompressed bytes and the SHA-256 of its raw bytes."""
 
     def __init__(self, name: str, file: IO[bytes], hashed: bool = True):
-        self.name = name
+        self.name, self.hashed = name, hashed
         from hashlib import sha256  # here, since it takes time and not every use reads a file
 
         self._hash = sha256() if hashed else None

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tiewise.data.native import native
 from tiewise.data.runs import Qrels, Run, Source, Table
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, Reread, Stream, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
 from tiewise.io.json_documents import read_document
 from tiewise.io.parquet import ParquetFrame
-from tiewise.io.text import line_blocks, read_columns
+from tiewise.io.text import line_blocks, list_blocks, read_columns
 
 __all__ = ["prefix_errors", "read_qrels", "read_run", "read_table"]
 
@@ -78,7 +79,9 @@ def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashe
 
 
 def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tuple[str, AnyTable]:
-    layout, blocks = detect_layout(cls, line_blocks(stream.chunks()), format, stream.name)
+    copies_nothing = native() is not None and not stream.hashed  # then bytes are read to where they stay
+    parts = list_blocks(stream) if copies_nothing else line_blocks(stream.chunks())
+    layout, blocks = detect_layout(cls, parts, format, stream.name)
     found = read_columns(blocks, layout, stream.name)
     optional: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
     columns = found.query, found.queries, found.documents, found.value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -188,7 +189,8 @@ class Estimates(Result, Mapping[str, Estimate]):
             return Estimate(measure=self.measure)
         scale = 1.0 if self.total else 1.0 / len(self)
         spread = float(np.sqrt(self.variance.sum()) * scale)
-        return self._estimate(lambda column: float(column.sum() if self.total else column.mean()), spread)
+        n = 1 if self.total else len(self)
+        return self._estimate(lambda column: float(np.add.reduce(column)) / n, spread)
 
     def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
@@ -215,14 +217,14 @@ class Estimates(Result, Mapping[str, Estimate]):
     def _estimate(self, pick: Any, spread: float) -> Estimate:
         def value(column: Floats | None) -> float | None:
             number = None if column is None else pick(column)
-            return None if number is None or np.isnan(number) else number
+            return None if number is None or isnan(number) else number
 
         cut = None if self.cut is None else (pick(self.cut[0]), pick(self.cut[1]))
         return Estimate(
             expected=value(self.expected),
             minimum=value(self.minimum),
             maximum=value(self.maximum),
-            std=None if np.isnan(spread) else spread,
+            std=None if isnan(spread) else spread,
             oblivious=value(self.oblivious),
             residual=value(self.residual),
             cut=cut if cut is None or np.isfinite(cut).all() else None,
