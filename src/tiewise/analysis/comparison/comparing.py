@@ -63,6 +63,8 @@ __all__ = [
 DEFAULT_MEASURES = ("nDCG@10",)
 #: The most systems of which all pairs are compared, and the most pairs that are kept in memory.
 MAX_SYSTEMS, MAX_CACHED = 200, 2000
+#: Pairs and measures that are tested at a time.
+MAX_TESTED = 500
 #: The most systems whose ranks in one order for all runs are found pair by pair.
 MAX_RANKED_BY_PAIRS = 50
 
@@ -516,16 +518,20 @@ class Compared(Result):
             return {}
         pairs = self._family
         a, b = (np.array([self._index[pair[side]] for pair in pairs]) for side in (0, 1))
-        found = []
+        by_queries: dict[bytes, list[Measure]] = {}  # measures of the same queries share their samples
         for measure in self.measures:
-            expected = self._align(measure).expected
-            for first in range(0, len(pairs), 500):
-                some = slice(first, first + 500)
-                found.append(self._test(expected[:, a[some]] - expected[:, b[some]]))
+            by_queries.setdefault(self._align(measure).kept.tobytes(), []).append(measure)
+        keys, found = list[tuple[str, str, Measure]](), []
+        for measures in by_queries.values():
+            keys += [(*pair, measure) for measure in measures for pair in pairs]
+            expected = [self._align(measure).expected for measure in measures]
+            columns = [(one[:, i], one[:, j]) for one in expected for i, j in zip(a, b, strict=True)]
+            for first in range(0, len(columns), MAX_TESTED):
+                some = columns[first : first + MAX_TESTED]
+                found.append(self._test(np.stack([left - right for left, right in some], axis=1)))
         p, low, high = (np.concatenate(column) for column in zip(*found, strict=True))
-        keys = [(*pair, measure) for measure in self.measures for pair in pairs]
-        columns = (column.tolist() for column in (p, significance.holm(p), low, high))
-        return dict(zip(keys, zip(*columns, strict=True), strict=True))
+        tests = (column.tolist() for column in (p, significance.holm(p), low, high))
+        return dict(zip(keys, zip(*tests, strict=True), strict=True))
 
     def _test(self, differences: Floats) -> tuple[Floats, Floats, Floats]:
         """The p-value of each column of differences, and the two ends of its interval."""
