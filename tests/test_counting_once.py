@@ -106,6 +106,18 @@ def test_a_measure_of_judged_non_relevant_documents_counts_the_run_again(files: 
         fresh.at("Bpref")
 
 
+def test_a_dictionary_is_not_counted_again() -> None:
+    """It may have changed: a report must not mix two states of a run."""
+    qrels = {"q": {"a": 1, "b": 0, "c": 0}}
+    run = {"q": {"b": 3.0, "a": 2.0, "c": 1.0}}
+    report = tw.evaluate(qrels, run, "nDCG")
+    run["q"] = {"a": 1.0}
+    assert report.at("RR")["RR"].expected == 0.5
+    with pytest.raises(tw.TiewiseError, match="Evaluate it again with this measure"):
+        report.at("Bpref")
+    assert tw.evaluate(qrels, tw.Run.from_dict(run), "nDCG").at("Bpref")["Bpref"].expected == 1.0
+
+
 @pytest.mark.parametrize("orders", ["independent", "per-query", "shared"])
 def test_a_comparison_needs_no_run_after_counting(files: Path, orders: str) -> None:
     runs = {"a": files / "a", "b": files / "b"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -307,3 +309,37 @@ def test_ranks_are_copied() -> None:
     run = Run.from_columns(["q", "q"], ["a", "b"], [2.0, 1.0], rank=ranks)
     ranks[0] = 9
     assert run.rank is not None and run.rank.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("rank", [[1.5, 2.0], ["x", "y"], [float("nan"), 1.0], np.array([2**63 + 5, 1], np.uint64)])
+def test_ranks_are_integers(rank):
+    with pytest.raises(InputError, match="ranks are not all integers"):
+        Run.from_columns(["q", "q"], ["a", "b"], [1.0, 1.0], rank=rank)
+
+
+def test_whole_numbers_are_ranks_whatever_their_type():
+    for rank in ([2, 1], [2.0, 1.0], np.array([2, 1], np.uint64)):
+        run = Run.from_columns(["q", "q"], ["a", "b"], [1.0, 1.0], rank=rank)
+        assert tw.evaluate({"q": {"a": 1}}, run, "RR", oblivious="rank", complete=True)["RR"].oblivious == 0.5
+
+
+def test_ids_without_utf_8_are_told_apart():
+    """A lone surrogate comes from a truncated pair in JSON: each is an id of its own."""
+    lists = {"q": {"x": 9.0, "y": 8.0, "z": 7.0, "\ud801": 2.0, "b": 1.0}, "\ud802": {"a": 1.0, "b": 0.5}}
+    judged = {"q": {"\ud800": 1, "b": 1}, "\ud802": {"b": 1}, "\ud803": {"a": 1}}
+    for run in (lists, Run.from_dict(lists)):
+        for qrels in (judged, Qrels.from_dict(judged)):
+            found = tw.evaluate(qrels, run, "RR", complete=True).per_query("RR")
+            assert {query: one.expected for query, one in found.items()} == {"q": 0.2, "\ud802": 0.5, "\ud803": 0.0}
+
+
+def test_judgments_are_freed_without_the_garbage_collector():
+    gc.disable()
+    try:
+        qrels = Qrels.from_dict({"q": {"a": 1, "b": 0}})
+        tw.evaluate(qrels, {"q": {"a": 1.0, "b": 0.5}}, "RR")
+        watched = weakref.ref(qrels)
+        del qrels
+        assert watched() is None
+    finally:
+        gc.enable()

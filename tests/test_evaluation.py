@@ -349,6 +349,25 @@ def test_a_cut_leaves_every_measure_within_its_bounds(measure, params, case, cut
     assert found.cut[0] <= found.expected <= found.cut[1]
 
 
+def test_a_cut_of_a_measure_whose_depth_depends_on_what_is_retrieved():
+    class Found(tw.Measure):
+        """The relevant documents in as many ranks as there are relevant documents in the list, over all of them."""
+
+        def depth(self, q):
+            return np.minimum(q.length, q.retrieved(self.gain(q.label)))
+
+        def divisor(self, q):
+            return q.relevant(self)
+
+    qrels = {"q": dict.fromkeys(["d3", "d8", "d7", "d5", "d1"], 1) | {"d6": 2}}
+    run = {"q": dict.fromkeys(["d0", "d3", "d1"], 3.0) | {"d9": 2.0} | dict.fromkeys(["d7", "d5", "d8", "d6"], 1.0)}
+    with pytest.warns(CutWarning):
+        estimate = tw.evaluate(qrels, run, Found())[Found()]
+    # At worst the last group has no relevant document: two ranks count, and two of the first three are relevant. At best
+    # it has four: six ranks count, of which the first three have two and the last two are relevant.
+    assert estimate.cut == pytest.approx((4 / 3 / 6, 4 / 6), abs=1e-12)
+
+
 def test_a_cut_is_bounded_for_measures_of_whole_lists_too():
     qrels, run = {"q": {"t": 1}}, {"q": {"x": 1.0, "t": 1.0}}
     with pytest.warns(CutWarning, match="1 of 1 lists ends with tied documents"):

@@ -59,13 +59,12 @@ nb::object strings(const std::vector<Id>& ids) {
 
 nb::bytes bytes(Id id) { return nb::bytes(id.data(), id.size()); }
 
-// The UTF-8 of a string, which Python caches. A lone surrogate has none: it gets a byte that is in no valid id.
+// The UTF-8 of a string, which Python caches. A lone surrogate has none: that raises UnicodeEncodeError.
 Id utf8(PyObject* text) {
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(text, &size);
-  if (data) return Id(data, static_cast<size_t>(size));
-  PyErr_Clear();
-  return Id("\xff", 1);
+  if (!data) throw nb::python_error();
+  return Id(data, static_cast<size_t>(size));
 }
 
 // A block of a run, and the Python objects that own the memory of its ids.
@@ -92,7 +91,7 @@ struct Ids {
     owners.insert(owners.end(), block.owners.begin(), block.owners.end());
   }
 
-  // The ids at some places, which the caller checked.
+  // The ids at some places.
   std::vector<Id> take(const Ints& places) const {
     std::vector<Id> found(places.size());
     std::transform(places.data(), places.data() + places.size(), found.begin(), [&](int64_t at) { return ids.at(at); });

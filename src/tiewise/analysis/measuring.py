@@ -106,14 +106,14 @@ class Evaluation:
     def _ties(self, dtype: str, *, all_judged: bool) -> TieGroups:
         counted, depth = self._counted_all if all_judged else self.counted, self.options.depth
         ties = counted.ties[dtype] if depth is None else counted.ties[dtype].to_depth(depth)
-        return ties if all_judged or ties.qrels.whole is not None else ties.with_nonzero_labels()
+        return ties if all_judged or ties.qrels.pool is not None else ties.with_nonzero_labels()
 
     @cached_property
     def _counted_all(self) -> Counted:
         """The counts with those of judged documents of label 0."""
-        if self.counted.qrels.whole is None:
+        if self.counted.qrels.pool is None:
             return self.counted
-        if self.source is None:
+        if self.source is None or not self.source.is_constant:
             raise InputError(
                 "The run was counted without the documents of label 0, which this measure needs. Evaluate it again "
                 "with this measure."

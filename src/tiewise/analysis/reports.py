@@ -103,7 +103,11 @@ class Report(Result):
         return wanted
 
     def at(self, measures: str | Measure | Iterable[str | Measure]) -> Report:
-        """The same evaluation by other measures; nothing is read or counted again.
+        """The same evaluation by other measures.
+
+        Nothing is read or counted again, except for the few measures that tell judged non-relevant documents from
+        unjudged ones (Bpref, Judged, the residual of RBP): if the report has none of them, the run is counted again. A
+        dictionary may have changed, so it must be evaluated again with the measure.
 
         >>> from tiewise import evaluate
         >>> report = evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.1}}, "RR")

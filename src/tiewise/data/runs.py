@@ -172,7 +172,7 @@ class Table(Lists):
         """
         query = np.asarray(query, dtype=np.int64)
         if columns.get("rank") is not None:
-            columns["rank"] = np.asarray(columns["rank"])
+            columns["rank"] = _integer_ranks(columns["rank"])
             if columns["rank"].shape != query.shape:
                 raise InputError(f"{len(columns['rank'])} ranks for {len(query)} rows. Give one for every row.")
         value = np.asarray(value, dtype=np.float64)
@@ -456,6 +456,13 @@ class Run(Table):
         return self.take(np.sort(rows[(rows >= 0) & (qrels.label >= 0)]))
 
 
+class Pool(NamedTuple):
+    """All judged documents of the queries of some judgments."""
+
+    documents: Documents
+    offsets: Codes  # (n_queries + 1,)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels(Table):
     """Judgments: a label for each judged document of each query. Labels may be fractional or negative.
@@ -464,8 +471,7 @@ class Qrels(Table):
     <Qrels: 1 query, 2 rows>
     """
 
-    #: All judgments, if these are only those with a label other than 0.
-    whole: Qrels | None = field(default=None, kw_only=True)
+    pool: Pool | None = field(default=None, kw_only=True)  # all judged documents, if these are only some of them
 
     noun = "qrels"
     value_names = LABEL_NAMES
@@ -476,15 +482,18 @@ class Qrels(Table):
         """The label of each row, (n_rows,)."""
         return self.value
 
-    @cached_property
+    @property
     def nonzero(self) -> Qrels:
         """The judgments without those of label 0: most measures treat these documents like unjudged ones.
 
         >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}}).nonzero
         <Qrels: 1 query, 1 row>
         """
-        rows = np.flatnonzero(self.label)
-        return self if len(rows) == len(self) else replace(self.take(rows), whole=self)
+        return self if self.label.all() else self._nonzero
+
+    @cached_property
+    def _nonzero(self) -> Qrels:
+        return replace(self.take(np.flatnonzero(self.label)), pool=Pool(self.documents, self.offsets))
 
 
 def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
@@ -497,6 +506,16 @@ def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) 
         f"The {cls.noun} has no column '{names[0]}' (or {', '.join(names[1:4])} ...). "
         f"It has: {', '.join(columns) or 'none'}."
     )
+
+
+def _integer_ranks(ranks: Any) -> NDArray[np.int64]:
+    """A column of ranks as int64, or an error if one of them is not an integer."""
+    column = np.asarray(ranks)
+    if column.dtype.kind in "iu" and not (column.size and int(column.max()) >= 2**63):
+        return column.astype(np.int64, copy=False)
+    if column.dtype.kind == "f" and (np.abs(column) < 2**53).all() and (column == np.round(column)).all():
+        return column.astype(np.int64)
+    raise InputError("The ranks are not all integers. Leave the column out, or number the documents of each list.")
 
 
 def _check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:

@@ -25,6 +25,8 @@ class DictRun(StreamedRun):
     <Run: 1 query, 1 row>
     """
 
+    is_constant = False  # the user may change the dictionary
+
     def __init__(self, table: Mapping[Any, Mapping[Any, float]]):
         self._table = table
         self._threads = 1  # Python objects are read by one thread at a time

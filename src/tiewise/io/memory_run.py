@@ -55,7 +55,7 @@ class MemoryRun(StreamedRun):
         return super()._count(qrels, orders, dtypes, score_dtype, scores)
 
     def _read(self, counting: Counting) -> bool:
-        return counting.count(self._parts(), self._load)
+        return counting.count(self._parts(), lambda block, lists: self._load(block, lists, counting.needs_ranks))
 
     def _parts(self) -> Iterator[slice]:
         """Lists in parts of about `ROWS` rows."""
@@ -65,10 +65,10 @@ class MemoryRun(StreamedRun):
             yield slice(first, min(last, len(self._run.queries)))
             first = last
 
-    def _load(self, block: Any, lists: slice) -> None:
+    def _load(self, block: Any, lists: slice, with_ranks: bool) -> None:
         run, offsets = self._run, self._run.offsets[lists.start : lists.stop + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
-        rank = None if run.rank is None else np.array(run.rank[rows], np.int64)
+        rank = np.array(run.rank[rows]) if with_ranks and run.rank is not None else None
         ids, places = run.documents.compiled(rows)
         block.read_rows(list(run.queries[lists]), np.array(offsets), ids, places, run.value[rows], rank)
 

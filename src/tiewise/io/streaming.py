@@ -38,7 +38,7 @@ Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
 
 
 class StreamedRun(RunSource):
-    """A run that is not in memory: every count reads it once."""
+    """A run that the compiled reader counts block by block, wherever it is; every count reads it once."""
 
     _threads: int  # the number of threads that may read it
 
@@ -60,10 +60,13 @@ class StreamedRun(RunSource):
         scores: Floats | None,
     ) -> Counted:
         check_orders(orders)
-        counting = Counting(qrels, orders, dtypes, score_dtype, scores, self._threads)
-        if not self._read(counting):
-            return count_lists(self.rows(), qrels, orders, dtypes, score_dtype, scores)
-        return replace(counting.counted(), source=self._source)
+        try:
+            counting = Counting(qrels, orders, dtypes, score_dtype, scores, self._threads)
+            if self._read(counting):
+                return replace(counting.counted(), source=self._source)
+        except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
+            pass
+        return count_lists(self.rows(), qrels, orders, dtypes, score_dtype, scores)
 
 
 class _ScoreView:
@@ -310,13 +313,13 @@ class Counting:
 
     def _find_other_judged(self, block: Any, lists: Codes, place: Codes) -> None:
         """See whether lists without a document of another label have one of label 0."""
-        whole = self.qrels.whole
-        if whole is None:
+        if self.qrels.pool is None:
             return
+        documents, offsets = self.qrels.pool
         for at in lists[~self._found[place[lists]]].tolist():
-            first, last = whole.offsets[place[at]], whole.offsets[place[at] + 1]
+            first, last = offsets[place[at]], offsets[place[at] + 1]
             if last - first > self.qrels.offsets[place[at] + 1] - self.qrels.offsets[place[at]]:
-                self._found[place[at]] = block.has_any(at, whole.ids(np.arange(first, last)))
+                self._found[place[at]] = block.has_any(at, documents.ids(np.arange(first, last)))
 
     def _count_views(self, block: Any, place: Codes) -> list[int]:
         """Count a block for all score types; the numbers of tied rows."""

@@ -101,7 +101,7 @@ class Measure:
     value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
-    #: does if it overrides `terms`, `moments`, `divisor`, `base` or `depth`, which may look at all judged documents.
+    #: does if it overrides a method that may look at all judged documents, such as `terms` or `divisor`.
     distinguishes_unjudged: ClassVar[bool | None] = None
 
     # -- the definition: what a subclass writes ---------------------------------------------------------------
@@ -160,8 +160,8 @@ class Measure:
         """Whether documents of label 0 matter; if not, they may be treated like unjudged ones."""
         zero, cls = np.zeros(1), type(self)
         distinguishes = self.distinguishes_unjudged
-        if distinguishes is None and not cls.__module__.startswith("tiewise."):  # ours say what they do
-            names = ("terms", "moments", "divisor", "base", "depth")
+        if distinguishes is None and not cls.__module__.startswith("tiewise."):  # ours are tested
+            names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain")
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
         if distinguishes or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
             return True

@@ -415,10 +415,15 @@ def expected_with_last_group(
 ) -> Floats:
     """The expectation in some queries if their last tie group held other documents, in a fixed order.
 
-    `filled` has these queries, with those documents. The groups above the last one stay in random order, and their
-    expectations are those of `urns`, where they were worked out before.
+    `filled` has these queries, with those documents. The groups above the last one stay in random order. Their
+    expectations are those that were computed for `urns`.
     """
-    return _Reckoning(measure, filled).with_last_group(order, _means_above_last(measure, urns, places, filled))
+    computation = _Reckoning(measure, filled)
+    if type(measure).__module__.startswith("tiewise."):
+        means = _means_above_last(measure, urns, places, filled)
+    else:  # it may depend on what the last group holds
+        means = computation.group_moments[0]
+    return computation.with_last_group(order, means)
 
 
 def _means_above_last(measure: Measure, urns: Urns, places: Codes, filled: Urns) -> Floats:
@@ -491,18 +496,26 @@ class _Reckoning:
         """Eqs. (2) and (3), for each query."""
         measure, urns = self.measure, self.urns
         tied, _ = urns.tied_groups
-        query = urns.group_query[tied]
-        gain, inside, mixed = self._mixed
-        mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
-        for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
-            e, var = measure.moments(urn)
-            mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
+        mean, variance = self.group_moments
         urns._means[measure] = mean
-        expectation = self._with_means(urns.worst(measure), self._lowest, mixed, mean)
-        spread = safe_divide(segment_sum(query, variance[tied], urns.n_queries), self.divisor**2)
+        expectation = self._with_means(urns.worst(measure), self._lowest, self._mixed[2], mean)
+        total = segment_sum(urns.group_query[tied], variance[tied], urns.n_queries)
+        spread = safe_divide(total, self.divisor**2)
         if np.isnan(spread).any() and measure.uses_seen:
             spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
         return expectation, spread
+
+    @cached_property
+    def group_moments(self) -> tuple[Floats, Floats]:
+        """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
+        urns = self.urns
+        tied, _ = urns.tied_groups
+        gain, inside, mixed = self._mixed
+        mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
+        for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
+            e, var = self.measure.moments(urn)
+            mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
+        return mean, variance
 
     def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
         """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
@@ -516,7 +529,7 @@ class _Reckoning:
         tied, documents = self.urns.tied_groups
         certain = terms.copy()
         certain[documents[np.repeat(mixed, self.urns.held[tied])]] = 0.0
-        total = segment_sum(self.urns.group_query[tied], means[tied], self.urns.n_queries)
+        total = segment_sum(self.urns.group_query[tied], np.where(mixed, means[tied], 0.0), self.urns.n_queries)
         return self._summed(order, certain) + safe_divide(total, self.divisor)
 
     @cached_property
@@ -581,7 +594,7 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
     names, offsets = tuple(qrels.queries[place] for place in places.tolist()), some.qrels.offsets
     return replace(
         some,
-        qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1]), whole=None),
+        qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1]), pool=None),
         length=ties.length[places],
         present=ties.present[places],
         floor=ties.floor[places],

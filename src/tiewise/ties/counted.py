@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ EXAMPLES = 3
 
 class RunSource(ABC):
     """A run, wherever it is."""
+
+    is_constant: ClassVar[bool] = True  #: whether a second count sees the same run, or raises an error
 
     @abstractmethod
     def rows(self) -> Run:
@@ -185,9 +188,11 @@ def _count_condensed(
 
 def _has_judged(lists: Run, qrels: Qrels, ties: TieGroups) -> NDArray[np.bool_]:
     """Whether the list of each query has a judged document, (n_queries,)."""
-    found = np.bincount(qrels.query, weights=ties.size > 0, minlength=len(qrels.queries)) > 0
-    whole = qrels.whole
-    if whole is not None:
-        score, _ = lists.find(whole, positions(lists.query_index, whole.queries))
-        found |= np.bincount(whole.query, weights=~np.isnan(score), minlength=len(whole.queries)) > 0
+    retrieved = ties.size > 0 if ties.owned is None else ties.owned
+    found = np.bincount(qrels.query, weights=retrieved, minlength=len(qrels.queries)) > 0
+    if qrels.pool is not None:
+        documents, offsets = qrels.pool
+        pool = Qrels(qrels.queries, offsets, documents, np.zeros(len(documents)))
+        score, _ = lists.find(pool, positions(lists.query_index, pool.queries))
+        found |= np.bincount(pool.query, weights=~np.isnan(score), minlength=len(pool.queries)) > 0
     return found
