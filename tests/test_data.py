@@ -325,12 +325,13 @@ def test_whole_numbers_are_ranks_whatever_their_type():
 
 def test_ids_without_utf_8_are_told_apart():
     """A lone surrogate comes from a truncated pair in JSON: each is an id of its own."""
-    lists = {"q": {"x": 9.0, "y": 8.0, "z": 7.0, "\ud801": 2.0, "b": 1.0}, "\ud802": {"a": 1.0, "b": 0.5}}
-    judged = {"q": {"\ud800": 1, "b": 1}, "\ud802": {"b": 1}, "\ud803": {"a": 1}}
+    one, two, three, four = map(chr, range(0xD800, 0xD804))
+    lists = {"q": {"x": 9.0, "y": 8.0, "z": 7.0, two: 2.0, "b": 1.0}, three: {"a": 1.0, "b": 0.5}}
+    judged = {"q": {one: 1, "b": 1}, three: {"b": 1}, four: {"a": 1}}
     for run in (lists, Run.from_dict(lists)):
         for qrels in (judged, Qrels.from_dict(judged)):
             found = tw.evaluate(qrels, run, "RR", complete=True).per_query("RR")
-            assert {query: one.expected for query, one in found.items()} == {"q": 0.2, "\ud802": 0.5, "\ud803": 0.0}
+            assert {query: found[query].expected for query in found} == {"q": 0.2, three: 0.5, four: 0.0}
 
 
 def test_judgments_are_freed_without_the_garbage_collector():

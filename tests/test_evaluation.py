@@ -363,8 +363,8 @@ def test_a_cut_of_a_measure_whose_depth_depends_on_what_is_retrieved():
     run = {"q": dict.fromkeys(["d0", "d3", "d1"], 3.0) | {"d9": 2.0} | dict.fromkeys(["d7", "d5", "d8", "d6"], 1.0)}
     with pytest.warns(CutWarning):
         estimate = tw.evaluate(qrels, run, Found())[Found()]
-    # At worst the last group has no relevant document: two ranks count, and two of the first three are relevant. At best
-    # it has four: six ranks count, of which the first three have two and the last two are relevant.
+    # At worst the last group has no relevant document: two ranks count, and two of the first three are relevant. At
+    # best it has four: six ranks count, of which the first three have two and the last two are relevant.
     assert estimate.cut == pytest.approx((4 / 3 / 6, 4 / 6), abs=1e-12)
 
 
