@@ -212,7 +212,7 @@ class Urns:
         return slot
 
     def _order(self, before: Codes) -> Order:
-        """The documents when so many of its group stand before each."""
+        """The order in which `before[i]` tied documents precede document i."""
         rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
         return Order(self, self.query, (self.start + 1 + before)[rows], self.label[rows])
 
@@ -286,7 +286,7 @@ class Urns:
 
 
 class _Drawn:
-    """What gains there are in tied groups, each count worked out when it is asked for; arrays run over all groups."""
+    """The gains in tied groups, as sums and counts that are computed lazily; arrays run over all groups."""
 
     def __init__(self, urns: Urns, gain: Floats, groups: Codes, inside: Codes):
         self.urns, self.gain, self._groups, self._inside = urns, gain, groups, inside

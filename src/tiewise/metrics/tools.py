@@ -43,7 +43,7 @@ class Tool:
 
 
 def rule_for(oblivious: str, measure: Measure) -> Rule:
-    """The rule of an order or of a tool for a measure; a tool that does not have the measure lends its usual rule.
+    """The tie rule of an order or of a tool for a measure; for a measure that the tool lacks, its usual rule is used.
 
     >>> rule_for("ir_measures", c.RR @ 10).order, rule_for("ir_measures", c.nDCG @ 10).order
     ('docid-asc', 'docid-desc')

@@ -2,8 +2,7 @@
 
 A run comes from a file, a dictionary, columns, an Arrow table, vectors or shards. Whatever it is, it answers two
 questions: count the tie groups for some judgments, and give all rows. `Counted` holds the answer to the first: small
-arrays, and no reference to the run. Evaluation, comparison and the HTML page share one `Counted`, so a run is counted
-once.
+arrays, and no reference to the run. All measures, tools and formats of a command take it, so a run is counted once.
 """
 
 from __future__ import annotations

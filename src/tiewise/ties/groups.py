@@ -1,4 +1,4 @@
-"""`TieGroups`, the waist of Tiewise: what a measure needs to know of a ranking with ties, and no more.
+"""`TieGroups`: the sufficient statistic of a ranking with ties, which is all that a measure needs to know of it.
 
 For a judged document with score s, all that matters is how many documents of its list score above s (`start`)
 and how many score exactly s (`size`). Both are found by counting, so no run is ever sorted; counts of
@@ -115,7 +115,7 @@ class TieGroups:
         return self.floor_size > 1
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
-        """These lists, made of `whole` by leaving documents out, are open-ended only where they end as those do."""
+        """Take the last tie group from `whole`: a condensed list may be truncated only where the whole list may be."""
         size = np.where(self.floor == whole.floor, self.floor_size, 0)
         return replace(self, floor=whole.floor, floor_size=size)
 
