@@ -152,7 +152,7 @@ class Measure:
         return engine.moments(self, urn)
 
     def companion(self) -> Measure | None:
-        """The measure whose expectation, taken from 1, is the residual of this one (RBP of judged documents for RBP)."""
+        """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""
         return None
 
     @cached_property
