@@ -32,7 +32,7 @@ import tiewise as tw
 from tiewise.cli.command import FEW_OPTIONS, Argument, Option
 from tiewise.cli.program import COMMANDS, app
 from tiewise.metrics import catalogue
-from tiewise.metrics import tools as profiles
+from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.output.comparison_tables import COMPARISON_COLUMNS
 from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
 from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
@@ -261,14 +261,11 @@ def constant_scorer() -> str:
 def tool_rules() -> str:
     """The order and the score type of each tool, measure by measure."""
     shown = tw.parse_all(SHOWN_MEASURES)
-    rows = [
-        (f"`{tool.name}`", tool.version, *(rule_cell(tool.rule(one)) for one in shown))
-        for tool in profiles.TOOLS.values()
-    ]
+    rows = [(f"`{tool.name}`", tool.version, *(rule_cell(tool.rule(one)) for one in shown)) for tool in TOOLS.values()]
     return table(("tool", "version", *(f"`{one}`" for one in shown)), rows)
 
 
-def rule_cell(rule: profiles.Rule | None) -> str:
+def rule_cell(rule: Rule | None) -> str:
     if rule is None:
         return ""
     return ORDERS[rule.order] + (" f32" if rule.dtype == "float32" else "")
@@ -278,7 +275,7 @@ def tool_definitions() -> str:
     """What each tool does with missing queries, and where it computes something else under the same name."""
     shown = tw.parse_all(SHOWN_MEASURES)
     rows = []
-    for tool in profiles.TOOLS.values():
+    for tool in TOOLS.values():
         rules = {one: rule for one in shown if (rule := tool.rule(one)) is not None}
         own = [f"`{one}` is `{rule.measure}`" for one, rule in rules.items() if rule.measure not in (None, one)]
         if any(rule.retrieved_only for rule in rules.values()):
@@ -293,7 +290,7 @@ def tool_definitions() -> str:
     return table(("tool", "judged queries that the run lacks", "differs by definition, or cannot be reproduced"), rows)
 
 
-def missing_words(rules: dict[tw.Measure, profiles.Rule]) -> str:
+def missing_words(rules: dict[tw.Measure, Rule]) -> str:
     words = {"zero": "count as 0", "skip": "are left out", "error": "are an error without `-c`"}
     known = {one: rule.missing for one, rule in rules.items() if rule.order is not None}
     kinds = dict.fromkeys(known.values())

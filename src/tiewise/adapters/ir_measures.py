@@ -44,7 +44,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition
 from tiewise.metrics import names as registry
 from tiewise.metrics import trec_measures as t
-from tiewise.metrics.tools import Rule, rule_for
+from tiewise.metrics.tool_rules import Rule, rule_for
 from tiewise.tables.optional import installed
 
 __all__ = [

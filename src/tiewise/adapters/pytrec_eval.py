@@ -38,7 +38,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics import trec_measures as t
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import TREC_CUTOFFS
-from tiewise.metrics.tools import TOOLS
+from tiewise.metrics.tool_rules import TOOLS
 from tiewise.tables.wording import list_examples
 
 __all__ = [

@@ -20,7 +20,7 @@ from tiewise.io import as_source
 from tiewise.io.types import RunLike
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.tools import Rule
+from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import RunSource
 
 __all__ = ["VALUES", "ToolMeasure", "Value", "check_value", "evaluate_queries"]

@@ -22,7 +22,7 @@ from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.names import MeasureLike, parse_all
-from tiewise.metrics.tools import Rule, rule_for
+from tiewise.metrics.tool_rules import Rule, rule_for
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups

@@ -20,7 +20,7 @@ from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
-from tiewise.metrics.tools import TOOLS, Tool, rule_for
+from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
 from tiewise.tables.wording import count_noun

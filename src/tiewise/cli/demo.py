@@ -12,7 +12,7 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.example import file
 from tiewise.io import read_qrels, read_run
 from tiewise.metrics.names import parse
-from tiewise.metrics.tools import TOOLS
+from tiewise.metrics.tool_rules import TOOLS
 from tiewise.output.options import OutputOptions
 from tiewise.output.report_tables import report_table, tool_table
 from tiewise.tables.model import Cell, Column, Paragraph, Part, Section, Table, columns_of

@@ -15,7 +15,7 @@ import click
 from tiewise.cli.command import INPUT, MEASURES, OUTPUT, SIGNIFICANCE, TIES, argument, complete_from, option
 from tiewise.io.formats import FORMATS
 from tiewise.metrics.names import measures as all_measures
-from tiewise.metrics.tools import TOOLS
+from tiewise.metrics.tool_rules import TOOLS
 from tiewise.output import TableFormat
 from tiewise.ties.orders import ORDERS
 

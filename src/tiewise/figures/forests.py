@@ -13,7 +13,7 @@ from tiewise.figures.curves import CROSS_SHAPES, padded_scale
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
-from tiewise.metrics.tools import TOOLS
+from tiewise.metrics.tool_rules import TOOLS
 from tiewise.tables.records import Rows
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.tools import TOOLS
+from tiewise.metrics.tool_rules import TOOLS
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of

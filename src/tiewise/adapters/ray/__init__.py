@@ -31,7 +31,7 @@ from tiewise.data.progress import Progress
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.tools import TOOLS, Rule, rule_for
+from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for
 
 if TYPE_CHECKING:
     from ray.data import Dataset

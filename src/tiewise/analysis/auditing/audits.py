@@ -28,7 +28,7 @@ from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import MeasureLike
-from tiewise.metrics.tools import Rule
+from tiewise.metrics.tool_rules import Rule
 from tiewise.tables.estimates import estimate_table
 from tiewise.tables.model import Code, Part, Section, Table
 from tiewise.tables.results import Result

@@ -23,7 +23,7 @@ from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
-from tiewise.metrics.tools import TOOLS, Rule
+from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.ties.counted import DTYPES
 
 __all__ = ["ORDERS", "Aligned", "PrintedValue", "System", "align"]
