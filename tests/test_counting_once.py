@@ -131,7 +131,7 @@ def test_a_comparison_needs_no_run_after_counting(files: Path, orders: str) -> N
 
 def test_the_page_counts_each_run_once(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    count = MemoryRun._count
-    monkeypatch.setattr(MemoryRun, "_count", lambda run, *given: calls.append(len(run.rows())) or count(run, *given))
+    count = MemoryRun._count_anew
+    monkeypatch.setattr(MemoryRun, "_count_anew", lambda run, one: calls.append(len(run.rows())) or count(run, one))
     tw.write_report(files / "qrels", {"a": files / "a", "b": files / "b"}, files / "page.html", complete=True)
     assert calls.count(120) == 2  # the other calls are about single queries

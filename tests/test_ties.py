@@ -17,7 +17,7 @@ from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.dict_run import DictRun
 from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
-from tiewise.ties.counted import count_lists
+from tiewise.ties.counted import Request, count_lists
 from tiewise.ties.counting import count_above, count_ties
 
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
@@ -97,7 +97,7 @@ def test_a_dict_counts_like_a_run(table, judged):
     qrels = Qrels.from_dict(judged)
     dtypes = ("float64", "float32", "float16", "decimal:0")
     run = Run.from_dict(table)
-    reference = count_lists(run, qrels, ORDERS[:3], dtypes, "decimal:2", None)
+    reference = count_lists(run, Request(qrels, ORDERS[:3], dtypes, "decimal:2"))
     assert list(DictRun(table).rows()) == list(run)  # in the given order, too
     for source in (DictRun(table), as_source(run)):
         counted = source.count(qrels, ORDERS[:3], dtypes, score_dtype="decimal:2")
@@ -120,7 +120,7 @@ def test_documents_of_label_0_need_not_be_counted(table, judged):
         assert counted.found.tolist() == everything.found.tolist()
         for dtype, ties in counted.ties.items():
             assert_equal(ties, everything.ties[dtype].take(rows))
-    reference = count_lists(run, qrels.nonzero, ORDERS[:3], ("float64",), None, None)
+    reference = count_lists(run, Request(qrels.nonzero, ORDERS[:3], ("float64",)))
     assert reference.found.tolist() == everything.found.tolist()
 
 

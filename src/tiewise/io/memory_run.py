@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tiewise.data.columns import Floats
 from tiewise.data.native import native
-from tiewise.data.runs import Qrels, Run, Source
+from tiewise.data.runs import Run, Source
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun
-from tiewise.ties.counted import DTYPES, Counted, count_lists
+from tiewise.ties.counted import Counted, Request, count_lists
 
 __all__ = ["MemoryRun"]
 
@@ -23,6 +22,7 @@ SMALL = 1 << 18  # so many rows are counted before a second thread could help
 class MemoryRun(StreamedRun):
     """A `Run` as a source of tie groups. It remembers its counts, so several questions share one count.
 
+    >>> from tiewise import Qrels
     >>> qrels = Qrels.from_dict({"q": {"a": 1}})
     >>> counted = MemoryRun(Run.from_dict({"q": {"a": 1.0, "b": 1.0}})).count(qrels, ["docid-desc"])
     >>> counted.ties["float64"].size, counted.tied_rows
@@ -42,17 +42,17 @@ class MemoryRun(StreamedRun):
     def _source(self) -> Source | None:
         return self._run.source
 
-    def _count(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str],
-        score_dtype: str | None,
-        scores: Floats | None,
-    ) -> Counted:
-        if native() is None:
-            return count_lists(self._run, qrels, orders, dtypes, score_dtype, scores)
-        return super()._count(qrels, orders, dtypes, score_dtype, scores)
+    def _count(self, request: Request) -> Counted:
+        if request.scores is not None:
+            return self._count_anew(request)
+        # The counts hold the qrels, so that their id stays theirs.
+        key = id(request.qrels), request.orders, request.dtypes, request.score_dtype, request.judged_only
+        if key not in self._counts:
+            self._counts[key] = self._count_anew(request)
+        return self._counts[key]
+
+    def _count_anew(self, request: Request) -> Counted:
+        return count_lists(self._run, request) if native() is None else super()._count(request)
 
     def _read(self, counting: Counting) -> bool:
         return counting.count(self._parts(), lambda block, lists: self._load(block, lists, counting.needs_ranks))
@@ -71,22 +71,3 @@ class MemoryRun(StreamedRun):
         rank = np.array(run.rank[rows]) if with_ranks and run.rank is not None else None
         ids, places = run.documents.compiled(rows)
         block.read_rows(list(run.queries[lists]), np.array(offsets), ids, places, run.value[rows], rank)
-
-    def count(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str] = DTYPES,
-        *,
-        score_dtype: str | None = None,
-        judged_only: bool = False,
-        scores: Floats | None = None,
-    ) -> Counted:
-        """The tie groups: see `RunSource`."""
-        key = id(qrels), tuple(orders), tuple(dtypes), score_dtype, judged_only
-        if scores is None and key in self._counts:
-            return self._counts[key]
-        counted = super().count(qrels, orders, dtypes, score_dtype=score_dtype, judged_only=judged_only, scores=scores)
-        if scores is None:
-            self._counts[key] = counted  # it holds the qrels, so that their id stays theirs
-        return counted

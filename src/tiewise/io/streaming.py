@@ -21,7 +21,7 @@ from tiewise.data.columns import Codes, Floats, project
 from tiewise.data.runs import Qrels, Source
 from tiewise.errors import InputError
 from tiewise.io.text import find_not_utf8, reader
-from tiewise.ties.counted import EXAMPLES, Counted, RunSource, count_lists
+from tiewise.ties.counted import EXAMPLES, Counted, Request, RunSource, count_lists
 from tiewise.ties.counting import NO_RANKS
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import check_orders
@@ -51,22 +51,16 @@ class StreamedRun(RunSource):
     def _source(self) -> Source | None:
         """The file, if the run is one; its format is known after reading."""
 
-    def _count(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str],
-        score_dtype: str | None,
-        scores: Floats | None,
-    ) -> Counted:
-        check_orders(orders)
-        try:
-            counting = Counting(qrels, orders, dtypes, score_dtype, scores, self._threads)
-            if self._read(counting):
-                return replace(counting.counted(), source=self._source)
-        except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
-            pass
-        return count_lists(self.rows(), qrels, orders, dtypes, score_dtype, scores)
+    def _count(self, request: Request) -> Counted:
+        check_orders(request.orders)
+        if not request.judged_only:
+            try:
+                counting = Counting(request, self._threads)
+                if self._read(counting):
+                    return replace(counting.counted(), source=self._source)
+            except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
+                pass
+        return count_lists(self.rows(), request)
 
 
 class _ScoreView:
@@ -149,15 +143,8 @@ class _SharedParts:
 class Counting:
     """One pass over a run for some orders and score types. It collects the problems of the run."""
 
-    def __init__(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str],
-        score_dtype: str | None,
-        scores: Floats | None,
-        threads: int,
-    ):
+    def __init__(self, request: Request, threads: int):
+        qrels, orders, score_dtype, scores = request.qrels, request.orders, request.score_dtype, request.scores
         self.qrels, self.threads, self._score_dtype = qrels, threads, score_dtype
         first = () if score_dtype is None else (score_dtype,)
         if score_dtype is not None:
@@ -166,7 +153,7 @@ class Counting:
             dtype: _ScoreView(qrels, orders, first, scores)
             if dtype == "float64"
             else _ScoreView(qrels, orders, (*first, dtype), None if scores is None else project(scores, dtype))
-            for dtype in dtypes
+            for dtype in request.dtypes
         }
         # The original scores, to count the ties that rounding creates.
         self._unrounded = _ScoreView(qrels, (), (), scores) if first else None

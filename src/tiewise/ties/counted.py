@@ -21,12 +21,24 @@ from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["DTYPES", "EXAMPLES", "Counted", "RunSource", "count_lists"]
+__all__ = ["DTYPES", "EXAMPLES", "Counted", "Request", "RunSource", "count_lists"]
 
 #: The score types that known tools use: "float64" are the scores as they are.
 DTYPES = ("float64", "float32")
 #: Queries and documents that are kept for messages.
 EXAMPLES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be counted of a run."""
+
+    qrels: Qrels
+    orders: tuple[str, ...]
+    dtypes: tuple[str, ...] = DTYPES
+    score_dtype: str | None = None  # scores are rounded to this type first
+    judged_only: bool = False  # unjudged documents are removed first, and those with a negative label
+    scores: Floats | None = None  # the judged scores of a larger collection, of which the run is one shard
 
 
 class RunSource(ABC):
@@ -48,25 +60,12 @@ class RunSource(ABC):
         judged_only: bool = False,
         scores: Floats | None = None,
     ) -> Counted:
-        """The tie groups for every order and every score type, in one pass over the run.
-
-        Scores are rounded to `score_dtype` first. With `judged_only` unjudged documents are removed first, and those of
-        a negative label. `scores` are the judged scores of a larger collection, of which this run is one shard.
-        """
-        if judged_only:
-            return _count_condensed(self.rows(), qrels, orders, dtypes, score_dtype, scores)
-        return self._count(qrels, orders, dtypes, score_dtype, scores)
+        """The tie groups for every order and every score type, in one pass over the run: see `Request`."""
+        return self._count(Request(qrels, tuple(orders), tuple(dtypes), score_dtype, judged_only, scores))
 
     @abstractmethod
-    def _count(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str],
-        score_dtype: str | None,
-        scores: Floats | None,
-    ) -> Counted:
-        """The same of all documents."""
+    def _count(self, request: Request) -> Counted:
+        """Count what was requested."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,76 +110,47 @@ class Counted(RunSource):
 
     # -- a source of itself -------------------------------------------------------------------------------------
 
-    def count(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str] = DTYPES,
-        *,
-        score_dtype: str | None = None,
-        judged_only: bool = False,
-        scores: Floats | None = None,
-    ) -> Counted:
+    def _count(self, request: Request) -> Counted:
         """The same; an error if it was counted for other judgments or options."""
-        if (score_dtype, judged_only) != (self.score_dtype, self.judged_only):
+        if (request.score_dtype, request.judged_only) != (self.score_dtype, self.judged_only):
             raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
         if any(ties.owned is not None for ties in self.ties.values()):
             raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
-        if qrels is not self.qrels and tuple(qrels) != tuple(self.qrels):
+        if request.qrels is not self.qrels and tuple(request.qrels) != tuple(self.qrels):
             raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
         return self
-
-    def _count(
-        self,
-        qrels: Qrels,
-        orders: Sequence[str],
-        dtypes: Sequence[str],
-        score_dtype: str | None,
-        scores: Floats | None,
-    ) -> Counted:
-        raise NotImplementedError("`count` is overridden")
 
     def rows(self) -> Run:
         """Raise: tie groups hold no rows."""
         raise InputError("Tie groups hold counts, not rows: give the run itself.")
 
 
-def count_lists(
-    lists: Run,
-    qrels: Qrels,
-    orders: Sequence[str],
-    dtypes: Sequence[str],
-    score_dtype: str | None,
-    scores: Floats | None,
-) -> Counted:
-    """Ranked lists in memory, counted."""
-    read = lists if score_dtype is None else lists.projected(score_dtype)
-    ties = count_ties(qrels, read, orders, dtypes, scores)
+def count_lists(run: Run, request: Request) -> Counted:
+    """Ranked lists in memory, counted in NumPy."""
+    if request.judged_only:
+        return _count_condensed(run, request)
+    dtype = request.score_dtype
+    rounded = run if dtype is None else run.projected(dtype)
+    ties = count_ties(request.qrels, rounded, request.orders, request.dtypes, request.scores)
     return Counted(
         ties,
-        n_rows=len(read),
-        tied_rows=read.tied_rows,
-        new_ties=None if score_dtype is None else read.tied_rows - lists.tied_rows,
-        found=_has_judged(lists, qrels, next(iter(ties.values()))),
-        n_queries=len(lists.queries),
-        queries=lists.queries[:EXAMPLES],
-        docs=tuple(lists.ids(np.arange(min(EXAMPLES, len(lists))))),
-        source=lists.source,
-        score_dtype=score_dtype,
+        n_rows=len(rounded),
+        tied_rows=rounded.tied_rows,
+        new_ties=None if dtype is None else rounded.tied_rows - run.tied_rows,
+        found=_has_judged(run, request.qrels, next(iter(ties.values()))),
+        n_queries=len(run.queries),
+        queries=run.queries[:EXAMPLES],
+        docs=tuple(run.ids(np.arange(min(EXAMPLES, len(run))))),
+        source=run.source,
+        score_dtype=dtype,
     )
 
 
-def _count_condensed(
-    run: Run,
-    qrels: Qrels,
-    orders: Sequence[str],
-    dtypes: Sequence[str],
-    score_dtype: str | None,
-    scores: Floats | None,
-) -> Counted:
+def _count_condensed(run: Run, request: Request) -> Counted:
     """The run without its unjudged documents. A list is open-ended only where it ends as the whole list does."""
-    counted = count_lists(run.judged_only(qrels), qrels, orders, dtypes, score_dtype, scores)
-    whole = count_lists(run, qrels, (), dtypes, score_dtype, scores)
+    request = replace(request, judged_only=False)
+    counted = count_lists(run.judged_only(request.qrels), request)
+    whole = count_lists(run, replace(request, orders=()))
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
     return replace(counted, ties=ties, found=whole.found, docs=whole.docs, judged_only=True)
 
