@@ -99,7 +99,7 @@ def test_a_dict_counts_like_a_run(table, judged):
     run = Run.from_dict(table)
     reference = count_lists(run, Request(qrels, ORDERS[:3], dtypes, "decimal:2"))
     assert list(DictRun(table).rows()) == list(run)  # in the given order, too
-    for source in (DictRun(table), as_source(run)):
+    for source in (as_source(table), as_source(run)):
         counted = source.count(qrels, ORDERS[:3], dtypes, score_dtype="decimal:2")
         for dtype in dtypes:
             assert_equal(counted.ties[dtype], reference.ties[dtype])
@@ -115,7 +115,7 @@ def test_documents_of_label_0_need_not_be_counted(table, judged):
     rows = np.flatnonzero(qrels.label)
     run = Run.from_dict(table)
     everything = as_source(run).count(qrels, ORDERS[:3])
-    for source in (DictRun(table), as_source(run)):
+    for source in (as_source(table), as_source(run)):
         counted = source.count(qrels.nonzero, ORDERS[:3])
         assert counted.found.tolist() == everything.found.tolist()
         for dtype, ties in counted.ties.items():
