@@ -32,6 +32,7 @@ from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run, write_qrels, write_run
 from tiewise.io.dict_run import DictRun
 from tiewise.io.formats import MSMARCO_RUN, TREC_RUN
+from tiewise.io.memory_run import MemoryRun
 from tiewise.io.text import line_blocks, read_columns
 from tiewise.io.text_python import MAX_WIDTH
 
@@ -409,7 +410,7 @@ def test_as_run(given_run: Any) -> None:
 
 def test_as_source_keeps_dictionaries_and_as_run_keeps_runs() -> None:
     source = as_source(TABLE)
-    assert isinstance(source, DictRun)
+    assert isinstance(source, MemoryRun if native() is None else DictRun)
     assert as_source(source) is source
     run = Run.from_dict(TABLE)
     assert as_run(run) is run
