@@ -13,6 +13,7 @@ from tiewise.data.native import native
 from tiewise.io.formats import TREC_RUN
 from tiewise.io.streaming import Counting
 from tiewise.io.text import Problems, parse
+from tiewise.ties.counted import Request
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
@@ -57,7 +58,7 @@ def test_a_query_is_counted_once() -> None:
     def load(block, part: bytes) -> None:
         parse(block, part, Problems(TREC_RUN, "run"), 1)
 
-    counting = Counting(qrels, (), ("float64",), None, None, 1)
+    counting = Counting(Request(qrels, (), ("float64",)), 1)
     long, short = b"q Q0 a 1 2 t\nq Q0 b 1 2 t\nq Q0 d 1 1 t\n", b"q Q0 d 1 1 t\n"
     assert not counting.count([long, short], load) and counting.not_contiguous
     assert counting.counted().ties["float64"].start.tolist() == [2]
