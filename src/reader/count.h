@@ -86,19 +86,18 @@ inline bool has_any(const Rows& rows, size_t list, const std::vector<Id>& docs) 
   return false;
 }
 
-// The rows whose document appears in its list for the second time.
-inline std::vector<int64_t> find_duplicates(const std::vector<Id>& docs, const int64_t* offsets, size_t lists) {
-  std::vector<int64_t> duplicates;
+// Whether a list has a document twice.
+inline bool has_duplicates(const std::vector<Id>& docs, const int64_t* offsets, size_t lists) {
   Index index;
   for (size_t list = 0; list < lists; ++list) {
     index.reset(static_cast<size_t>(offsets[list + 1] - offsets[list]));
     for (int64_t row = offsets[list]; row < offsets[list + 1]; ++row) {
       const auto equal = [&](uint32_t other) { return docs[offsets[list] + other] == docs[row]; };
       const auto place = static_cast<uint32_t>(row - offsets[list]);
-      if (index.put(hashed(docs[row]), place, equal) != place) duplicates.push_back(row);
+      if (index.put(hashed(docs[row]), place, equal) != place) return true;
     }
   }
-  return duplicates;
+  return false;
 }
 
 // The arrays of `TieGroups`, along the judged documents and along the judged queries.

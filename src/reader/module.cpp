@@ -326,8 +326,8 @@ NB_MODULE(_reader, m) {
         nb::object found = array(coded(codes, ids.take(places)));
         return nb::make_tuple(found, strings(codes.ids()));
       })
-      .def("find_duplicates", [](const Ids& ids, Ints offsets, Ints places) {
-        return array(find_duplicates(ids.take(places), offsets.data(), offsets.size() - 1));
+      .def("has_duplicates", [](const Ids& ids, Ints offsets, Ints places) {
+        return has_duplicates(ids.take(places), offsets.data(), offsets.size() - 1);
       });
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());

@@ -6,10 +6,10 @@ value that an order could give, the standard deviation, and the bias of the numb
 A public name is imported from its module when it is first asked for, so that ``import tiewise`` costs next to nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tiewise._version import __version__
+from tiewise.tables.optional import lazy_names
 
 if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise import figures as figures
@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.rankings.weights import phi_for_discount, phi_for_reverse_rba, top_weight
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
-_HOMES = {
+_MODULES = {
     "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP "
     "SetR Success nDCG nERR",
     "tiewise.analysis.comparison": "Compared PairComparison compare",
@@ -89,8 +89,7 @@ _HOMES = {
     "tiewise.analysis.auditing": "Audit audit",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
-_ROOMS = ("figures", "scoring")  # modules that are called by their own name
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+_SUBMODULES = ("figures", "scoring")
 
 __all__ = [
     "AP",
@@ -179,17 +178,9 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker would take any name for one of ours
-
-    def __getattr__(name: str) -> Any:
-        if name in _ROOMS:
-            return import_module(f"tiewise.{name}")
-        if name not in _HOME_OF:
-            raise AttributeError(f"module 'tiewise' has no attribute {name!r}")
-        value = getattr(import_module(_HOME_OF[name]), name)
-        globals()[name] = value
-        return value
+if not TYPE_CHECKING:  # a checker would accept any name
+    __getattr__ = lazy_names(__name__, _MODULES, _SUBMODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS])
+    return sorted([*__all__, *_SUBMODULES])

@@ -6,7 +6,18 @@ that nothing further in has to doubt its input.
 
 from __future__ import annotations
 
-__all__ = ["CutWarning", "InputError", "MeasureError", "MissingExtraError", "TiewiseError", "TiewiseWarning"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = [
+    "CutWarning",
+    "InputError",
+    "MeasureError",
+    "MissingExtraError",
+    "TiewiseError",
+    "TiewiseWarning",
+    "prefix_errors",
+]
 
 
 class TiewiseError(Exception):
@@ -19,6 +30,21 @@ class InputError(TiewiseError, ValueError):
     def __init__(self, *problems: str):
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+@contextmanager
+def prefix_errors(name: str) -> Iterator[None]:
+    """Start what an `InputError` says with the name of the file or the run that it is about.
+
+    >>> with prefix_errors("run.json"):
+    ...     raise InputError("The run is empty.")
+    Traceback (most recent call last):
+    tiewise.errors.InputError: run.json: The run is empty.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*(f"{name}: {problem}" for problem in error.problems)) from None
 
 
 class MeasureError(TiewiseError, ValueError):

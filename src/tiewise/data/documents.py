@@ -75,27 +75,24 @@ class Documents:
         """The column of some rows."""
         return Documents(self._places[rows], self._ids, distinct=self._distinct)
 
-    def find_duplicates(self, offsets: Codes) -> Codes:
-        """The rows whose document appears in its list for the second time; lists are given by their offsets."""
-        if hasattr(self._ids, "find_duplicates"):
-            rows: Codes = self._ids.find_duplicates(np.array(offsets), np.array(self._places))
-            return rows
-        lists = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        key = lists * max(len(self.names), 1) + self.codes
-        order = np.argsort(key, kind="stable")
-        return np.sort(order[1:][key[order[1:]] == key[order[:-1]]])
-
-    @cached_property
-    def _compiled_ids(self) -> Any:
-        module = native()
-        assert module is not None
-        return self._ids if isinstance(self._ids, module.Ids) else module.Ids(list(self._ids))
+    def known_unique(self, offsets: Codes) -> bool:
+        """Whether the compiled reader sees that no list has a document twice; False if that takes codes to find out."""
+        check = getattr(self._ids, "has_duplicates", None)
+        return check is not None and not check(np.array(offsets), np.array(self._places))
 
     def compiled(self, rows: slice = slice(None)) -> tuple[Any, Codes]:
         """The ids for the compiled reader, and the places of some rows among them."""
         places = np.array(self._places[rows], dtype=np.int64)
         if not self._distinct and isinstance(self._ids, list):  # of which these may be few
-            module = native()
-            assert module is not None
-            return module.Ids(list(map(self._ids.__getitem__, places.tolist()))), np.arange(len(places))
+            return _compiled(list(map(self._ids.__getitem__, places.tolist()))), np.arange(len(places))
         return self._compiled_ids, places
+
+    @cached_property
+    def _compiled_ids(self) -> Any:
+        return self._ids if hasattr(self._ids, "encode") else _compiled(list(self._ids))
+
+
+def _compiled(ids: list[str]) -> Any:
+    module = native()
+    assert module is not None
+    return module.Ids(ids)

@@ -184,7 +184,7 @@ class Table(Lists):
         heads = np.flatnonzero(np.diff(query, prepend=-1))
         distinct, first = np.unique(query[heads], return_index=True)
         contiguous = len(distinct) == len(heads)
-        if not unique and not (contiguous and not len(documents.find_duplicates(np.append(heads, len(query))))):
+        if not unique and not (contiguous and documents.known_unique(np.append(heads, len(query)))):
             _check_duplicates(cls, query * max(len(documents.names), 1) + documents.codes, row_of, where)
         if not contiguous:  # bring the rows of each query together, in order of appearance
             appearance = np.zeros(len(queries), dtype=np.int64)

@@ -24,8 +24,6 @@ from tiewise.tables.optional import installed, need
 
 __all__ = ["ArrowRun"]
 
-ROWS = 1 << 16  # rows that are read at a time
-SMALL = 1 << 18  # rows for which a second thread does not help
 NAMES = (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)
 
 
@@ -41,7 +39,7 @@ class ArrowRun(StreamedRun):
         file: Reread | None = None,
     ):
         self._names = [pick_column(Run, names, known) for known in NAMES]
-        self._threads = 1 if rows <= SMALL else streaming.THREADS
+        self._threads = 1 if rows <= streaming.SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
 
     @classmethod
@@ -58,7 +56,9 @@ class ArrowRun(StreamedRun):
             table = (frame if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])).select(chosen)  # no index
         except (arrow.ArrowException, OverflowError):  # ids of several types, or beyond 64 bits
             return None
-        return cls(names, len(table), lambda _: table.to_batches(max_chunksize=ROWS), lambda: Run.from_frame(frame))
+        return cls(
+            names, len(table), lambda _: table.to_batches(max_chunksize=streaming.ROWS), lambda: Run.from_frame(frame)
+        )
 
     @classmethod
     def of_parquet(cls, path: str) -> ArrowRun:
@@ -68,7 +68,7 @@ class ArrowRun(StreamedRun):
         def batches(names: list[str]) -> Iterator[Any]:
             file.check()
             with parquet.ParquetFile(file.absolute) as opened:
-                yield from opened.iter_batches(ROWS, columns=names)
+                yield from opened.iter_batches(streaming.ROWS, columns=names)
             file.check()
 
         try:
@@ -105,7 +105,7 @@ class ArrowRun(StreamedRun):
             last = _rows(batch)
             pending.append(last)
             n_rows += len(batch)
-            cut = last.query.last_list(0, last.last) if n_rows >= ROWS else 0
+            cut = last.query.last_list(0, last.last) if n_rows >= streaming.ROWS else 0
             if cut:  # otherwise the last list may begin in an earlier batch
                 yield [*pending[:-1], last._replace(last=cut)]
                 pending, n_rows = [last._replace(first=cut)], last.last - cut

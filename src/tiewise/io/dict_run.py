@@ -11,11 +11,10 @@ from typing import Any
 
 from tiewise.data.runs import Run, Source
 from tiewise.errors import InputError
+from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun
 
 __all__ = ["DictRun"]
-
-ROWS = 1 << 16  # rows that are read at a time
 
 
 class DictRun(StreamedRun):
@@ -43,13 +42,13 @@ class DictRun(StreamedRun):
         return not counting.needs_ranks and counting.count(self._parts(), _load)
 
     def _parts(self) -> Iterator[list[tuple[Any, Any]]]:
-        """Lists in parts of about `ROWS` rows."""
+        """Lists in parts of about `streaming.ROWS` rows."""
         part: list[tuple[Any, Any]] = []
         n_rows = 0
         for item in self._table.items():
             part.append(item)
             n_rows += len(item[1]) if isinstance(item[1], dict) else 1
-            if n_rows >= ROWS:
+            if n_rows >= streaming.ROWS:
                 yield part
                 part, n_rows = [], 0
         if part:

@@ -15,9 +15,6 @@ from tiewise.ties.counted import Counted, Request, count_lists
 
 __all__ = ["MemoryRun"]
 
-ROWS = 1 << 16  # rows that are counted at a time
-SMALL = 1 << 18  # so many rows are counted before a second thread could help
-
 
 class MemoryRun(StreamedRun):
     """A `Run` as a source of tie groups. It remembers its counts, so several questions share one count.
@@ -31,7 +28,7 @@ class MemoryRun(StreamedRun):
 
     def __init__(self, run: Run):
         self._run = run
-        self._threads = 1 if len(run) <= SMALL else streaming.THREADS
+        self._threads = 1 if len(run) <= streaming.SMALL else streaming.THREADS
         self._counts: dict[tuple[object, ...], Counted] = {}
 
     def rows(self) -> Run:
@@ -58,10 +55,10 @@ class MemoryRun(StreamedRun):
         return counting.count(self._parts(), lambda block, lists: self._load(block, lists, counting.needs_ranks))
 
     def _parts(self) -> Iterator[slice]:
-        """Lists in parts of about `ROWS` rows."""
+        """Lists in parts of about `streaming.ROWS` rows."""
         offsets, first = self._run.offsets, 0
         while first < len(self._run.queries):
-            last = max(int(np.searchsorted(offsets, offsets[first] + ROWS, side="right")) - 1, first + 1)
+            last = max(int(np.searchsorted(offsets, offsets[first] + streaming.ROWS, side="right")) - 1, first + 1)
             yield slice(first, min(last, len(self._run.queries)))
             first = last
 

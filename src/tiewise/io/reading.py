@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from tiewise.data.native import native
 from tiewise.data.runs import Qrels, Run, Source, Table
-from tiewise.errors import InputError
+from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
 from tiewise.io.json_documents import read_document
 from tiewise.io.parquet import ParquetFrame
 from tiewise.io.text import line_blocks, list_blocks, read_columns
 
-__all__ = ["prefix_errors", "read_qrels", "read_run", "read_table"]
+__all__ = ["read_qrels", "read_run", "read_table"]
 
 AnyTable = TypeVar("AnyTable", bound=Table)
-Built = TypeVar("Built")
 
 
 def read_run(path: PathLike, *, format: str | None = None) -> Run:
@@ -69,9 +67,12 @@ def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashe
             format, rows = read_document(stream.read(), format, part, name)
             if cls is Qrels and format != "json":
                 raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
-            table = prefix_errors(name, cls.from_dict, rows)
+            with prefix_errors(name):
+                table = cls.from_dict(rows)
         else:
-            format, table = "parquet", prefix_errors(name, cls.from_frame, ParquetFrame(stream.read(), name))
+            format = "parquet"
+            with prefix_errors(name):
+                table = cls.from_frame(ParquetFrame(stream.read(), name))
     if not len(table):
         raise InputError(f"{name}: has no rows.")
     sha256 = stream.sha256() if file is None else lambda: file.sha256
@@ -86,11 +87,3 @@ def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tupl
     optional: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
     columns = found.query, found.queries, found.documents, found.value
     return layout.format, cls.from_codes(*columns, where=lambda row: f"{stream.name}:{found.line(row)}", **optional)
-
-
-def prefix_errors(name: str, build: Callable[[Any], Built], rows: Any) -> Built:
-    """Build a table; its errors start with the name of the file."""
-    try:
-        return build(rows)
-    except InputError as error:
-        raise InputError(*(f"{name}: {problem}" for problem in error.problems)) from None

@@ -16,14 +16,14 @@ import numpy as np
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.data.runs import Qrels, Run, Table
-from tiewise.errors import InputError
+from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.dict_run import DictRun
 from tiewise.io.file_run import FileRun
 from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_message
 from tiewise.io.memory_run import MemoryRun
-from tiewise.io.reading import prefix_errors, read_run, read_table
+from tiewise.io.reading import read_run, read_table
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
@@ -63,7 +63,8 @@ def _file_source(path: str, format: str | None) -> RunSource:
     if kind == "lines":
         return FileRun(path, name)
     if kind == "parquet" and not stream.compressed:
-        return prefix_errors(path, ArrowRun.of_parquet, path)
+        with prefix_errors(path):
+            return ArrowRun.of_parquet(path)
     return MemoryRun(read_run(path, format=format))
 
 

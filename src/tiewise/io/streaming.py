@@ -32,6 +32,8 @@ MAX_THREADS = 8
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # clusters set it for their workers
 THREADS = max(1, min(CORES, int(ALLOWED) if ALLOWED.isdecimal() else CORES, MAX_THREADS))
+ROWS = 1 << 16  # rows that are counted at a time, of a run that is not text
+SMALL = 1 << 18  # rows for which a second thread does not help
 MAX_DUPLICATES = 10  # duplicates that an error lists
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run

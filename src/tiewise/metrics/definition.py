@@ -160,13 +160,18 @@ class Measure:
         """Whether documents of label 0 matter; if not, they may be treated like unjudged ones."""
         zero, cls = np.zeros(1), type(self)
         distinguishes = self.distinguishes_unjudged
-        if distinguishes is None and not cls.__module__.startswith("tiewise."):  # ours are tested
+        if distinguishes is None and not cls.is_built_in():
             names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain")
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
         if distinguishes or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
             return True
         companion = self.companion()
         return companion is not None and companion.needs_all_judged
+
+    @classmethod
+    def is_built_in(cls) -> bool:
+        """Whether it is one of ours: tests prove of these what must be assumed otherwise of a user's measure."""
+        return cls.__module__.startswith("tiewise.")
 
     # -- the value --------------------------------------------------------------------------------------------
 

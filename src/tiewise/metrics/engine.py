@@ -419,11 +419,9 @@ def expected_with_last_group(
     expectations are those that were computed for `urns`.
     """
     computation = _Reckoning(measure, filled)
-    if type(measure).__module__.startswith("tiewise."):
-        means = _means_above_last(measure, urns, places, filled)
-    else:  # it may depend on what the last group holds
-        means = computation.group_moments[0]
-    return computation.with_last_group(order, means)
+    if not measure.is_built_in():  # it may depend on what the last group holds
+        return computation.with_last_group(order, computation.group_moments[0])
+    return computation.with_last_group(order, _means_above_last(measure, urns, places, filled))
 
 
 def _means_above_last(measure: Measure, urns: Urns, places: Codes, filled: Urns) -> Floats:

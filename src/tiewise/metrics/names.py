@@ -44,10 +44,10 @@ def measure(cls: type[M]) -> M:
     """
     if not (isinstance(cls, type) and issubclass(cls, Measure)):
         raise MeasureError(f"{getattr(cls, '__name__', cls)} is no measure: let it inherit from tiewise.Measure.")
-    if not cls.__module__.startswith("tiewise."):
+    if not cls.is_built_in():
         _register_catalogue()
     known = _registry.get(cls.__name__.lstrip("_"))
-    if known is not None and type(known).__module__.startswith("tiewise."):
+    if known is not None and known.is_built_in():
         raise MeasureError(f"'{known}' is a measure of Tiewise. Call yours something else.")
     for name in cls.params:
         if hasattr(Measure, name):

@@ -3,8 +3,9 @@
 A name is imported from its module when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tiewise.tables.optional import lazy_names
 
 if TYPE_CHECKING:
     from tiewise.metrics.estimate import Bounds
@@ -32,7 +33,6 @@ _MODULES = {
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.rankings.weights": "phi_for_discount phi_for_reverse_rba top_weight",
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
     "RBA",
@@ -64,13 +64,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module 'tiewise.rankings' has no attribute {name!r}")
-        value = getattr(import_module(_MODULE_OF[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = lazy_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -1,14 +1,15 @@
-"""Optional libraries: imported where they are used, with an error that says how to install them."""
+"""Imports when they are needed: optional libraries, with an error that says how to install them, and our own names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from tiewise.errors import InputError, MissingExtraError
 
-__all__ = ["data_frame", "installed", "need"]
+__all__ = ["data_frame", "installed", "lazy_names", "need"]
 
 
 def installed(module: str) -> Any | None:
@@ -25,6 +26,25 @@ def need(module: str, what: str, name: str) -> Any:
         return import_module(module)
     except ImportError:
         raise MissingExtraError(what, name) from None
+
+
+def lazy_names(package: str, modules: Mapping[str, str], submodules: Sequence[str] = ()) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are imported when they are first used.
+
+    `modules` has the names of each module, separated by blanks. `submodules` are imported as they are.
+    """
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
+
+    def get(name: str) -> Any:
+        if name in submodules:
+            return import_module(f"{package}.{name}")
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(module_of[name]), name)
+        vars(sys.modules[package])[name] = value
+        return value
+
+    return get
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:

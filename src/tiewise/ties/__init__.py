@@ -3,8 +3,9 @@
 The public names are imported when they are first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tiewise.tables.optional import lazy_names
 
 if TYPE_CHECKING:
     from tiewise.io.sources import judged_scores, tie_groups
@@ -13,19 +14,13 @@ if TYPE_CHECKING:
     from tiewise.ties.ranking_notation import notation
 
 _MODULES = {
-    "Counted": "tiewise.ties.counted",
-    "RunSource": "tiewise.ties.counted",
-    "TieGroups": "tiewise.ties.groups",
-    "judged_scores": "tiewise.io.sources",
-    "notation": "tiewise.ties.ranking_notation",
-    "tie_groups": "tiewise.io.sources",
+    "tiewise.io.sources": "judged_scores tie_groups",
+    "tiewise.ties.counted": "Counted RunSource",
+    "tiewise.ties.groups": "TieGroups",
+    "tiewise.ties.ranking_notation": "notation",
 }
 
 __all__ = ["Counted", "RunSource", "TieGroups", "judged_scores", "notation", "tie_groups"]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module 'tiewise.ties' has no attribute {name!r}")
-        return getattr(import_module(_MODULES[name]), name)
+    __getattr__ = lazy_names(__name__, _MODULES)

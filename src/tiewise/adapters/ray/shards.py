@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, project
 from tiewise.data.runs import Qrels, Source
-from tiewise.errors import InputError
+from tiewise.errors import InputError, prefix_errors
 from tiewise.io import as_source
-from tiewise.io.reading import prefix_errors
 from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
@@ -103,7 +102,8 @@ class RunCounter(ShardCounter):
     def _open(self, shard: Shard) -> RunSource:
         if isinstance(shard, str):
             return as_source(shard, format=self.format)
-        return prefix_errors("data set", as_source, shard)
+        with prefix_errors("data set"):
+            return as_source(shard)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from tiewise.analysis.comparison.comparing import (
     check_options,
     check_pairs,
     compare,
-    prefix_errors,
 )
 from tiewise.analysis.comparison.pair import PairComparison
 
@@ -25,5 +24,4 @@ __all__ = [
     "check_options",
     "check_pairs",
     "compare",
-    "prefix_errors",
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
@@ -31,7 +30,7 @@ from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.significance import ATOL, Test
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
-from tiewise.errors import CutWarning, InputError, MeasureError
+from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
 from tiewise.io import as_qrels, as_source
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
@@ -56,7 +55,6 @@ __all__ = [
     "check_options",
     "check_pairs",
     "compare",
-    "prefix_errors",
 ]
 
 #: One measure: each further one makes the corrected p-values larger.
@@ -134,7 +132,7 @@ def compare(
     judged, systems = as_qrels(qrels), []
     sources = {name: _as_source(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
-        with prefix_errors(name):
+        with prefix_errors(f"Run '{name}'"):
             evaluation = Evaluation.of(judged, source, checked, chosen)
             systems.append(System(name, evaluation, report_of(evaluation, chosen)))
         if progress is not None:
@@ -145,7 +143,7 @@ def compare(
     if orders != "independent":  # an order for several runs is an order of all their documents
         kept = {measure: align(systems, measure).kept for measure in measured}
         for system, source in zip(systems, sources.values(), strict=True):
-            with prefix_errors(system.name):
+            with prefix_errors(f"Run '{system.name}'"):
                 system.find_documents(source.rows(), kept, across_queries=orders == "shared")
     compared = Compared(systems, measured, baseline, orders, test, confidence, samples, seed)
     if compared.cut_note:
@@ -157,17 +155,8 @@ def _as_source(name: str, run: RunLike) -> RunSource:
     """A run that can be counted; errors start with its name, or with the name of its file."""
     if isinstance(run, (str, PathLike)):
         return as_source(run)
-    with prefix_errors(name):
+    with prefix_errors(f"Run '{name}'"):
         return as_source(run)
-
-
-@contextmanager
-def prefix_errors(name: str) -> Iterator[None]:
-    """Start errors with the name of the run."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"Run '{name}': {error}") from error
 
 
 def check_pairs(systems: int, baseline: str | None) -> None:

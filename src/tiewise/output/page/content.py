@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
-from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare, prefix_errors
+from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
@@ -24,7 +24,7 @@ from tiewise.analysis.significance import Test
 from tiewise.data.columns import by_name
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
-from tiewise.errors import CutWarning, InputError
+from tiewise.errors import CutWarning, InputError, prefix_errors
 from tiewise.io import as_qrels, as_run
 from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
@@ -77,7 +77,7 @@ def collect_content(
         warnings.simplefilter("ignore", CutWarning)  # the notes contain it
         reports = {}
         for name, source in sources.items():
-            with prefix_errors(name):
+            with prefix_errors(f"Run '{name}'"):
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
@@ -108,7 +108,7 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
 def _read(name: str, run: Any) -> Run:
     if isinstance(run, (str, PathLike)):
         return as_run(run)  # errors name the file
-    with prefix_errors(name):
+    with prefix_errors(f"Run '{name}'"):
         return as_run(run)
 
 
