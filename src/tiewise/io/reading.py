@@ -71,8 +71,9 @@ def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashe
                 table = cls.from_dict(rows)
         else:
             format = "parquet"
+            frame = ParquetFrame(stream.read(), name)
             with prefix_errors(name):
-                table = cls.from_frame(ParquetFrame(stream.read(), name))
+                table = cls.from_frame(frame)
     if not len(table):
         raise InputError(f"{name}: has no rows.")
     sha256 = stream.sha256() if file is None else lambda: file.sha256
