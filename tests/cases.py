@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.runs import Qrels, Run
-from tiewise.metrics.engine import Urns
+from tiewise.metrics.engine import GroupedJudgments
 from tiewise.ties import tie_groups
 
 
@@ -34,8 +34,8 @@ class Case:
         judged |= {f"u{place:02d}": label for place, label in enumerate(self.unretrieved)}
         return Qrels.from_dict({"q": judged})
 
-    def urns(self, *orders: str) -> Urns:
-        return Urns(tie_groups(self.qrels, self.run, orders or ("given",)))
+    def grouped(self, *orders: str) -> GroupedJudgments:
+        return GroupedJudgments(tie_groups(self.qrels, self.run, orders or ("given",)))
 
 
 LABELS = st.one_of(st.none(), st.sampled_from([0, 1, 2, 3, 4, -1, -2, 0.5, 1.5, 0.25]))

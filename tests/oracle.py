@@ -321,14 +321,14 @@ def cut_expectations(
     >>> [round(e, 4) for e in cut_expectations("R", [1, 1], [1, None], [1])]
     [0.5, 0.3333, 0.25, 0.6667, 0.5, 0.4]
     """
-    shown, floor = len(scores), min(scores)
+    shown, lowest = len(scores), min(scores)
     for joined in itertools.product((False, True), repeat=len(unretrieved)):
         hidden = [label for label, joins in zip(unretrieved, joined, strict=True) if joins]
         rest = [label for label, joins in zip(unretrieved, joined, strict=True) if not joins]
         for unjudged in range(3):
             more = [*hidden, *[None] * unjudged]
             values = []
-            for ranked in orders([*scores, *[floor] * len(more)], [*labels, *more]):
+            for ranked in orders([*scores, *[lowest] * len(more)], [*labels, *more]):
                 lost = [label for label in ranked[shown:] if label is not None]
                 values.append(value(name, ranked[:shown], [*rest, *lost], k, **params))
             yield math.fsum(values) / len(values)
@@ -345,9 +345,9 @@ def cut_fills(
     >>> sorted(set(cut_fills("R", [1, 1], [1, None], [1])))
     [0.0, 0.5, 1.0]
     """
-    floor = min(scores)
-    above = [(score, label) for score, label in zip(scores, labels, strict=True) if score > floor]
-    last = [label for score, label in zip(scores, labels, strict=True) if score == floor]
+    lowest = min(scores)
+    above = [(score, label) for score, label in zip(scores, labels, strict=True) if score > lowest]
+    last = [label for score, label in zip(scores, labels, strict=True) if score == lowest]
     pool = Counter([*(label for label in [*last, *unretrieved] if label is not None), *[None] * len(last)])
     heads = list(orders([score for score, _ in above], [label for _, label in above]))
     for fill in sequences(pool, len(last)):

@@ -71,8 +71,8 @@ def counted(path, format, orders):
     rounded = run.count(judgments(path), (), score_dtype="decimal:1")
     groups = {
         dtype: [
-            *(column.tolist() for column in (ties.score, ties.start, ties.size, ties.length, ties.floor_size)),
-            (ties.floor + 0.0).tolist(),  # of the zeros either one
+            *(column.tolist() for column in (ties.score, ties.start, ties.size, ties.length, ties.lowest_size)),
+            (ties.lowest + 0.0).tolist(),  # of the zeros either one
             {order: before.tolist() for order, before in ties.before.items()},
             sorted(ties.unjudged),
         ]

@@ -92,7 +92,9 @@ def package_digests(library: str) -> dict[str, str]:
                 np.array([score for one in run.to_dict().values() for score in one.values()])
             )
             ties = scoring.tie_groups(*given, qrels, fn=fn)
-            digests[f"tie_groups {fn} {dims}"] = _digest(ties.score, ties.start, ties.size, ties.floor, ties.floor_size)
+            digests[f"tie_groups {fn} {dims}"] = _digest(
+                ties.score, ties.start, ties.size, ties.lowest, ties.lowest_size
+            )
             digests[f"judged_scores {fn} {dims}"] = _digest(scoring.judged_scores(*given, qrels, fn=fn))
             again = scoring.rescore({"3": dict.fromkeys(ids, 1.0)}, *given, fn=fn).to_dict()["3"]
             digests[f"rescore {fn} {dims}"] = _digest(np.array([again[one] for one in ids]))
@@ -120,9 +122,9 @@ def definition_digests() -> dict[str, str]:
             own = np.array([[scores[int(i), int(j)] for j in docs] for i, docs in qrels.items()], dtype="f8")
             above = (scores[:, None, :] > own[:, :, None]).sum(-1)
             same = (scores[:, None, :] == own[:, :, None]).sum(-1)
-            floor = scores.min(1)
-            size = (scores == floor[:, None]).sum(1)
-            digests[f"tie_groups {fn} {dims}"] = _digest(own, above, same, floor.astype("f8"), size)
+            lowest = scores.min(1)
+            size = (scores == lowest[:, None]).sum(1)
+            digests[f"tie_groups {fn} {dims}"] = _digest(own, above, same, lowest.astype("f8"), size)
             digests[f"judged_scores {fn} {dims}"] = _digest(own)
             digests[f"rescore {fn} {dims}"] = _digest(scores[3].astype("f8"))
         digests[f"head {dims}"] = _digest(head_by_definition(d, q[:2], np.float32([0.1, -0.3])))

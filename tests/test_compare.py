@@ -672,12 +672,12 @@ def test_random_ranks_are_uniform_in_their_group(size, held):
     judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
     run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
     tied = arrangements.TiedGroups(
-        tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
+        tw.parse("DCG"), engine.GroupedJudgments(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
     )
     rng, draws = np.random.default_rng(0), 3000
     places = system.RandomOrders(tied)
     ranks = np.array([places.rank(rng)[tied.judged_docs()] for _ in range(draws)])
-    of_q = ranks[:, np.flatnonzero(tied.urns.query[tied.docs[tied.judged_docs()]] == 0)]
+    of_q = ranks[:, np.flatnonzero(tied.grouped.query[tied.docs[tied.judged_docs()]] == 0)]
     assert of_q.shape == (draws, held)
     assert all(len(set(row)) == held for row in of_q.tolist())
     for column in of_q.T:
@@ -788,7 +788,9 @@ def test_components_with_too_many_documents_are_sampled(monkeypatch, orders):
 def test_priorities_that_differ_in_their_last_bits_only():
     judged = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1, "b": 0}, "s": {"a": 1, "b": 0}})
     run = tw.Run.from_dict({q: {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0} for q in "qrs"})
-    tied = arrangements.TiedGroups(tw.parse("DCG"), engine.Urns(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
+    tied = arrangements.TiedGroups(
+        tw.parse("DCG"), engine.GroupedJudgments(tw.tie_groups(judged, run)), np.ones(3, dtype=bool)
+    )
     members = shared_order.TiedDocuments(tied, run, across_queries=True)
     rng = np.random.default_rng(0)
     for priority in (

@@ -28,7 +28,7 @@ NAMES = [str(measure) for measure, _ in MEASURES]
 def test_every_statistic_equals_the_enumerated_one(measure, params, case, cutoff):
     if measure.takes_cutoff and cutoff:
         measure = measure @ cutoff
-    found = engine.estimates(measure, case.urns("given"), oblivious="given").mean()
+    found = engine.estimates(measure, case.grouped("given"), oblivious="given").mean()
     name = measure.stem
     truth = oracle.estimate(name, case.scores, case.labels, case.unretrieved, measure.cutoff, **params)
     for field in ("expected", "minimum", "maximum", "std", "oblivious"):
@@ -39,7 +39,7 @@ def test_every_statistic_equals_the_enumerated_one(measure, params, case, cutoff
 @given(case=cases(), cutoff=st.one_of(st.none(), st.integers(1, 9)), p=st.sampled_from([0.5, 0.8]))
 def test_the_residual_of_rbp(case, cutoff, p):
     measure = tw.RBP(p=p) if cutoff is None else tw.RBP(p=p) @ cutoff
-    found = engine.estimates(measure, case.urns()).mean().residual
+    found = engine.estimates(measure, case.grouped()).mean().residual
     truth = oracle.estimate("RBPresidual", case.scores, case.labels, case.unretrieved, cutoff, p=p)
     assert found == pytest.approx(truth.expected, abs=1e-12)
 
@@ -48,7 +48,7 @@ def test_the_residual_of_rbp(case, cutoff, p):
 @settings(max_examples=40, deadline=None)
 @given(case=cases())
 def test_laws(measure, case):
-    found = engine.estimates(measure, case.urns("given"), oblivious="given").mean()
+    found = engine.estimates(measure, case.grouped("given"), oblivious="given").mean()
     assert found.minimum <= found.expected <= found.maximum
     assert found.minimum - 1e-15 <= found.oblivious <= found.maximum + 1e-15
     if found.minimum == found.maximum:  # no order matters: nothing is left to chance, to the last bit
@@ -60,7 +60,7 @@ def test_laws(measure, case):
 @given(case=cases())
 def test_without_ties_all_statistics_are_one_number(measure, case):
     untied = Case([-float(place) for place in range(len(case.scores))], case.labels, case.unretrieved)
-    found = engine.estimates(measure, untied.urns("given"), oblivious="given").mean()
+    found = engine.estimates(measure, untied.grouped("given"), oblivious="given").mean()
     assert found.expected == found.minimum == found.maximum == found.oblivious
     assert found.std == 0.0
 
@@ -84,13 +84,13 @@ def test_the_examples_of_a_measure_run(name):
 # -- numerics: a million tied documents, and two million above them ------------------------------------------------
 
 
-def one_group(start: int, size: int, labels: list[float], unretrieved: list[float] = ()) -> engine.Urns:
+def one_group(start: int, size: int, labels: list[float], unretrieved: list[float] = ()) -> engine.GroupedJudgments:
     """A tie group of `size` documents that holds the given labels, after `start` unjudged documents."""
     ties = notation("(" + "1" * len(labels) + ")|" + "1" * len(unretrieved))
     n, everything = len(labels), np.array([*labels, *unretrieved], dtype=float)
     held = np.arange(len(everything)) < n
     qrels = replace(ties.qrels, value=everything)
-    return engine.Urns(
+    return engine.GroupedJudgments(
         replace(
             ties,
             qrels=qrels,
@@ -200,14 +200,16 @@ def test_a_parameter_is_not_called_like_what_every_measure_has(name):
 def test_documents_of_label_zero_may_be_left_out(measure, case, cutoff):
     """Most measures do not tell judged non-relevant documents from unjudged ones."""
     measure = measure @ cutoff if measure.takes_cutoff and cutoff else measure
-    every = case.urns("given")
-    one, other = (engine.estimates(measure, urns, oblivious="given").mean() for urns in (every, _without_zero(every)))
+    every = case.grouped("given")
+    one, other = (
+        engine.estimates(measure, grouped, oblivious="given").mean() for grouped in (every, _without_zero(every))
+    )
     for name in ("expected", "minimum", "maximum", "std", "oblivious"):
         assert math.isclose(getattr(one, name), getattr(other, name), rel_tol=1e-12, abs_tol=1e-12), name
 
 
-def _without_zero(urns: engine.Urns) -> engine.Urns:
-    return engine.Urns(urns.ties.with_nonzero_labels())
+def _without_zero(grouped: engine.GroupedJudgments) -> engine.GroupedJudgments:
+    return engine.GroupedJudgments(grouped.ties.with_nonzero_labels())
 
 
 def test_which_measures_need_documents_of_label_zero():
@@ -215,5 +217,8 @@ def test_which_measures_need_documents_of_label_zero():
     assert {"Bpref", "Judged", "RBP(p=0.8)", "P(rel=0)", "AUC(rel=0)"} <= need
     assert not {"nDCG", "AP", "RR", "ERR(max=5)", "AUC", "P(rel=2)", "NumRel"} & need
     case = Case([1.0, 1.0], [1.0, 0.0], [])
-    values = [engine.estimates(tw.Bpref, urns).mean().expected for urns in (case.urns(), _without_zero(case.urns()))]
+    values = [
+        engine.estimates(tw.Bpref, grouped).mean().expected
+        for grouped in (case.grouped(), _without_zero(case.grouped()))
+    ]
     assert values == [0.5, 1.0]

@@ -109,7 +109,7 @@ def test_authors_package_leaves_its_own_range():
     trm = pytest.importorskip("trm")
     theirs = trm.evaluate([[3.0, 3.0]], [[True, False]], metrics=["precision"], k_list=[3]).metrics["precision"][3]
     assert not theirs.minimum <= theirs.expected <= theirs.maximum
-    ours = engine.estimates(tw.P @ 3, engine.Urns(tw.notation("(10)"))).mean()
+    ours = engine.estimates(tw.P @ 3, engine.GroupedJudgments(tw.notation("(10)"))).mean()
     truth = oracle.estimate("P", [3, 3], [1, 0], k=3)
     assert (ours.minimum, ours.expected, ours.maximum) == (truth.minimum, truth.expected, truth.maximum)
 

@@ -81,9 +81,9 @@ def test_any_cut_adds_up_to_the_whole(table, judged, seed, pieces, by_query):
 
 
 def assert_equal(a: TieGroups, b: TieGroups) -> None:
-    for name in ("score", "start", "size", "length", "present", "floor", "floor_size"):
+    for name in ("score", "start", "size", "length", "present", "lowest", "lowest_size"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
-    assert (a.unjudged, a.owned, set(a.before)) == (b.unjudged, None, set(b.before))
+    assert (a.unjudged, a.in_shard, set(a.before)) == (b.unjudged, None, set(b.before))
     for order in a.before:
         np.testing.assert_array_equal(a.before[order], b.before[order], err_msg=order)
 

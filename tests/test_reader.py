@@ -70,7 +70,7 @@ STRANGE = [
     *(f"q2 Q0 d7 1 {odd} tag".encode() for odd in ODD),
 ]
 
-ARRAYS = ("score", "start", "size", "length", "floor", "floor_size")
+ARRAYS = ("score", "start", "size", "length", "lowest", "lowest_size")
 
 rows = st.tuples(
     st.sampled_from(["q1", "q2", "q3", "q-long-name", "é"]),
@@ -124,7 +124,7 @@ def counted(path: Path, reader: str, monkeypatch: pytest.MonkeyPatch, scores: ob
                     raise
         groups = {
             dtype: [
-                *((getattr(ties, name) + 0).tolist() for name in ARRAYS),  # + 0: a floor of −0.0 is 0
+                *((getattr(ties, name) + 0).tolist() for name in ARRAYS),  # + 0: a lowest of −0.0 is 0
                 {order: before.tolist() for order, before in ties.before.items()},
                 sorted(ties.unjudged),
             ]

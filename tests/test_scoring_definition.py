@@ -139,7 +139,7 @@ def test_hard_vectors_have_the_scores_of_the_definition(kind, dims, fn, kernels)
     qrels = tw.Qrels.from_dict(judgments(len(q), len(d)))
     run = tw.Run.from_columns(np.repeat(np.arange(len(q)), len(d)), np.tile(np.arange(len(d)), len(q)), truth.ravel())
     ours, theirs = scoring.tie_groups(q, d, qrels, fn=fn, block=64), from_run(qrels, run)
-    for name in ("score", "start", "size", "floor", "floor_size"):
+    for name in ("score", "start", "size", "lowest", "lowest_size"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
     for place, found in enumerate(scoring.search(q, d, 9, fn=fn, block=64).to_dict().values()):
         bound = np.sort(truth[place])[::-1][8]
@@ -234,7 +234,7 @@ def test_counts_and_lists_agree_with_all_scores(seed, dims, docs, judged, fn, sp
         run = tw.Run.from_columns(np.repeat(np.arange(3), docs), np.tile(np.arange(docs), 3), truth.ravel())
         orders = ("docid-desc", "docid-asc", "given")
         ours, theirs = scoring.tie_groups(q, d, qrels, fn=fn, orders=orders, block=block), from_run(qrels, run, orders)
-        for name in ("score", "start", "size", "floor", "floor_size"):
+        for name in ("score", "start", "size", "lowest", "lowest_size"):
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
         for order in orders:
             np.testing.assert_array_equal(ours.before[order], theirs.before[order], err_msg=order)

@@ -22,7 +22,7 @@ TYPES = {
     "float8_e4m3fn": torch.float8_e4m3fn,
     "float8_e5m2": torch.float8_e5m2,
 }
-NAMES = ("score", "start", "size", "floor", "floor_size")
+NAMES = ("score", "start", "size", "lowest", "lowest_size")
 
 
 def random_vectors(dims: int, dtype: str, docs: int = 70_003, queries: int = 23):

@@ -79,7 +79,7 @@ def test_codes_are_scored_exactly(to, library):
     qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in range(0, 600, 50)} for i in range(5)})
     run = tw.Run.from_columns(np.repeat(np.arange(5), 600), np.tile(np.arange(600), 5), truth.ravel().astype(float))
     ours, theirs = scoring.tie_groups(queries, docs, qrels), from_run(qrels, run)
-    for name in ("score", "start", "size", "floor", "floor_size"):
+    for name in ("score", "start", "size", "lowest", "lowest_size"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
     assert to == "int8" or (ours.size > 1).any()
 

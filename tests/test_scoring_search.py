@@ -58,9 +58,9 @@ def full_run(scores, ids) -> tw.Run:
 
 
 def assert_equal(a: TieGroups, b: TieGroups) -> None:
-    for name in ("score", "start", "size", "length", "present", "floor", "floor_size"):
+    for name in ("score", "start", "size", "length", "present", "lowest", "lowest_size"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
-    assert a.before.keys() == b.before.keys() and a.unjudged == b.unjudged and a.owned is None
+    assert a.before.keys() == b.before.keys() and a.unjudged == b.unjudged and a.in_shard is None
     for order in a.before:
         np.testing.assert_array_equal(a.before[order], b.before[order], err_msg=order)
 

@@ -77,8 +77,8 @@ def test_counting_finds_what_looking_finds(table, judged, seed, ordered):
         assert found.present[place] == (query in table)
         assert found.length[place] == len(values)
         if values:
-            assert found.floor[place] == min(values)
-            assert found.floor_size[place] == values.count(min(values))
+            assert found.lowest[place] == min(values)
+            assert found.lowest_size[place] == values.count(min(values))
 
 
 @settings(max_examples=100, deadline=None)
@@ -140,7 +140,7 @@ def test_shards_add_up_to_the_whole(table, judged, seed, pieces):
 
 
 def assert_equal(a: TieGroups, b: TieGroups) -> None:
-    for name in ("score", "start", "size", "length", "present", "floor", "floor_size"):
+    for name in ("score", "start", "size", "length", "present", "lowest", "lowest_size"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     assert set(a.before) == set(b.before)
     for order in a.before:

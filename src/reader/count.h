@@ -104,8 +104,8 @@ inline bool has_duplicates(const std::vector<Id>& docs, const int64_t* offsets, 
 struct Groups {
   double* score;  // (n_judged,)
   int64_t *start, *size;
-  double* floor;  // (n_queries,)
-  int64_t* floor_size;
+  double* lowest;  // (n_queries,)
+  int64_t* lowest_size;
   int64_t *desc, *asc, *given, *rank;  // (n_judged,), null if not needed
 };
 
@@ -172,7 +172,7 @@ class Counter {
   }
 
   void copy(int64_t place) {
-    if (many_) out_.floor[place] = value_[low_ + many_ - 1], out_.floor_size[place] = exact_.floor_size[place];
+    if (many_) out_.lowest[place] = value_[low_ + many_ - 1], out_.lowest_size[place] = exact_.lowest_size[place];
     const int64_t first = judged_.offsets[place], last = judged_.offsets[place + 1];
     for (int64_t doc = first; doc < last; ++doc) {
       if (own_) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
@@ -198,8 +198,8 @@ class Counter {
   void floor(int64_t place) {
     const double *begin = value_ + low_, *end = begin + many_;
     const double lowest = descending_ ? end[-1] : *std::min_element(begin, end);
-    out_.floor[place] = lowest;
-    out_.floor_size[place] = descending_ ? end - std::lower_bound(begin, end, lowest, std::greater<>())
+    out_.lowest[place] = lowest;
+    out_.lowest_size[place] = descending_ ? end - std::lower_bound(begin, end, lowest, std::greater<>())
                                          : std::count(begin, end, lowest);
   }
 

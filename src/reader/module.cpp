@@ -162,15 +162,15 @@ void columns(Block& block, nb::list parts) {
 struct HeldGroups : Groups {
   std::vector<nb::object> owners;
 
-  HeldGroups(Floats score, Ints start, Ints size, Floats floor, Ints floor_size, std::optional<Ints> desc,
+  HeldGroups(Floats score, Ints start, Ints size, Floats lowest, Ints lowest_size, std::optional<Ints> desc,
              std::optional<Ints> asc, std::optional<Ints> given, std::optional<Ints> rank) {
     const auto data = [&](std::optional<Ints>& array) {
       if (array) owners.push_back(nb::cast(*array));
       return array ? array->data() : nullptr;
     };
-    static_cast<Groups&>(*this) = {score.data(), start.data(), size.data(), floor.data(), floor_size.data(),
+    static_cast<Groups&>(*this) = {score.data(), start.data(), size.data(), lowest.data(), lowest_size.data(),
                                    data(desc),   data(asc),    data(given), data(rank)};
-    owners.insert(owners.end(), {nb::cast(score), nb::cast(start), nb::cast(size), nb::cast(floor), nb::cast(floor_size)});
+    owners.insert(owners.end(), {nb::cast(score), nb::cast(start), nb::cast(size), nb::cast(lowest), nb::cast(lowest_size)});
   }
 };
 
@@ -336,8 +336,8 @@ NB_MODULE(_reader, m) {
   nb::class_<HeldGroups>(m, "Groups")
       .def(nb::init<Floats, Ints, Ints, Floats, Ints, std::optional<Ints>, std::optional<Ints>, std::optional<Ints>,
                     std::optional<Ints>>(),
-           "score"_a.noconvert(), "start"_a.noconvert(), "size"_a.noconvert(), "floor"_a.noconvert(),
-           "floor_size"_a.noconvert(), "desc"_a.noconvert().none(), "asc"_a.noconvert().none(),
+           "score"_a.noconvert(), "start"_a.noconvert(), "size"_a.noconvert(), "lowest"_a.noconvert(),
+           "lowest_size"_a.noconvert(), "desc"_a.noconvert().none(), "asc"_a.noconvert().none(),
            "given"_a.noconvert().none(), "rank"_a.noconvert().none());
 
   nb::class_<OwnedColumn>(m, "Column")

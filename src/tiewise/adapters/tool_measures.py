@@ -83,7 +83,7 @@ class _Evaluation:
 
     def __init__(self, qrels: Qrels, source: RunSource, measures: Iterable[ToolMeasure], value: str):
         self._qrels, self._source, self._value = qrels, source, value
-        self._urns: dict[tuple[object, ...], engine.Urns] = {}
+        self._grouped: dict[tuple[object, ...], engine.GroupedJudgments] = {}
         self._orders: dict[tuple[object, ...], set[str]] = {}
         for one in measures:
             if one.rule.order is not None and value in ("oblivious", "bias"):
@@ -97,30 +97,30 @@ class _Evaluation:
     def _statistic(self, tool: ToolMeasure) -> Floats:
         if self._value == "oblivious":
             return self._oblivious(tool)
-        measure, urns = tool.measure, self._count(tool, "float64")
+        measure, grouped = tool.measure, self._count(tool, "float64")
         if self._value == "minimum":
-            return engine.value(measure, urns, urns.worst(measure))
+            return engine.value(measure, grouped, grouped.worst(measure))
         if self._value == "maximum":
-            return engine.value(measure, urns, urns.best(measure))
-        estimates = engine.estimates(measure, urns)
+            return engine.value(measure, grouped, grouped.best(measure))
+        estimates = engine.estimates(measure, grouped)
         if self._value == "std":
             return np.sqrt(estimates.variance)
         return estimates.expected if self._value == "expected" else self._oblivious(tool) - estimates.expected
 
     def _oblivious(self, tool: ToolMeasure) -> Floats:
         assert tool.rule.order is not None, "the packages that have a drop-in can be reproduced"
-        urns = self._count(tool, tool.rule.dtype)
-        return engine.value(tool.measure, urns, urns.oblivious(tool.rule.order))
+        grouped = self._count(tool, tool.rule.dtype)
+        return engine.value(tool.measure, grouped, grouped.oblivious(tool.rule.order))
 
-    def _count(self, tool: ToolMeasure, dtype: str) -> engine.Urns:
+    def _count(self, tool: ToolMeasure, dtype: str) -> engine.GroupedJudgments:
         key = _kind_of_list(tool, dtype)
-        if key not in self._urns:
+        if key not in self._grouped:
             qrels = replace_labels(self._qrels, tool.labels)
             judged = qrels if tool.judged_only or tool.measure.needs_all_judged else qrels.nonzero
             orders = sorted(self._orders.get(key, ()))
             counted = self._source.count(judged, orders, (dtype,), judged_only=tool.judged_only)
-            self._urns[key] = engine.Urns(counted.ties[dtype])
-        return self._urns[key]
+            self._grouped[key] = engine.GroupedJudgments(counted.ties[dtype])
+        return self._grouped[key]
 
 
 def _kind_of_list(tool: ToolMeasure, dtype: str) -> tuple[object, ...]:

@@ -86,7 +86,7 @@ class Evaluation:
         self.counted, self.options = counted, options
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
-        self._urns: dict[tuple[str, bool], engine.Urns] = {}
+        self._grouped: dict[tuple[str, bool], engine.GroupedJudgments] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -96,7 +96,7 @@ class Evaluation:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all")
-        return {name: vars(self)[name] for name in kept if name in vars(self)} | {"source": None, "_urns": {}}
+        return {name: vars(self)[name] for name in kept if name in vars(self)} | {"source": None, "_grouped": {}}
 
     @property
     def ties(self) -> TieGroups:
@@ -120,15 +120,15 @@ class Evaluation:
             )
         return count_run(self.qrels, self.source, self.options)
 
-    def urns(self, measure: Measure, dtype: str = "float64") -> engine.Urns:
+    def grouped(self, measure: Measure, dtype: str = "float64") -> engine.GroupedJudgments:
         """The tie groups that matter to a measure, for scores read as a type.
 
         Most measures do not tell judged non-relevant documents from unjudged ones: they need no document of label 0.
         """
         key = dtype, measure.needs_all_judged
-        if key not in self._urns:
-            self._urns[key] = engine.Urns(self._ties(dtype, all_judged=measure.needs_all_judged))
-        return self._urns[key]
+        if key not in self._grouped:
+            self._grouped[key] = engine.GroupedJudgments(self._ties(dtype, all_judged=measure.needs_all_judged))
+        return self._grouped[key]
 
     # -- all orders ---------------------------------------------------------------------------------------------
 
@@ -142,9 +142,9 @@ class Evaluation:
         return found
 
     def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:
-        urns, rule = self.urns(measure), self._rule(measure)
-        order = rule.order if rule and rule.dtype == "float64" and rule.order in urns.ties.before else None
-        found = engine.estimates(measure, urns, oblivious=order)
+        grouped, rule = self.grouped(measure), self._rule(measure)
+        order = rule.order if rule and rule.dtype == "float64" and rule.order in grouped.ties.before else None
+        found = engine.estimates(measure, grouped, oblivious=order)
         if rule is not None and order is None:
             found.oblivious = self.in_order(measure, rule)
         if cuts is not None:
@@ -169,13 +169,13 @@ class Evaluation:
 
     def has_relevant(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a query has a relevant document for a measure, retrieved or not, (n_queries,)."""
-        urns = self.urns(measure)
-        return urns.judged(measure.relevant(urns.ties.qrels.label)) > 0
+        grouped = self.grouped(measure)
+        return grouped.judged(measure.relevant(grouped.ties.qrels.label)) > 0
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
         ties = self.ties
-        return ties.open_ended & (measure.depth(self.urns(measure)) > ties.length - ties.floor_size)
+        return ties.may_be_truncated & (measure.depth(self.grouped(measure)) > ties.length - ties.lowest_size)
 
     # -- one order ----------------------------------------------------------------------------------------------
 
@@ -187,10 +187,10 @@ class Evaluation:
         """The value of a measure for each query when ties are broken by a rule; None if that was not counted."""
         if rule.order is None or not self.knows(rule):
             return None
-        urns = self.urns(measure, rule.dtype)
+        grouped = self.grouped(measure, rule.dtype)
         if rule.retrieved_only:
-            urns = engine.Urns(urns.ties.retrieved_only())
-        return engine.value(measure, urns, urns.oblivious(rule.order))
+            grouped = engine.GroupedJudgments(grouped.ties.retrieved_only())
+        return engine.value(measure, grouped, grouped.oblivious(rule.order))
 
 
 class _Cuts:
@@ -198,9 +198,9 @@ class _Cuts:
 
     def __init__(self, evaluation: Evaluation):
         self._evaluation = evaluation
-        self._places = np.flatnonzero(evaluation.ties.open_ended)
+        self._places = np.flatnonzero(evaluation.ties.may_be_truncated)
         self._ties: dict[bool, TieGroups] = {}
-        self._urns: dict[tuple[bool, bytes], engine.Urns] = {}
+        self._grouped: dict[tuple[bool, bytes], engine.GroupedJudgments] = {}
 
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
         """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
@@ -226,16 +226,16 @@ class _Cuts:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""
         everything = measure.needs_all_judged
         if everything not in self._ties:
-            self._ties[everything] = engine.select_queries(self._evaluation.urns(measure).ties, self._places)
+            self._ties[everything] = engine.select_queries(self._evaluation.grouped(measure).ties, self._places)
         ties = self._ties[everything]
         query = ties.qrels.query
         gain = measure.gain(ties.qrels.label) * (1 if how == "best" else -1)
         key = everything, gain.tobytes()
-        if key not in self._urns:  # many measures have the same gains
+        if key not in self._grouped:  # many measures have the same gains
             rows = np.flatnonzero((ties.in_last_group | (ties.size == 0)) & (gain > 0))  # unjudged ones are worth 0
             rows = rows[np.lexsort((-gain[rows], query[rows]))]
             place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
-            rows = rows[place < ties.floor_size[query[rows]]]
-            self._urns[key] = engine.Urns(ties.with_last_group(rows))
-        urns = self._evaluation.urns(measure)
-        return engine.expected_with_last_group(measure, urns, self._places, self._urns[key], how)
+            rows = rows[place < ties.lowest_size[query[rows]]]
+            self._grouped[key] = engine.GroupedJudgments(ties.with_last_group(rows))
+        grouped = self._evaluation.grouped(measure)
+        return engine.expected_with_last_group(measure, grouped, self._places, self._grouped[key], how)

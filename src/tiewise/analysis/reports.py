@@ -178,7 +178,7 @@ class Report(Result):
             tied_rows=run.tied_rows,
             tied_share=None if run.n_rows is None or run.tied_rows is None else run.tied_rows / max(run.n_rows, 1),
             new_ties=run.new_ties,
-            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.open_ended & ties.present)),
+            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.may_be_truncated & ties.present)),
         )
 
     @cached_property
@@ -267,7 +267,7 @@ class Report(Result):
         dtype = rule_for(order, measure).dtype
         if dtype == "float64":
             return mean.z
-        read = engine.estimates(measure, self._evaluation.urns(measure, dtype)).mean()
+        read = engine.estimates(measure, self._evaluation.grouped(measure, dtype)).mean()
         return None if not read.std or read.expected is None else (mean.oblivious - read.expected) / read.std
 
     def oblivious_by_tool(self) -> ToolTable:
@@ -295,7 +295,7 @@ class Report(Result):
         if rule.missing == "skip":
             kept &= evaluation.ties.present
         if rule.skips_no_relevant:
-            kept &= evaluation.urns(own).relevant(own) > 0
+            kept &= evaluation.grouped(own).relevant(own) > 0
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
         printed = float(per_query[kept].sum() if measure.total else per_query[kept].mean())

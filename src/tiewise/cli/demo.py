@@ -28,7 +28,12 @@ RUNS = {
     "minilm-fp32": "float32 throughout",
 }
 CANDIDATES = 50
-ORDERS = {"docid-desc": "ids descending", "docid-asc": "ids ascending", "given": "as listed", None: "not reproducible"}
+ORDER_NAMES = {
+    "docid-desc": "ids descending",
+    "docid-asc": "ids ascending",
+    "given": "as listed",
+    None: "not reproducible",
+}
 NUMBERS = OutputOptions().numbers
 OPPOSITE_TOOLS = ("trec_eval", "sentence-transformers")  # these two list ties in opposite orders
 
@@ -87,7 +92,9 @@ def _answer(row: ToolValue | None) -> Cell:
     if row is None:
         return Cell("")
     rule = TOOLS[row.tool].rule(parse(row.measure))
-    return Cell("?" if row.value is None else NUMBERS.number(row.value), ORDERS.get(rule.order if rule else None, ""))
+    return Cell(
+        "?" if row.value is None else NUMBERS.number(row.value), ORDER_NAMES.get(rule.order if rule else None, "")
+    )
 
 
 def _low_precision(reports: dict[str, Report]) -> list[Part]:

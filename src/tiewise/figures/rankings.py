@@ -23,7 +23,7 @@ __all__ = ["agreement", "chooser", "rba_range"]
 
 # -- Figure 6: the range of RBA ---------------------------------------------------------------------------------------
 
-ORDERS = ("reversed: the least", "the same: the most")
+EXTREMES = ("reversed: the least", "the same: the most")
 
 
 def rba_range(lengths: Sequence[int] = (10, 50, 100), *, phi: tuple[float, float] = (0.3, 1.0)) -> alt.LayerChart:
@@ -49,7 +49,7 @@ def rba_range(lengths: Sequence[int] = (10, 50, 100), *, phi: tuple[float, float
     dash = alt.StrokeDash(
         "order:N",
         title=None,
-        scale=alt.Scale(domain=list(ORDERS), range=[[1, 0], [6, 4]]),
+        scale=alt.Scale(domain=list(EXTREMES), range=[[1, 0], [6, 4]]),
         legend=alt.Legend(**legend, symbolStrokeColor=INK),
     )
     grid = np.linspace(low, high, 281)
@@ -70,7 +70,7 @@ def _range_lines(lengths: Sequence[int], names: Sequence[str], phi: Floats) -> A
     return inline_data(
         {
             "length": np.repeat(names, 2 * len(phi)),
-            "order": np.tile(np.repeat(ORDERS, len(phi)), len(lengths)),
+            "order": np.tile(np.repeat(EXTREMES, len(phi)), len(lengths)),
             "phi": np.round(np.tile(phi, 2 * len(lengths)), 5),
             "score": np.round(np.concatenate(scores), 5),
         }

@@ -80,10 +80,10 @@ class _ScoreView:
         self.tied_rows = 0
         self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
         self.start, self.size = np.zeros((2, n_judged), np.int64)
-        self.floor, self.floor_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
+        self.lowest, self.lowest_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
         self.before = {order: np.zeros(n_judged, np.int64) for order in self.orders}
         before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
-        self._groups = reader().Groups(self.score, self.start, self.size, self.floor, self.floor_size, *before)
+        self._groups = reader().Groups(self.score, self.start, self.size, self.lowest, self.lowest_size, *before)
 
     def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> int:
         """Count a block and return the number of its tied rows.
@@ -233,10 +233,10 @@ class Counting:
             size=view.size,
             length=self._length,
             present=self._present,
-            floor=view.floor,
-            floor_size=view.floor_size,
+            lowest=view.lowest,
+            lowest_size=view.lowest_size,
             before=view.before,
-            owned=None if view.scores is None else self._row >= 0,
+            in_shard=None if view.scores is None else self._row >= 0,
             unjudged=frozenset(self._unjudged),
         )
 

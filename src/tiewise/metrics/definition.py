@@ -28,7 +28,7 @@ from tiewise.errors import MeasureError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from tiewise.metrics.engine import Order, Urn, Urns
+    from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order
     from tiewise.metrics.estimate import Estimate
 
 __all__ = ["Measure", "Param", "param"]
@@ -111,7 +111,7 @@ class Measure:
         relevant: Floats = ((label >= getattr(self, "rel", 1)) & (label >= 0)).astype(np.float64)
         return relevant
 
-    def scaled_gain(self, documents: Urns | Order) -> Floats:
+    def scaled_gain(self, documents: GroupedJudgments | Order) -> Floats:
         """The gains of some documents in a unit of their query, which is that of `divisor` too. Here: as they are."""
         return self.gain(documents.label)
 
@@ -123,15 +123,15 @@ class Measure:
         """What a gain counts at a rank when `seen` documents with a gain stand above it. Here: 1."""
         return np.ones_like(rank)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         """What the sum is divided by, for each query; 0 makes the value 0. Here: 1."""
         return np.ones(q.n_queries)
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         """What is added for each query, whatever the order. Here: 0."""
         return np.zeros(q.n_queries)
 
-    def depth(self, q: Urns) -> NDArray[Any]:
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         """How many ranks of each list the measure looks at. Here: the cutoff, at most the list's length."""
         return q.length if self.cutoff is None else np.minimum(q.length, self.cutoff)
 
@@ -145,13 +145,13 @@ class Measure:
         seen = order.count_before(gain != 0) if self.uses_seen else order.rank
         return gain * self.payoff(order.rank, seen)
 
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         """Expectation and variance of the sum of a tie group's terms over its orders, Eqs. (2) and (3)."""
         from tiewise.metrics import engine
 
-        return engine.moments(self, urn)
+        return engine.moments(self, block)
 
-    def companion(self) -> Measure | None:
+    def judged_weight(self) -> Measure | None:
         """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""
         return None
 
@@ -165,8 +165,8 @@ class Measure:
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
         if distinguishes or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
             return True
-        companion = self.companion()
-        return companion is not None and companion.needs_all_judged
+        judged_weight = self.judged_weight()
+        return judged_weight is not None and judged_weight.needs_all_judged
 
     @classmethod
     def is_built_in(cls) -> bool:
@@ -270,7 +270,7 @@ class Measure:
         from tiewise.ties.ranking_notation import notation
 
         measure = self if k is None else self @ k
-        return engine.estimates(measure, engine.Urns(notation(ranking)), oblivious="given").mean()
+        return engine.estimates(measure, engine.GroupedJudgments(notation(ranking)), oblivious="given").mean()
 
 
 def _spelled(value: object) -> str:

@@ -1,7 +1,7 @@
 """All arithmetic on tie groups, over all queries at once.
 
-A ranking with ties is a row of urns that empty in order. What was drawn before an urn is a fixed number, so groups
-are independent, and expectation and variance are sums over groups. For a group of n documents after c others, with
+The tie groups of a ranking follow each other. What stands above a group is a fixed number of documents, so groups are
+independent, and expectation and variance are sums over groups. For a group of n documents after c others, with
 r relevant in it and R relevant above it,
 
     M   = Σ_r gain(label_r) · payoff(r, seen_{r−1}) / divisor                                            (1)
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from tiewise.metrics.definition import Measure
 
 __all__ = [
+    "GroupBlock",
+    "GroupedJudgments",
     "Order",
-    "Urn",
-    "Urns",
     "estimates",
     "expected",
     "expected_with_last_group",
@@ -58,19 +58,19 @@ SAMPLES, SAMPLED_ROWS = 1000, 20_000_000
 
 
 class Order:
-    """The judged documents in one order: by query, ascending rank. It does not keep its urns alive."""
+    """The judged documents in one order: by query, ascending rank. It holds its tie groups by a weak reference."""
 
-    def __init__(self, urns: Urns, query: Codes, rank: Codes, label: Floats):
-        self._urns = ref(urns)  # which may keep this order: a cycle would keep both
-        self.query, self.label, self.n_queries = query, label, urns.n_queries
+    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes, label: Floats):
+        self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
+        self.query, self.label, self.n_queries = query, label, grouped.n_queries
         self.rank: Floats = rank.astype(np.float64)
 
     @property
-    def urns(self) -> Urns:
+    def grouped(self) -> GroupedJudgments:
         """The tie groups of which this is an order; whoever uses it holds them."""
-        urns = self._urns()
-        assert urns is not None
-        return urns
+        grouped = self._grouped()
+        assert grouped is not None
+        return grouped
 
     def sum(self, values: NDArray[Any]) -> Floats:
         """The sum of each query's values."""
@@ -84,7 +84,7 @@ class Order:
     @cached_property
     def _head(self) -> Codes:
         """The first document of the query of each document."""
-        return self.urns.head if self.query is self.urns.query else _heads(self.query)
+        return self.grouped.head if self.query is self.grouped.query else _heads(self.query)
 
     def product_before(self, values: Floats) -> Floats:
         """The product of the values that stand before each document in its query."""
@@ -95,8 +95,8 @@ class Order:
         return out
 
 
-class Urns:
-    """Tie groups as the measures see them: judged documents sorted into their urns."""
+class GroupedJudgments:
+    """Tie groups as the measures see them: judged documents by query, tie group and label."""
 
     def __init__(self, ties: TieGroups):
         qrels = ties.qrels
@@ -117,12 +117,12 @@ class Urns:
         self.group: Codes = np.cumsum(new) - 1  # (n_documents,)
         # Arrays over the tie groups that hold one of them.
         self.first = np.flatnonzero(new)
-        self.held = np.diff(np.append(self.first, len(new)))  # judged documents in the group
+        self.n_judged = np.diff(np.append(self.first, len(new)))  # judged documents in the group
         self.group_query, self.group_start = self.query[self.first], self.start[self.first]
         self.group_size = self.size[self.first]
 
-    def __reduce__(self) -> tuple[type[Urns], tuple[TieGroups]]:
-        return Urns, (self.ties,)
+    def __reduce__(self) -> tuple[type[GroupedJudgments], tuple[TieGroups]]:
+        return GroupedJudgments, (self.ties,)
 
     def ranks(self, cutoff: int | None) -> NDArray[Any]:
         """The cutoff for every query, or the lists' lengths without one."""
@@ -154,7 +154,7 @@ class Urns:
         return self._units[whole]
 
     @property
-    def urns(self) -> Urns:
+    def grouped(self) -> GroupedJudgments:
         """These tie groups; an `Order` has them under this name too."""
         return self
 
@@ -227,7 +227,7 @@ class Urns:
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
         # unjudged; by ascending key, the other way round.
         place = np.arange(len(key)) - self.first[self.group]
-        back = self.held[self.group] - 1 - place
+        back = self.n_judged[self.group] - 1 - place
         if which == "best":
             order = Order(self, self.query, self.start + np.where(key >= 0, 1 + place, self.size - back), label)
         else:
@@ -258,52 +258,52 @@ class Urns:
         return (self.group_size > 1) & (ends < self.ties.length[self.group_query])
 
     @property
-    def tied(self) -> tuple[Urns, Codes]:
+    def tied(self) -> tuple[GroupedJudgments, Codes]:
         """The queries that have ties, alone, and their places; all queries if that leaves out only a few."""
         part, places = self._tied
         return (self if part is None else part), places
 
     @cached_property
-    def _tied(self) -> tuple[Urns | None, Codes]:
+    def _tied(self) -> tuple[GroupedJudgments | None, Codes]:
         has_ties = np.zeros(self.n_queries, dtype=bool)
         has_ties[self.group_query[self.group_size > 1]] = True
         places = np.flatnonzero(has_ties)
         if 2 * len(places) > self.n_queries:
             return None, np.arange(self.n_queries)
-        return Urns(select_queries(self.ties, places)), places
+        return GroupedJudgments(select_queries(self.ties, places)), places
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
-    def blocks(self, gain: Floats, groups: Codes, inside: Codes) -> Iterator[Urn]:
+    def blocks(self, gain: Floats, groups: Codes, inside: Codes) -> Iterator[GroupBlock]:
         """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
         if not len(groups):
             return
-        drawn = _Drawn(self, gain, groups, inside)
+        drawn = _GroupSums(self, gain, groups, inside)
         # Slots and gains are the two ways in which a block can be wide.
         wide = np.maximum(inside, drawn.relevant[groups].astype(np.int64))
         for some in _alike(wide):
-            yield Urn(drawn, groups[some], inside[some])
+            yield GroupBlock(drawn, groups[some], inside[some])
 
 
-class _Drawn:
+class _GroupSums:
     """The gains in tied groups, as sums and counts that are computed lazily; arrays run over all groups."""
 
-    def __init__(self, urns: Urns, gain: Floats, groups: Codes, inside: Codes):
-        self.urns, self.gain, self._groups, self._inside = urns, gain, groups, inside
-        self._documents = urns.tied_groups[1]
-        self._of = urns.group[self._documents]
+    def __init__(self, grouped: GroupedJudgments, gain: Floats, groups: Codes, inside: Codes):
+        self.grouped, self.gain, self._groups, self._inside = grouped, gain, groups, inside
+        self._documents = grouped.tied_groups[1]
+        self._of = grouped.group[self._documents]
         self._gain = gain[self._documents]
         self.relevant = self._in_group(self._gain != 0)
 
     def _in_group(self, values: NDArray[Any]) -> Floats:
-        return segment_sum(self._of, values, len(self.urns.first))
+        return segment_sum(self._of, values, len(self.grouped.first))
 
     @cached_property
     def seen(self) -> Floats:
         """How many documents with a gain stand above each of the groups that were chosen."""
         total = np.append(0, np.cumsum(self.gain != 0))
-        first, seen = self.urns.first[self._groups], np.zeros(len(self.urns.first))
-        seen[self._groups] = total[first] - total[self.urns.head[first]]
+        first, seen = self.grouped.first[self._groups], np.zeros(len(self.grouped.first))
+        seen[self._groups] = total[first] - total[self.grouped.head[first]]
         return seen
 
     @cached_property
@@ -312,24 +312,24 @@ class _Drawn:
 
     @cached_property
     def squares(self) -> Floats:
-        mean = self.total / self.urns.group_size
-        unjudged = self.urns.group_size - self.urns.held
+        mean = self.total / self.grouped.group_size
+        unjudged = self.grouped.group_size - self.grouped.n_judged
         return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
     @cached_property
     def effort(self) -> Floats:
-        query = self.urns.group_query
+        query = self.grouped.group_query
         cost = self.relevant[self._groups] * self._inside.astype(np.float64) ** 2
-        return segment_sum(query[self._groups], cost, self.urns.n_queries)[query]
+        return segment_sum(query[self._groups], cost, self.grouped.n_queries)[query]
 
 
-class Urn:
+class GroupBlock:
     """A block of tie groups: columns (n_groups, 1) over groups, rows (n_groups, n_slots) over their ranks."""
 
-    def __init__(self, drawn: _Drawn, groups: Codes, inside: Codes):
-        self.urns, self._drawn, self.groups = drawn.urns, drawn, groups
-        self.start = self._column(self.urns.group_start)  #: documents above the group
-        self.size = self._column(self.urns.group_size)  #: documents in it
+    def __init__(self, drawn: _GroupSums, groups: Codes, inside: Codes):
+        self.grouped, self._sums, self.groups = drawn.grouped, drawn, groups
+        self.start = self._column(self.grouped.group_start)  #: documents above the group
+        self.size = self._column(self.grouped.group_size)  #: documents in it
         self.inside = inside[:, None].astype(np.float64)  #: of these, within the cutoff
         self.relevant = self._column(drawn.relevant)  #: documents in it with a gain
         self.slot = np.arange(int(inside.max()), dtype=np.float64)[None, :]  #: 0, 1, … inside the group
@@ -339,22 +339,22 @@ class Urn:
     @property
     def seen(self) -> Floats:
         """Documents above the group with a gain."""
-        return self._column(self._drawn.seen)
+        return self._column(self._sums.seen)
 
     @property
     def gain(self) -> Floats:
         """The sum of the group's gains."""
-        return self._column(self._drawn.total)
+        return self._column(self._sums.total)
 
     @property
     def gain_ss(self) -> Floats:
         """Squared deviations of the gains from their mean, unjudged documents at 0."""
-        return self._column(self._drawn.squares)
+        return self._column(self._sums.squares)
 
     @property
     def effort(self) -> Floats:
         """relevant × inside², over all groups of the query."""
-        return self._column(self._drawn.effort)
+        return self._column(self._sums.effort)
 
     def _column(self, per_group: NDArray[Any]) -> Floats:
         column: Floats = per_group[self.groups][:, None].astype(np.float64)
@@ -362,36 +362,36 @@ class Urn:
 
     def sum(self, values: NDArray[Any]) -> Floats:
         """The sum in each group of values along the retrieved judged documents."""
-        return self._column(self.urns.in_group(values))
+        return self._column(self.grouped.in_group(values))
 
     def above(self, values: NDArray[Any]) -> Floats:
         """The sum of the same over the groups above."""
-        return self._column(self.urns.above_group(self.urns.in_group(values)))
+        return self._column(self.grouped.above_group(self.grouped.in_group(values)))
 
     def of_query(self, values: NDArray[Any]) -> Floats:
         """Values along the queries."""
-        column: Floats = values[self.urns.group_query[self.groups]][:, None]
+        column: Floats = values[self.grouped.group_query[self.groups]][:, None]
         return column
 
     def product_above(self, values: Floats) -> Floats:
         """The product over the judged documents of all groups above."""
-        q = self.urns
+        q = self.grouped
         before = Order(q, q.query, q.start, q.label).product_before(values)
         return self._column(before[q.first])
 
     @property
     def label(self) -> Floats:
         """The labels of the retrieved judged documents, for `sum` and `above`."""
-        return self.urns.label
+        return self.grouped.label
 
     @cached_property
     def gains(self) -> Floats:
         """The gains in each group, zeros at the end, (n_groups, most documents with a gain in a group)."""
-        place = np.full(len(self.urns.first), -1)
+        place = np.full(len(self.grouped.first), -1)
         place[self.groups] = np.arange(len(self.groups))
-        gain = self._drawn.gain
-        rows = np.flatnonzero((place[self.urns.group] >= 0) & (gain != 0))  # by group
-        owner = place[self.urns.group[rows]]
+        gain = self._sums.gain
+        rows = np.flatnonzero((place[self.grouped.group] >= 0) & (gain != 0))  # by group
+        owner = place[self.grouped.group[rows]]
         gains = np.zeros((len(self.groups), int(self.relevant.max())))
         gains[owner, np.arange(len(rows)) - _heads(owner)] = gain[rows]
         return gains
@@ -400,36 +400,40 @@ class Urn:
 # -- statistics -----------------------------------------------------------------------------------------------
 
 
-def value(measure: Measure, urns: Urns, order: Order) -> Floats:
+def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
     """A measure in one order, for each query: Eq. (1)."""
-    return _Reckoning(measure, urns).value(order)
+    return _Computation(measure, grouped).value(order)
 
 
-def expected(measure: Measure, urns: Urns) -> tuple[Floats, Floats]:
+def expected(measure: Measure, grouped: GroupedJudgments) -> tuple[Floats, Floats]:
     """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    return _Reckoning(measure, urns).expected()
+    return _Computation(measure, grouped).expected()
 
 
 def expected_with_last_group(
-    measure: Measure, urns: Urns, places: Codes, filled: Urns, order: Literal["best", "worst"]
+    measure: Measure,
+    grouped: GroupedJudgments,
+    places: Codes,
+    filled: GroupedJudgments,
+    order: Literal["best", "worst"],
 ) -> Floats:
     """The expectation in some queries if their last tie group held other documents, in a fixed order.
 
     `filled` has these queries, with those documents. The groups above the last one stay in random order. Their
-    expectations are those that were computed for `urns`.
+    expectations are those that were computed for `grouped`.
     """
-    computation = _Reckoning(measure, filled)
+    computation = _Computation(measure, filled)
     if not measure.is_built_in():  # it may depend on what the last group holds
         return computation.with_last_group(order, computation.group_moments[0])
-    return computation.with_last_group(order, _means_above_last(measure, urns, places, filled))
+    return computation.with_last_group(order, _means_above_last(measure, grouped, places, filled))
 
 
-def _means_above_last(measure: Measure, urns: Urns, places: Codes, filled: Urns) -> Floats:
+def _means_above_last(measure: Measure, grouped: GroupedJudgments, places: Codes, filled: GroupedJudgments) -> Floats:
     """For each tie group of `filled` its expectation, 0 for the last group of a list."""
-    part, of_part = urns.tied
+    part, of_part = grouped.tied
     if measure not in part._means:
         expected(measure, part)
-    chosen = np.zeros(urns.n_queries, dtype=bool)
+    chosen = np.zeros(grouped.n_queries, dtype=bool)
     chosen[places] = True
     means = np.zeros(len(filled.first))
     # Both hold the same groups, in the same order.
@@ -437,16 +441,16 @@ def _means_above_last(measure: Measure, urns: Urns, places: Codes, filled: Urns)
     return means
 
 
-def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> Estimates:
+def estimates(measure: Measure, grouped: GroupedJudgments, *, oblivious: str | None = None) -> Estimates:
     """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
-    _check_depth(measure, urns)
-    whole, companion = _Reckoning(measure, urns), measure.companion()
-    maximum = whole.value(urns.best(measure))
+    _check_depth(measure, grouped)
+    whole, judged_weight = _Computation(measure, grouped), measure.judged_weight()
+    maximum = whole.value(grouped.best(measure))
     # Without ties, every statistic is the same number.
     mean, minimum, variance, one_order = maximum.copy(), maximum.copy(), np.zeros_like(maximum), maximum.copy()
-    part, places = urns.tied
+    part, places = grouped.tied
     if len(places):
-        tied = whole if part is urns else _Reckoning(measure, part)
+        tied = whole if part is grouped else _Computation(measure, part)
         low, high = tied.minimum(), maximum[places]
         e, spread = tied.expected()
         _check_order(measure, e, low, high)
@@ -458,24 +462,24 @@ def estimates(measure: Measure, urns: Urns, *, oblivious: str | None = None) -> 
             one_order[places] = tied.value(part.oblivious(oblivious))
     return Estimates(
         measure.name,
-        urns.ties.qrels.queries,
+        grouped.ties.qrels.queries,
         expected=mean,
         minimum=minimum,
         maximum=maximum,
         variance=variance,
         oblivious=None if oblivious is None else one_order,
-        residual=None if companion is None else 1.0 - expected(companion, urns)[0],
+        residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped)[0],
         total=measure.total,
     )
 
 
-class _Reckoning:
-    """A measure over some urns: what is the same in all orders is worked out once."""
+class _Computation:
+    """A measure over some tie groups: what is the same in all orders is worked out once."""
 
-    def __init__(self, measure: Measure, urns: Urns):
-        self.measure, self.urns = measure, urns
-        self.depth, self.base = measure.depth(urns), measure.base(urns)
-        self.divisor = np.asarray(measure.divisor(urns), dtype=np.float64)
+    def __init__(self, measure: Measure, grouped: GroupedJudgments):
+        self.measure, self.grouped = measure, grouped
+        self.depth, self.base = measure.depth(grouped), measure.base(grouped)
+        self.divisor = np.asarray(measure.divisor(grouped), dtype=np.float64)
 
     def value(self, order: Order) -> Floats:
         """Eq. (1), for each query."""
@@ -483,21 +487,21 @@ class _Reckoning:
 
     def minimum(self) -> Floats:
         """Eq. (4), for each query."""
-        return self._summed(self.urns.worst(self.measure), self._lowest)
+        return self._summed(self.grouped.worst(self.measure), self._lowest)
 
     @cached_property
     def _lowest(self) -> Floats:
         """The terms of the worst order."""
-        return self.measure.terms(self.urns.worst(self.measure))
+        return self.measure.terms(self.grouped.worst(self.measure))
 
     def expected(self) -> tuple[Floats, Floats]:
         """Eqs. (2) and (3), for each query."""
-        measure, urns = self.measure, self.urns
-        tied, _ = urns.tied_groups
+        measure, grouped = self.measure, self.grouped
+        tied, _ = grouped.tied_groups
         mean, variance = self.group_moments
-        urns._means[measure] = mean
-        expectation = self._with_means(urns.worst(measure), self._lowest, self._mixed[2], mean)
-        total = segment_sum(urns.group_query[tied], variance[tied], urns.n_queries)
+        grouped._means[measure] = mean
+        expectation = self._with_means(grouped.worst(measure), self._lowest, self._mixed[2], mean)
+        total = segment_sum(grouped.group_query[tied], variance[tied], grouped.n_queries)
         spread = safe_divide(total, self.divisor**2)
         if np.isnan(spread).any() and measure.uses_seen:
             spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
@@ -506,47 +510,47 @@ class _Reckoning:
     @cached_property
     def group_moments(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
-        urns = self.urns
-        tied, _ = urns.tied_groups
+        grouped = self.grouped
+        tied, _ = grouped.tied_groups
         gain, inside, mixed = self._mixed
-        mean, variance = np.zeros(len(urns.first)), np.zeros(len(urns.first))
-        for urn in urns.blocks(gain, tied[mixed], inside[mixed]):
-            e, var = self.measure.moments(urn)
-            mean[urn.groups], variance[urn.groups] = e[:, 0], var[:, 0]
+        mean, variance = np.zeros(len(grouped.first)), np.zeros(len(grouped.first))
+        for block in grouped.blocks(gain, tied[mixed], inside[mixed]):
+            e, var = self.measure.moments(block)
+            mean[block.groups], variance[block.groups] = e[:, 0], var[:, 0]
         return mean, variance
 
     def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
         """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
-        urns, measure = self.urns, self.measure
-        order = urns.best(measure) if which == "best" else urns.worst(measure)
+        grouped, measure = self.grouped, self.measure
+        order = grouped.best(measure) if which == "best" else grouped.worst(measure)
         terms = measure.terms(order) if which == "best" else self._lowest
-        return self._with_means(order, terms, self._mixed[2] & urns.above_last[urns.tied_groups[0]], means)
+        return self._with_means(order, terms, self._mixed[2] & grouped.above_last[grouped.tied_groups[0]], means)
 
     def _with_means(self, order: Order, terms: Floats, mixed: NDArray[np.bool_], means: Floats) -> Floats:
         """Means for the mixed groups, and the terms of one order elsewhere: there any order will do."""
-        tied, documents = self.urns.tied_groups
+        tied, documents = self.grouped.tied_groups
         certain = terms.copy()
-        certain[documents[np.repeat(mixed, self.urns.held[tied])]] = 0.0
-        total = segment_sum(self.urns.group_query[tied], np.where(mixed, means[tied], 0.0), self.urns.n_queries)
+        certain[documents[np.repeat(mixed, self.grouped.n_judged[tied])]] = 0.0
+        total = segment_sum(self.grouped.group_query[tied], np.where(mixed, means[tied], 0.0), self.grouped.n_queries)
         return self._summed(order, certain) + safe_divide(total, self.divisor)
 
     @cached_property
     def _mixed(self) -> tuple[Floats, Codes, NDArray[np.bool_]]:
         """The gains; for each tied group the ranks within the cutoff, and whether its order matters there."""
-        urns = self.urns
-        tied, _ = urns.tied_groups
-        gain = self.measure.scaled_gain(urns)
-        depth, start, size = self.depth[urns.group_query[tied]], urns.group_start[tied], urns.group_size[tied]
+        grouped = self.grouped
+        tied, _ = grouped.tied_groups
+        gain = self.measure.scaled_gain(grouped)
+        depth, start, size = self.depth[grouped.group_query[tied]], grouped.group_start[tied], grouped.group_size[tied]
         inside = np.clip(depth - start, 0, size).astype(np.int64)
-        return gain, inside, (inside > 0) & _mixed(urns, gain)
+        return gain, inside, (inside > 0) & _mixed(grouped, gain)
 
     def _sampled_variance(self, expectation: Floats) -> Floats:
         """The variance about a known expectation, from seeded random orders."""
         rng = np.random.default_rng(0)
-        samples = int(np.clip(SAMPLED_ROWS // max(int(self.urns.group_size.sum()), 1), 20, SAMPLES))
-        squares = np.zeros(self.urns.n_queries)
+        samples = int(np.clip(SAMPLED_ROWS // max(int(self.grouped.group_size.sum()), 1), 20, SAMPLES))
+        squares = np.zeros(self.grouped.n_queries)
         for _ in range(samples):
-            squares += (self.value(self.urns.random(rng)) - expectation) ** 2
+            squares += (self.value(self.grouped.random(rng)) - expectation) ** 2
         return squares / samples
 
     def _summed(self, order: Order, terms: Floats) -> Floats:
@@ -554,33 +558,33 @@ class _Reckoning:
         return safe_divide(order.sum(np.where(within, terms, 0.0)), self.divisor) + self.base
 
 
-def moments(measure: Measure, urn: Urn) -> tuple[Floats, Floats]:
+def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:
     """The group step that follows from a measure's payoff alone; the variance is NaN if it depends on `seen`."""
     if measure.uses_seen:
-        return _seen_expectation(measure, urn), np.full_like(urn.start, np.nan)
-    weight = np.where(urn.within, measure.payoff(urn.rank, urn.rank), 0.0)
+        return _seen_expectation(measure, block), np.full_like(block.start, np.nan)
+    weight = np.where(block.within, measure.payoff(block.rank, block.rank), 0.0)
     total = row_sum(weight)
-    mean = total / urn.size
-    squares = row_sum(np.where(urn.within, weight - mean, 0.0) ** 2) + (urn.size - urn.inside) * mean**2
-    return urn.gain / urn.size * total, squares * urn.gain_ss / np.maximum(urn.size - 1, 1)
+    mean = total / block.size
+    squares = row_sum(np.where(block.within, weight - mean, 0.0) ** 2) + (block.size - block.inside) * mean**2
+    return block.gain / block.size * total, squares * block.gain_ss / np.maximum(block.size - 1, 1)
 
 
-def _seen_expectation(measure: Measure, urn: Urn) -> Floats:
+def _seen_expectation(measure: Measure, block: GroupBlock) -> Floats:
     """Eq. (2): the payoff of each slot over the number H of relevant documents drawn in the slots before it."""
-    others, hits = urn.size - 1, urn.relevant - 1
-    h = np.arange(int(urn.relevant.max()), dtype=np.float64)[None, :]
-    chance = np.where(h == 0, 1.0, 0.0) * np.ones_like(urn.start)  # P(H = h) before the first slot
-    total = np.zeros_like(urn.start)
-    for j in range(urn.slot.shape[1]):
-        payoff = measure.payoff(np.broadcast_to(urn.rank[:, j : j + 1], chance.shape), urn.seen + h)
-        total += np.where(urn.within[:, j : j + 1], row_sum(chance * np.where(chance > 0, payoff, 0.0)), 0.0)
+    others, hits = block.size - 1, block.relevant - 1
+    h = np.arange(int(block.relevant.max()), dtype=np.float64)[None, :]
+    chance = np.where(h == 0, 1.0, 0.0) * np.ones_like(block.start)  # P(H = h) before the first slot
+    total = np.zeros_like(block.start)
+    for j in range(block.slot.shape[1]):
+        payoff = measure.payoff(np.broadcast_to(block.rank[:, j : j + 1], chance.shape), block.seen + h)
+        total += np.where(block.within[:, j : j + 1], row_sum(chance * np.where(chance > 0, payoff, 0.0)), 0.0)
         left = np.maximum(others - j, 1)  # one more of the others is drawn
         miss = np.clip((others - hits - (j - h)) / left, 0.0, 1.0)
         hit = np.clip((hits - h) / left, 0.0, 1.0)
         drawn = chance * hit
         chance = chance * miss
         chance[:, 1:] += drawn[:, :-1]
-    return urn.gain / urn.size * total
+    return block.gain / block.size * total
 
 
 def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
@@ -595,8 +599,8 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
         qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1]), pool=None),
         length=ties.length[places],
         present=ties.present[places],
-        floor=ties.floor[places],
-        floor_size=ties.floor_size[places],
+        lowest=ties.lowest[places],
+        lowest_size=ties.lowest_size[places],
     )
 
 
@@ -612,15 +616,15 @@ def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
     return np.divide(amount, divisor, out=np.zeros_like(divisor), where=divisor != 0)
 
 
-def _mixed(urns: Urns, gain: Floats) -> NDArray[np.bool_]:
+def _mixed(grouped: GroupedJudgments, gain: Floats) -> NDArray[np.bool_]:
     """Whether a tied group holds documents of different gain, unjudged ones at 0."""
-    groups, documents = urns.tied_groups
+    groups, documents = grouped.tied_groups
     if not len(groups):
         return np.zeros(0, dtype=bool)
-    gain, held = gain[documents], urns.held[groups]
+    gain, held = gain[documents], grouped.n_judged[groups]
     first = np.cumsum(held) - held
     low, high = np.minimum.reduceat(gain, first), np.maximum.reduceat(gain, first)
-    unjudged = urns.group_size[groups] > held
+    unjudged = grouped.group_size[groups] > held
     mixed: NDArray[np.bool_] = np.where(unjudged, np.minimum(low, 0) != np.maximum(high, 0), low != high)
     return mixed
 
@@ -635,15 +639,15 @@ def _check_order(measure: Measure, mean: Floats, minimum: Floats, maximum: Float
         )
 
 
-def _check_depth(measure: Measure, urns: Urns) -> None:
+def _check_depth(measure: Measure, grouped: GroupedJudgments) -> None:
     if measure.takes_depth:
         return
-    over = urns.group_start + urns.group_size > urns.length[urns.group_query]
+    over = grouped.group_start + grouped.group_size > grouped.length[grouped.group_query]
     if over.any():
-        some = count_noun(len(np.unique(urns.group_query[over])), "query", "queries")
+        some = count_noun(len(np.unique(grouped.group_query[over])), "query", "queries")
         raise MeasureError(
-            f"{measure.name} looks at whole tie groups, but depth {urns.ties.depth} ends inside one in {some}. Leave "
-            f"the depth out, or leave out {measure.name}."
+            f"{measure.name} looks at whole tie groups, but depth {grouped.ties.depth} ends inside one in {some}. "
+            f"Leave the depth out, or leave out {measure.name}."
         )
 
 

@@ -15,7 +15,7 @@ from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import param
-from tiewise.metrics.engine import Order, Urn, Urns, safe_divide
+from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, safe_divide
 
 __all__ = [
     "BinG",
@@ -42,11 +42,11 @@ class SetMeasure(Binary):
 
     takes_cutoff = False
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         """Nothing depends on a rank."""
         return np.zeros(q.n_queries)
 
-    def relevant_retrieved(self, q: Urns) -> Floats:
+    def relevant_retrieved(self, q: GroupedJudgments) -> Floats:
         """The number of relevant documents retrieved."""
         return q.retrieved(self.gain(q.label))
 
@@ -60,7 +60,7 @@ class NumQ(SetMeasure):
 
     total = True
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         """One for each query."""
         return np.ones(q.n_queries)
 
@@ -74,7 +74,7 @@ class NumNonrelRet(SetMeasure):
 
     total = True
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         """All such documents of the list."""
         return self.relevant_retrieved(q)
 
@@ -90,7 +90,7 @@ class SetRelP(SetMeasure):
     SetRelP 0.6667
     """
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         """A share."""
         return safe_divide(self.relevant_retrieved(q), np.minimum(q.length, q.relevant(self)))
 
@@ -102,7 +102,7 @@ class SetAP(SetMeasure):
     SetAP 0.4444
     """
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         """A product."""
         return safe_divide(self.relevant_retrieved(q) ** 2, q.length * q.relevant(self))
 
@@ -116,7 +116,7 @@ class SetF(SetMeasure):
 
     x: float = param(1.0, above=-1)
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         """A mean."""
         retrieved = self.relevant_retrieved(q)
         precision, recall = safe_divide(retrieved, q.length), safe_divide(retrieved, q.relevant(self))
@@ -130,7 +130,7 @@ class Utility(SetMeasure):
     Utility -1.0000
     """
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         """A difference."""
         return 2 * self.relevant_retrieved(q) - q.length
 
@@ -145,7 +145,7 @@ class RelativeP(Binary):
     RelativeP@1 0.3333 [0.0000, 1.0000]
     """
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         """At most k."""
         return np.minimum(q.ranks(self.cutoff), q.relevant(self))
 
@@ -160,14 +160,14 @@ class RprecMult(Binary):
     takes_cutoff = False
     multiple: float = param(1.0, above=-1, shown=True)
 
-    def _rank(self, q: Urns) -> Floats:
+    def _rank(self, q: GroupedJudgments) -> Floats:
         return np.floor(self.multiple * q.relevant(self) + 0.9)
 
-    def depth(self, q: Urns) -> NDArray[Any]:
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         """At most the list's length."""
         return np.minimum(q.length, self._rank(q))
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         """The same rank, even if the list is shorter."""
         return self._rank(q)
 
@@ -186,7 +186,7 @@ class BinG(Binary):
         """Less for each document above that is not relevant."""
         return 1.0 / np.log2(2 + np.maximum(rank - 1 - seen, 0))
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         """All relevant documents."""
         return q.relevant(self)
 
@@ -200,7 +200,7 @@ class WithoutExpectation(Binary):
     takes_cutoff = False
     known_values: ClassVar[tuple[str, ...]] = ("oblivious",)
 
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         """Not known."""
         raise MeasureError(f"The expectation of {self.name} over the orders of ties is not known.")
 
@@ -226,7 +226,7 @@ class IPrec(WithoutExpectation):
         precision = np.where(relevant, seen / order.rank, 0.0)
         total = np.zeros(order.n_queries)
         for share in self.shares:
-            enough = seen >= np.floor(share * order.urns.relevant(self) + 0.9)[order.query]
+            enough = seen >= np.floor(share * order.grouped.relevant(self) + 0.9)[order.query]
             highest = np.zeros(order.n_queries)
             np.maximum.at(highest, order.query[enough], precision[enough])
             total += highest
@@ -253,7 +253,7 @@ class InfAP(WithoutExpectation):
 
     distinguishes_unjudged = True
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         """All relevant documents."""
         return q.relevant(self)
 

@@ -74,7 +74,7 @@ def rbp(
         """RBP of the items at some positions, in units of gain; `tail` is added."""
         start, size = x.groups.item_start[items], x.groups.item_size[items]
         ties = _single_ranking_ties(start, size, gain[items], len(x.items))
-        mean = engine.estimates(measure, engine.Urns(ties)).mean()
+        mean = engine.estimates(measure, engine.GroupedJudgments(ties)).mean()
         values = (mean.expected, mean.minimum, mean.maximum)
         expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
         return Estimate(expected, minimum, maximum, (mean.std or 0.0) * gmax, measure="RBP")
@@ -123,8 +123,8 @@ def _single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -
         size=size,
         length=np.array([length]),
         present=np.array([True]),
-        floor=np.full(1, np.nan),
-        floor_size=np.zeros(1, dtype=np.int64),
+        lowest=np.full(1, np.nan),
+        lowest_size=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -158,7 +158,7 @@ class ObservedSets:
         Documents that the reference does not show come last for the lower bound, and next for the upper bound.
         """
         measure = RBP(p=phi, gains="graded")
-        mean, worst, best = self._urns
+        mean, worst, best = self._grouped
         minimum = engine.value(measure, worst, worst.worst(measure))
         maximum = engine.value(measure, best, best.best(measure))
         expected = np.clip(engine.expected(measure, mean)[0], minimum, maximum)
@@ -168,7 +168,7 @@ class ObservedSets:
 
     def rbr_at(self, phi: float, k: int) -> Floats:
         """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
-        return engine.expected(RBP(p=phi, gains="graded") @ k, self._urns[0])[0]
+        return engine.expected(RBP(p=phi, gains="graded") @ k, self._grouped[0])[0]
 
     def recall(self, k: int | None = None) -> Floats:
         """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""
@@ -178,7 +178,7 @@ class ObservedSets:
 
     def recall_range(self, k: int | None = None) -> tuple[Floats, Floats]:
         """The lowest and the highest `recall` over the tie orders."""
-        hits, (_, worst, best) = Hits @ k, self._urns
+        hits, (_, worst, best) = Hits @ k, self._grouped
         low = engine.value(hits, worst, worst.worst(hits))
         high = engine.value(hits, best, best.best(hits))
         return engine.safe_divide(low, self._reference_length(k)), engine.safe_divide(high, self._reference_length(k))
@@ -194,7 +194,7 @@ class ObservedSets:
     # -- the members of the sets -------------------------------------------------------------------------------
 
     @cached_property
-    def _urns(self) -> tuple[engine.Urns, engine.Urns, engine.Urns]:
+    def _grouped(self) -> tuple[engine.GroupedJudgments, engine.GroupedJudgments, engine.GroupedJudgments]:
         """The reference with the probabilities as labels, and with the members of the worst and the best sets."""
         mean = self._with_labels(self.probability)
         if not len(self._uncertain):
@@ -202,8 +202,8 @@ class ObservedSets:
         worst, best = self._extreme_sets
         return mean, self._with_labels(worst), self._with_labels(best)
 
-    def _with_labels(self, label: Floats) -> engine.Urns:
-        return engine.Urns(replace(self.ties, qrels=replace(self.ties.qrels, value=label)))
+    def _with_labels(self, label: Floats) -> engine.GroupedJudgments:
+        return engine.GroupedJudgments(replace(self.ties, qrels=replace(self.ties.qrels, value=label)))
 
     @cached_property
     def _uncertain(self) -> Codes:

@@ -61,7 +61,7 @@ class BlockCounts:
         return self._tables[2].reshape(self._shape)
 
     @property
-    def floor(self) -> tuple[Floats, Indices]:
+    def lowest(self) -> tuple[Floats, Indices]:
         """(rows,): the lowest score, and how many scores equal it."""
         return self._tables[3].view(np.float64), self._tables[4]
 

@@ -99,8 +99,8 @@ class DeviceTieCounts(TieCounts):
         else:
             self.check_shared_scores(slots.judged[slots.has_vectors], score[slots.has_vectors])
         self.start[judged], self.size[judged] = above, equal
-        floor, floor_size = counts.floor
-        self.set_floor(query, floor[position], floor_size[position])
+        lowest, lowest_size = counts.lowest
+        self.set_lowest(query, lowest[position], lowest_size[position])
         before = counts.ties_before(flat_indices)
         for order in self.before.keys() & before.keys():
             self.before[order][judged] = before[order]
@@ -138,7 +138,7 @@ class _DeviceBlockCounts(QueryBlockCounts):
         self.own_scores[here] = gather_scores(scorer.backend, scores, self.own.row[here], doc[here] - docs.start)
         self.above += counts.above
         self.equal += counts.equal
-        self._add_floor(*counts.floor)
+        self._add_lowest(*counts.lowest)
         if self.counts.orders:
             self._add_ties(counts, docs)
 

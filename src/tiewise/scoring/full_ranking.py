@@ -30,7 +30,7 @@ from tiewise.ties.groups import TieGroups
 __all__ = ["judged_scores", "tie_groups"]
 
 #: The tie-break orders of documents in a matrix: by id, or by row.
-ORDERS = ("docid-desc", "docid-asc", "given")
+VECTOR_ORDERS = ("docid-desc", "docid-asc", "given")
 
 
 @ieee_arithmetic()
@@ -71,8 +71,8 @@ def tie_groups(
     if isinstance(orders, str) or not isinstance(orders, Iterable):
         raise InputError(f"orders must be a list of tie-break orders, such as ['given'], not {orders!r}.")
     for order in orders:
-        if order not in ORDERS:
-            raise InputError(f"Unknown tie-break order {order!r}. Embeddings have: {', '.join(ORDERS)}.")
+        if order not in VECTOR_ORDERS:
+            raise InputError(f"Unknown tie-break order {order!r}. Embeddings have: {', '.join(VECTOR_ORDERS)}.")
     scorer, *ids = prepare(queries, docs, fn, precision, ids=(query_ids, doc_ids), masks=(query_mask, doc_mask))
     judgments = Judgments(as_qrels(qrels), *ids)
     shared_scores = None if scores is None else _check_scores(scores, judgments)

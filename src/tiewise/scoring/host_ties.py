@@ -58,7 +58,7 @@ class _HostBlockCounts(QueryBlockCounts):
         self.above += above
         self.equal += equal
         self._add_near(row, column, doc + docs.start, self.scorer.exact_scores(self.queries, docs, row, doc))
-        self._add_floor(*self._find_floor(approximate, docs))
+        self._add_lowest(*self._find_lowest(approximate, docs))
 
     def _add_near(self, row: Indices, column: Indices, doc: Indices, score: Floats) -> None:
         """Compare near documents, by their exact scores, with the threshold that each of them is near to."""
@@ -91,21 +91,21 @@ class _HostBlockCounts(QueryBlockCounts):
                 docs = np.flatnonzero((low >= low_in[row, column]) & (high <= high_in[row, column]))
                 self.ties.append((np.full(len(docs), self.group_at[row, column]), docs + offset))
 
-    def _find_floor(self, approximate: ApproximateScores, docs: VectorBlock) -> tuple[Floats, Indices]:
+    def _find_lowest(self, approximate: ApproximateScores, docs: VectorBlock) -> tuple[Floats, Indices]:
         """The lowest score of each query in a block of documents, and how many of them have it."""
         scorer, function, n_rows = self.scorer, self.scorer.function, self.n
         bound = function.from_filter(self.queries, np.arange(n_rows), approximate.minimum_upper_bound())
-        bound = np.fmin(scorer.rounding(bound), self.floor)
+        bound = np.fmin(scorer.rounding(bound), self.lowest)
         highest = scorer.rounding.interval(np.where(np.isfinite(bound), bound, 0.0))[3]
         limit = function.to_filter(self.queries, highest[:, None])[:, 0]
         limit = np.where(np.isfinite(bound), limit, np.inf)
         skipped, (row, doc, _) = approximate.select(limit, max_near(docs.n), below=True)
-        floor, size = np.full(n_rows, np.inf), np.zeros(n_rows, np.int64)
+        lowest, size = np.full(n_rows, np.inf), np.zeros(n_rows, np.int64)
         if skipped.any():
             scores = scorer.exact_matrix(self.queries.take(np.flatnonzero(skipped)), docs)
-            floor[skipped] = scores.min(1)
-            size[skipped] = np.count_nonzero(scores == floor[skipped][:, None], axis=1)
+            lowest[skipped] = scores.min(1)
+            size[skipped] = np.count_nonzero(scores == lowest[skipped][:, None], axis=1)
         exact = scorer.exact_scores(self.queries, docs, row, doc)
-        np.minimum.at(floor, row, exact)
-        size += np.bincount(row, weights=exact == floor[row], minlength=n_rows).astype(np.int64)
-        return floor, size
+        np.minimum.at(lowest, row, exact)
+        size += np.bincount(row, weights=exact == lowest[row], minlength=n_rows).astype(np.int64)
+        return lowest, size

@@ -60,7 +60,7 @@ class TieCounts(ABC):
         n, queries = len(judgments.qrels), len(judgments.qrels.queries)
         self.score = np.full(n, np.nan) if shared is None else shared
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self.floor, self.floor_size = np.full(queries, np.nan), np.zeros(queries, np.int64)
+        self.lowest, self.lowest_size = np.full(queries, np.nan), np.zeros(queries, np.int64)
         self.present = judgments.position >= 0
         self.length, self.unjudged = np.where(self.present, judgments.doc_ids.n, 0), judgments.unjudged
         # docid-asc follows from docid-desc
@@ -79,9 +79,9 @@ class TieCounts(ABC):
                 "options, on the same kind of device."
             )
 
-    def set_floor(self, queries: Indices | slice, floor: Floats, floor_size: Indices) -> None:
+    def set_lowest(self, queries: Indices | slice, lowest: Floats, lowest_size: Indices) -> None:
         """Set the lowest score of some queries of the qrels, and how many documents have it."""
-        self.floor[queries], self.floor_size[queries] = floor, floor_size
+        self.lowest[queries], self.lowest_size[queries] = lowest, lowest_size
 
     def can_have_ties_before(self, slots: Slots, size: Indices) -> NDArray[np.bool_]:
         """Which judged documents can have tied documents before them, given the sizes of their groups.
@@ -121,10 +121,10 @@ class TieCounts(ABC):
             size=self.size,
             length=self.length,
             present=self.present,
-            floor=self.floor,
-            floor_size=self.floor_size,
+            lowest=self.lowest,
+            lowest_size=self.lowest_size,
             before={order: before[order] for order in self.orders},
-            owned=None if self.shared_scores is None else self.judgments.has_vectors,
+            in_shard=None if self.shared_scores is None else self.judgments.has_vectors,
             unjudged=self.unjudged,
             complete=True,  # all documents were counted
         )
@@ -147,7 +147,7 @@ class QueryBlockCounts(ABC):
         self.column = np.arange(len(self.row)) - (np.cumsum(self.sizes) - self.sizes)[self.row]
         shape = self.n, max(int(self.sizes.max(initial=0)), 1)
         self.above, self.equal = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        self.floor, self.floor_size = np.full(self.n, np.inf), np.zeros(self.n, np.int64)
+        self.lowest, self.lowest_size = np.full(self.n, np.inf), np.zeros(self.n, np.int64)
         self.ties: list[tuple[Indices, Indices]] = []  # groups, and documents that belong to them
 
     @abstractmethod
@@ -158,10 +158,12 @@ class QueryBlockCounts(ABC):
         """Whether the scores of judged documents were corrected, so that all documents must be counted again."""
         return False
 
-    def _add_floor(self, floor: Floats, size: Indices) -> None:
+    def _add_lowest(self, lowest: Floats, size: Indices) -> None:
         """Update the lowest score of each query, and the number of documents that have it."""
-        self.floor_size = np.where(floor < self.floor, 0, self.floor_size) + np.where(floor <= self.floor, size, 0)
-        self.floor = np.minimum(self.floor, floor)
+        self.lowest_size = np.where(lowest < self.lowest, 0, self.lowest_size) + np.where(
+            lowest <= self.lowest, size, 0
+        )
+        self.lowest = np.minimum(self.lowest, lowest)
 
     def finish(self) -> None:
         """Copy the counts to the judgments."""
@@ -170,7 +172,7 @@ class QueryBlockCounts(ABC):
         size = self.equal[row, column]
         counts.start[slots.judged], counts.size[slots.judged] = self.above[row, column], size
         query, position = counts.judgments.queries_in_block(self.block)
-        counts.set_floor(query, self.floor[position], self.floor_size[position])
+        counts.set_lowest(query, self.lowest[position], self.lowest_size[position])
         if self.ties:
             some = counts.can_have_ties_before(slots, size)
             group = self.group[some]

@@ -114,7 +114,7 @@ class Counted(RunSource):
         """The same; an error if it was counted for other judgments or options."""
         if (request.score_dtype, request.judged_only) != (self.score_dtype, self.judged_only):
             raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
-        if any(ties.owned is not None for ties in self.ties.values()):
+        if any(ties.in_shard is not None for ties in self.ties.values()):
             raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
         if request.qrels is not self.qrels and tuple(request.qrels) != tuple(self.qrels):
             raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
@@ -157,7 +157,7 @@ def _count_condensed(run: Run, request: Request) -> Counted:
 
 def _has_judged(lists: Run, qrels: Qrels, ties: TieGroups) -> NDArray[np.bool_]:
     """Whether the list of each query has a judged document, (n_queries,)."""
-    retrieved = ties.size > 0 if ties.owned is None else ties.owned
+    retrieved = ties.size > 0 if ties.in_shard is None else ties.in_shard
     found = np.bincount(qrels.query, weights=retrieved, minlength=len(qrels.queries)) > 0
     if qrels.pool is not None:
         documents, offsets = qrels.pool

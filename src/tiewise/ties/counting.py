@@ -51,7 +51,7 @@ def count_ties(
         exact = counted.get("float64")
         if exact is not None and scores is None and run.descending and read.n_groups == run.n_groups:
             # No two groups became one: all counts are the same.
-            counted[dtype] = replace(exact, score=project(exact.score, dtype), floor=project(exact.floor, dtype))
+            counted[dtype] = replace(exact, score=project(exact.score, dtype), lowest=project(exact.lowest, dtype))
         else:
             counted[dtype] = _count_one(qrels, read, orders, places, project(own, dtype), rows, whole)
     return counted
@@ -74,7 +74,7 @@ def _count_one(
     low, high = run.offsets[places], run.offsets[places + 1]  # places of −1 are masked by `present`
     present = places >= 0
     length = np.where(present, high - low, 0)
-    floor, floor_size = _floor(run, places, length)
+    lowest, lowest_size = _lowest_scores(run, places, length)
     probe = probes.of_document
     retrieved = probe >= 0
     size = np.where(retrieved, equal[probe] if len(equal) else 0, 0)
@@ -88,10 +88,10 @@ def _count_one(
         size=size,
         length=length,
         present=present,
-        floor=floor,
-        floor_size=floor_size,
+        lowest=lowest,
+        lowest_size=lowest_size,
         before=before,
-        owned=None if scores is None else in_shard,
+        in_shard=None if scores is None else in_shard,
         unjudged=frozenset(run.query_index.keys() - qrels.query_index.keys()),
     )
 
@@ -190,20 +190,20 @@ def _totals(flags: NDArray[np.bool_], lengths: Codes) -> Codes:
     return np.where(lengths > 0, total, 0)
 
 
-def _floor(run: Run, places: Codes, length: Codes) -> tuple[Floats, Codes]:
+def _lowest_scores(run: Run, places: Codes, length: Codes) -> tuple[Floats, Codes]:
     """The lowest score of each list and how many documents have it."""
-    floor, size = np.full(len(places), np.nan), np.zeros(len(places), dtype=np.int64)
+    lowest, size = np.full(len(places), np.nan), np.zeros(len(places), dtype=np.int64)
     some = np.flatnonzero(length > 0)
     low, high = run.offsets[places[some]], run.offsets[places[some] + 1]
     if run.descending:
-        floor[some] = run.value[high - 1]
-        size[some] = high - _bisect(run.value, low, high, floor[some], np.greater)
+        lowest[some] = run.value[high - 1]
+        size[some] = high - _bisect(run.value, low, high, lowest[some], np.greater)
     elif len(some):
         rows = _ranges(low, length[some])
         heads = np.cumsum(length[some]) - length[some]
-        floor[some] = np.minimum.reduceat(run.value[rows], heads)
-        size[some] = np.add.reduceat(run.value[rows] == np.repeat(floor[some], length[some]), heads, dtype=np.int64)
-    return floor, size
+        lowest[some] = np.minimum.reduceat(run.value[rows], heads)
+        size[some] = np.add.reduceat(run.value[rows] == np.repeat(lowest[some], length[some]), heads, dtype=np.int64)
+    return lowest, size
 
 
 def _before(
@@ -212,12 +212,12 @@ def _before(
     probes: _Probes,
     tied: tuple[Codes, Codes],
     rows: Codes | None,
-    owned: NDArray[np.bool_],
+    in_shard: NDArray[np.bool_],
     size: Codes,
 ) -> Codes:
     """How many tied documents of the run stand before each judged document in an order, (n_judged,)."""
     if order == "docid-asc":
-        return size - owned - _before("docid-desc", run, probes, tied, rows, owned, size)
+        return size - in_shard - _before("docid-desc", run, probes, tied, rows, in_shard, size)
     tied_rows, tied_probe = tied
     group = np.full(len(probes.value), -1)
     present = np.flatnonzero(np.bincount(tied_probe, minlength=len(group)))
@@ -228,7 +228,7 @@ def _before(
         keys: NDArray[Any] = np.array(run.ids(tied_rows), dtype=object)
         wanted: NDArray[Any] = np.array(probes.qrels.ids(docs), dtype=object)
     else:  # what comes first has the larger key
-        docs = np.flatnonzero((in_group >= 0) & owned)
+        docs = np.flatnonzero((in_group >= 0) & in_shard)
         own_rows = run.rows_of(probes.qrels, docs) if rows is None else rows[docs]
         place = np.arange(len(run))
         if order == "rank":

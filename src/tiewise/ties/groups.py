@@ -45,10 +45,10 @@ class TieGroups:
     size: Codes  # (n_judged,): documents that score the same, itself included; 0 if not retrieved
     length: Codes  # (n_queries,): documents in the list
     present: NDArray[np.bool_]  # (n_queries,): whether the run has the query at all
-    floor: Floats  # (n_queries,): the lowest score of the list, NaN if it is empty
-    floor_size: Codes  # (n_queries,): documents with that score, the list's last tie group
+    lowest: Floats  # (n_queries,): the lowest score of the list, NaN if it is empty
+    lowest_size: Codes  # (n_queries,): documents with that score, the list's last tie group
     before: Mapping[str, Codes] = field(default_factory=dict)  # by order, (n_judged,): tied documents ahead of it
-    owned: NDArray[np.bool_] | None = None  # (n_judged,): retrieved in this shard; None: this is the whole
+    in_shard: NDArray[np.bool_] | None = None  # (n_judged,): retrieved in this shard; None: this is the whole
     unjudged: frozenset[str] = frozenset()  # queries of the run that the qrels do not have
     depth: int | None = None  # only ranks up to here count
     complete: bool = False  # the lists are known to be whole, so none was cut inside its last tie group
@@ -110,14 +110,14 @@ class TieGroups:
     # -- lists that end inside a tie group --------------------------------------------------------------------
 
     @cached_property
-    def open_ended(self) -> NDArray[np.bool_]:
+    def may_be_truncated(self) -> NDArray[np.bool_]:
         """Whether a list ends with tied documents, so that it may have been cut among more of them, (n_queries,)."""
-        return self.floor_size > 1
+        return self.lowest_size > 1
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
         """Take the last tie group from `whole`: a condensed list may be truncated only where the whole list may be."""
-        size = np.where(self.floor == whole.floor, self.floor_size, 0)
-        return replace(self, floor=whole.floor, floor_size=size)
+        size = np.where(self.lowest == whole.lowest, self.lowest_size, 0)
+        return replace(self, lowest=whole.lowest, lowest_size=size)
 
     def with_last_group(self, rows: Codes) -> TieGroups:
         """The lists with these judged documents in their last tie group and no others; it has as many ranks as before.
@@ -131,15 +131,15 @@ class TieGroups:
         joins[rows] = True
         return replace(
             self,
-            start=np.where(joins, (self.length - self.floor_size)[query], self.start),
-            size=np.where(last, np.where(joins, self.floor_size[query], 0), self.size),
+            start=np.where(joins, (self.length - self.lowest_size)[query], self.start),
+            size=np.where(last, np.where(joins, self.lowest_size[query], 0), self.size),
         )
 
     @property
     def in_last_group(self) -> NDArray[np.bool_]:
         """Whether a judged document stands in the last tie group of an open-ended list, (n_judged,)."""
         query = self.qrels.query
-        return (self.size > 0) & (self.score == self.floor[query]) & self.open_ended[query]
+        return (self.size > 0) & (self.score == self.lowest[query]) & self.may_be_truncated[query]
 
     # -- shards -----------------------------------------------------------------------------------------------
 
@@ -161,13 +161,13 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        return replace(first, **total.columns(), owned=None, unjudged=frozenset(unjudged))
+        return replace(first, **total.columns(), in_shard=None, unjudged=frozenset(unjudged))
 
     def counts(self) -> Counts:
         """What these tie groups add to those of a larger collection, of which they are a shard."""
-        owned = ~np.isnan(self.score) if self.owned is None else self.owned
-        per_query = (self.present, self.length, self.floor, self.floor_size)
-        return Counts.of(self.start, self.size, owned, self.before, *per_query)
+        in_shard = ~np.isnan(self.score) if self.in_shard is None else self.in_shard
+        per_query = (self.present, self.length, self.lowest, self.lowest_size)
+        return Counts.of(self.start, self.size, in_shard, self.before, *per_query)
 
     def _total(self) -> Total:
         if "rank" in self.before:

@@ -29,23 +29,23 @@ class Counts:
     rows: Small  # (n,): judged documents as rows of the qrels, each once
     start: Small  # (n,): documents here that score higher
     size: Small  # (n,): documents here that score the same, itself included if it is here
-    owned: NDArray[np.bool_]  # (n,): it is here
+    in_shard: NDArray[np.bool_]  # (n,): it is here
     before: Mapping[str, Small]  # by order, (n,): tied documents here that are ahead of it
     queries: Small  # (m,): the queries that the shard has, each once
     length: Small  # (m,): documents in the list
-    floor: Floats  # (m,): its lowest score, NaN if it is empty
-    floor_size: Small  # (m,): documents with that score
+    lowest: Floats  # (m,): its lowest score, NaN if it is empty
+    lowest_size: Small  # (m,): documents with that score
 
     @staticmethod
     def of(
         start: Codes,
         size: Codes,
-        owned: NDArray[np.bool_],
+        in_shard: NDArray[np.bool_],
         before: Mapping[str, Codes],
         present: NDArray[np.bool_],
         length: Codes,
-        floor: Floats,
-        floor_size: Codes,
+        lowest: Floats,
+        lowest_size: Codes,
     ) -> Counts:
         """The counts that are not 0, of arrays along all judged documents and all queries.
 
@@ -53,17 +53,17 @@ class Counts:
         >>> Counts.of(*whole, np.array([True]), np.array([9]), np.array([0.5]), np.array([2])).rows
         array([1], dtype=uint8)
         """
-        rows, queries = np.flatnonzero((start > 0) | (size > 0) | owned), np.flatnonzero(present)
+        rows, queries = np.flatnonzero((start > 0) | (size > 0) | in_shard), np.flatnonzero(present)
         return Counts(
             rows=small(rows),
             start=small(start[rows]),
             size=small(size[rows]),
-            owned=owned[rows],
+            in_shard=in_shard[rows],
             before={order: small(ahead[rows]) for order, ahead in before.items()},
             queries=small(queries),
             length=small(length[queries]),
-            floor=floor[queries],
-            floor_size=small(floor_size[queries]),
+            lowest=lowest[queries],
+            lowest_size=small(lowest_size[queries]),
         )
 
 
@@ -79,42 +79,42 @@ class Total:
 
     def __init__(self, judged: int, queries: int, orders: Iterable[str]):
         self.start, self.size = np.zeros(judged, np.int64), np.zeros(judged, np.int64)
-        self.owned = np.zeros(judged, dtype=bool)
+        self.in_shard = np.zeros(judged, dtype=bool)
         self.before = {order: np.zeros(judged, np.int64) for order in orders}
         self.present = np.zeros(queries, dtype=bool)
-        self.length, self.floor_size = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
-        self.floor = np.full(queries, np.nan)
+        self.length, self.lowest_size = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
+        self.lowest = np.full(queries, np.nan)
 
     def held(self, counts: Counts) -> Codes:
         """The judged documents of a shard that are here already, as rows of the qrels."""
-        own = counts.rows[counts.owned].astype(np.int64)
-        return own[self.owned[own]]
+        own = counts.rows[counts.in_shard].astype(np.int64)
+        return own[self.in_shard[own]]
 
     def add(self, counts: Counts) -> None:
         """Add what the next shard counted, or the sum of the next few."""
         rows, query = counts.rows, counts.queries
-        own = rows[counts.owned]
+        own = rows[counts.in_shard]
         for order, before in self.before.items():
             before[rows] += counts.before[order]
         if "given" in self.before:  # whole shards stand before the one that holds the document
             self.before["given"][own] += self.size[own]
         self.start[rows] += counts.start
         self.size[rows] += counts.size
-        self.owned[own] = True
-        floor = np.fmin(self.floor[query], counts.floor)
-        still, also = self.floor[query] == floor, counts.floor == floor
-        self.floor_size[query] = np.where(still, self.floor_size[query], 0) + np.where(also, counts.floor_size, 0)
-        self.floor[query] = floor
+        self.in_shard[own] = True
+        lowest = np.fmin(self.lowest[query], counts.lowest)
+        still, also = self.lowest[query] == lowest, counts.lowest == lowest
+        self.lowest_size[query] = np.where(still, self.lowest_size[query], 0) + np.where(also, counts.lowest_size, 0)
+        self.lowest[query] = lowest
         self.length[query] += counts.length
         self.present[query] = True
 
     def counts(self) -> Counts:
         """The sum as the counts of one larger shard."""
-        return Counts.of(**self.columns(), owned=self.owned)
+        return Counts.of(**self.columns(), in_shard=self.in_shard)
 
     def columns(self) -> dict[str, Any]:
         """The sum as the columns of `TieGroups`."""
-        names = ("start", "size", "length", "present", "floor", "floor_size")
+        names = ("start", "size", "length", "present", "lowest", "lowest_size")
         return {**{name: getattr(self, name) for name in names}, "before": dict(self.before)}
 
 

@@ -92,7 +92,7 @@ class RunCounter(ShardCounter):
             scores=scores,
         )
         ties = run.ties["float64"]
-        judged = np.flatnonzero(ties.owned if ties.owned is not None else ~np.isnan(ties.score))
+        judged = np.flatnonzero(ties.in_shard if ties.in_shard is not None else ~np.isnan(ties.score))
         queries = np.flatnonzero(ties.present)
         summary = ShardSummary(
             small(judged), ties.score[judged], small(queries), replace(run, ties={}), unjudged=ties.unjudged

@@ -95,8 +95,8 @@ class VectorCounter(ShardCounter):
                     own = scoring.judged_scores(*operands, **options)
                 else:
                     ties = scoring.tie_groups(*operands, **options, scores=scores, orders=self.orders["float64"])
-                    assert ties.owned is not None
-                    own, counts["float64"] = np.where(ties.owned, scores, np.nan), ties.counts()
+                    assert ties.in_shard is not None
+                    own, counts["float64"] = np.where(ties.in_shard, scores, np.nan), ties.counts()
         judged = np.flatnonzero(~np.isnan(own))
         facts = Counted({}, docs=tuple(map(str, docs.ids[:EXAMPLES])))
         return ShardSummary(small(judged), own[judged], small(queries), facts), counts

@@ -175,8 +175,8 @@ class _RecordingFunction:
 
     def __call__(self, queries: Any, documents: Any) -> Any:
         scores = self._function(queries, documents)
-        floor = scores.topk(min(self._depth, scores.shape[1]), dim=1).values.amin(1, keepdim=True)
-        rows, columns = (~(scores < floor)).nonzero(as_tuple=True)  # NaN too, so that it can be named
+        lowest = scores.topk(min(self._depth, scores.shape[1]), dim=1).values.amin(1, keepdim=True)
+        rows, columns = (~(scores < lowest)).nonzero(as_tuple=True)  # NaN too, so that it can be named
         values = scores[rows, columns].double().cpu().numpy()
         self._parts.append((rows.cpu().numpy(), columns.cpu().numpy() + self._seen, values))
         self._seen += scores.shape[1]

@@ -41,7 +41,7 @@ __all__ = ["CUTOFFS", "Audit", "audit"]
 CUTOFFS = (1, 5, 10, 20, 50, 100, 1000)
 
 #: The orders of ties that are tested for knowledge of the labels.
-ORDERS = ("given", "docid-desc", "docid-asc")
+AUDITED_ORDERS = ("given", "docid-desc", "docid-asc")
 
 
 def audit(
@@ -162,7 +162,7 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
     tied = {measure: mean for measure in report if (mean := report[measure]).std}
     if not tied:
         return {}
-    found: dict[str, dict[str, float]] = {order: {} for order in ORDERS}
+    found: dict[str, dict[str, float]] = {order: {} for order in AUDITED_ORDERS}
     for order, zs in found.items():
         for measure, mean in tied.items():
             values = report._evaluation.in_order(measure, Rule(order))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tiewise.analysis.comparison.distribution import Distribution
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import Order, Urns, safe_divide, segment_sum
+from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide, segment_sum
 
 __all__ = ["Arrangements", "Component", "TiedGroups", "arrange", "enumerate_components"]
 
@@ -31,35 +31,35 @@ class TiedGroups:
     `keys` tells documents apart as the measure does: by gain, or by label if the measure has its own `terms`.
     """
 
-    def __init__(self, measure: Measure, urns: Urns, kept: NDArray[np.bool_]):
-        self.measure, self.urns = measure, urns
-        self.depth = np.asarray(measure.depth(urns))
-        inside = np.clip(self.depth[urns.group_query] - urns.group_start, 0, urns.group_size).astype(int)
+    def __init__(self, measure: Measure, grouped: GroupedJudgments, kept: NDArray[np.bool_]):
+        self.measure, self.grouped = measure, grouped
+        self.depth = np.asarray(measure.depth(grouped))
+        inside = np.clip(self.depth[grouped.group_query] - grouped.group_start, 0, grouped.group_size).astype(int)
         uses_gains = type(measure).terms is Measure.terms
-        self.keys = measure.gain(urns.label) if uses_gains else urns.label
+        self.keys = measure.gain(grouped.label) if uses_gains else grouped.label
         self.unjudged_key = 0.0 if uses_gains else -np.inf
-        self.groups = np.flatnonzero((inside > 0) & kept[urns.group_query] & self._has_several_kinds())
+        self.groups = np.flatnonzero((inside > 0) & kept[grouped.group_query] & self._has_several_kinds())
         self.inside: Codes = inside[self.groups]  #: the ranks of each group that the measure looks at
-        self.size: Codes = urns.group_size[self.groups]
-        self.judged: Codes = urns.held[self.groups]  #: the number of judged documents of each group
-        self.start: Codes = urns.group_start[self.groups]
+        self.size: Codes = grouped.group_size[self.groups]
+        self.judged: Codes = grouped.n_judged[self.groups]  #: the number of judged documents of each group
+        self.start: Codes = grouped.group_start[self.groups]
         self._kept = kept
-        self._divisor = np.asarray(measure.divisor(urns), dtype=np.float64)[urns.group_query]
-        self.queries = np.zeros(urns.n_queries, dtype=bool)  #: whether a query has such a group
-        self.queries[urns.group_query[self.groups]] = True
-        # All judged documents of lists with such a group, as indices into the arrays of `urns`.
-        self.docs = np.flatnonzero(self.queries[urns.query] & (urns.start < self.depth[urns.query]))
-        offset = np.arange(len(urns.group)) - urns.first[urns.group]
-        self.rank: Codes = (urns.start + 1 + offset)[self.docs]  #: their ranks in one possible order
-        self._first: Codes = np.searchsorted(self.docs, urns.first[self.groups])
-        self._query_key = urns.query[self.docs].astype(np.int64) << 32
+        self._divisor = np.asarray(measure.divisor(grouped), dtype=np.float64)[grouped.group_query]
+        self.queries = np.zeros(grouped.n_queries, dtype=bool)  #: whether a query has such a group
+        self.queries[grouped.group_query[self.groups]] = True
+        # All judged documents of lists with such a group, as indices into the arrays of `grouped`.
+        self.docs = np.flatnonzero(self.queries[grouped.query] & (grouped.start < self.depth[grouped.query]))
+        offset = np.arange(len(grouped.group)) - grouped.first[grouped.group]
+        self.rank: Codes = (grouped.start + 1 + offset)[self.docs]  #: their ranks in one possible order
+        self._first: Codes = np.searchsorted(self.docs, grouped.first[self.groups])
+        self._query_key = grouped.query[self.docs].astype(np.int64) << 32
 
     def _has_several_kinds(self) -> NDArray[np.bool_]:
-        urns = self.urns
-        if not len(urns.first):
+        grouped = self.grouped
+        if not len(grouped.first):
             return np.zeros(0, dtype=bool)
-        low, high = np.minimum.reduceat(self.keys, urns.first), np.maximum.reduceat(self.keys, urns.first)
-        has_unjudged = urns.group_size > urns.held
+        low, high = np.minimum.reduceat(self.keys, grouped.first), np.maximum.reduceat(self.keys, grouped.first)
+        has_unjudged = grouped.group_size > grouped.n_judged
         low = np.where(has_unjudged, np.minimum(low, self.unjudged_key), low)
         high = np.where(has_unjudged, np.maximum(high, self.unjudged_key), high)
         return np.asarray(low < high)
@@ -70,28 +70,28 @@ class TiedGroups:
     @property
     def query(self) -> Codes:
         """The query of each group."""
-        return self.urns.group_query[self.groups]
+        return self.grouped.group_query[self.groups]
 
     def contributions(self, rank: Codes) -> Floats:
         """What each group adds to the value of its query if `docs` have these ranks, (n_groups,)."""
         return safe_divide(self._sum_terms(rank)[self.groups], self._divisor[self.groups])
 
     def _sum_terms(self, rank: Codes) -> Floats:
-        """The sum of the terms of every group of `urns`."""
-        urns = self.urns
+        """The sum of the terms of every group of `grouped`."""
+        grouped = self.grouped
         rows = np.argsort(self._query_key + rank)
         docs = self.docs[rows]
-        order = Order(urns, urns.query[docs], rank[rows], urns.label[docs])
+        order = Order(grouped, grouped.query[docs], rank[rows], grouped.label[docs])
         within = order.rank <= self.depth[order.query]
         terms = np.where(within, self.measure.terms(order), 0.0)
-        return segment_sum(urns.group[docs], terms, len(urns.first))
+        return segment_sum(grouped.group[docs], terms, len(grouped.first))
 
     def constant(self, expected: Floats) -> float:
         """The sum over queries without what these groups add; `expected` has the values of all queries."""
-        rest = np.ones(len(self.urns.first), dtype=bool)
+        rest = np.ones(len(self.grouped.first), dtype=bool)
         rest[self.groups] = False
         terms = safe_divide(self._sum_terms(self.rank), self._divisor)[rest].sum()
-        fixed = terms + self.measure.base(self.urns)[self.queries].sum()
+        fixed = terms + self.measure.base(self.grouped)[self.queries].sum()
         return float(expected[self._kept & ~self.queries].sum() + fixed)
 
     def docs_of(self, group: int) -> slice:

@@ -34,7 +34,7 @@ MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
 
 DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
 VALUE_BAR = "Bar: lowest to highest over the orders of ties; line: expected{}."
-ORDERS = {
+ORDER_KINDS = {
     "independent": "each run's ties on their own",
     "per-query": "in each query one order for all runs",
     "shared": "one order of all documents for all runs and queries",
@@ -172,7 +172,7 @@ class ComparisonSection:
             "difference": "difference: expected [lowest, highest] over the orders of ties.",
             "by ties": f"by ties: the best and the worst rank that the orders of ties allow{bound}.",
             "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
-            "ahead": f"ahead: the share of all orders of ties in which {first} is, {ORDERS[found.orders]}{error}.",
+            "ahead": f"ahead: the share of all orders of ties in which {first} is, {ORDER_KINDS[found.orders]}{error}.",
             "p": f"p: {TESTS[found.test]} on the queries' expected differences{corrected}.",
             "interval": "interval: bootstrap over queries.",
         }

@@ -44,7 +44,7 @@ class TiedDocuments:
                 f"{size.sum():,} tied documents matter to {tied.measure}; one order for all runs takes at most "
                 f"{MAX_TIED:,}. Compare fewer queries, give the measure a cutoff, or use independent orders."
             )
-        qrels = tied.urns.ties.qrels
+        qrels = tied.grouped.ties.qrels
         query_of_run = positions(run.query_index, qrels.queries)
         first = run.offsets[query_of_run[tied.query]] + tied.start
         self._group_start = np.repeat(np.cumsum(size) - size, size)

@@ -26,10 +26,10 @@ from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.ties.counted import DTYPES
 
-__all__ = ["ORDERS", "Aligned", "PrintedValue", "System", "align"]
+__all__ = ["ORDER_NAMES", "Aligned", "PrintedValue", "System", "align"]
 
 #: Orders in which tools list ties, applied to a measure as it is defined here.
-ORDERS = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
+ORDER_NAMES = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
 #: A measure with more tie groups than this is not enumerated.
 MAX_GROUPS = 1000
 #: The least and the most orders of one run that are sampled, and about how many documents they may sort in all.
@@ -73,7 +73,7 @@ class System:
     def tied(self, measure: Measure, kept: NDArray[np.bool_]) -> TiedGroups:
         """The tie groups whose order can change a measure, in the queries that are compared."""
         if measure not in self._tied:
-            self._tied[measure] = TiedGroups(measure, self._evaluation.urns(measure), kept)
+            self._tied[measure] = TiedGroups(measure, self._evaluation.grouped(measure), kept)
         return self._tied[measure]
 
     def find_documents(self, run: Run, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
@@ -120,7 +120,7 @@ class System:
         """What each known tool prints, and the value of the measure in each order that one of them uses."""
         if not self._printed:
             counted = self._evaluation.counted
-            if not all(counted.has(order, dtype) for order in ORDERS for dtype in DTYPES):
+            if not all(counted.has(order, dtype) for order in ORDER_NAMES for dtype in DTYPES):
                 return {}
             table = self.report.oblivious_by_tool()
             for one in self.estimates:
@@ -134,9 +134,9 @@ class System:
 
     def _in_orders(self, measure: Measure) -> dict[str, PrintedValue]:
         kept = self.kept(measure)
-        values = {order: self._evaluation.in_order(measure, Rule(order)) for order in ORDERS}
+        values = {order: self._evaluation.in_order(measure, Rule(order)) for order in ORDER_NAMES}
         return {
-            ORDERS[order]: PrintedValue(float(value[kept].sum() if measure.total else value[kept].mean()), True)
+            ORDER_NAMES[order]: PrintedValue(float(value[kept].sum() if measure.total else value[kept].mean()), True)
             for order, value in values.items()
             if value is not None
         }
@@ -155,15 +155,15 @@ class System:
 
 def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bool) -> float:
     """The mean expectation over the queries that a rule counts."""
-    urns = evaluation.urns(measure)
-    kept = np.ones(urns.n_queries, dtype=bool)
+    grouped = evaluation.grouped(measure)
+    kept = np.ones(grouped.n_queries, dtype=bool)
     if rule.missing == "skip":
         kept &= evaluation.ties.present
     if rule.skips_no_relevant:
-        kept &= urns.relevant(measure) > 0
+        kept &= grouped.relevant(measure) > 0
     if rule.retrieved_only:
-        urns = engine.Urns(urns.ties.retrieved_only())
-    each = engine.expected(measure, urns)[0][kept]
+        grouped = engine.GroupedJudgments(grouped.ties.retrieved_only())
+    each = engine.expected(measure, grouped)[0][kept]
     return float(each.sum() if total else each.mean())
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import clip_labels, exponential_gain, ideal_sum
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import BLOCK, Order, Urn, Urns, row_sum
+from tiewise.metrics.engine import BLOCK, GroupBlock, GroupedJudgments, Order, row_sum
 from tiewise.metrics.names import measure
 
 __all__ = ["ERR", "nERR"]
@@ -28,14 +28,14 @@ class _Cascade(Measure):
         gain = self.gain(order.label)
         return gain * order.product_before(1 - gain) / order.rank
 
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
-        reach = urn.product_above(1 - self.gain(urn.label))  # the chance to come as far as this group
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+        reach = block.product_above(1 - self.gain(block.label))  # the chance to come as far as this group
         # m_s: the mean over orders of Π(1 − gain) of the first s documents; d_s = m_s − m_{s+1}, by a recurrence
         # of its own so that nothing cancels. Documents are added to the group one by one.
-        s = urn.slot
-        items = urn.size - urn.relevant  # those without a gain are in already: m = 1 for s ≤ items
-        m, d = np.where(s <= items, 1.0, 0.0), np.zeros_like(urn.rank)
-        for gain in urn.gains.T[:, :, None]:
+        s = block.slot
+        items = block.size - block.relevant  # those without a gain are in already: m = 1 for s ≤ items
+        m, d = np.where(s <= items, 1.0, 0.0), np.zeros_like(block.rank)
+        for gain in block.gains.T[:, :, None]:
             added, theta = gain != 0, 1 - gain
             m_before, d_before = np.zeros_like(m), np.zeros_like(d)
             m_before[:, 1:], d_before[:, 1:] = m[:, :-1], d[:, :-1]
@@ -43,8 +43,8 @@ class _Cascade(Measure):
             d = np.where(added, (np.maximum(items - s, 0) * d + s * theta * d_before + gain * m) / total, d)
             m = np.where(added, (np.maximum(total - s, 0) * m + s * theta * m_before) / total, m)
             items = items + added
-        mean = reach * row_sum(np.where(urn.within, d / urn.rank, 0.0))
-        return mean, reach**2 * _cascade_variance(urn)
+        mean = reach * row_sum(np.where(block.within, d / block.rank, 0.0))
+        return mean, reach**2 * _cascade_variance(block)
 
 
 class _ERR(_Cascade):
@@ -65,7 +65,7 @@ class _nERR(_Cascade):
     nERR(max=1) 0.7333 [0.5333, 0.9333]
     """
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return ideal_sum(self, q)
 
 
@@ -76,17 +76,17 @@ nERR = measure(_nERR)
 CASCADE_COST = 2e7
 
 
-def _cascade_variance(urn: Urn) -> Floats:
+def _cascade_variance(block: GroupBlock) -> Floats:
     """The variance of Σ_s (D_s − D_{s+1}) / rank_s, where D_s = Π(1 − gain) over the first s documents of a group."""
-    variance = np.full_like(urn.start, np.nan)
-    able = np.flatnonzero(urn.effort[:, 0] <= CASCADE_COST)
-    a = np.where(urn.within, 1.0 / urn.rank, 0.0)
+    variance = np.full_like(block.start, np.nan)
+    able = np.flatnonzero(block.effort[:, 0] <= CASCADE_COST)
+    a = np.where(block.within, 1.0 / block.rank, 0.0)
     none = np.zeros((len(a), 1))
     b = np.hstack([a, none]) - np.hstack([none, a])  # summed by parts, the statistic is Σ b_s·D_s
-    blanks = (urn.size - urn.relevant)[:, 0]
+    blanks = (block.size - block.relevant)[:, 0]
     step = max(BLOCK // b.shape[1] ** 2, 1)
     for some in (able[low : low + step] for low in range(0, len(able), step)):
-        covariance = _cascade_covariance(urn.gains[some], blanks[some], urn.inside[some, 0])
+        covariance = _cascade_covariance(block.gains[some], blanks[some], block.inside[some, 0])
         t = covariance.shape[1]
         weight = b[some][:, :t]
         variance[some, 0] = np.einsum("gs,gsu,gu->g", weight, covariance, weight)

@@ -11,7 +11,7 @@ from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.parts import Binary, clip_labels, exponential_gain, ideal_sum
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import Order, Urns
+from tiewise.metrics.engine import GroupedJudgments, Order
 from tiewise.metrics.names import measure
 
 __all__ = ["DCG", "RBP", "nDCG"]
@@ -69,11 +69,11 @@ class _nDCG(_Discounted):
 
     aliases = ("ndcg_burges:gains='exp'",)
 
-    def scaled_gain(self, documents: Urns | Order) -> Floats:
-        gain, unit = self.gain(documents.label), documents.urns.unit(self)
+    def scaled_gain(self, documents: GroupedJudgments | Order) -> Floats:
+        gain, unit = self.gain(documents.label), documents.grouped.unit(self)
         return gain if unit is None else gain / unit[documents.query]
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return ideal_sum(self, q)
 
 
@@ -114,7 +114,7 @@ class _RBP(Binary):
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
         return (1 - self.p) * self.p ** (rank - 1)
 
-    def companion(self) -> Measure | None:
+    def judged_weight(self) -> Measure | None:
         return None if self.gains == "judged" else self(gains="judged")
 
 

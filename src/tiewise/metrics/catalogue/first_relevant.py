@@ -6,7 +6,7 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
-from tiewise.metrics.engine import Urn
+from tiewise.metrics.engine import GroupBlock
 from tiewise.metrics.names import measure
 
 __all__ = ["RR", "Success"]
@@ -21,17 +21,17 @@ class _First(Binary):
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
         return np.where(seen == 0, self.worth(rank), 0.0)
 
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         # The first relevant document is in slot s with chance q_s = survival_s · r/(n−s); no binomials, so that
         # a million tied documents neither overflow nor cancel.
-        left = np.maximum(urn.size - urn.slot, 1)
-        stay = np.clip((urn.size - urn.relevant - urn.slot) / left, 0.0, 1.0)
-        survival = np.ones_like(urn.rank)
+        left = np.maximum(block.size - block.slot, 1)
+        stay = np.clip((block.size - block.relevant - block.slot) / left, 0.0, 1.0)
+        survival = np.ones_like(block.rank)
         np.cumprod(stay[:, :-1], axis=1, out=survival[:, 1:])
-        chance = np.where(urn.within & (urn.seen == 0), survival * np.minimum(urn.relevant / left, 1.0), 0.0)
-        worth = self.worth(urn.rank)
+        chance = np.where(block.within & (block.seen == 0), survival * np.minimum(block.relevant / left, 1.0), 0.0)
+        worth = self.worth(block.rank)
         mean = (chance * worth).sum(axis=1, keepdims=True)
-        missed = np.where(urn.seen == 0, np.maximum(1 - chance.sum(axis=1, keepdims=True), 0.0), 0.0)
+        missed = np.where(block.seen == 0, np.maximum(1 - chance.sum(axis=1, keepdims=True), 0.0), 0.0)
         return mean, (chance * (worth - mean) ** 2).sum(axis=1, keepdims=True) + missed * mean**2
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import Urns
+from tiewise.metrics.engine import GroupedJudgments
 
 __all__ = ["Binary", "clip_labels", "exponential_gain", "ideal_sum"]
 
@@ -35,7 +35,7 @@ def clip_labels(most: float, label: Floats, who: Measure) -> Floats:
     return np.maximum(label, 0.0)
 
 
-def ideal_sum(who: Measure, q: Urns) -> Floats:
+def ideal_sum(who: Measure, q: GroupedJudgments) -> Floats:
     """The sum of a measure's terms on the best list of all judged documents."""
     order = q.ideal
     within = order.rank <= (np.inf if who.cutoff is None else who.cutoff)

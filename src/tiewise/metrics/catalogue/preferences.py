@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
-from tiewise.metrics.engine import Order, Urn, Urns, row_sum, safe_divide
+from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, row_sum, safe_divide
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 
@@ -28,7 +28,7 @@ class _Bpref(Binary):
     takes_cutoff = False
     distinguishes_unjudged = True
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
 
     def _other(self, label: Floats) -> NDArray[np.bool_]:
@@ -37,24 +37,26 @@ class _Bpref(Binary):
     def _preference(self, above: Floats, relevant: Floats, other: Floats) -> Floats:
         return 1.0 - safe_divide(np.minimum(above, relevant), np.minimum(other, relevant))
 
-    def _totals(self, q: Urns) -> tuple[Floats, Floats]:
+    def _totals(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         return q.relevant(self), q.judged(self._other(q.ties.qrels.label))
 
     def terms(self, order: Order) -> Floats:
-        relevant, other = self._totals(order.urns)
+        relevant, other = self._totals(order.grouped)
         above = order.count_before(self._other(order.label))
         return self.gain(order.label) * self._preference(above, relevant[order.query], other[order.query])
 
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         # Of the group's b others, h stand within the cutoff, and so do some of its relevant documents. Each of these
         # has 0, 1, … h of them above it, equally often (theory.md, Eq. 14).
-        n, t, r = urn.size, urn.inside, urn.relevant
-        flags = self._other(urn.label)
-        b = urn.sum(flags)
+        n, t, r = block.size, block.inside, block.relevant
+        flags = self._other(block.label)
+        b = block.sum(flags)
         chance = hypergeometric(n, b, t)
         h = np.arange(chance.shape[1])[None, :]
-        relevant, other = (np.broadcast_to(urn.of_query(total), chance.shape) for total in self._totals(urn.urns))
-        f = self._preference(urn.above(flags) + h, relevant, other)
+        relevant, other = (
+            np.broadcast_to(block.of_query(total), chance.shape) for total in self._totals(block.grouped)
+        )
+        f = self._preference(block.above(flags) + h, relevant, other)
         low = f[:, -1:]  # what f falls to is taken off first, so that less cancels
         mean = np.cumsum(f - low, axis=1) / (h + 1)
         spread = np.maximum(np.cumsum((f - low) ** 2, axis=1) / (h + 1) - mean**2, 0.0)
@@ -82,20 +84,20 @@ class _AUC(Binary):
     value_range = (0.0, 1.0)
     aliases = ("roc_auc",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         relevant = q.retrieved(self.gain(q.label))
         return relevant * (q.length - relevant)
 
     def terms(self, order: Order) -> Floats:
-        q, gain = order.urns, self.gain(order.label)
+        q, gain = order.grouped, self.gain(order.label)
         relevant = q.retrieved(self.gain(q.label))[order.query]
         below = relevant - order.count_before(gain > 0) - 1
         return gain * (q.length[order.query] - order.rank - below)
 
-    def moments(self, urn: Urn) -> tuple[Floats, Floats]:
-        n, r, q = urn.size, urn.relevant, urn.urns
-        relevant = urn.of_query(q.retrieved(self.gain(q.label)))
-        below = (urn.of_query(q.length) - urn.start - n) - (relevant - urn.seen - r)
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+        n, r, q = block.size, block.relevant, block.grouped
+        relevant = block.of_query(q.retrieved(self.gain(q.label)))
+        below = (block.of_query(q.length) - block.start - n) - (relevant - block.seen - r)
         return r * (below + (n - r) / 2), r * (n - r) * (n + 1) / 12
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import Urns
+from tiewise.metrics.engine import GroupedJudgments
 from tiewise.metrics.names import measure
 
 __all__ = ["F1", "F", "Hits", "Judged", "NumRel", "NumRelRet", "NumRet", "P", "R", "Rprec", "SetP", "SetR"]
@@ -36,7 +36,7 @@ class _P(Binary):
 
     aliases = ("precision",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.ranks(self.cutoff)
 
 
@@ -52,7 +52,7 @@ class _R(Binary):
 
     aliases = ("recall",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
 
 
@@ -62,7 +62,7 @@ R = measure(_R)
 class _Balanced(Binary):
     beta: Any = 1.0
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         square = self.beta**2
         return (q.ranks(self.cutoff) + square * q.relevant(self)) / (1 + square)
 
@@ -103,10 +103,10 @@ class _Rprec(Binary):
     takes_cutoff = False
     aliases = ("r-precision", "r_precision", "rprecision")
 
-    def depth(self, q: Urns) -> NDArray[Any]:
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.minimum(q.length, q.relevant(self))
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
 
 
@@ -123,7 +123,7 @@ class _SetP(Binary):
     takes_cutoff = False
     aliases = ("set_p",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.length
 
 
@@ -140,7 +140,7 @@ class _SetR(Binary):
     takes_cutoff = False
     aliases = ("set_recall",)
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
 
 
@@ -158,10 +158,10 @@ class _NumRet(Measure):
     total = True
     aliases = ("num_ret",)
 
-    def depth(self, q: Urns) -> NDArray[Any]:
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         return q.length.astype(np.float64)
 
 
@@ -179,10 +179,10 @@ class _NumRel(Binary):
     total = True
     aliases = ("num_rel",)
 
-    def depth(self, q: Urns) -> NDArray[Any]:
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
-    def base(self, q: Urns) -> Floats:
+    def base(self, q: GroupedJudgments) -> Floats:
         return q.relevant(self)
 
 
@@ -222,7 +222,7 @@ class _Judged(Measure):
     def key(self, label: Floats) -> Floats:
         return np.ones_like(label)  # a negative label is a judgment too
 
-    def divisor(self, q: Urns) -> NDArray[Any]:
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.ranks(self.cutoff) if self.norm == "all" else np.minimum(q.length, q.ranks(self.cutoff))
 
 

@@ -101,9 +101,9 @@ class _Ranking:
         other, first = f"{query}'", next(iter(labels))
         both = Run.from_columns([query] * len(docs) + [other], [*docs, first], np.append(scores.value[down], 0.0))
         ties = count_ties(Qrels.from_dict({query: labels, other: labels}), both, ())["float64"]
-        urns = engine.Urns(ties.to_depth(options["depth"]))
+        grouped = engine.GroupedJudgments(ties.to_depth(options["depth"]))
         key = np.where(judged, measure.key(label), 0.0)
-        return cls(query, docs, scores.value[down], start, label, judged, key, int(measure.depth(urns)[0]), labels)
+        return cls(query, docs, scores.value[down], start, label, judged, key, int(measure.depth(grouped)[0]), labels)
 
     def orders(self, rng: np.random.Generator) -> Codes:
         """The worst order, random ones, and the best: (n_orders, n_docs) positions of documents."""
