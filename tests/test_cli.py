@@ -94,6 +94,10 @@ def test_piped_output_is_tsv_with_stable_columns(tiewise):
         "residual": "",
         "cut_lower": "",
         "cut_upper": "",
+        "expected_method": "exact",
+        "extremes_method": "exact",
+        "std_method": "exact",
+        "standard_error": "",
     }
     assert float(row["std"]) == pytest.approx(0.125)
 
@@ -101,7 +105,8 @@ def test_piped_output_is_tsv_with_stable_columns(tiewise):
 def test_column_names():
     assert (
         " ".join(REPORT_COLUMNS)
-        == "run measure query expected minimum maximum std oblivious bias range z residual cut_lower cut_upper"
+        == "run measure query expected minimum maximum std oblivious bias range z residual cut_lower cut_upper "
+        "expected_method extremes_method std_method standard_error"
     )
     assert " ".join(TOOL_COLUMNS) == "run measure tool version value bias note"
 
@@ -201,6 +206,8 @@ def test_evaluation_options(tiewise):
         "depth": 5,
         "judged_only": True,
         "complete": True,
+        "samples": 1000,
+        "seed": 0,
     }
     assert run["provenance"]["rows"] == 3  # x and y are not judged
     short = tiewise("evaluate", "qrels.txt", "tied.trec", "--score-dtype", "bf16", "--format", "json").json["runs"][0]

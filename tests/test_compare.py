@@ -18,6 +18,7 @@ import oracle_compare as oracle
 import tiewise as tw
 from tiewise.analysis.comparison import arrangements, comparing, shared_order, system
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
+from tiewise.metrics import arrangements as few_arrangements
 from tiewise.metrics import engine
 from tiewise.output import OutputOptions, render
 from tiewise.output.comparison_tables import ComparisonTables
@@ -139,10 +140,10 @@ def test_shared_orders_with_many_arrangements_are_bounded_and_sampled(judged, le
     wide = compared(judged, left, right, "nDCG@2", orders="per-query").pair("A", "B")
     for most in (3, 24):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(arrangements, "MAX_ARRANGEMENTS", most)
-            arrangements.arrange.cache_clear()
+            patched.setattr(few_arrangements, "MAX_ARRANGEMENTS", most)
+            few_arrangements.arrange.cache_clear()
             pair = compared(judged, left, right, "nDCG@2", orders="shared").pair("A", "B")
-        arrangements.arrange.cache_clear()
+        few_arrangements.arrange.cache_clear()
         low, high = pair.difference.minimum, pair.difference.maximum
         assert low <= wanted["minimum"] + 1e-9 and wanted["maximum"] <= high + 1e-9
         if pair.exact_range:
@@ -180,10 +181,10 @@ def test_a_range_is_exact_where_documents_link_queries_without_a_cycle(monkeypat
     wanted = facts(oracle.differences("RR", None, judged, tied, second, orders="shared"))
     exact = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
     check(exact, wanted)
-    monkeypatch.setattr(arrangements, "MAX_ARRANGEMENTS", 2)
-    arrangements.arrange.cache_clear()
+    monkeypatch.setattr(few_arrangements, "MAX_ARRANGEMENTS", 2)
+    few_arrangements.arrange.cache_clear()
     pair = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
-    arrangements.arrange.cache_clear()
+    few_arrangements.arrange.cache_clear()
     if len(set("".join(groups))) > 2:
         assert pair.method == "sampled (n=1,000)" and pair.exact_range is reached
     ends = pair.difference.minimum, pair.difference.maximum
@@ -417,12 +418,12 @@ def test_many_distributions_with_few_sums_are_exact():
 
 
 def test_arrangements_are_all_orders_with_their_probabilities():
-    found = arrangements.arrange((2, 1, 2), 3)
+    found = few_arrangements.arrange((2, 1, 2), 3)
     assert found.probabilities.sum() == pytest.approx(1)
     assert len({tuple(kinds) for kinds in found.kinds.tolist()}) == len(found)
     probability = dict(zip(map(tuple, found.kinds.tolist()), found.probabilities.tolist(), strict=True))
     assert probability[0, 1, 0] == pytest.approx(2 / 5 * 1 / 4 * 1 / 3)
-    assert arrangements.arrange((20, 20), 40) is None
+    assert few_arrangements.arrange((20, 20), 40) is None
 
 
 # -- queries ----------------------------------------------------------------------------------------------------------

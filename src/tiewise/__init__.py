@@ -47,8 +47,8 @@ if TYPE_CHECKING:  # the same names for those who read without running
         nDCG,
         nERR,
     )
-    from tiewise.metrics.definition import Measure, param
-    from tiewise.metrics.estimate import Bounds, Estimate, Estimates
+    from tiewise.metrics.definition import ListMeasure, Measure, param
+    from tiewise.metrics.estimate import Bounds, Estimate, Estimates, Method
     from tiewise.metrics.names import MeasureLike, measure, measures, parse, parse_all
     from tiewise.output.page import write_report
     from tiewise.rankings.alignment import rba
@@ -69,7 +69,7 @@ _MODULES = {
     "tiewise.rankings.correlation": "tau tau_ap",
     "tiewise.data.runs": "Qrels Run",
     "tiewise.errors": "CutWarning InputError MeasureError MissingExtraError TiewiseError TiewiseWarning",
-    "tiewise.metrics.estimate": "Bounds Estimate Estimates",
+    "tiewise.metrics.estimate": "Bounds Estimate Estimates Method",
     "tiewise.analysis.evaluating": "evaluate",
     "tiewise.rankings.first_stages": "Stages stages",
     "tiewise.analysis.unjudged_bounds": "Unjudged unjudged",
@@ -81,7 +81,7 @@ _MODULES = {
     "tiewise.rankings.overlap": "rbo",
     "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
-    "tiewise.metrics.definition": "Measure param",
+    "tiewise.metrics.definition": "ListMeasure Measure param",
     "tiewise.metrics.names": "MeasureLike measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
@@ -113,9 +113,11 @@ __all__ = [
     "Hits",
     "InputError",
     "Judged",
+    "ListMeasure",
     "Measure",
     "MeasureError",
     "MeasureLike",
+    "Method",
     "MissingExtraError",
     "NumRel",
     "NumRelRet",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tiewise.analysis.measuring import Evaluation, resolve_measures
-from tiewise.analysis.options import OptionNames, Options
+from tiewise.analysis.options import EvaluateNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_source
@@ -32,7 +32,7 @@ def evaluate(
     qrels: QrelsLike | None,
     run: RunLike,
     measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
-    **options: Unpack[OptionNames],
+    **options: Unpack[EvaluateNames],
 ) -> Report:
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.
 
@@ -51,6 +51,8 @@ def evaluate(
     - `depth`: only the first ranks count. `judged_only`: unjudged documents, and those with a label below 0, are
       removed first, as ``trec_eval -J`` does.
     - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
+    - `samples` and `seed`: the number of random orders, and their seed, for the few statistics that have no closed form
+      and too many arrangements of ties to enumerate; `Estimate.method` says which.
 
     >>> import tiewise as tw
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}

@@ -144,7 +144,7 @@ class Evaluation:
     def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:
         grouped, rule = self.grouped(measure), self._rule(measure)
         order = rule.order if rule and rule.dtype == "float64" and rule.order in grouped.ties.before else None
-        found = engine.estimates(measure, grouped, oblivious=order)
+        found = engine.estimates(measure, grouped, oblivious=order, sampling=self.options.sampling)
         if rule is not None and order is None:
             found.oblivious = self.in_order(measure, rule)
         if cuts is not None:
@@ -207,15 +207,15 @@ class _Cuts:
 
         Whatever was in that group, its ranks hold at best the best documents of the group and of those that were not
         retrieved, best first, and at worst documents that are worth nothing: Eq. (18). A measure that a better document
-        can lower is only known to lie in its range.
+        can lower is only known to lie in its range. NaN means that no bounds are known.
         """
         reached = self._evaluation.reaches_last_group(measure)[self._places]
         if not reached.any():
             return None
         lower, upper = expected.copy(), expected.copy()
         places = self._places[reached]
-        if measure.value_range is not None:
-            lower[places], upper[places] = measure.value_range
+        if measure.value_range is not None or not (measure.additive and measure.sorted_extremes):
+            lower[places], upper[places] = measure.value_range or (np.nan, np.nan)
             return lower, upper
         known = expected[places]
         lower[places] = np.minimum(self._filled(measure, "worst")[reached], known)

@@ -10,8 +10,9 @@ import numpy as np
 
 from tiewise.data.columns import project
 from tiewise.errors import InputError
+from tiewise.metrics.enumeration import SAMPLING, Sampling
 
-__all__ = ["OptionNames", "Options"]
+__all__ = ["EvaluateNames", "OptionNames", "Options"]
 
 Missing = Literal["zero", "skip", "error"]
 NoRelevant = Literal["zero", "skip"]
@@ -29,6 +30,13 @@ class OptionNames(TypedDict, total=False):
     complete: bool
 
 
+class EvaluateNames(OptionNames, total=False):
+    """The options of `evaluate` as keywords: see `Options`."""
+
+    samples: int
+    seed: int
+
+
 @dataclass(frozen=True)
 class Options:
     """How a run is evaluated.
@@ -42,6 +50,8 @@ class Options:
     - `depth`: only the first ranks count.
     - `judged_only`: unjudged documents, and those with a label below 0, are removed first, as ``trec_eval -J`` does.
     - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
+    - `samples` and `seed`: the number of random orders, and their seed, for statistics that have no closed form and too
+      many arrangements of ties to enumerate.
 
     >>> Options(depth=10).to_dict()["depth"]
     10
@@ -54,6 +64,8 @@ class Options:
     depth: int | None = None
     judged_only: bool = False
     complete: bool = False
+    samples: int = SAMPLING.samples
+    seed: int = SAMPLING.seed
 
     def __post_init__(self) -> None:
         if self.missing not in ("zero", "skip", "error") or self.no_relevant not in ("zero", "skip"):
@@ -63,19 +75,28 @@ class Options:
             if not isinstance(depth, Integral) or isinstance(depth, bool) or not 1 <= depth <= 2**53:
                 raise InputError(f"depth is a whole number of ranks from 1 on, not {depth!r}.")
             object.__setattr__(self, "depth", int(depth))
+        for name, value, least in (("samples", self.samples, 2), ("seed", self.seed, 0)):
+            if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value < 2**63:
+                raise InputError(f"{name} is a whole number from {least} on, not {value!r}.")
+            object.__setattr__(self, name, int(value))
         if not isinstance(self.oblivious, (str, type(None))) or not isinstance(self.score_dtype, (str, type(None))):
             raise InputError("oblivious and score_dtype are names, or None.")
         if self.score_dtype is not None:
             project(np.zeros(0), self.score_dtype)  # an unknown type is an error
 
     @classmethod
-    def of(cls, function: str, names: OptionNames) -> Options:
+    def of(cls, function: str, names: OptionNames | EvaluateNames) -> Options:
         """Options from the keywords of a function; an unknown one is a TypeError, as for any function."""
         known = {field.name for field in fields(cls)}
         for name in names:
             if name not in known:
                 raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
         return cls(**names)
+
+    @property
+    def sampling(self) -> Sampling:
+        """`samples` and `seed`."""
+        return Sampling(self.samples, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
         """The options by name."""

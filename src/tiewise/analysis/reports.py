@@ -33,6 +33,7 @@ __all__ = ["Provenance", "Report", "ToolTable", "ToolValue"]
 #: From here on, an order is so far from random that it cannot be blind to the labels.
 Z_LIMIT = 4.0
 
+_TEXTS = {"measure", "query", "expected_method", "extremes_method", "std_method"}
 _FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
 
 
@@ -239,6 +240,7 @@ class Report(Result):
                     f"({far}). It is not blind to the labels: {first} documents stand first among equals, because "
                     "candidates were listed so, or because ids go with their sources."
                 )
+        notes.extend(_method_notes(self._means))
         inexact = [str(m) for m, e in self._means.items() if e.std is None and e.expected is not None]
         if inexact:
             notes.append(
@@ -267,7 +269,8 @@ class Report(Result):
         dtype = rule_for(order, measure).dtype
         if dtype == "float64":
             return mean.z
-        read = engine.estimates(measure, self._evaluation.grouped(measure, dtype)).mean()
+        sampling = self._options.sampling
+        read = engine.estimates(measure, self._evaluation.grouped(measure, dtype), sampling=sampling).mean()
         return None if not read.std or read.expected is None else (mean.oblivious - read.expected) / read.std
 
     def oblivious_by_tool(self) -> ToolTable:
@@ -337,19 +340,22 @@ class Report(Result):
             columns[name] = [getattr(estimate, name) for _, _, estimate in rows]
         for place, name in enumerate(("cut_lower", "cut_upper")):
             columns[name] = [estimate.cut and estimate.cut[place] for _, _, estimate in rows]
+        for name in ("expected", "extremes", "std"):
+            columns[f"{name}_method"] = [estimate.method[name] for _, _, estimate in rows]
+        columns["standard_error"] = [estimate.standard_error for _, _, estimate in rows]
         return columns
 
     def to_frame(self, *, per_query: bool = False) -> Any:
         """The rows as a pandas data frame (polars where pandas is missing)."""
         columns = self.to_columns(per_query=per_query)
-        texts = {"measure", "query"}  # what does not apply is NaN there, as it is in data frames
-        return data_frame({n: c if n in texts else np.array(c, dtype=np.float64) for n, c in columns.items()})
+        # What does not apply is NaN in numbers, as it is in data frames.
+        return data_frame({n: c if n in _TEXTS else np.array(c, dtype=np.float64) for n, c in columns.items()})
 
     def to_arrow(self, *, per_query: bool = False) -> Any:
         """The rows as an Arrow table."""
         arrow = need("pyarrow", "An Arrow table", "arrow")
         columns = self.to_columns(per_query=per_query)
-        kinds = {n: arrow.string() if n in ("measure", "query") else arrow.float64() for n in columns}
+        kinds = {n: arrow.string() if n in _TEXTS else arrow.float64() for n in columns}
         return arrow.table({n: arrow.array(c, kinds[n]) for n, c in columns.items()})
 
 
@@ -385,6 +391,22 @@ class ToolTable(Result, tuple[ToolValue, ...]):
         names = ("measure", "tool", "version", "value", "bias", "note")
         columns = {name: [getattr(row, name) for row in self] for name in names}
         return Section([Table.of_columns(columns, {"bias": PLAIN.signed})], "What each tool prints")
+
+
+def _method_notes(means: Mapping[Measure, Estimate]) -> Iterator[str]:
+    """What the marks of sampled values and of bounds mean."""
+    sampled = {m: e for m, e in means.items() if "sampled" in e.method.values()}
+    if sampled:
+        errors = {m: e.standard_error for m, e in sampled.items() if e.standard_error is not None}
+        known = f"; standard error of the expectation: {', '.join(f'{x:.2g} for {m}' for m, x in errors.items())}"
+        yield (
+            f"Statistics of {', '.join(map(str, sampled))} are sampled from random orders, where ties have too many "
+            f"arrangements to enumerate (~: a sampled value{known * bool(errors)})."
+        )
+    bounds = [str(m) for m, e in means.items() if e.method["extremes"] == "bound"]
+    if bounds:
+        which = ", ".join(bounds)
+        yield f"The range of {which} is a bound (≥, ≤): no order leaves it, but perhaps none reaches its ends."
 
 
 def _queries(number: int, kind: str = "") -> str:

@@ -156,6 +156,15 @@ EVALUATION = {
     "complete": complete,
 }
 
+samples = option(
+    "--samples N",
+    TIES,
+    "The number of random orders for statistics that have no closed form and too many arrangements to enumerate.",
+    type=click.IntRange(min=2),
+    default=1000,
+)
+seed = option("--seed N", TIES, "The seed of these random orders.", type=click.IntRange(min=0), default=0)
+
 
 def evaluation(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every evaluation; the command gets them as the dictionary `evaluation`."""

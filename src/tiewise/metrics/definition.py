@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order
     from tiewise.metrics.estimate import Estimate
 
-__all__ = ["Measure", "Param", "param"]
+__all__ = ["ListMeasure", "Measure", "Param", "param"]
 
 
 class Param(NamedTuple):
@@ -97,6 +97,10 @@ class Measure:
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
     compares: ClassVar[bool] = False  #: a measure of two rankings, not of a run against judgments
     total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
+    #: Whether it is a sum over documents, Eq. (1), whose terms do not depend on the order of the documents above.
+    additive: ClassVar[bool] = True
+    #: Whether the orders by `key` are the best and the worst one. If not, orders are enumerated or sampled for them.
+    sorted_extremes: ClassVar[bool] = True
     #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
     value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
@@ -151,6 +155,24 @@ class Measure:
 
         return engine.moments(self, block)
 
+    def values(self, order: Order) -> Floats:
+        """The value of each query in one order, of a measure that is not a sum."""
+        raise NotImplementedError
+
+    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        """Expectation and variance of each query, of a measure that is not a sum; NaN where there is no closed form."""
+        return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
+
+    def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:
+        """Bounds that no order leaves, for each query; they replace extremes that would have to be sampled."""
+        return None
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        """By what the measure tells documents apart, and the number of unjudged ones. Here: the gain, or the label."""
+        if type(self).terms is Measure.terms and self.additive:
+            return self.gain(label), 0.0
+        return label, -math.inf
+
     def judged_weight(self) -> Measure | None:
         """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""
         return None
@@ -161,7 +183,7 @@ class Measure:
         zero, cls = np.zeros(1), type(self)
         distinguishes = self.distinguishes_unjudged
         if distinguishes is None and not cls.is_built_in():
-            names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain")
+            names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain", "list_moments")
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
         if distinguishes or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
             return True
@@ -271,6 +293,60 @@ class Measure:
 
         measure = self if k is None else self @ k
         return engine.estimates(measure, engine.GroupedJudgments(notation(ranking)), oblivious="given").mean()
+
+
+class ListMeasure(Measure):
+    """The base of measures that are a function of one ordered list, and need not be a sum over its documents.
+
+    A subclass needs nothing but `of_gains`. Expectation, extremes and standard deviation are exact where the ties have
+    few arrangements, else they are sampled (`Estimate.method` says which).
+
+    >>> from tiewise import measure
+    >>> @measure
+    ... class Gap(ListMeasure):
+    ...     '''The number of ranks between the first and the last relevant document.'''
+    ...     def of_gains(self, gains, ideal):
+    ...         ranks = gains.nonzero()[0]
+    ...         return float(ranks[-1] - ranks[0]) if len(ranks) else 0.0
+    >>> Gap.of("(10)1"), Gap.of("(10)1").method["expected"]
+    (Gap 1.5000 [1.0000, 2.0000], 'exact')
+    >>> from tiewise.metrics import names
+    >>> _ = names._registry.pop("Gap")
+    """
+
+    additive = False
+    sorted_extremes = False
+
+    def of_gains(self, gains: Floats, ideal: Floats) -> float:
+        """The value of one list: `gains` has what each rank holds, 0 where a document is unjudged.
+
+        `ideal` has the gains of all judged documents, retrieved or not, in descending order.
+        """
+        raise MeasureError(f"{self.stem} has no definition. Give its class a method of_gains(self, gains, ideal).")
+
+    def values(self, order: Order) -> Floats:
+        """The value of each query in one order."""
+        q, gain, depth = order.grouped, self.gain(order.label), self.depth(order.grouped)
+        bounds = np.searchsorted(order.query, np.arange(order.n_queries + 1))
+        found = np.zeros(order.n_queries)
+        for query, ideal in enumerate(self._ideal_gains(q)):
+            rows = slice(*bounds[query : query + 2])
+            gains, rank = np.zeros(int(depth[query])), order.rank[rows].astype(np.int64) - 1
+            within = rank < len(gains)
+            gains[rank[within]] = gain[rows][within]
+            found[query] = self.of_gains(gains, ideal)
+        return found
+
+    def _ideal_gains(self, q: GroupedJudgments) -> list[Floats]:
+        """The gains of all judged documents of each query, in descending order."""
+        qrels = q.ties.qrels
+        gain = self.gain(qrels.label)
+        gain = gain[np.lexsort((-gain, qrels.query))]
+        return np.split(gain, qrels.offsets[1:-1])
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        """The gain, where only `of_gains` is defined."""
+        return (self.gain(label), 0.0) if type(self).values is ListMeasure.values else (label, -math.inf)
 
 
 def _spelled(value: object) -> str:

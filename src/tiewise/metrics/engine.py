@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError, MeasureError
-from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.enumeration import SAMPLING, PartStatistics, Sampling, summarize_parts
+from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
@@ -53,8 +54,6 @@ __all__ = [
 BLOCK = 1 << 20
 #: Gains beyond 2 to the power of this, up or down, are not squared as they are.
 EXPONENT = 400
-#: How many random orders stand in for a variance that has no formula, and how many documents these may move.
-SAMPLES, SAMPLED_ROWS = 1000, 20_000_000
 
 
 class Order:
@@ -195,15 +194,8 @@ class GroupedJudgments:
         if order not in self._orders:
             if order not in self.ties.before:
                 raise InputError(f"These tie groups were counted without the order '{order}'.")
-            self._orders[order] = self._order(self.ties.before[order][self._rows])
+            self._orders[order] = self.in_places(self.ties.before[order][self._rows])
         return self._orders[order]
-
-    def random(self, rng: np.random.Generator) -> Order:
-        """One random order of the documents of every group."""
-        slots = np.repeat(np.arange(len(self.first)), self.group_size)
-        shuffled = np.lexsort((rng.random(len(slots)), slots))
-        place = np.arange(len(self.group)) - self.first[self.group]
-        return self._order(shuffled[self._slot + place] - self._slot)
 
     @cached_property
     def _slot(self) -> Codes:
@@ -211,7 +203,7 @@ class GroupedJudgments:
         slot: Codes = (np.cumsum(self.group_size) - self.group_size)[self.group]
         return slot
 
-    def _order(self, before: Codes) -> Order:
+    def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
         rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
         return Order(self, self.query, (self.start + 1 + before)[rows], self.label[rows])
@@ -271,6 +263,14 @@ class GroupedJudgments:
         if 2 * len(places) > self.n_queries:
             return None, np.arange(self.n_queries)
         return GroupedJudgments(select_queries(self.ties, places)), places
+
+    def select(self, places: Codes) -> tuple[GroupedJudgments, Codes]:
+        """Some queries, given by their places in ascending order, and the indices of their groups."""
+        if len(places) == self.n_queries:
+            return self, np.arange(len(self.first))
+        chosen = np.zeros(self.n_queries, dtype=bool)
+        chosen[places] = True
+        return GroupedJudgments(select_queries(self.ties, places)), np.flatnonzero(chosen[self.group_query])
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
@@ -405,9 +405,9 @@ def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
     return _Computation(measure, grouped).value(order)
 
 
-def expected(measure: Measure, grouped: GroupedJudgments) -> tuple[Floats, Floats]:
+def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING) -> tuple[Floats, Floats]:
     """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    return _Computation(measure, grouped).expected()
+    return _Computation(measure, grouped, sampling).expected()
 
 
 def expected_with_last_group(
@@ -441,23 +441,26 @@ def _means_above_last(measure: Measure, grouped: GroupedJudgments, places: Codes
     return means
 
 
-def estimates(measure: Measure, grouped: GroupedJudgments, *, oblivious: str | None = None) -> Estimates:
+def estimates(
+    measure: Measure, grouped: GroupedJudgments, *, oblivious: str | None = None, sampling: Sampling = SAMPLING
+) -> Estimates:
     """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
     _check_depth(measure, grouped)
-    whole, judged_weight = _Computation(measure, grouped), measure.judged_weight()
+    whole, judged_weight = _Computation(measure, grouped, sampling), measure.judged_weight()
     maximum = whole.value(grouped.best(measure))
     # Without ties, every statistic is the same number.
     mean, minimum, variance, one_order = maximum.copy(), maximum.copy(), np.zeros_like(maximum), maximum.copy()
     part, places = grouped.tied
+    method = None
     if len(places):
-        tied = whole if part is grouped else _Computation(measure, part)
-        low, high = tied.minimum(), maximum[places]
-        e, spread = tied.expected()
-        _check_order(measure, e, low, high)
-        fixed = low == high  # then no order matters
-        minimum[places] = low
-        mean[places] = np.where(fixed, low, np.clip(e, low, high))
-        variance[places] = np.where(fixed, 0.0, spread)
+        tied = whole if part is grouped else _Computation(measure, part, sampling)
+        found = tied.statistics(maximum[places])
+        fixed = found.minimum == found.maximum  # then no order matters
+        minimum[places], maximum[places] = found.minimum, found.maximum
+        mean[places] = np.where(fixed, found.minimum, np.clip(found.mean, found.minimum, found.maximum))
+        variance[places] = np.where(fixed, 0.0, found.variance)
+        if found.method is not None:
+            method = found.method.take(~fixed).spread(grouped.n_queries, places[~fixed])
         if oblivious is not None:
             one_order[places] = tied.value(part.oblivious(oblivious))
     return Estimates(
@@ -469,24 +472,50 @@ def estimates(measure: Measure, grouped: GroupedJudgments, *, oblivious: str | N
         variance=variance,
         oblivious=None if oblivious is None else one_order,
         residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped)[0],
+        method=method,
         total=measure.total,
     )
+
+
+class _Statistics(NamedTuple):
+    """The statistics of each query; without `method` all of them are exact."""
+
+    mean: Floats
+    variance: Floats
+    minimum: Floats
+    maximum: Floats
+    method: Methods | None
 
 
 class _Computation:
     """A measure over some tie groups: what is the same in all orders is worked out once."""
 
-    def __init__(self, measure: Measure, grouped: GroupedJudgments):
-        self.measure, self.grouped = measure, grouped
-        self.depth, self.base = measure.depth(grouped), measure.base(grouped)
-        self.divisor = np.asarray(measure.divisor(grouped), dtype=np.float64)
+    def __init__(self, measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING):
+        self.measure, self.grouped, self.sampling = measure, grouped, sampling
+        self.depth = measure.depth(grouped)
+        self._parts: PartStatistics | None = None  # of what has no closed form
+        self._closed: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # whether mean and variance of a part have one
+
+    @cached_property
+    def base(self) -> Floats:
+        """What is added for each query."""
+        return self.measure.base(self.grouped)
+
+    @cached_property
+    def divisor(self) -> Floats:
+        """What each query's sum is divided by."""
+        return np.asarray(self.measure.divisor(self.grouped), dtype=np.float64)
 
     def value(self, order: Order) -> Floats:
         """Eq. (1), for each query."""
+        if not self.measure.additive:
+            return self.measure.values(order)
         return self._summed(order, self.measure.terms(order))
 
     def minimum(self) -> Floats:
         """Eq. (4), for each query."""
+        if not self.measure.additive:
+            return self.measure.values(self.grouped.worst(self.measure))
         return self._summed(self.grouped.worst(self.measure), self._lowest)
 
     @cached_property
@@ -494,18 +523,28 @@ class _Computation:
         """The terms of the worst order."""
         return self.measure.terms(self.grouped.worst(self.measure))
 
+    def statistics(self, high: Floats) -> _Statistics:
+        """All statistics of each query; `high` has the values of the best order."""
+        low = self.minimum()
+        mean, variance = self.expected()
+        method = None
+        if self.measure.sorted_extremes:
+            _check_order(self.measure, mean, low, high)
+        if self._parts is not None:
+            low, high, method = self._extremes(self._parts, low, high)
+        return _Statistics(mean, variance, low, high, method)
+
     def expected(self) -> tuple[Floats, Floats]:
         """Eqs. (2) and (3), for each query."""
+        if not self.measure.additive:
+            return self._list_moments
         measure, grouped = self.measure, self.grouped
         tied, _ = grouped.tied_groups
         mean, variance = self.group_moments
         grouped._means[measure] = mean
         expectation = self._with_means(grouped.worst(measure), self._lowest, self._mixed[2], mean)
         total = segment_sum(grouped.group_query[tied], variance[tied], grouped.n_queries)
-        spread = safe_divide(total, self.divisor**2)
-        if np.isnan(spread).any() and measure.uses_seen:
-            spread = np.where(np.isnan(spread), self._sampled_variance(expectation), spread)
-        return expectation, spread
+        return expectation, safe_divide(total, self.divisor**2)
 
     @cached_property
     def group_moments(self) -> tuple[Floats, Floats]:
@@ -517,7 +556,80 @@ class _Computation:
         for block in grouped.blocks(gain, tied[mixed], inside[mixed]):
             e, var = self.measure.moments(block)
             mean[block.groups], variance[block.groups] = e[:, 0], var[:, 0]
+        self._closed = ~np.isnan(mean), ~np.isnan(variance)
+        is_open = ~(self._closed[0] & self._closed[1])
+        if not self.measure.sorted_extremes:
+            is_open[tied[mixed]] = True
+        if is_open.any():
+            ranks = np.zeros(len(grouped.first), dtype=np.int64)
+            ranks[tied[mixed]] = inside[mixed]
+            self._parts = parts = self._summarize(np.where(is_open, ranks, 0))
+            mean = np.where(self._closed[0], mean, parts.mean)
+            variance = np.where(self._closed[1], variance, parts.variance)
         return mean, variance
+
+    @cached_property
+    def _list_moments(self) -> tuple[Floats, Floats]:
+        """Expectation and variance of each query, for a measure that is not a sum."""
+        mean, variance = self.measure.list_moments(self.grouped)
+        self._closed = ~np.isnan(mean), ~np.isnan(variance)
+        is_open = ~(self._closed[0] & self._closed[1]) | (not self.measure.sorted_extremes)
+        if is_open.any():
+            grouped = self.grouped
+            keys, unjudged_key = self.measure.kinds(grouped.label)
+            mixed = _is_mixed(grouped, keys, unjudged_key) & is_open[grouped.group_query]
+            inside = np.clip(self.depth[grouped.group_query] - grouped.group_start, 0, grouped.group_size)
+            self._parts = parts = self._summarize(np.where(mixed, inside, 0).astype(np.int64))
+            one = self.minimum()  # where no order changes the value
+            found = [np.where(np.isnan(x), y, x) for x, y in ((parts.mean, one), (parts.variance, np.zeros_like(one)))]
+            mean, variance = np.where(self._closed[0], mean, found[0]), np.where(self._closed[1], variance, found[1])
+        return mean, variance
+
+    def _summarize(self, inside: Codes) -> PartStatistics:
+        keys, unjudged_key = self.measure.kinds(self.grouped.label)
+        return summarize_parts(
+            lambda grouped: _Computation(self.measure, grouped).part_values,
+            self.grouped,
+            keys=keys,
+            unjudged_key=unjudged_key,
+            inside=inside,
+            by_group=self.measure.additive,
+            sampling=self.sampling,
+        )
+
+    def part_values(self, order: Order) -> Floats:
+        """The value of each part in one order: of each tie group before it is divided, or of each query."""
+        if not self.measure.additive:
+            return self.measure.values(order)
+        within = order.rank <= self.depth[order.query]
+        terms = np.where(within, self.measure.terms(order), 0.0)
+        return segment_sum(self.grouped.group, terms, len(self.grouped.first))
+
+    def _extremes(self, parts: PartStatistics, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
+        """The extremes where the sorted orders need not give them, and how all statistics were found."""
+        grouped, measure = self.grouped, self.measure
+        has_mean, has_variance = self._closed
+        is_sampled = parts.samples > 0
+        error = np.where(is_sampled & ~has_mean, parts.variance / np.maximum(parts.samples, 1), 0.0)
+        by_query = [is_sampled & ~has_mean, is_sampled & ~has_variance, is_sampled]
+        if measure.additive:
+            by_query = [segment_sum(grouped.group_query, one, grouped.n_queries) > 0 for one in by_query]
+            error = safe_divide(segment_sum(grouped.group_query, error, grouped.n_queries), self.divisor**2)
+        extremes = np.zeros(grouped.n_queries, dtype=np.int8)
+        if not measure.sorted_extremes:
+            seen_low, seen_high = parts.minimum, parts.maximum
+            if measure.additive:
+                mixed = self._mixed[2]
+                order, terms = grouped.worst(measure), self._lowest
+                seen_low, seen_high = (self._with_means(order, terms, mixed, x) for x in (seen_low, seen_high))
+            low, high = np.fmin(low, seen_low), np.fmax(high, seen_high)
+            extremes = np.where(by_query[2], SAMPLED, EXACT).astype(np.int8)
+            bounds = measure.extreme_bounds(grouped)
+            if bounds is not None:
+                low, high = (np.where(by_query[2], x, y) for x, y in zip(bounds, (low, high), strict=True))
+                extremes = np.where(by_query[2], BOUND, EXACT).astype(np.int8)
+        expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in by_query[:2])
+        return low, high, Methods(expected, extremes, std, np.where(by_query[0], np.sqrt(error), np.nan))
 
     def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
         """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
@@ -540,18 +652,9 @@ class _Computation:
         grouped = self.grouped
         tied, _ = grouped.tied_groups
         gain = self.measure.scaled_gain(grouped)
-        depth, start, size = self.depth[grouped.group_query[tied]], grouped.group_start[tied], grouped.group_size[tied]
-        inside = np.clip(depth - start, 0, size).astype(np.int64)
-        return gain, inside, (inside > 0) & _mixed(grouped, gain)
-
-    def _sampled_variance(self, expectation: Floats) -> Floats:
-        """The variance about a known expectation, from seeded random orders."""
-        rng = np.random.default_rng(0)
-        samples = int(np.clip(SAMPLED_ROWS // max(int(self.grouped.group_size.sum()), 1), 20, SAMPLES))
-        squares = np.zeros(self.grouped.n_queries)
-        for _ in range(samples):
-            squares += (self.value(self.grouped.random(rng)) - expectation) ** 2
-        return squares / samples
+        depth, start = self.depth[grouped.group_query[tied]], grouped.group_start[tied]
+        inside = np.clip(depth - start, 0, grouped.group_size[tied]).astype(np.int64)
+        return gain, inside, (inside > 0) & _is_mixed(grouped, gain, 0.0)[tied]
 
     def _summed(self, order: Order, terms: Floats) -> Floats:
         within = order.rank <= self.depth[order.query]
@@ -616,17 +719,18 @@ def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
     return np.divide(amount, divisor, out=np.zeros_like(divisor), where=divisor != 0)
 
 
-def _mixed(grouped: GroupedJudgments, gain: Floats) -> NDArray[np.bool_]:
-    """Whether a tied group holds documents of different gain, unjudged ones at 0."""
+def _is_mixed(grouped: GroupedJudgments, keys: Floats, unjudged_key: float) -> NDArray[np.bool_]:
+    """Whether a group of two or more holds documents of different keys, (n_groups,)."""
     groups, documents = grouped.tied_groups
-    if not len(groups):
-        return np.zeros(0, dtype=bool)
-    gain, held = gain[documents], grouped.n_judged[groups]
-    first = np.cumsum(held) - held
-    low, high = np.minimum.reduceat(gain, first), np.maximum.reduceat(gain, first)
-    unjudged = grouped.group_size[groups] > held
-    mixed: NDArray[np.bool_] = np.where(unjudged, np.minimum(low, 0) != np.maximum(high, 0), low != high)
-    return mixed
+    found = np.zeros(len(grouped.first), dtype=bool)
+    if len(groups):
+        keys, n_judged = keys[documents], grouped.n_judged[groups]
+        first = np.cumsum(n_judged) - n_judged
+        low, high = np.minimum.reduceat(keys, first), np.maximum.reduceat(keys, first)
+        has_unjudged = grouped.group_size[groups] > n_judged
+        low = np.where(has_unjudged, np.minimum(low, unjudged_key), low)
+        found[groups] = low != np.where(has_unjudged, np.maximum(high, unjudged_key), high)
+    return found
 
 
 def _check_order(measure: Measure, mean: Floats, minimum: Floats, maximum: Floats) -> None:

@@ -7,7 +7,7 @@ inside a tie group), residual (what was not judged or not seen), and ci (which q
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,53 @@ from tiewise.tables.wording import count_noun
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
 
-__all__ = ["Bounds", "Estimate", "Estimates"]
+__all__ = ["BOUND", "EXACT", "EXACT_METHOD", "SAMPLED", "Bounds", "Estimate", "Estimates", "Method", "Methods"]
+
+#: How a statistic was found, from the strongest to the weakest: it is exact; the extremes lie within it; it is that of
+#: random orders.
+WORDS = ("exact", "bound", "sampled")
+EXACT, BOUND, SAMPLED = range(3)
+
+
+class Method(Mapping[str, str]):
+    """How the statistics of an estimate were found: ``exact``, ``bound`` or ``sampled``, each on its own.
+
+    >>> Method(std="sampled")
+    {'expected': 'exact', 'extremes': 'exact', 'std': 'sampled'}
+    """
+
+    __slots__ = ("_words",)
+
+    def __init__(self, *, expected: str = "exact", extremes: str = "exact", std: str = "exact"):
+        self._words = {"expected": expected, "extremes": extremes, "std": std}
+
+    def __getitem__(self, name: str) -> str:
+        return self._words[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._words)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._words.values()))
+
+    def __repr__(self) -> str:
+        return repr(self._words)
+
+    @property
+    def mark(self) -> str:
+        """What stands before a sampled expectation: ~."""
+        return "~" if self["expected"] == "sampled" else ""
+
+    @property
+    def range_marks(self) -> tuple[str, str]:
+        """What stands before minimum and maximum: nothing, ≥ and ≤ of bounds, or ~ if they were sampled."""
+        return {"exact": ("", ""), "bound": ("≥", "≤"), "sampled": ("~", "~")}[self["extremes"]]
+
+
+EXACT_METHOD = Method()
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +86,8 @@ class Estimate(Result):
     residual: float | None = None  #: what the unjudged and the unseen could still add
     cut: tuple[float, float] | None = None  #: bounds on `expected` if lists were cut inside a tie group
     measure: str | None = None
+    method: Method = EXACT_METHOD  #: how expected, extremes and std were found: exact, bound or sampled
+    standard_error: float | None = None  #: of `expected`, if that was sampled
 
     @property
     def range(self) -> float | None:
@@ -65,6 +113,7 @@ class Estimate(Result):
         """All fields, with `range`, `bias` and `z`; None where one does not apply."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "measure"}
         plain["cut"] = None if self.cut is None else list(self.cut)
+        plain["method"] = dict(self.method)
         return plain | {"range": self.range, "bias": self.bias, "z": self.z}
 
     def __format__(self, spec: str) -> str:
@@ -72,7 +121,9 @@ class Estimate(Result):
         if self.expected is None:
             return "-"
         low, high = (format(x, spec or ".4f") for x in (self.minimum or 0.0, self.maximum or 0.0))
-        return format(self.expected, spec or ".4f") + (f" [{low}, {high}]" if self.tied else "")
+        at_least, at_most = self.method.range_marks
+        ends = f" [{at_least}{low}, {at_most}{high}]" if self.tied else ""
+        return self.method.mark + format(self.expected, spec or ".4f") + ends
 
     def __repr__(self) -> str:
         return f"{self.measure or 'Estimate'} {self:.4f}"
@@ -127,6 +178,35 @@ class Bounds(Result):
         return estimate_section("bound", found, title=self.measure or "Bounds", notes=notes)
 
 
+@dataclass(frozen=True)
+class Methods:
+    """How the statistics of each query were found, as places in `WORDS`, and the standard errors of expectations."""
+
+    expected: NDArray[np.int8]
+    extremes: NDArray[np.int8]
+    std: NDArray[np.int8]
+    standard_error: Floats  # NaN where the expectation was not sampled
+
+    def take(self, kept: Any) -> Methods:
+        """Those of some queries."""
+        return Methods(*(getattr(self, f.name)[kept] for f in fields(self)))
+
+    def spread(self, n: int, places: NDArray[Any]) -> Methods:
+        """The same for more queries, which have these at some places; elsewhere every statistic is exact."""
+        columns: list[Any] = []
+        for field in fields(self):
+            column: Any = np.full(n, np.nan) if field.name == "standard_error" else np.zeros(n, dtype=np.int8)
+            column[places] = getattr(self, field.name)
+            columns.append(column)
+        return Methods(*columns)
+
+    def describe(self, estimate: Estimate, n: int) -> Estimate:
+        """A mean with the weakest word of its queries; its sum was divided by `n`."""
+        words = {name: WORDS[int(getattr(self, name).max())] for name in ("expected", "extremes", "std")}
+        error = float(np.sqrt(np.nansum(self.standard_error**2))) / n if words["expected"] == "sampled" else None
+        return replace(estimate, method=Method(**words), standard_error=error)
+
+
 class Estimates(Result, Mapping[str, Estimate]):
     """The estimates of one measure, by query id; columns are at hand as arrays over `queries`."""
 
@@ -142,11 +222,13 @@ class Estimates(Result, Mapping[str, Estimate]):
         oblivious: Floats | None = None,
         residual: Floats | None = None,
         cut: tuple[Floats, Floats] | None = None,
+        method: Methods | None = None,
         total: bool = False,
     ):
         self.measure, self.queries = measure, queries
         self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
         self.variance, self.oblivious, self.residual, self.cut = freeze(variance), oblivious, residual, cut
+        self.method = method  # None: every statistic is exact
         self.total = total  # counts are added up over queries, not averaged
         self._index: dict[str, int] | None = None
 
@@ -160,7 +242,8 @@ class Estimates(Result, Mapping[str, Estimate]):
         if self._index is None:
             self._index = {name: place for place, name in enumerate(self.queries)}
         at = self._index[query]
-        return self._estimate(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
+        found = self._estimate(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
+        return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found, 1)
 
     def __repr__(self) -> str:
         return f"<Estimates of {self.measure} for {count_noun(len(self), 'query', 'queries')}>"
@@ -190,7 +273,8 @@ class Estimates(Result, Mapping[str, Estimate]):
         scale = 1.0 if self.total else 1.0 / len(self)
         spread = float(np.sqrt(self.variance.sum()) * scale)
         n = 1 if self.total else len(self)
-        return self._estimate(lambda column: float(np.add.reduce(column)) / n, spread)
+        found = self._estimate(lambda column: float(np.add.reduce(column)) / n, spread)
+        return found if self.method is None else self.method.describe(found, n)
 
     def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
@@ -211,6 +295,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             oblivious=some(self.oblivious),
             residual=some(self.residual),
             cut=None if self.cut is None else (some(self.cut[0]), some(self.cut[1])),
+            method=None if self.method is None else self.method.take(kept),
             total=self.total,
         )
 

@@ -35,8 +35,10 @@ def estimate_cell(estimate: Estimate | None, measure: Measure, options: OutputOp
         return Cell(MISSING)
     numbers = options.numbers
     has_range = not options.value and shows_ties(estimate, numbers)
+    value, method = options.value or "expected", estimate.method
+    mark_of = {"expected": method.mark, "minimum": method.range_marks[0], "maximum": method.range_marks[1]}
     return Cell(
-        format_measured(getattr(estimate, options.value or "expected"), measure, numbers),
-        numbers.interval(estimate.minimum, estimate.maximum) if has_range else "",
+        mark_of.get(value, "") + format_measured(getattr(estimate, value), measure, numbers),
+        numbers.interval(estimate.minimum, estimate.maximum, method.range_marks) if has_range else "",
         mark,
     )

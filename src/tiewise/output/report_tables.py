@@ -41,6 +41,10 @@ REPORT_COLUMNS = {
     "residual": "what unjudged and unseen documents could still add (RBP)",
     "cut_lower": "the lowest that `expected` can be if lists were cut inside their last tie group",
     "cut_upper": "the highest",
+    "expected_method": "how `expected` was found: `exact`, or `sampled` from random orders",
+    "extremes_method": "how `minimum` and `maximum` were found: `exact`, `bound` or `sampled`",
+    "std_method": "how `std` was found: `exact` or `sampled`",
+    "standard_error": "the standard error of `expected`, if that was sampled",
 }
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines with ``--tools``.
@@ -108,10 +112,11 @@ class ReportTables:
         return {"runs": [_document(name, report, options) for name, report in self.reports.items()]}
 
 
-def _statistics(estimate: Estimate) -> dict[str, float | None]:
+def _statistics(estimate: Estimate) -> dict[str, Any]:
     plain = estimate.to_dict()
     lower, upper = plain["cut"] or (None, None)
-    return plain | {"cut_lower": lower, "cut_upper": upper}
+    methods = {f"{name}_method": word for name, word in estimate.method.items()}
+    return plain | {"cut_lower": lower, "cut_upper": upper} | methods
 
 
 def _tool_records(report: Report) -> list[dict[str, Any]]:

@@ -22,7 +22,9 @@ def estimate_table(heading: str, named: Iterable[tuple[object, Any]], total: int
     each = [estimate for _, estimate in shown]
     columns: dict[str, list[Any]] = {heading: [str(name) for name, _ in shown], "expected": [e.expected for e in each]}
     if any(e.tied or e.bias for e in each):
-        columns["over ties"] = [PLAIN.interval(e.minimum, e.maximum) if e.tied else "" for e in each]
+        columns["over ties"] = [
+            PLAIN.interval(e.minimum, e.maximum, e.method.range_marks) if e.tied else "" for e in each
+        ]
         columns[""] = [Bar(e.minimum, e.expected, e.maximum, e.oblivious) if e.tied or e.bias else "" for e in each]
         columns |= {name: [getattr(e, name) for e in each] for name in ("std", "oblivious", "bias")}
     columns["residual"] = [e.residual for e in each]

@@ -25,7 +25,7 @@ from tiewise.adapters.ray.vectors import QueryVectors, VectorCounter, read_query
 from tiewise.analysis import evaluating as evaluation
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.measuring import resolve_measures
-from tiewise.analysis.options import OptionNames, Options
+from tiewise.analysis.options import EvaluateNames, OptionNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError
@@ -52,7 +52,7 @@ def evaluate(
     format: str | None = None,
     address: str | None = None,
     progress: Progress | None = None,
-    **options: Unpack[OptionNames],
+    **options: Unpack[EvaluateNames],
 ) -> Report:
     """A `Report` of a run in shards, equal to the last bit to that of the whole run on one machine.
 

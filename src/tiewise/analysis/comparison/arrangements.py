@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import lgamma, log, perm
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.comparison.distribution import Distribution
 from tiewise.data.columns import Codes, Floats
+from tiewise.metrics.arrangements import Arrangements, arrange
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide, segment_sum
 
-__all__ = ["Arrangements", "Component", "TiedGroups", "arrange", "enumerate_components"]
-
-#: The most arrangements of a component that are enumerated, and the most documents in all of them together.
-MAX_ARRANGEMENTS, MAX_SLOTS = 2000, 40_000
+__all__ = ["Component", "TiedGroups", "enumerate_components"]
 
 
 class TiedGroups:
@@ -35,9 +32,7 @@ class TiedGroups:
         self.measure, self.grouped = measure, grouped
         self.depth = np.asarray(measure.depth(grouped))
         inside = np.clip(self.depth[grouped.group_query] - grouped.group_start, 0, grouped.group_size).astype(int)
-        uses_gains = type(measure).terms is Measure.terms
-        self.keys = measure.gain(grouped.label) if uses_gains else grouped.label
-        self.unjudged_key = 0.0 if uses_gains else -np.inf
+        self.keys, self.unjudged_key = measure.kinds(grouped.label)
         self.groups = np.flatnonzero((inside > 0) & kept[grouped.group_query] & self._has_several_kinds())
         self.inside: Codes = inside[self.groups]  #: the ranks of each group that the measure looks at
         self.size: Codes = grouped.group_size[self.groups]
@@ -73,26 +68,38 @@ class TiedGroups:
         return self.grouped.group_query[self.groups]
 
     def contributions(self, rank: Codes) -> Floats:
-        """What each group adds to the value of its query if `docs` have these ranks, (n_groups,)."""
+        """What each group adds to the value of its query if `docs` have these ranks, (n_groups,).
+
+        The value of a measure that is not a sum over documents belongs to the first of its query's groups.
+        """
+        if not self.measure.additive:
+            first = np.diff(self.query, prepend=-1) > 0
+            return np.where(first, self.measure.values(self._order(rank)[0])[self.query], 0.0)
         return safe_divide(self._sum_terms(rank)[self.groups], self._divisor[self.groups])
 
     def _sum_terms(self, rank: Codes) -> Floats:
         """The sum of the terms of every group of `grouped`."""
         grouped = self.grouped
-        rows = np.argsort(self._query_key + rank)
-        docs = self.docs[rows]
-        order = Order(grouped, grouped.query[docs], rank[rows], grouped.label[docs])
+        order, docs = self._order(rank)
         within = order.rank <= self.depth[order.query]
         terms = np.where(within, self.measure.terms(order), 0.0)
         return segment_sum(grouped.group[docs], terms, len(grouped.first))
 
+    def _order(self, rank: Codes) -> tuple[Order, Codes]:
+        rows = np.argsort(self._query_key + rank)
+        docs = self.docs[rows]
+        return Order(self.grouped, self.grouped.query[docs], rank[rows], self.grouped.label[docs]), docs
+
     def constant(self, expected: Floats) -> float:
         """The sum over queries without what these groups add; `expected` has the values of all queries."""
+        certain = float(expected[self._kept & ~self.queries].sum())
+        if not self.measure.additive:
+            return certain
         rest = np.ones(len(self.grouped.first), dtype=bool)
         rest[self.groups] = False
         terms = safe_divide(self._sum_terms(self.rank), self._divisor)[rest].sum()
         fixed = terms + self.measure.base(self.grouped)[self.queries].sum()
-        return float(expected[self._kept & ~self.queries].sum() + fixed)
+        return certain + float(fixed)
 
     def docs_of(self, group: int) -> slice:
         """The judged documents of a group, as a slice of `docs`."""
@@ -105,8 +112,10 @@ class TiedGroups:
         indices: Codes = np.arange(int(self.judged.sum())) + np.repeat(self._first - (ends - self.judged), self.judged)
         return indices
 
-    def components(self) -> list[Component]:
-        """Each group as a component of its own: the groups are ordered independently."""
+    def components(self) -> list[Component] | None:
+        """Each group as a component of its own: the groups are ordered independently. None if they act together."""
+        if not self.measure.additive:
+            return None
         return [Component(((group,),), self._count_kinds(group), int(self.inside[group])) for group in range(len(self))]
 
     def _count_kinds(self, group: int) -> dict[Kind, int]:
@@ -115,47 +124,6 @@ class TiedGroups:
         kinds, counts = np.unique(np.append(keys, [self.unjudged_key] * bool(unjudged)), return_counts=True)
         counts[np.searchsorted(kinds, self.unjudged_key)] += unjudged - 1 if unjudged else 0
         return {((0, group, key),): count for key, count in zip(kinds.tolist(), counts.tolist(), strict=True)}
-
-
-# -- arrangements -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Arrangements:
-    """The different ways to fill some slots with documents of some kinds, and the probability of each."""
-
-    kinds: NDArray[np.int8]  # (n_arrangements, n_slots)
-    probabilities: Floats  # (n_arrangements,)
-
-    def __len__(self) -> int:
-        return len(self.probabilities)
-
-
-@lru_cache(maxsize=4096)
-def arrange(counts: tuple[int, ...], slots: int) -> Arrangements | None:
-    """All ways to fill `slots` with documents, given their number for each kind; None if there are too many.
-
-    >>> arrange((1, 2), 2).kinds.tolist(), arrange((1, 2), 2).probabilities.round(3).tolist()
-    ([[0, 1], [1, 0], [1, 1]], [0.333, 0.333, 0.333])
-    """
-    if perm(len(counts), min(len(counts), slots, 20)) > MAX_ARRANGEMENTS:  # those that begin with different kinds
-        return None
-    if slots == sum(counts):  # a multinomial coefficient
-        log_number = lgamma(slots + 1) - sum(lgamma(n + 1) for n in counts)
-        if log_number > log(MAX_ARRANGEMENTS) + 1e-9:
-            return None
-    partial: list[tuple[tuple[int, ...], tuple[int, ...], float]] = [((), counts, 1.0)]
-    for total in range(sum(counts), sum(counts) - slots, -1):
-        partial = [
-            ((*kinds, kind), (*rest[:kind], n - 1, *rest[kind + 1 :]), probability * n / total)
-            for kinds, rest, probability in partial
-            for kind, n in enumerate(rest)
-            if n
-        ]
-        if len(partial) > MAX_ARRANGEMENTS or len(partial) * slots > MAX_SLOTS:
-            return None
-    kinds = np.array([kinds for kinds, _, _ in partial], dtype=np.int8).reshape(len(partial), slots)
-    return Arrangements(kinds, np.array([probability for _, _, probability in partial]))
 
 
 # -- components -------------------------------------------------------------------------------------------------------

@@ -128,6 +128,7 @@ def compare(
     if baseline is not None and baseline not in named:
         raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
     check_options(orders, test, confidence, samples, seed)
+    checked = replace(checked, seed=seed)
     check_progress(progress)
     judged, systems = as_qrels(qrels), []
     sources = {name: _as_source(name, run) for name, run in named.items()}

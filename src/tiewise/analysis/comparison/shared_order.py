@@ -115,8 +115,11 @@ def _priority(ids: Hashes, seed: int, sample: int) -> Hashes:
 
 
 def link_groups(runs: Sequence[TiedDocuments], *, across_queries: bool) -> list[Component] | None:
-    """The components of some runs, within each query or across all; None if there are too many documents."""
-    if sum(map(len, runs)) > MAX_LINKED:
+    """The components of some runs, within each query or across all; None if there are too many documents.
+
+    There are none for a measure that is not a sum over documents: its groups act together.
+    """
+    if sum(map(len, runs)) > MAX_LINKED or not all(run.tied.measure.additive for run in runs):
         return None
     kind_of: dict[int, list[tuple[int, int, float]]] = {}
     for run, documents in enumerate(runs):

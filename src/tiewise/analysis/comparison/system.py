@@ -100,7 +100,9 @@ class System:
         if measure not in self._sums:
             tied, own_seed = self.tied(measure, kept), [seed, *self.name.encode()]
             components = tied.components() if len(tied) <= MAX_GROUPS else None
-            if components is not None and all(one.arrangements is not None for one in components):
+            if not len(tied):
+                found = Distribution.of_constant(0.0)
+            elif components is not None and all(one.arrangements is not None for one in components):
                 found = add_distributions(enumerate_components(components, [tied]), samples=samples, seed=own_seed)
             else:
                 found = Distribution.of_samples(_sample_orders(tied, own_seed))
