@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
@@ -199,7 +199,7 @@ class _Cuts:
     def __init__(self, evaluation: Evaluation):
         self._evaluation = evaluation
         self._places = np.flatnonzero(evaluation.ties.may_be_truncated)
-        self._ties: dict[bool, TieGroups] = {}
+        self._parts: dict[bool, tuple[TieGroups, NDArray[np.bool_], Codes]] = {}
         self._grouped: dict[tuple[bool, bytes], engine.GroupedJudgments] = {}
 
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
@@ -210,7 +210,7 @@ class _Cuts:
         can lower is only known to lie in its range. NaN means that no bounds are known.
         """
         reached = self._evaluation.reaches_last_group(measure)[self._places]
-        if not reached.any():
+        if not np.count_nonzero(reached):
             return None
         lower, upper = expected.copy(), expected.copy()
         places = self._places[reached]
@@ -224,18 +224,27 @@ class _Cuts:
 
     def _filled(self, measure: Measure, how: Literal["best", "worst"]) -> Floats:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""
-        everything = measure.needs_all_judged
-        if everything not in self._ties:
-            self._ties[everything] = engine.select_queries(self._evaluation.grouped(measure).ties, self._places)
-        ties = self._ties[everything]
-        query = ties.qrels.query
-        gain = measure.gain(ties.qrels.label) * (1 if how == "best" else -1)
-        key = everything, gain.tobytes()
-        if key not in self._grouped:  # many measures have the same gains
-            rows = np.flatnonzero((ties.in_last_group | (ties.size == 0)) & (gain > 0))  # unjudged ones are worth 0
-            rows = rows[np.lexsort((-gain[rows], query[rows]))]
+        ties, may_be_there, above = self._part(measure)
+        query, gain = ties.qrels.query, measure.gain(ties.qrels.label)
+        rows = np.flatnonzero(may_be_there & (gain > 0 if how == "best" else gain < 0))  # unjudged ones are worth 0
+        if len(rows):
+            rows = rows[np.lexsort((-np.abs(gain[rows]), query[rows]))]
             place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
             rows = rows[place < ties.lowest_size[query[rows]]]
+        key = measure.needs_all_judged, rows.tobytes()
+        if key not in self._grouped:  # many measures rank documents in the same way
             self._grouped[key] = engine.GroupedJudgments(ties.with_last_group(rows))
         grouped = self._evaluation.grouped(measure)
-        return engine.expected_with_last_group(measure, grouped, self._places, self._grouped[key], how)
+        return engine.expected_with_last_group(measure, grouped, above, self._grouped[key], how)
+
+    def _part(self, measure: Measure) -> tuple[TieGroups, NDArray[np.bool_], Codes]:
+        """These lists; which judged documents may be in the last group; the tied groups above it, of all lists."""
+        key = measure.needs_all_judged
+        if key not in self._parts:
+            grouped = self._evaluation.grouped(measure)
+            ties = engine.select_queries(grouped.ties, self._places)
+            chosen = np.zeros(grouped.n_queries, dtype=bool)
+            chosen[self._places] = True
+            above = np.flatnonzero(grouped.above_last & chosen[grouped.group_query])
+            self._parts[key] = ties, ties.in_last_group | (ties.size == 0), above
+        return self._parts[key]

@@ -112,7 +112,8 @@ class Measure:
 
     def gain(self, label: Floats) -> Floats:
         """What a document of this label is worth; unjudged documents are worth 0. Here: 1 if relevant."""
-        relevant: Floats = ((label >= getattr(self, "rel", 1)) & (label >= 0)).astype(np.float64)
+        least = getattr(self, "rel", 1)
+        relevant: Floats = (label >= max(least, 0)).astype(np.float64)
         return relevant
 
     def scaled_gain(self, documents: GroupedJudgments | Order) -> Floats:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -27,13 +27,11 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError, MeasureError
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.enumeration import SAMPLING, PartStatistics, Sampling, summarize_parts
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
-
-if TYPE_CHECKING:
-    from tiewise.metrics.definition import Measure
 
 __all__ = [
     "GroupBlock",
@@ -50,19 +48,33 @@ __all__ = [
     "value",
 ]
 
-#: How many numbers a block of tie groups may hold.
-BLOCK = 1 << 20
+#: How many numbers a block of tie groups may hold, and how many groups of any sizes may have together in one block.
+BLOCK, SMALL_BLOCK = 1 << 20, 1 << 12
 #: Gains beyond 2 to the power of this, up or down, are not squared as they are.
 EXPONENT = 400
 
 
 class Order:
-    """The judged documents in one order: by query, ascending rank. It holds its tie groups by a weak reference."""
+    """The judged documents of some lists in one order: by list, ascending rank.
 
-    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes, label: Floats):
+    There is a list for each query, or, in a `Stack`, several: `segment` has the list of each document. Tie groups are
+    held by a weak reference.
+    """
+
+    def __init__(
+        self,
+        grouped: GroupedJudgments,
+        query: Codes,
+        rank: Floats,
+        label: Floats,
+        *,
+        segment: Codes | None = None,
+        n_segments: int | None = None,
+    ):
         self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
-        self.query, self.label, self.n_queries = query, label, grouped.n_queries
-        self.rank: Floats = rank.astype(np.float64)
+        self.query, self.rank, self.label, self.n_queries = query, rank, label, grouped.n_queries
+        self.segment = query if segment is None else segment
+        self.n_segments = grouped.n_queries if n_segments is None else n_segments
 
     @property
     def grouped(self) -> GroupedJudgments:
@@ -72,26 +84,37 @@ class Order:
         return grouped
 
     def sum(self, values: NDArray[Any]) -> Floats:
-        """The sum of each query's values."""
-        return segment_sum(self.query, values, self.n_queries)
+        """The sum of each list's values."""
+        return segment_sum(self.segment, values, self.n_segments)
 
     def count_before(self, flags: NDArray[np.bool_]) -> Floats:
-        """How many flagged documents of its query stand before each document."""
-        before: Codes = np.cumsum(flags) - flags
-        return (before - before[self._head]).astype(np.float64)
+        """How many flagged documents of its list stand before each document."""
+        before: Codes = flags.cumsum()
+        before -= flags
+        before -= before[self._head]
+        return before.astype(np.float64)
 
     @cached_property
     def _head(self) -> Codes:
-        """The first document of the query of each document."""
-        return self.grouped.head if self.query is self.grouped.query else _heads(self.query)
+        """The first document of the list of each document."""
+        return self.grouped.head if self.segment is self.grouped.query else _heads(self.segment)
 
     def product_before(self, values: Floats) -> Floats:
-        """The product of the values that stand before each document in its query."""
+        """The product of the values that stand before each document in its list."""
         out = np.ones(len(values))
-        for rows, held in _padded(np.bincount(self.query, minlength=self.n_queries)):
+        for rows, held in _padded(np.bincount(self.segment, minlength=self.n_segments)):
             run = np.cumprod(np.where(held, values[rows], 1.0), axis=1)
             out[rows[:, 1:][held[:, 1:]]] = run[:, :-1][held[:, 1:]]
         return out
+
+
+class Stack(NamedTuple):
+    """The best order of all lists, then the worst order of lists with ties, then one fixed order of these."""
+
+    order: Order
+    query: Codes  # (n_segments,): the query of each list
+    worst: slice  # the documents in the worst order
+    group: Codes  # their groups
 
 
 class GroupedJudgments:
@@ -103,6 +126,8 @@ class GroupedJudgments:
         self.n_queries = len(qrels.queries)
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
+        self._stacks: dict[str | None, Stack] = {}
+        self._sums: list[_GroupSums] = []
         self._units: dict[Measure, Floats | None] = {}
         self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
@@ -187,7 +212,7 @@ class GroupedJudgments:
         qrels = self.ties.qrels
         rows = np.lexsort((-qrels.label, qrels.query))
         rank = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1
-        return Order(self, qrels.query[rows], rank, qrels.label[rows])
+        return Order(self, qrels.query[rows], rank.astype(np.float64), qrels.label[rows])
 
     def oblivious(self, order: str) -> Order:
         """The judged documents where one fixed order puts them."""
@@ -206,7 +231,7 @@ class GroupedJudgments:
     def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
         rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
-        return Order(self, self.query, (self.start + 1 + before)[rows], self.label[rows])
+        return Order(self, self.query, (self.start + 1 + before)[rows].astype(np.float64), self.label[rows])
 
     def _sorted(self, which: str, measure: Measure) -> Order:
         key, label = measure.key(self.label), self.label
@@ -221,14 +246,42 @@ class GroupedJudgments:
         place = np.arange(len(key)) - self.first[self.group]
         back = self.n_judged[self.group] - 1 - place
         if which == "best":
-            order = Order(self, self.query, self.start + np.where(key >= 0, 1 + place, self.size - back), label)
+            rank = self.start + np.where(key >= 0, 1 + place, self.size - back)
         else:
             turned = self.first[self.group] + back
-            rank = self.start + np.where(key >= 0, self.size - place, 1 + back)
-            order = Order(self, self.query, rank[turned], label[turned])
+            rank = (self.start + np.where(key >= 0, self.size - place, 1 + back))[turned]
+            label = label[turned]
+        order = Order(self, self.query, rank.astype(np.float64), label)
         if shared:
             self._orders[which] = order
         return order
+
+    def stack(self, measure: Measure, oblivious: str | None) -> Stack:
+        """All orders of which a measure's statistics are made, as one."""
+        key = measure.key(self.label)
+        if key is self.label and oblivious in self._stacks:
+            return self._stacks[oblivious]
+        best, n, tied = self.best(measure), self.n_queries, self.tied_queries
+        if len(tied):
+            documents: Any = slice(None) if len(tied) == n else np.flatnonzero(self.place_among_tied[self.query] >= 0)
+            others = [self.worst(measure), *([] if oblivious is None else [self.oblivious(oblivious)])]
+            query, n_best = self.query[documents], len(self.query)
+            segment = n + self.place_among_tied[query]
+            order = Order(
+                self,
+                np.concatenate([self.query, *[query] * len(others)]),
+                np.concatenate([best.rank, *(one.rank[documents] for one in others)]),
+                np.concatenate([best.label, *(one.label[documents] for one in others)]),
+                segment=np.concatenate([self.query, *(segment + i * len(tied) for i in range(len(others)))]),
+                n_segments=n + len(others) * len(tied),
+            )
+            queries = np.concatenate([np.arange(n), *[tied] * len(others)])
+            found = Stack(order, queries, slice(n_best, n_best + len(query)), self.group[documents])
+        else:
+            found = Stack(best, np.arange(n), slice(0, 0), np.zeros(0, dtype=np.int64))
+        if key is self.label:
+            self._stacks[oblivious] = found
+        return found
 
     # -- parts ------------------------------------------------------------------------------------------------
 
@@ -249,20 +302,19 @@ class GroupedJudgments:
         ends: Codes = self.group_start + self.group_size
         return (self.group_size > 1) & (ends < self.ties.length[self.group_query])
 
-    @property
-    def tied(self) -> tuple[GroupedJudgments, Codes]:
-        """The queries that have ties, alone, and their places; all queries if that leaves out only a few."""
-        part, places = self._tied
-        return (self if part is None else part), places
-
     @cached_property
-    def _tied(self) -> tuple[GroupedJudgments | None, Codes]:
+    def tied_queries(self) -> Codes:
+        """The queries that have a tie group with a judged document."""
         has_ties = np.zeros(self.n_queries, dtype=bool)
         has_ties[self.group_query[self.group_size > 1]] = True
-        places = np.flatnonzero(has_ties)
-        if 2 * len(places) > self.n_queries:
-            return None, np.arange(self.n_queries)
-        return GroupedJudgments(select_queries(self.ties, places)), places
+        return np.flatnonzero(has_ties)
+
+    @cached_property
+    def place_among_tied(self) -> Codes:
+        """The place of each query among the tied ones, or −1, (n_queries,)."""
+        place = np.full(self.n_queries, -1)
+        place[self.tied_queries] = np.arange(len(self.tied_queries))
+        return place
 
     def select(self, places: Codes) -> tuple[GroupedJudgments, Codes]:
         """Some queries, given by their places in ascending order, and the indices of their groups."""
@@ -274,64 +326,83 @@ class GroupedJudgments:
 
     # -- blocks -----------------------------------------------------------------------------------------------
 
-    def blocks(self, gain: Floats, groups: Codes, inside: Codes) -> Iterator[GroupBlock]:
-        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
-        if not len(groups):
-            return
-        drawn = _GroupSums(self, gain, groups, inside)
-        # Slots and gains are the two ways in which a block can be wide.
-        wide = np.maximum(inside, drawn.relevant[groups].astype(np.int64))
-        for some in _alike(wide):
-            yield GroupBlock(drawn, groups[some], inside[some])
+    def sums(self, gain: Floats) -> _GroupSums:
+        """The gains in tie groups; many measures have the same."""
+        for known in self._sums:
+            if np.array_equal(known.gain, gain):
+                return known
+        self._sums.append(_GroupSums(self, gain))
+        return self._sums[-1]
 
 
 class _GroupSums:
     """The gains in tied groups, as sums and counts that are computed lazily; arrays run over all groups."""
 
-    def __init__(self, grouped: GroupedJudgments, gain: Floats, groups: Codes, inside: Codes):
-        self.grouped, self.gain, self._groups, self._inside = grouped, gain, groups, inside
+    def __init__(self, grouped: GroupedJudgments, gain: Floats):
+        self._grouped, self.gain = ref(grouped), gain
         self._documents = grouped.tied_groups[1]
         self._of = grouped.group[self._documents]
         self._gain = gain[self._documents]
-        self.relevant = self._in_group(self._gain != 0)
+        self.is_mixed = _is_mixed(grouped, gain, 0.0)  # whether a group's order matters
+
+    @property
+    def grouped(self) -> GroupedJudgments:
+        """The tie groups; whoever uses these sums holds them."""
+        grouped = self._grouped()
+        assert grouped is not None
+        return grouped
 
     def _in_group(self, values: NDArray[Any]) -> Floats:
         return segment_sum(self._of, values, len(self.grouped.first))
 
     @cached_property
+    def relevant(self) -> Floats:
+        """How many documents with a gain are in each group."""
+        return self._in_group(self._gain != 0)
+
+    @cached_property
     def seen(self) -> Floats:
-        """How many documents with a gain stand above each of the groups that were chosen."""
-        total = np.append(0, np.cumsum(self.gain != 0))
-        first, seen = self.grouped.first[self._groups], np.zeros(len(self.grouped.first))
-        seen[self._groups] = total[first] - total[self.grouped.head[first]]
+        """How many documents with a gain stand above each tied group."""
+        grouped, total = self.grouped, np.zeros(len(self.gain) + 1, dtype=np.int64)
+        np.cumsum(self.gain != 0, out=total[1:])
+        tied = grouped.tied_groups[0]
+        first, seen = grouped.first[tied], np.zeros(len(grouped.first))
+        seen[tied] = total[first] - total[grouped.head[first]]
         return seen
 
     @cached_property
     def total(self) -> Floats:
+        """The sum of the gains of each group."""
         return self._in_group(self._gain)
 
     @cached_property
     def squares(self) -> Floats:
+        """Squared deviations of the gains of each group from their mean, unjudged documents at 0."""
         mean = self.total / self.grouped.group_size
         unjudged = self.grouped.group_size - self.grouped.n_judged
         return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
-    @cached_property
-    def effort(self) -> Floats:
-        query = self.grouped.group_query
-        cost = self.relevant[self._groups] * self._inside.astype(np.float64) ** 2
-        return segment_sum(query[self._groups], cost, self.grouped.n_queries)[query]
+    def blocks(self, groups: Codes, inside: Codes) -> Iterator[GroupBlock]:
+        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
+        # Slots and gains are the two ways in which a block can be wide.
+        width = np.maximum(inside, self.relevant[groups].astype(np.int64))
+        if len(groups) and len(groups) * int(width.max()) <= SMALL_BLOCK:
+            yield GroupBlock(self, groups, inside, groups, inside)
+            return
+        for some in _alike(width):
+            yield GroupBlock(self, groups[some], inside[some], groups, inside)
 
 
 class GroupBlock:
     """A block of tie groups: columns (n_groups, 1) over groups, rows (n_groups, n_slots) over their ranks."""
 
-    def __init__(self, drawn: _GroupSums, groups: Codes, inside: Codes):
-        self.grouped, self._sums, self.groups = drawn.grouped, drawn, groups
+    def __init__(self, sums: _GroupSums, groups: Codes, inside: Codes, all_groups: Codes, all_inside: Codes):
+        self.grouped, self._sums, self.groups = sums.grouped, sums, groups
+        self._all_groups, self._all_inside = all_groups, all_inside  # of all blocks
         self.start = self._column(self.grouped.group_start)  #: documents above the group
         self.size = self._column(self.grouped.group_size)  #: documents in it
         self.inside = inside[:, None].astype(np.float64)  #: of these, within the cutoff
-        self.relevant = self._column(drawn.relevant)  #: documents in it with a gain
+        self.relevant = self._column(sums.relevant)  #: documents in it with a gain
         self.slot = np.arange(int(inside.max()), dtype=np.float64)[None, :]  #: 0, 1, … inside the group
         self.rank = self.start + 1 + self.slot
         self.within = self.slot < self.inside  #: whether a slot exists and lies within the cutoff
@@ -354,7 +425,9 @@ class GroupBlock:
     @property
     def effort(self) -> Floats:
         """relevant × inside², over all groups of the query."""
-        return self._column(self._sums.effort)
+        groups, query = self._all_groups, self.grouped.group_query
+        cost = self._sums.relevant[groups] * self._all_inside.astype(np.float64) ** 2
+        return self._column(segment_sum(query[groups], cost, self.grouped.n_queries)[query])
 
     def _column(self, per_group: NDArray[Any]) -> Floats:
         column: Floats = per_group[self.groups][:, None].astype(np.float64)
@@ -376,7 +449,7 @@ class GroupBlock:
     def product_above(self, values: Floats) -> Floats:
         """The product over the judged documents of all groups above."""
         q = self.grouped
-        before = Order(q, q.query, q.start, q.label).product_before(values)
+        before = Order(q, q.query, q.start.astype(np.float64), q.label).product_before(values)
         return self._column(before[q.first])
 
     @property
@@ -407,38 +480,30 @@ def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
 
 def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING) -> tuple[Floats, Floats]:
     """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    return _Computation(measure, grouped, sampling).expected()
+    found = _Computation(measure, grouped, sampling).statistics(None)
+    return found.mean, found.variance
 
 
 def expected_with_last_group(
     measure: Measure,
     grouped: GroupedJudgments,
-    places: Codes,
+    above: Codes,
     filled: GroupedJudgments,
     order: Literal["best", "worst"],
 ) -> Floats:
     """The expectation in some queries if their last tie group held other documents, in a fixed order.
 
-    `filled` has these queries, with those documents. The groups above the last one stay in random order. Their
-    expectations are those that were computed for `grouped`.
+    `filled` has these queries, with those documents. The tied groups above the last one, `above` of `grouped`, stay in
+    random order. Their expectations are those that were computed for `grouped`.
     """
     computation = _Computation(measure, filled)
     if not measure.is_built_in():  # it may depend on what the last group holds
         return computation.with_last_group(order, computation.group_moments[0])
-    return computation.with_last_group(order, _means_above_last(measure, grouped, places, filled))
-
-
-def _means_above_last(measure: Measure, grouped: GroupedJudgments, places: Codes, filled: GroupedJudgments) -> Floats:
-    """For each tie group of `filled` its expectation, 0 for the last group of a list."""
-    part, of_part = grouped.tied
-    if measure not in part._means:
-        expected(measure, part)
-    chosen = np.zeros(grouped.n_queries, dtype=bool)
-    chosen[places] = True
+    if measure not in grouped._means:
+        grouped._means[measure] = _Computation(measure, grouped).group_moments[0]
     means = np.zeros(len(filled.first))
-    # Both hold the same groups, in the same order.
-    means[filled.above_last] = part._means[measure][part.above_last & chosen[of_part[part.group_query]]]
-    return means
+    means[filled.above_last] = grouped._means[measure][above]  # both hold the same groups, in the same order
+    return computation.with_last_group(order, means)
 
 
 def estimates(
@@ -446,33 +511,17 @@ def estimates(
 ) -> Estimates:
     """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
     _check_depth(measure, grouped)
-    whole, judged_weight = _Computation(measure, grouped, sampling), measure.judged_weight()
-    maximum = whole.value(grouped.best(measure))
-    # Without ties, every statistic is the same number.
-    mean, minimum, variance, one_order = maximum.copy(), maximum.copy(), np.zeros_like(maximum), maximum.copy()
-    part, places = grouped.tied
-    method = None
-    if len(places):
-        tied = whole if part is grouped else _Computation(measure, part, sampling)
-        found = tied.statistics(maximum[places])
-        fixed = found.minimum == found.maximum  # then no order matters
-        minimum[places], maximum[places] = found.minimum, found.maximum
-        mean[places] = np.where(fixed, found.minimum, np.clip(found.mean, found.minimum, found.maximum))
-        variance[places] = np.where(fixed, 0.0, found.variance)
-        if found.method is not None:
-            method = found.method.take(~fixed).spread(grouped.n_queries, places[~fixed])
-        if oblivious is not None:
-            one_order[places] = tied.value(part.oblivious(oblivious))
+    found, judged_weight = _Computation(measure, grouped, sampling).statistics(oblivious), measure.judged_weight()
     return Estimates(
         measure.name,
         grouped.ties.qrels.queries,
-        expected=mean,
-        minimum=minimum,
-        maximum=maximum,
-        variance=variance,
-        oblivious=None if oblivious is None else one_order,
+        expected=found.mean,
+        minimum=found.minimum,
+        maximum=found.maximum,
+        variance=found.variance,
+        oblivious=found.oblivious,
         residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped)[0],
-        method=method,
+        method=found.method,
         total=measure.total,
     )
 
@@ -484,6 +533,7 @@ class _Statistics(NamedTuple):
     variance: Floats
     minimum: Floats
     maximum: Floats
+    oblivious: Floats | None
     method: Methods | None
 
 
@@ -496,94 +546,149 @@ class _Computation:
         self._parts: PartStatistics | None = None  # of what has no closed form
         self._closed: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # whether mean and variance of a part have one
 
-    @cached_property
-    def base(self) -> Floats:
-        """What is added for each query."""
-        return self.measure.base(self.grouped)
-
-    @cached_property
-    def divisor(self) -> Floats:
-        """What each query's sum is divided by."""
-        return np.asarray(self.measure.divisor(self.grouped), dtype=np.float64)
+    # -- Eq. (1): one order, or a stack of several --------------------------------------------------------------------
 
     def value(self, order: Order) -> Floats:
         """Eq. (1), for each query."""
-        if not self.measure.additive:
-            return self.measure.values(order)
-        return self._summed(order, self.measure.terms(order))
+        return self._divide(order.sum(self._terms(order))) if self.measure.additive else self.measure.values(order)
 
-    def minimum(self) -> Floats:
-        """Eq. (4), for each query."""
-        if not self.measure.additive:
-            return self.measure.values(self.grouped.worst(self.measure))
-        return self._summed(self.grouped.worst(self.measure), self._lowest)
+    def _terms(self, order: Order) -> Floats:
+        """The terms of Eq. (1), 0 beyond the depth."""
+        return np.where(order.rank <= self.depth[order.query], self.measure.terms(order), 0.0)
+
+    def _divide(self, total: Floats, query: Codes | None = None, *, with_base: bool = True) -> Floats:
+        """Sums over lists, divided; `query` has the queries of the lists, if there is not one for each."""
+        divisor, base = self._divisor, self._base if with_base else None
+        if query is not None:
+            divisor, base = (None if one is None else one[query] for one in (divisor, base))
+        if divisor is not None:
+            total = safe_divide(total, divisor)
+        return total if base is None else total + base
 
     @cached_property
-    def _lowest(self) -> Floats:
-        """The terms of the worst order."""
-        return self.measure.terms(self.grouped.worst(self.measure))
+    def _divisor(self) -> Floats | None:
+        """What each query's sum is divided by; None: by nothing."""
+        if type(self.measure).divisor is Measure.divisor:
+            return None
+        return np.asarray(self.measure.divisor(self.grouped), dtype=np.float64)
 
-    def statistics(self, high: Floats) -> _Statistics:
-        """All statistics of each query; `high` has the values of the best order."""
-        low = self.minimum()
-        mean, variance = self.expected()
+    @cached_property
+    def _base(self) -> Floats | None:
+        """What is added for each query; None: nothing."""
+        return None if type(self.measure).base is Measure.base else self.measure.base(self.grouped)
+
+    # -- all orders ---------------------------------------------------------------------------------------------------
+
+    def statistics(self, oblivious: str | None) -> _Statistics:
+        """All statistics of each query."""
+        measure, grouped = self.measure, self.grouped
+        n, tied = grouped.n_queries, grouped.tied_queries
+        if measure.additive:
+            stack = grouped.stack(measure, oblivious)
+            terms = self._terms(stack.order)
+            values = self._divide(stack.order.sum(terms), stack.query)
+        else:
+            orders = [grouped.worst(measure), *([] if oblivious is None else [grouped.oblivious(oblivious)])]
+            some = [measure.values(order)[tied] for order in orders] if len(tied) else []
+            values = np.concatenate([measure.values(grouped.best(measure)), *some])
+        maximum = values[:n]
+        if not len(tied):  # without ties, every statistic is the same number
+            return _Statistics(maximum, np.zeros(n), maximum, maximum, None if oblivious is None else maximum, None)
+        low, high = values[n : n + len(tied)], maximum[tied]
+        mean, variance = self._tied_moments(stack, terms) if measure.additive else (x[tied] for x in self.list_moments)
+        if measure.sorted_extremes and not measure.is_built_in():
+            _check_order(measure, mean, low, high)
         method = None
-        if self.measure.sorted_extremes:
-            _check_order(self.measure, mean, low, high)
         if self._parts is not None:
             low, high, method = self._extremes(self._parts, low, high)
-        return _Statistics(mean, variance, low, high, method)
+        fixed = low == high  # then no order matters
+        mean = np.where(fixed, low, np.minimum(np.maximum(mean, low), high))
+        variance = np.where(fixed, 0.0, variance)
+        if method is not None:
+            method = method.take(~fixed).spread(n, tied[~fixed])
+        one_order = None if oblivious is None else values[n + len(tied) :]
+        if len(tied) == n:
+            return _Statistics(mean, variance, low, high, one_order, method)
+        spread = np.zeros(n)
+        spread[tied] = variance
 
-    def expected(self) -> tuple[Floats, Floats]:
-        """Eqs. (2) and (3), for each query."""
-        if not self.measure.additive:
-            return self._list_moments
-        measure, grouped = self.measure, self.grouped
-        tied, _ = grouped.tied_groups
+        def whole(column: Floats) -> Floats:
+            found = maximum.copy()
+            found[tied] = column
+            return found
+
+        oblivious_values = None if one_order is None else whole(one_order)
+        return _Statistics(whole(mean), spread, whole(low), whole(high), oblivious_values, method)
+
+    def _tied_moments(self, stack: Stack, terms: Floats) -> tuple[Floats, Floats]:
+        """Eqs. (2) and (3), for each query with ties; `terms` are those of the stack."""
+        grouped = self.grouped
+        groups, _ = grouped.tied_groups
         mean, variance = self.group_moments
-        grouped._means[measure] = mean
-        expectation = self._with_means(grouped.worst(measure), self._lowest, self._mixed[2], mean)
-        total = segment_sum(grouped.group_query[tied], variance[tied], grouped.n_queries)
-        return expectation, safe_divide(total, self.divisor**2)
+        grouped._means[self.measure] = mean
+        worst, tied = stack.worst, grouped.tied_queries
+        place = grouped.place_among_tied
+        # Where a group is not mixed, any order will do.
+        certain = np.where(self._mixed_groups[stack.group], 0.0, terms[worst])
+        fixed = segment_sum(place[stack.order.query[worst]], certain, len(tied))
+        of_groups = place[grouped.group_query[groups]]
+        total, squares = (segment_sum(of_groups, x[groups], len(tied)) for x in (mean, variance))
+        expectation = self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
+        return expectation, squares if self._divisor is None else safe_divide(squares, self._divisor[tied] ** 2)
 
     @cached_property
     def group_moments(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
-        grouped = self.grouped
-        tied, _ = grouped.tied_groups
-        gain, inside, mixed = self._mixed
+        grouped, inside, mixed = self.grouped, self._inside, self._mixed_groups
         mean, variance = np.zeros(len(grouped.first)), np.zeros(len(grouped.first))
-        for block in grouped.blocks(gain, tied[mixed], inside[mixed]):
+        groups = np.flatnonzero(mixed)
+        for block in self._sums.blocks(groups, inside[groups]) if len(groups) else ():
             e, var = self.measure.moments(block)
             mean[block.groups], variance[block.groups] = e[:, 0], var[:, 0]
+        sum_of_all = np.add.reduce(mean) + np.add.reduce(variance)
+        if sum_of_all == sum_of_all and self.measure.sorted_extremes:  # nothing is NaN
+            return mean, variance
         self._closed = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~(self._closed[0] & self._closed[1])
-        if not self.measure.sorted_extremes:
-            is_open[tied[mixed]] = True
-        if is_open.any():
-            ranks = np.zeros(len(grouped.first), dtype=np.int64)
-            ranks[tied[mixed]] = inside[mixed]
-            self._parts = parts = self._summarize(np.where(is_open, ranks, 0))
+        is_open = mixed if not self.measure.sorted_extremes else ~(self._closed[0] & self._closed[1])
+        if np.count_nonzero(is_open):
+            self._parts = parts = self._summarize(np.where(is_open, inside, 0))
             mean = np.where(self._closed[0], mean, parts.mean)
             variance = np.where(self._closed[1], variance, parts.variance)
         return mean, variance
 
     @cached_property
-    def _list_moments(self) -> tuple[Floats, Floats]:
+    def _sums(self) -> _GroupSums:
+        return self.grouped.sums(self.measure.scaled_gain(self.grouped))
+
+    @cached_property
+    def _inside(self) -> Codes:
+        """How many ranks of each group lie within the depth, (n_groups,)."""
+        grouped = self.grouped
+        inside = np.minimum(self.depth[grouped.group_query] - grouped.group_start, grouped.group_size)
+        return np.maximum(inside, 0).astype(np.int64)
+
+    @cached_property
+    def _mixed_groups(self) -> NDArray[np.bool_]:
+        """Whether the order of a group matters, within the depth, (n_groups,)."""
+        return self._sums.is_mixed & (self._inside > 0)
+
+    @cached_property
+    def list_moments(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each query, for a measure that is not a sum."""
         mean, variance = self.measure.list_moments(self.grouped)
         self._closed = ~np.isnan(mean), ~np.isnan(variance)
         is_open = ~(self._closed[0] & self._closed[1]) | (not self.measure.sorted_extremes)
-        if is_open.any():
+        if np.count_nonzero(is_open):
             grouped = self.grouped
             keys, unjudged_key = self.measure.kinds(grouped.label)
             mixed = _is_mixed(grouped, keys, unjudged_key) & is_open[grouped.group_query]
-            inside = np.clip(self.depth[grouped.group_query] - grouped.group_start, 0, grouped.group_size)
-            self._parts = parts = self._summarize(np.where(mixed, inside, 0).astype(np.int64))
-            one = self.minimum()  # where no order changes the value
+            self._parts = parts = self._summarize(np.where(mixed, self._inside, 0))
+            one = self.measure.values(grouped.worst(self.measure))  # where no order changes the value
             found = [np.where(np.isnan(x), y, x) for x, y in ((parts.mean, one), (parts.variance, np.zeros_like(one)))]
             mean, variance = np.where(self._closed[0], mean, found[0]), np.where(self._closed[1], variance, found[1])
         return mean, variance
+
+    # -- without a closed form ----------------------------------------------------------------------------------------
 
     def _summarize(self, inside: Codes) -> PartStatistics:
         keys, unjudged_key = self.measure.kinds(self.grouped.label)
@@ -601,64 +706,52 @@ class _Computation:
         """The value of each part in one order: of each tie group before it is divided, or of each query."""
         if not self.measure.additive:
             return self.measure.values(order)
-        within = order.rank <= self.depth[order.query]
-        terms = np.where(within, self.measure.terms(order), 0.0)
-        return segment_sum(self.grouped.group, terms, len(self.grouped.first))
+        return segment_sum(self.grouped.group, self._terms(order), len(self.grouped.first))
 
     def _extremes(self, parts: PartStatistics, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
-        """The extremes where the sorted orders need not give them, and how all statistics were found."""
-        grouped, measure = self.grouped, self.measure
+        """The extremes of tied queries where the sorted orders need not give them, and how statistics were found."""
+        grouped, measure, tied = self.grouped, self.measure, self.grouped.tied_queries
         has_mean, has_variance = self._closed
         is_sampled = parts.samples > 0
         error = np.where(is_sampled & ~has_mean, parts.variance / np.maximum(parts.samples, 1), 0.0)
-        by_query = [is_sampled & ~has_mean, is_sampled & ~has_variance, is_sampled]
+        by_part = [is_sampled & ~has_mean, is_sampled & ~has_variance, is_sampled]
         if measure.additive:
-            by_query = [segment_sum(grouped.group_query, one, grouped.n_queries) > 0 for one in by_query]
-            error = safe_divide(segment_sum(grouped.group_query, error, grouped.n_queries), self.divisor**2)
-        extremes = np.zeros(grouped.n_queries, dtype=np.int8)
+            place, n = grouped.group_query, grouped.n_queries
+            by_part = [segment_sum(place, one, n) > 0 for one in by_part]
+            total = segment_sum(place, error, n)
+            error = total if self._divisor is None else safe_divide(total, self._divisor**2)
+        mean_sampled, std_sampled, any_sampled = (one[tied] for one in by_part)
+        extremes = np.zeros(len(tied), dtype=np.int8)
         if not measure.sorted_extremes:
-            seen_low, seen_high = parts.minimum, parts.maximum
-            if measure.additive:
-                mixed = self._mixed[2]
-                order, terms = grouped.worst(measure), self._lowest
-                seen_low, seen_high = (self._with_means(order, terms, mixed, x) for x in (seen_low, seen_high))
-            low, high = np.fmin(low, seen_low), np.fmax(high, seen_high)
-            extremes = np.where(by_query[2], SAMPLED, EXACT).astype(np.int8)
+            low, high = self._most_extreme(parts, low, high)
             bounds = measure.extreme_bounds(grouped)
             if bounds is not None:
-                low, high = (np.where(by_query[2], x, y) for x, y in zip(bounds, (low, high), strict=True))
-                extremes = np.where(by_query[2], BOUND, EXACT).astype(np.int8)
-        expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in by_query[:2])
-        return low, high, Methods(expected, extremes, std, np.where(by_query[0], np.sqrt(error), np.nan))
+                low, high = (np.where(any_sampled, x[tied], y) for x, y in zip(bounds, (low, high), strict=True))
+            extremes = np.where(any_sampled, SAMPLED if bounds is None else BOUND, EXACT).astype(np.int8)
+        expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in (mean_sampled, std_sampled))
+        return low, high, Methods(expected, extremes, std, np.where(mean_sampled, np.sqrt(error[tied]), np.nan))
+
+    def _most_extreme(self, parts: PartStatistics, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """The lowest and the highest value of all orders that were tried, for each tied query."""
+        grouped, tied = self.grouped, self.grouped.tied_queries
+        if not self.measure.additive:
+            return np.fmin(low, parts.minimum[tied]), np.fmax(high, parts.maximum[tied])
+        mixed, order = self._mixed_groups, grouped.worst(self.measure)
+        fixed = self._divide(order.sum(np.where(mixed[grouped.group], 0.0, self._terms(order))))
+        totals = (segment_sum(grouped.group_query, np.where(mixed, x, 0.0), grouped.n_queries) for x in parts.extremes)
+        seen = [(fixed + self._divide(total, with_base=False))[tied] for total in totals]
+        return np.fmin(low, seen[0]), np.fmax(high, seen[1])
+
+    # -- lists that may be truncated ----------------------------------------------------------------------------------
 
     def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
         """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
         grouped, measure = self.grouped, self.measure
         order = grouped.best(measure) if which == "best" else grouped.worst(measure)
-        terms = measure.terms(order) if which == "best" else self._lowest
-        return self._with_means(order, terms, self._mixed[2] & grouped.above_last[grouped.tied_groups[0]], means)
-
-    def _with_means(self, order: Order, terms: Floats, mixed: NDArray[np.bool_], means: Floats) -> Floats:
-        """Means for the mixed groups, and the terms of one order elsewhere: there any order will do."""
-        tied, documents = self.grouped.tied_groups
-        certain = terms.copy()
-        certain[documents[np.repeat(mixed, self.grouped.n_judged[tied])]] = 0.0
-        total = segment_sum(self.grouped.group_query[tied], np.where(mixed, means[tied], 0.0), self.grouped.n_queries)
-        return self._summed(order, certain) + safe_divide(total, self.divisor)
-
-    @cached_property
-    def _mixed(self) -> tuple[Floats, Codes, NDArray[np.bool_]]:
-        """The gains; for each tied group the ranks within the cutoff, and whether its order matters there."""
-        grouped = self.grouped
-        tied, _ = grouped.tied_groups
-        gain = self.measure.scaled_gain(grouped)
-        depth, start = self.depth[grouped.group_query[tied]], grouped.group_start[tied]
-        inside = np.clip(depth - start, 0, grouped.group_size[tied]).astype(np.int64)
-        return gain, inside, (inside > 0) & _is_mixed(grouped, gain, 0.0)[tied]
-
-    def _summed(self, order: Order, terms: Floats) -> Floats:
-        within = order.rank <= self.depth[order.query]
-        return safe_divide(order.sum(np.where(within, terms, 0.0)), self.divisor) + self.base
+        above = self._mixed_groups & grouped.above_last
+        certain = np.where(above[grouped.group], 0.0, self._terms(order))
+        total = segment_sum(grouped.group_query, np.where(above, means, 0.0), grouped.n_queries)
+        return self._divide(order.sum(certain)) + self._divide(total, with_base=False)
 
 
 def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:
@@ -709,6 +802,8 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
 
 def segment_sum(index: Codes, values: NDArray[Any], n: int) -> Floats:
     """The sum of the values of each index, added up one after another so that zeros change nothing."""
+    if not len(index):  # bincount would give integers
+        return np.zeros(n)
     total: Any = np.bincount(index, weights=values, minlength=n)
     return total
 
@@ -716,6 +811,8 @@ def segment_sum(index: Codes, values: NDArray[Any], n: int) -> Floats:
 def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
     """amount / divisor, 0 where the divisor is 0."""
     divisor = np.asarray(divisor, dtype=np.float64)
+    if np.count_nonzero(divisor) == divisor.size:
+        return amount / divisor
     return np.divide(amount, divisor, out=np.zeros_like(divisor), where=divisor != 0)
 
 

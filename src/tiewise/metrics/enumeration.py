@@ -51,6 +51,11 @@ class PartStatistics:
     maximum: Floats
     samples: Codes  # random orders that were drawn; 0: all arrangements were enumerated
 
+    @property
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Minimum and maximum."""
+        return self.minimum, self.maximum
+
 
 def summarize_parts(
     bind: Callable[[GroupedJudgments], Callable[[Order], Floats]],

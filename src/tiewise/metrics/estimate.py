@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from math import isnan
+from math import isfinite, isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -270,15 +270,17 @@ class Estimates(Result, Mapping[str, Estimate]):
         """
         if not len(self):
             return Estimate(measure=self.measure)
-        scale = 1.0 if self.total else 1.0 / len(self)
-        spread = float(np.sqrt(self.variance.sum()) * scale)
         n = 1 if self.total else len(self)
-        found = self._estimate(lambda column: float(np.add.reduce(column)) / n, spread)
+        columns = (self.expected, self.minimum, self.maximum, self.oblivious, self.residual, *(self.cut or ()))
+        known = {id(column): column for column in (self.variance, *columns) if column is not None}
+        sums = dict(zip(known, np.add.reduce(np.array(list(known.values())), axis=1).tolist(), strict=True))
+        spread = sqrt(sums[id(self.variance)]) * (1.0 / n)
+        found = self._estimate(lambda column: float(sums[id(column)]) / n, spread)
         return found if self.method is None else self.method.describe(found, n)
 
     def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
-        if kept.all():
+        if np.count_nonzero(kept) == len(kept):
             return self
 
         def some(column: Floats | None) -> Any:
@@ -312,6 +314,6 @@ class Estimates(Result, Mapping[str, Estimate]):
             std=None if isnan(spread) else spread,
             oblivious=value(self.oblivious),
             residual=value(self.residual),
-            cut=cut if cut is None or np.isfinite(cut).all() else None,
+            cut=cut if cut is None or (isfinite(cut[0]) and isfinite(cut[1])) else None,
             measure=self.measure,
         )

@@ -88,7 +88,9 @@ class TiedGroups:
     def _order(self, rank: Codes) -> tuple[Order, Codes]:
         rows = np.argsort(self._query_key + rank)
         docs = self.docs[rows]
-        return Order(self.grouped, self.grouped.query[docs], rank[rows], self.grouped.label[docs]), docs
+        return Order(
+            self.grouped, self.grouped.query[docs], rank[rows].astype(np.float64), self.grouped.label[docs]
+        ), docs
 
     def constant(self, expected: Floats) -> float:
         """The sum over queries without what these groups add; `expected` has the values of all queries."""
