@@ -13,8 +13,8 @@ import oracle
 import tiewise as tw
 from cases import Case, cases
 from tiewise.metrics import engine, enumeration
-from tiewise.metrics.definition import ListMeasure, Measure, param
-from tiewise.metrics.enumeration import RandomOrders, Sampling
+from tiewise.metrics.definition import ListMeasure, Measure, Sampling, param
+from tiewise.metrics.enumeration import RandomOrders
 
 FIELDS = ("expected", "minimum", "maximum", "std", "oblivious")
 

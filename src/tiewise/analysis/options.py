@@ -10,7 +10,7 @@ import numpy as np
 
 from tiewise.data.columns import project
 from tiewise.errors import InputError
-from tiewise.metrics.enumeration import SAMPLING, Sampling
+from tiewise.metrics.definition import SAMPLING, Sampling
 
 __all__ = ["EvaluateNames", "OptionNames", "Options"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -323,6 +322,8 @@ class Report(Result):
 
     def to_json(self, *, per_query: bool = False, indent: int | None = 2) -> str:
         """`to_dict` as JSON; what does not apply is null."""
+        import json
+
         return json.dumps(self.to_dict(per_query=per_query), indent=indent, ensure_ascii=False)
 
     def rows(self, *, per_query: bool = False) -> Iterator[tuple[str, str, Estimate]]:

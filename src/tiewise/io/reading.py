@@ -11,8 +11,6 @@ from tiewise.data.runs import Qrels, Run, Source, Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
-from tiewise.io.json_documents import read_document
-from tiewise.io.parquet import ParquetFrame
 from tiewise.io.text import line_blocks, list_blocks, read_columns
 
 __all__ = ["read_qrels", "read_run", "read_table"]
@@ -64,6 +62,8 @@ def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashe
         if family == "lines":
             format, table = _read_lines(cls, stream, format)
         elif family == "documents":
+            from tiewise.io.json_documents import read_document
+
             format, rows = read_document(stream.read(), format, part, name)
             if cls is Qrels and format != "json":
                 raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
@@ -71,6 +71,8 @@ def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashe
                 table = cls.from_dict(rows)
         else:
             format = "parquet"
+            from tiewise.io.parquet import ParquetFrame
+
             frame = ParquetFrame(stream.read(), name)
             with prefix_errors(name):
                 table = cls.from_frame(frame)

@@ -21,7 +21,6 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
 from tiewise.data.native import native
 from tiewise.errors import InputError
-from tiewise.io import text_python
 from tiewise.io.compression import Stream
 from tiewise.io.formats import Layout, describe_width
 
@@ -33,7 +32,12 @@ MAX_PROBLEMS = 10
 
 def reader() -> Any:
     """The module that reads text: the compiled one if it is installed."""
-    return native() or text_python
+    compiled = native()
+    if compiled is not None:
+        return compiled
+    from tiewise.io import text_python
+
+    return text_python
 
 
 # -- blocks -----------------------------------------------------------------------------------------------------
@@ -113,7 +117,7 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     """
     block, queries, docs, problems = reader().Block(), reader().Codes(), reader().Codes(), Problems(layout, name)
     # The documents of judgments are looked up, which needs no codes.
-    ids = reader().Ids() if layout.number == "label" and reader() is not text_python else None
+    ids = reader().Ids() if layout.number == "label" and native() is not None else None
     query: list[Codes] = []
     doc: list[Any] = []
     value: list[Floats] = []
@@ -153,7 +157,7 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     if ids is not None:
         documents = Documents.of_rows(ids)
     else:
-        codes = docs.join(doc) if doc and reader() is text_python else np.concatenate(doc or [np.zeros(0, np.int64)])
+        codes = docs.join(doc) if doc and native() is None else np.concatenate(doc or [np.zeros(0, np.int64)])
         documents = Documents(codes, docs.ids())
     return Columns(
         np.concatenate(query) if query else np.zeros(0, np.int64),

@@ -31,7 +31,17 @@ if TYPE_CHECKING:
     from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order
     from tiewise.metrics.estimate import Estimate
 
-__all__ = ["ListMeasure", "Measure", "Param", "param"]
+__all__ = ["SAMPLING", "ListMeasure", "Measure", "Param", "Sampling", "param"]
+
+
+class Sampling(NamedTuple):
+    """How many random orders are drawn where a statistic cannot be computed, and from which seed."""
+
+    samples: int = 1000
+    seed: int = 0
+
+
+SAMPLING = Sampling()
 
 
 class Param(NamedTuple):

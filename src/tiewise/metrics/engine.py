@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -27,11 +27,13 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError, MeasureError
-from tiewise.metrics.definition import Measure
-from tiewise.metrics.enumeration import SAMPLING, PartStatistics, Sampling, summarize_parts
+from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
+
+if TYPE_CHECKING:
+    from tiewise.metrics.enumeration import PartStatistics
 
 __all__ = [
     "GroupBlock",
@@ -691,6 +693,8 @@ class _Computation:
     # -- without a closed form ----------------------------------------------------------------------------------------
 
     def _summarize(self, inside: Codes) -> PartStatistics:
+        from tiewise.metrics.enumeration import summarize_parts
+
         keys, unjudged_key = self.measure.kinds(self.grouped.label)
         return summarize_parts(
             lambda grouped: _Computation(self.measure, grouped).part_values,

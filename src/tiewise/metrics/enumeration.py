@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -19,26 +19,17 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.arrangements import MAX_ARRANGEMENTS, Arrangements, arrange
+from tiewise.metrics.definition import Sampling
 
 if TYPE_CHECKING:
     from tiewise.metrics.engine import GroupedJudgments, Order
 
-__all__ = ["SAMPLING", "PartStatistics", "RandomOrders", "Sampling", "summarize_parts"]
+__all__ = ["PartStatistics", "RandomOrders", "summarize_parts"]
 
 #: About how many documents the random orders of one measure may move: with more documents fewer orders are drawn.
 MOVED_DOCUMENTS = 40_000_000
 #: The fewest random orders.
 MIN_SAMPLES = 20
-
-
-class Sampling(NamedTuple):
-    """How many random orders are drawn where a statistic cannot be computed, and from which seed."""
-
-    samples: int = 1000
-    seed: int = 0
-
-
-SAMPLING = Sampling()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import re
 from collections.abc import Iterable
@@ -253,6 +252,8 @@ def _literal(node: ast.expr, word: str) -> Any:
 
 
 def _unknown(word: str) -> MeasureError:
+    import difflib
+
     _register_catalogue()
     stem, at, tail = word.partition("@")
     names = {alias: alias for alias in _aliases} | {name.lower(): name for name in _registry}

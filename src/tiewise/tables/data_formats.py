@@ -5,9 +5,7 @@ TSV, CSV and JSON Lines have the rows of a table. A value that does not apply is
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 from typing import Any
 
 from tiewise.tables.model import Table
@@ -29,6 +27,8 @@ def render_tsv(table: Table, digits: int | None = None) -> str:
 
 def render_csv(table: Table, digits: int | None = None) -> str:
     """The rows as CSV, in the same way."""
+    import csv
+
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(_lines(table, digits))
     return out.getvalue()
@@ -36,11 +36,15 @@ def render_csv(table: Table, digits: int | None = None) -> str:
 
 def render_json_lines(table: Table, digits: int | None = None) -> str:
     """Each row as an object on a line of its own."""
+    import json
+
     return "".join(json.dumps(round_floats(row, digits), ensure_ascii=False) + "\n" for row in table.records())
 
 
 def render_json(plain: Any) -> str:
     """Plain values as one indented document."""
+    import json
+
     return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
 
 
