@@ -27,7 +27,7 @@ from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pairs import RankingPair
 from tiewise.rankings.rank_biased import compute_rbr
 from tiewise.rankings.ranking import Edge, RankGroups, rank_rows
-from tiewise.rankings.weights import mean_weight
+from tiewise.rankings.weights import Weights
 from tiewise.tables.model import Cell, Column, Section, Table
 from tiewise.tables.optional import data_frame
 from tiewise.tables.results import Result
@@ -104,7 +104,7 @@ class _RBA(PairMeasure):
     ties: str = param("average", choices=("average", "share"))
 
     def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        return compute_rba(pair, self.phi, self.ties, extremes=extremes)
+        return compute_rba(pair, Weights.geometric(self.phi), self.ties, extremes=extremes)
 
 
 RBA = measure(_RBA)
@@ -128,7 +128,7 @@ class _RBR(PairMeasure):
         return None
 
     def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        return compute_rbr(pair, self.phi, self.cutoff)
+        return compute_rbr(pair, Weights.geometric(self.phi), self.cutoff)
 
 
 RBR = measure(_RBR)
@@ -347,7 +347,9 @@ def _expected_rba_matrix(rankings: _QueryRankings, phi: float) -> Floats:
     """Expected RBA of all pairs at once: the sparse product of the systems' weights with themselves."""
     from scipy.sparse import csr_array
 
-    weights = [mean_weight(phi, groups.item_start, groups.item_size, power=0.5) for groups in rankings.groups]
+    weights = [
+        Weights.geometric(phi).mean(groups.item_start, groups.item_size, power=0.5) for groups in rankings.groups
+    ]
     offsets = np.cumsum([0, *map(len, weights)])
     shape = (len(weights), rankings.n_docs)
     matrix = csr_array((np.concatenate(weights), np.concatenate(rankings.codes), offsets), shape=shape)
