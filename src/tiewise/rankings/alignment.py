@@ -99,9 +99,19 @@ def _unmatched_residual(side: Side, weights: Weights) -> float:
     number = before[groups.group[position]] + position - groups.item_start[position]
     residual = _align(weights, position + 1, side.other_length + number + 1)
     mixed = np.flatnonzero((unmatched > 0) & (unmatched < groups.size))
-    columns = groups.start[mixed], side.other_length + before[mixed], groups.size[mixed], unmatched[mixed]
-    counts = zip(*(column.tolist() for column in columns), strict=True)
-    return residual + math.fsum(_expected_alignment(weights, *count) for count in counts)
+    if not len(mixed):
+        return residual
+    start, other = groups.start[mixed], side.other_length + before[mixed]
+    size, marked = groups.size[mixed].tolist(), unmatched[mixed].tolist()
+    geometric = weights.is_geometric_after(np.minimum(start, other))
+    root, first = math.sqrt(weights.ratio), weights.at(start + 1, power=0.5) * weights.at(other + 1, power=0.5)
+    inside = [
+        float(first[g]) * expected_power_sum(root, size[g], marked[g])
+        if geometric[g]
+        else _expected_alignment(weights, int(start[g]), int(other[g]), size[g], marked[g])
+        for g in range(len(mixed))
+    ]
+    return residual + math.fsum(inside)
 
 
 def _expected_alignment(weights: Weights, start: int, other: int, size: int, marked: int) -> float:
@@ -110,11 +120,8 @@ def _expected_alignment(weights: Weights, start: int, other: int, size: int, mar
     `marked` of `size` items are marked. The item in slot p is marked with probability u/m and has H marked items before
     it, with H ~ Hypergeometric(m−1, u−1, p).
     """
-    left, right = (
-        weights.at(first + np.arange(1, count + 1), 0.5) for first, count in ((start, size), (other, marked))
-    )
-    if weights.is_geometric_after(min(start, other)):
-        return float(left[0] * right[0]) * expected_power_sum(math.sqrt(weights.ratio), size, marked)
+    left = weights.at(start + np.arange(1, size + 1), power=0.5)
+    right = weights.at(other + np.arange(1, marked + 1), power=0.5)
     total = 0.0
     for slots in np.array_split(np.flatnonzero(left), 1 + size * marked // BLOCK):
         probability = hypergeometric(np.full(len(slots), size - 1), marked - 1, slots)

@@ -1,9 +1,9 @@
 """MED-RBP: the largest difference of RBP between two rankings that any judgments could give, with ties.
 
-Maximised effectiveness difference is a distance of rankings (Tan & Clarke 2015). The judgments that favour x most are
-those where the relevant items are the ones that x ranks higher. If rank r weighs w_r, and an item weighs 0 in a ranking
-that lacks it, then x gains Σ_e (w_x(e) − w_y(e))₊ by these, which is Σ_e w_x(e) − Σ_e min(w_x(e), w_y(e)). The first sum
-depends on the length of x alone, so the longer ranking has the larger difference:
+Maximised effectiveness difference is a distance of rankings (Tan & Clarke 2015). Let rank r have the weight w_r, and an
+item the weight 0 in a ranking that lacks it. The judgments that favour x most call those items relevant that weigh more
+in x. Their difference is Σ_e (w_x(e) − w_y(e))₊ = Σ_e w_x(e) − Σ_e min(w_x(e), w_y(e)). The first sum depends on the
+length of x alone, so the difference in favour of the longer ranking is the larger one:
 
     MED = Σ_{r ≤ n} w_r − Σ_{common e} w_max(rank in x, rank in y) = Σ_d (w_d − w_{d+1}) · (min(d, n) − X_d)
 
@@ -27,7 +27,7 @@ from tiewise.metrics.estimate import Estimate
 from tiewise.rankings.overlap import Overlaps
 from tiewise.rankings.pairs import PairRow, RankingPair, make_estimate
 from tiewise.rankings.ranking import RankingLike
-from tiewise.rankings.weights import WeightsLike, Weights, as_weights, difference_table
+from tiewise.rankings.weights import Weights, WeightsLike, as_weights, difference_table
 
 __all__ = ["MED", "med_of_row", "med_rbp"]
 
@@ -101,10 +101,10 @@ def med_of_row(row: PairRow, weights: Weights, extremes: bool = True) -> tuple[F
 def _variance(pair: RankingPair, weight: Floats) -> float | None:
     """The variance of Σ_{common e} w_max(rank in x, rank in y) over the tie orders; None if it takes too long.
 
-    Items in the same group of x and the same group of y form a cell. w_max(i, k) over the ranks i and k of a cell is a
-    constant, plus a function of i, plus a function of k, plus a rest γ(i, k) whose rows and columns have the mean 0. The
-    sums of the three are uncorrelated. Those of i and of k are sums over random permutations of a group (Hoeffding
-    1951). Of γ, two items of a cell have the covariance Σ γ² / (m(m−1)n(n−1)).
+    Items in the same group of x and the same group of y form a cell. Over the ranks i and k of a cell, w_max(i, k) is a
+    constant, plus a function of i, plus a function of k, plus a rest γ(i, k) whose rows and columns have the mean 0.
+    These three are uncorrelated. Sums of the functions of i and of k are sums over random permutations of a group
+    (Hoeffding 1951). The γ of two items of a cell have the covariance Σ γ² / (m(m−1)n(n−1)).
     """
     sides = pair.left, pair.right
     cells, count = np.unique([side.groups.group[side.common] for side in sides], axis=1, return_counts=True)

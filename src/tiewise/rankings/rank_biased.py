@@ -32,12 +32,12 @@ from tiewise.metrics.catalogue import RBP, Hits
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
-from tiewise.rankings.pairs import RankingPair, make_estimate
+from tiewise.rankings.pairs import PairRow, RankingPair, make_estimate
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["ObservedRankings", "ObservedSets", "compute_rbr", "rbp", "rbr"]
+__all__ = ["ObservedRankings", "ObservedSets", "rbp", "rbr", "rbr_of_row"]
 
 
 def rbp(
@@ -74,7 +74,7 @@ def rbp(
     def estimate(items: Codes, tail: float) -> Estimate:
         """RBP of the items at some positions, in units of gain; `tail` is added."""
         start, size = x.groups.item_start[items], x.groups.item_size[items]
-        ties = _single_ranking_ties(start, size, gain[items], len(x.items))
+        ties = _judged_items(start[None], size[None], gain[items], np.array([len(x.items)]))
         mean = engine.estimates(measure, engine.GroupedJudgments(ties)).mean()
         values = (mean.expected, mean.minimum, mean.maximum)
         expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
@@ -93,8 +93,9 @@ def rbr(
 ) -> Bounds:
     """Rank-biased recall: the weight, in a reference ranking, of the items of an observed set (Eqs. 6 to 9).
 
-    Ranks have geometric weights for φ, or other `weights`. A string is parsed as a ranking. With `depth`, `observed` is a ranking, and its first `depth` items are the set. If
-    the depth splits a tie group, each item of the group is in the set with the probability that a random order gives.
+    Ranks have geometric weights for φ, or other `weights`. A string is parsed as a ranking. With `depth`, `observed` is
+    a ranking, and its first `depth` items are the set. If the depth splits a tie group, each item of the group is in
+    the set with the probability that a random order gives.
 
     >>> r = "D07 D04 D11 D12 D10 D15 D06 D22 D19 D28"
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, phi=0.6)
@@ -102,28 +103,29 @@ def rbr(
     >>> rbr("D06 (D07 D04)", r, phi=0.6, depth=2).lower
     RBR 0.3387 [0.2587, 0.4187]
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, weights=Weights.dcg(10))
-    RBR [0.5268, 0.5268]
+    RBR [0.5175, 0.5175]
     """
     is_set = depth is None and not isinstance(observed, (str, Ranking))
     items = [[item] for item in dict.fromkeys(observed)] if is_set else observed  # an item may be a tuple
-    return compute_rbr(RankingPair.from_rankings(items, reference), as_weights(phi, weights), depth)
+    row = PairRow.from_pair(RankingPair.from_rankings(items, reference))
+    lower, upper = rbr_of_row(row, as_weights(phi, weights), depth)
+    return Bounds(make_estimate("RBR", lower[:, 0]), make_estimate("RBR", upper[:, 0]), measure="RBR")
 
 
-def compute_rbr(pair: RankingPair, weights: Weights, depth: int | None = None) -> Bounds:
-    """RBR of the first `depth` items of the left ranking, as a set, against the right ranking."""
+def rbr_of_row(row: PairRow, weights: Weights, depth: int | None = None) -> tuple[Floats, Floats]:
+    """RBR of the first `depth` items of x, as a set, against each of the others: the bounds, (3, n_pairs) each."""
     if depth is not None:
         check_depth(depth)
-    left, right = pair.left, pair.right
-    start, size = np.zeros((2, left.length), dtype=np.int64)
-    start[left.common], size[left.common] = right.start, right.size
-    ties = _single_ranking_ties(start, size, np.zeros(left.length), right.length)
-    observed = ObservedRankings(ties, left.groups.item_start, left.groups.item_size)
-    lower, upper = observed.first(depth).rbr(weights)
-    return Bounds(make_estimate("RBR", lower[:, 0]), make_estimate("RBR", upper[:, 0]), measure="RBR")
+    n_pairs, groups = len(row.length), row.x
+    ties = _judged_items(row.start, row.end - row.start, np.zeros(len(groups)), row.length)
+    own = (np.tile(column, n_pairs) for column in (groups.item_start, groups.item_size))
+    return ObservedRankings(ties, *own).first(depth).rbr(weights)
 
 
 class _WeightedGains(Measure):
     """RBP for any weights of the ranks: the sum of gain · weight."""
+
+    weights: Weights
 
     def __init__(self, weights: Weights, cutoff: int | None = None):
         super().__init__(cutoff=cutoff)
@@ -131,28 +133,28 @@ class _WeightedGains(Measure):
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        return self.cutoff, vars(self)["weights"]
+        return self.cutoff, self.weights
 
     def gain(self, label: Floats) -> Floats:
         return label
 
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
-        weight: Floats = vars(self)["weights"].at(rank)
-        return weight
+        return self.weights.at(rank)
 
 
-def _single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -> TieGroups:
-    """The tie groups of one ranking, from those of its judged items, which need no names."""
-    n = len(start)
+def _judged_items(start: Codes, size: Codes, gain: Floats, length: Codes) -> TieGroups:
+    """The tie groups of the judged items of rankings, (n_rankings, n_items); they need no names."""
+    n, items = start.shape
+    names, documents = tuple(map(str, range(n))), np.arange(n * items)
     return TieGroups(
-        qrels=Qrels(("",), np.array([0, n]), Documents(np.arange(n), [""] * n), gain),
-        score=np.full(n, np.nan),
-        start=start,
-        size=size,
-        length=np.array([length]),
-        present=np.array([True]),
-        lowest=np.full(1, np.nan),
-        lowest_size=np.zeros(1, dtype=np.int64),
+        qrels=Qrels(names, items * np.arange(n + 1), Documents(documents, [""] * (n * items)), np.tile(gain, n)),
+        score=np.full(n * items, np.nan),
+        start=start.ravel(),
+        size=size.ravel(),
+        length=length,
+        present=np.ones(n, dtype=bool),
+        lowest=np.full(n, np.nan),
+        lowest_size=np.zeros(n, dtype=np.int64),
     )
 
 

@@ -71,7 +71,8 @@ class Weights:
     tail: float
 
     def __init__(self, values: Sequence[float] | NDArray[Any], tail: float = 0.0):
-        total = _check_weights(values, tail)
+        _check_weights(values, tail)
+        total = math.fsum([*values, tail])
         object.__setattr__(self, "values", tuple(float(value) / total for value in values))
         object.__setattr__(self, "tail", float(tail) / total)
 
@@ -144,9 +145,9 @@ class Weights:
         drop[rank <= n] = -np.diff(self.values)[rank[rank <= n] - 1]
         return drop
 
-    def is_geometric_after(self, n: int) -> bool:
-        """Whether the weights of the ranks after n are geometric, and not 0."""
-        return n >= len(self._head) and self.ratio > 0
+    def is_geometric_after(self, n: Codes) -> NDArray[np.bool_]:
+        """Whether the weights of the ranks after each n are geometric, and not 0."""
+        return (n >= len(self._head)) & (self.ratio > 0)
 
     # The weights are geometric from the last value on. `_head` are the values before it.
 
@@ -182,33 +183,31 @@ def as_weights(phi: float | None, weights: WeightsLike | None) -> Weights:
     return weights if isinstance(weights, Weights) else Weights(weights)
 
 
-def _check_weights(values: object, tail: object) -> float:
-    """The sum of some rank weights and their tail; an error if they are not possible."""
-    is_text, is_array = isinstance(values, (str, bytes)), isinstance(values, np.ndarray) and values.ndim == 1
-    if is_text or not (isinstance(values, Sequence) or is_array) or not len(values):
+def _check_weights(values: Any, tail: Any) -> None:
+    """Require weights that never rise, of 0 or more, with a sum above 0."""
+    is_array = isinstance(values, np.ndarray) and values.ndim == 1
+    if not is_array and (isinstance(values, (str, bytes)) or not isinstance(values, Sequence)):
         raise InputError(
-            f"weights={values!r} is not possible. Give the weights of the first ranks, best first, such as [3, 2, 1], "
-            "or Weights.geometric(phi), Weights.dcg(k) or Weights.zipf(k)."
+            f"weights={values!r} is not possible. Give the weights of the first ranks, such as [3, 2, 1], or "
+            "Weights.geometric(phi), Weights.dcg(k) or Weights.zipf(k)."
         )
     last = math.inf
     for rank, value in enumerate(values, start=1):
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+        if not _is_weight(value):
             raise InputError(f"The weight {value!r} of rank {rank} is not possible: weights are numbers of 0 or more.")
         if value > last:
-            raise InputError(
-                f"Rank {rank} has the weight {value:g}, and the rank before it {last:g}: weights must not rise."
-            )
+            raise InputError(f"Weights must not rise: rank {rank} has {value:g}, and the rank before it {last:g}.")
         last = value
-    if isinstance(tail, bool) or not isinstance(tail, Real) or not 0 <= tail < math.inf:
-        raise InputError(
-            f"tail={tail!r} is not possible: it is the weight of all ranks after the last value, a number of 0 or more."
-        )
-    if tail and not last:
-        raise InputError(f"The last value is 0, so later ranks weigh nothing, but tail={tail:g}. Leave out the zeros.")
-    total = sum(map(float, values)) + float(tail)
-    if not 0 < total < math.inf:
-        raise InputError(f"The weights have the sum {total:g}. It must be above 0 and finite.")
-    return math.fsum([*map(float, values), float(tail)])
+    if not _is_weight(tail):
+        raise InputError(f"tail={tail!r} is not possible. It is the weight of all ranks after the values, 0 or more.")
+    if tail and not (len(values) and last):
+        raise InputError(f"tail={tail:g} is not possible: later ranks fall from the last value, which must be above 0.")
+    if not 0 < sum(map(float, values)) + float(tail) < math.inf:
+        raise InputError("The sum of the weights must be above 0 and finite.")
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < math.inf  # type: ignore[operator]
 
 
 # -- weights of depths ---------------------------------------------------------------------------------------------
