@@ -101,7 +101,7 @@ class Overlaps:
         self._depths = int(self.n.max(initial=0))
         self._end = (row.x.item_start + row.x.item_size).astype(row.end.dtype)
         last = np.where(row.end, np.maximum(row.end, self._end), 0)
-        complete = self._count(np.arange(len(last))[:, None], last)
+        complete = _running_sums(self._count(np.arange(len(last))[:, None], last))
         self.n_common = complete[:, -1] if self._depths else np.zeros(len(last), dtype=np.int64)
         self.n_union = row.length + n_x - self.n_common
         #: X_d, (n_orders, n_pairs, n_depths): one order if there are no ties, or without `extremes`.
@@ -121,23 +121,23 @@ class Overlaps:
         return np.maximum(total, 0.0)
 
     def _count(self, pair: Codes, depth: Codes) -> Codes:
-        """How many items of each pair have come at each depth, (n_pairs, n_depths); depth 0 is never."""
+        """How many items of each pair have each depth, (n_pairs, n_depths); depth 0 is not counted."""
         width = self._depths + 1
         count = np.bincount((depth + pair * width).ravel(), minlength=len(self._row.length) * width)
-        return np.cumsum(count.reshape(-1, width)[:, 1:], axis=1)
+        return count.reshape(-1, width)[:, 1:]
 
     def _tied_overlap(self, complete: Codes, extremes: bool) -> NDArray[np.generic]:
         x, row = self._row.x, self._row
+        if len(x.size) == len(x) and not row.split.any():
+            return complete[None]
         is_tied = (row.end > 0) & ((row.end - row.start > 1) | (x.item_size > 1))
         pair, item = np.nonzero(is_tied)
-        if not len(pair):
-            return complete[None]
         starts, ends = (x.item_start[item], row.start[pair, item]), (self._end[item], row.end[pair, item])
 
         def count_between(start: Codes, end: Codes) -> Codes:
             """How many items have start < d < end, for each depth d."""
             some = start + 1 < end
-            return self._count(pair[some], start[some] + 1) - self._count(pair[some], end[some])
+            return _running_sums(self._count(pair[some], start[some] + 1) - self._count(pair[some], end[some]))
 
         # Items whose group is split on the left or on the right, and complete on the other side; split on both sides.
         left = count_between(np.maximum(starts[0], ends[1] - 1), ends[0])
@@ -159,6 +159,10 @@ class Overlaps:
         free = np.minimum(np.maximum(taken_left - left, 0), np.maximum(taken_right - right, 0))
         best = complete + np.minimum(taken_left, left) + np.minimum(taken_right, right) + np.minimum(free, both)
         return np.array([expected, worst, best])
+
+
+def _running_sums(count: Codes) -> Codes:
+    return np.cumsum(count, axis=1, dtype=np.int32)  # which take less time than int64
 
 
 def _take_last(taken: Codes, others: Codes, both: Codes) -> tuple[Codes, Codes]:

@@ -135,7 +135,7 @@ def split_groups(groups: RankGroups, depths: int) -> Codes:
 
     Both are 0 if depth d is the end of a group, or lies after the ranking's end.
     """
-    split = np.zeros((2, depths), dtype=np.int64)
+    split: Codes = np.zeros((2, depths), dtype=np.int32)
     taken = np.arange(1, len(groups) + 1) - groups.item_start
     split[:, : len(groups)] = np.where(taken < groups.item_size, (taken, groups.item_size), 0)
     return split

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["QueryRankings"]
 
-BLOCK = 1 << 17  # documents or depths, times pairs, at a time: what a processor's cache holds
+BLOCK = 1 << 15  # documents or depths, times pairs, at a time: what a processor's cache holds
 
 
 class QueryRankings:
@@ -35,7 +36,9 @@ class QueryRankings:
             if depth is not None:
                 length = groups.head_length(depth, edge, f" of query '{query}'")
                 rows, groups = rows[:length], RankGroups.from_group(group[:length])
-            self.codes.append(np.array([code.setdefault(doc, len(code)) for doc in run.ids(rows)], dtype=np.int64))
+            ids = run.ids(rows)
+            code.update(zip([doc for doc in ids if doc not in code], count(len(code)), strict=False))
+            self.codes.append(np.fromiter(map(code.__getitem__, ids), dtype=np.int64, count=len(ids)))
             self.groups.append(groups)
         self.n_docs = len(code)
         self.length: Codes = np.array([len(groups) for groups in self.groups])
@@ -50,7 +53,7 @@ class QueryRankings:
         step = max(BLOCK // max(int(self.length.max(initial=0)), 1), 1)
         for first in range(others.start, others.stop, step):
             some = slice(first, min(first + step, others.stop))
-            start, end = (table[some, self.codes[i]] for table in self._start_end)
+            start, end = self._start_end[:, some].take(self.codes[i], axis=2)
             yield PairRow(self.groups[i], self.length[some], start, end, self._split[:, some])
 
     def sum_products(self, i: int, others: range, values: Floats, weights: Weights, power: float = 1.0) -> Floats:
