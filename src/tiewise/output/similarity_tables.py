@@ -18,7 +18,7 @@ from tiewise.rankings.run_similarity import Similarity
 from tiewise.tables.model import Section, Table, columns_of
 from tiewise.tables.wording import MISSING, count_noun
 
-__all__ = ["SIMILARITY_COLUMNS", "SimilarityTables", "is_matrix"]
+__all__ = ["SIMILARITY_COLUMNS", "VALUE_COLUMNS", "SimilarityTables", "is_matrix"]
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines, as stable as those of ``tiewise evaluate``.
 SIMILARITY_COLUMNS = {
@@ -159,7 +159,7 @@ _PARTS = {
 }
 
 
-_DISTANCE_PARTS = _PARTS | {"lower": _PARTS["upper"], "upper": _PARTS["lower"]}
+_DISTANCE_PARTS = _PARTS | {"lower": "if what was not seen agrees as far as it can", "upper": _PARTS["lower"]}
 
 
 def _legend(parts: list[str], measure: PairMeasure) -> str:

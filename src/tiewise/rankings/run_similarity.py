@@ -117,8 +117,10 @@ class Similarity(Result):
 
     def __repr__(self) -> str:
         width = max(map(len, self.systems))
-        rows = zip(self.systems, self.matrix(), strict=True)
-        lines = [f"{name:<{width}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
+        matrix = self.matrix()
+        sign = " " if (matrix < 0).any() else "-"  # a blank before positive numbers, if there are negative ones
+        rows = zip(self.systems, matrix, strict=True)
+        lines = [f"{name:<{width}}  " + " ".join(f"{value:{sign}.3f}" for value in row) for name, row in rows]
         return "\n".join([self._title, *lines])
 
     def _section(self) -> Section:

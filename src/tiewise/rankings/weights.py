@@ -177,7 +177,9 @@ WeightsLike = Weights | Sequence[float] | NDArray[Any]  #: Weights, or the weigh
 def as_weights(phi: float | None, weights: WeightsLike | None) -> Weights:
     """The weights, or geometric weights for φ; an error unless one of the two is given."""
     if weights is None:
-        return Weights.geometric(phi)  # type: ignore[arg-type]  # which refuses None
+        if phi is None:
+            raise InputError("phi=None is not possible. Give phi, above 0 and below 1, or weights=.")
+        return Weights.geometric(phi)
     if phi is not None:
         raise InputError(f"phi={phi!r} and weights= were given. Give one of them: phi stands for geometric weights.")
     return weights if isinstance(weights, Weights) else Weights(weights)
