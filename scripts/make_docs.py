@@ -35,7 +35,7 @@ from tiewise.metrics import catalogue
 from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.output.comparison_tables import COMPARISON_COLUMNS
 from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
-from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
+from tiewise.output.similarity_tables import SIMILARITY_COLUMNS, VALUE_COLUMNS
 from tiewise.output.stage_tables import STAGE_COLUMNS
 from tiewise.rankings import pair_measures
 
@@ -319,6 +319,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "tool-columns": lambda: column_table(TOOL_COLUMNS),
     "compare-columns": lambda: column_table(COMPARISON_COLUMNS),
     "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
+    "similarity-value-columns": lambda: column_table(VALUE_COLUMNS),
     "stages-columns": lambda: column_table(STAGE_COLUMNS),
     "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
     "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),
