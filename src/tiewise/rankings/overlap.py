@@ -132,12 +132,13 @@ class Overlaps:
             return complete[None]
         is_tied = (row.end > 0) & ((row.end - row.start > 1) | (x.item_size > 1))
         pair, item = np.nonzero(is_tied)
-        starts, ends = (x.item_start[item], row.start[pair, item]), (self._end[item], row.end[pair, item])
+        flat = pair * len(x) + item
+        starts, ends = (x.item_start[item], row.start.take(flat)), (self._end[item], row.end.take(flat))
 
         def count_between(start: Codes, end: Codes) -> Codes:
             """How many items have start < d < end, for each depth d."""
-            some = start + 1 < end
-            return _running_sums(self._count(pair[some], start[some] + 1) - self._count(pair[some], end[some]))
+            first = np.minimum(start + 1, end)
+            return _running_sums(self._count(pair, first) - self._count(pair, end))
 
         # Items whose group is split on the left or on the right, and complete on the other side; split on both sides.
         left = count_between(np.maximum(starts[0], ends[1] - 1), ends[0])
