@@ -243,6 +243,16 @@ def test_an_empty_list_cannot_be_extrapolated_and_the_rest_can():
     assert found.matrix()[0, 1] == pytest.approx(1.0)
 
 
+def test_values_that_are_not_defined():
+    one = {"q": {"a": 1.0}}
+    found = tw.similarity({"A": one, "B": one}, "tau")  # one document has no pairs
+    assert np.isnan(found.matrix()).all() and found.pair("A", "B").value is None
+    assert "nan" in repr(found) and found.pair("A", "B").lower.expected is None
+    empty = tw.similarity({"A": {"q": {"a": 1.0, "b": 1.0}}, "B": {"q": {"a": 1.0, "b": 1.0}}}, "RBO@1", edge="shrink")
+    assert empty.score_part == "lower" and (empty.matrix() == 0).all()
+    assert tw.similarity({"A": one, "B": one}, "RBO").score_part == "extrapolated"
+
+
 def test_invalid_comparisons():
     runs = systems(2, 2, seed=4)
     with pytest.raises(tw.MeasureError, match="nDCG@10 measures a run against judgments"):

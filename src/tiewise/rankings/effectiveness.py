@@ -14,19 +14,19 @@ can lower or raise the difference, as for RBO.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.catalogue import RBP
 from tiewise.metrics.estimate import Estimate
 from tiewise.rankings.overlap import Overlaps
 from tiewise.rankings.pairs import PairRow, RankingPair, make_estimate
-from tiewise.rankings.ranking import RankingLike
+from tiewise.rankings.ranking import RankGroups, RankingLike
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, difference_table
 
 __all__ = ["MED", "med_of_row", "med_rbp"]
@@ -62,7 +62,7 @@ def med_rbp(
 
     It is 0 for the same ranking, and 1 at the most. φ is 0.8 by default, as for RBP; `p` is another name of it. Ranks
     may have other `weights` instead: with ``Weights.dcg(k)`` it is the MED of DCG@k, divided by the largest DCG@k.
-    `std` is None if tie groups have many thousands of items.
+    `std` is None if tie groups of thousands of items meet.
 
     >>> med_rbp("a b c", "c b a", phi=0.5)
     MED-RBP 0.3750
@@ -108,41 +108,44 @@ def _variance(pair: RankingPair, weight: Floats) -> float | None:
     """
     sides = pair.left, pair.right
     cells, count = np.unique([side.groups.group[side.common] for side in sides], axis=1, return_counts=True)
-    sizes = [side.groups.size[group] for side, group in zip(sides, cells, strict=True)]
-    tied = np.flatnonzero((sizes[0] > 1) | (sizes[1] > 1))
-    if (sizes[0] * sizes[1])[tied].sum() > LARGEST:
+    start = np.array([side.groups.start[group] for side, group in zip(sides, cells, strict=True)])
+    size = np.array([side.groups.size[group] for side, group in zip(sides, cells, strict=True)])
+    tied = size.max(axis=0, initial=0) > 1
+    cell_count, start, size = count[tied], start[:, tied], size[:, tied]
+    if size.prod(axis=0).sum() > LARGEST:
         return None
     total = 0.0
-    effects: tuple[_Effects, _Effects] = defaultdict(list), defaultdict(list)  # by group, on the left and on the right
-    for cell in tied.tolist():
-        (start, m), (other, n) = (
-            (side.groups.start[g], side.groups.size[g]) for side, g in zip(sides, cells[:, cell], strict=True)
-        )
-        values = weight[np.maximum.outer(start + np.arange(m), other + np.arange(n))]
-        values = values - values.mean()
-        by_left, by_right = values.mean(axis=1), values.mean(axis=0)
-        for effect, group, by_rank in zip(effects, cells[:, cell].tolist(), (by_left, by_right), strict=True):
-            effect[group].append((int(count[cell]), by_rank))
+    effects: tuple[list[_Effect], list[_Effect]] = [], []
+    for m, n in np.unique(size, axis=1).T.tolist():  # all cells of one shape
+        some = (size[0] == m) & (size[1] == n)
+        count, left, right = cell_count[some], start[0, some, None] + np.arange(m), start[1, some, None] + np.arange(n)
+        values = weight[np.maximum(left[:, :, None], right[:, None, :])]
+        values -= values.mean(axis=(1, 2), keepdims=True)
+        by_left, by_right = values.mean(axis=2), values.mean(axis=1)
+        effects[0].append(_Effect(left, count[:, None], by_left))
+        effects[1].append(_Effect(right, count[:, None], by_right))
         if m > 1 and n > 1:
-            rest = ((values - by_left[:, None] - by_right) ** 2).mean()
-            total += count[cell] * rest * (1 + (count[cell] - 1) / ((m - 1) * (n - 1)))
-    return total + sum(_permutation_variance(effect.values()) for effect in effects)
+            rest = ((values - by_left[:, :, None] - by_right[:, None, :]) ** 2).mean(axis=(1, 2))
+            total += float((count * rest * (1 + (count - 1) / ((m - 1) * (n - 1)))).sum())
+    return total + sum(_permutation_variance(side.groups, effect) for side, effect in zip(sides, effects, strict=True))
 
 
-_Effects = dict[int, list[tuple[int, Floats]]]
+class _Effect(NamedTuple):
+    """What the rank of an item in one ranking adds, for the items of some cells."""
+
+    rank: Codes  # (n_cells, n_ranks): the ranks of the group, from 0
+    n_items: Codes  # (n_cells, 1): in the cell
+    value: Floats  # (n_cells, n_ranks): with the mean 0 in each cell
 
 
-def _permutation_variance(groups: Iterable[list[tuple[int, Floats]]]) -> float:
-    """The variance of Σ_e a_e(rank of e) over random orders of tie groups, which are independent.
-
-    A group is a list of (number of items, their a at each rank); a has the mean 0, and is 0 for all other items.
-    """
-    total = 0.0
-    for group in groups:
-        count, a = np.array([number for number, _ in group]), np.array([by_rank for _, by_rank in group])
-        m = a.shape[1]
-        if m > 1:
-            mean = count @ a / m
-            squares = count @ ((a - mean) ** 2).sum(axis=1) + (m - count.sum()) * (mean**2).sum()
-            total += float(squares) / (m - 1)
-    return total
+def _permutation_variance(groups: RankGroups, effects: Sequence[_Effect]) -> float:
+    """The variance of Σ_e value_e(rank of e) over random orders of the tie groups; 0 for items in no cell."""
+    size = groups.item_size  # at each rank
+    items, mean, squares = np.zeros((3, len(groups)))
+    for rank, count, value in effects:
+        np.add.at(items, rank, count)
+        np.add.at(mean, rank, count * value / size[rank])
+    for rank, count, value in effects:
+        np.add.at(squares, rank, count * (value - mean[rank]) ** 2)
+    squares += (size - items) * mean**2
+    return float((squares / np.maximum(size - 1, 1))[size > 1].sum())

@@ -34,6 +34,7 @@ __all__ = ["Similarity", "similarity"]
 Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
 
+SCORE_PARTS: tuple[Part, ...] = ("extrapolated", "value", "lower")  # the score is the first that a measure has
 PROGRESS_STEP = 50  # pairs between two calls of the progress callback
 
 
@@ -70,7 +71,9 @@ class Similarity(Result):
     ):
         self.measure, self.systems, self.queries = measure, systems, queries
         self.left_out = left_out  #: the number of queries that some systems lack
-        self._values = {name: column for name, column in values.items() if not np.isnan(column).all()}
+        self._values = {
+            name: column for name, column in values.items() if name.startswith("value") or not np.isnan(column).all()
+        }
         self._pair_index = np.zeros((len(systems), len(systems)), dtype=np.int64)  # of each observed and reference
         n_pairs = 0
         for i, others in enumerate(rows):
@@ -93,7 +96,7 @@ class Similarity(Result):
     @property
     def score_part(self) -> Part:
         """Which part `score` is."""
-        return next(part for part in ("extrapolated", "value", "lower") if part in self.measure.parts)
+        return next(part for part in SCORE_PARTS if f"{part} expected" in self._values)
 
     def pair(self, observed: str | int, reference: str | int) -> Bounds:
         """The mean over queries for one pair."""
@@ -143,7 +146,8 @@ class Similarity(Result):
         value, lower, upper, extrapolated = (self._estimate(part, pick) for part in self.PARTS)
         if self.measure.parts == ("value",):  # nothing is unseen
             lower = upper = value
-        return Bounds(lower or Estimate(measure=self.measure.name), upper, extrapolated, self.measure.name, value)
+        lower = Estimate(measure=self.measure.name) if lower is None else lower
+        return Bounds(lower, upper, extrapolated, self.measure.name, value)
 
     def _estimate(self, part: str, pick: Callable[[Floats], float]) -> Estimate | None:
         columns = (self._values.get(f"{part} {name}") for name in self.STATISTICS)
