@@ -2,8 +2,8 @@
 
 RBP, RBR, RBA and MED-RBP are sums of rank weights. By default these are geometric: rank r has the weight
 (1−φ)·φ^(r−1), so the ranks after n weigh φ^n. φ is the persistence `p` of Moffat & Zobel (2008) and of Webber et al.
-(2010). RBO has such weights for depths instead of ranks. Sums of geometric weights are closed forms that lose no precision
-to cancellation, whatever the length of a list and however close φ is to 0 or 1.
+(2010). RBO has such weights for depths instead of ranks. Sums of geometric weights are closed forms that lose no
+precision to cancellation, whatever the length of a list and however close φ is to 0 or 1.
 """
 
 from __future__ import annotations
