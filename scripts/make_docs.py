@@ -35,9 +35,9 @@ from tiewise.metrics import catalogue
 from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.output.comparison_tables import COMPARISON_COLUMNS
 from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
-from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
+from tiewise.output.similarity_tables import SIMILARITY_COLUMNS, VALUE_COLUMNS
 from tiewise.output.stage_tables import STAGE_COLUMNS
-from tiewise.rankings import run_similarity
+from tiewise.rankings import pair_measures
 
 ROOT = Path(__file__).parent.parent
 MADE = "<!-- This page is made by scripts/make_docs.py: do not edit it by hand. -->"
@@ -104,7 +104,7 @@ SPELLINGS = {
 
 
 #: Where our own measures are defined: those that plugins bring are no part of the page.
-MODULES = (catalogue.__name__, run_similarity.__name__)
+MODULES = (catalogue.__name__, pair_measures.__name__)
 
 
 def measures_page() -> str:
@@ -319,6 +319,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "tool-columns": lambda: column_table(TOOL_COLUMNS),
     "compare-columns": lambda: column_table(COMPARISON_COLUMNS),
     "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
+    "similarity-value-columns": lambda: column_table(VALUE_COLUMNS),
     "stages-columns": lambda: column_table(STAGE_COLUMNS),
     "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
     "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),

@@ -32,12 +32,15 @@ __all__ = [
     "completions",
     "extensions",
     "interchangeable",
+    "med",
+    "med_by_judgments",
     "number_of_orders",
     "orders",
     "over_orders",
     "precision",
     "rba",
     "rba_by_completion",
+    "rba_of_weights",
     "rba_share",
     "rbo",
     "rbo_by_completion",
@@ -47,6 +50,7 @@ __all__ = [
     "rbp_by_completion",
     "rbr",
     "rbr_by_completion",
+    "rbr_of_weights",
     "recall",
     "tau",
     "tau_ap",
@@ -212,6 +216,46 @@ def shares(groups: Groups, phi: float) -> dict[Item, float]:
         for group in groups
         for item in group
     }
+
+
+# Any weights of the ranks: weight_of(rank)
+
+
+def rbr_of_weights(items: Collection[Item], ranked: Ranking, weight_of: Callable[[int], float]) -> tuple[float, float]:
+    """(lower, upper) of RBR: items that are not ranked come never, or else next."""
+    best = [*ranked, *(item for item in items if item not in ranked)]
+    lower, upper = (
+        math.fsum(weight_of(rank) for item, rank in ranks(ranking).items() if item in items)
+        for ranking in (ranked, best)
+    )
+    return lower, upper
+
+
+def rba_of_weights(x: Ranking, y: Ranking, weight_of: Callable[[int], float]) -> float:
+    """RBA's sum over the common items of two rankings that do not go on."""
+    x_rank, y_rank = ranks(x), ranks(y)
+    return math.fsum(math.sqrt(weight_of(x_rank[item]) * weight_of(y_rank[item])) for item in x if item in y_rank)
+
+
+def med_by_judgments(x: Ranking, y: Ranking, weight_of: Callable[[int], float]) -> float:
+    """The largest difference of Σ weight over the relevant items, by trying every set of relevant items."""
+    x_rank, y_rank, items = ranks(x), ranks(y), list(dict.fromkeys([*x, *y]))
+    differences = []
+    for judged in itertools.product((False, True), repeat=len(items)):
+        relevant = [item for item, is_relevant in zip(items, judged, strict=True) if is_relevant]
+        scores = (math.fsum(weight_of(rank[item]) for item in relevant if item in rank) for rank in (x_rank, y_rank))
+        differences.append(abs(next(scores) - next(scores)))
+    return max(differences)
+
+
+def med(x: Ranking, y: Ranking, weight_of: Callable[[int], float]) -> float:
+    """The same, from the two sets of relevant items that favour one ranking at every item."""
+    x_rank, y_rank = ranks(x), ranks(y)
+    gaps = [
+        (weight_of(x_rank[item]) if item in x_rank else 0.0) - (weight_of(y_rank[item]) if item in y_rank else 0.0)
+        for item in {*x, *y}
+    ]
+    return max(math.fsum(gap for gap in gaps if gap > 0), math.fsum(-gap for gap in gaps if gap < 0))
 
 
 # Ranking | ranking: RBO, Eq. 5 and Webber et al. (2010)

@@ -655,7 +655,7 @@ def test_a_small_command_loads_nothing_heavy(folder):
     loaded = set(done.stderr.split())
     assert not {"rich", "pydantic", "scipy", "pandas", "pyarrow"} & loaded
     assert {name for name in COMMANDS if f"tiewise.cli.{name}" in loaded} == {"evaluate"}
-    heavy = {"tiewise.cli.conditions", "tiewise.rankings.run_similarity", "tiewise.analysis.auditing"}
+    heavy = {"tiewise.cli.conditions", "tiewise.rankings.pair_measures", "tiewise.analysis.auditing"}
     assert not {*heavy, "tiewise.tables.text"} & loaded
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import tiewise as tw
 from tiewise.cli import progress
-from tiewise.output.similarity_tables import SIMILARITY_COLUMNS
+from tiewise.output.similarity_tables import SIMILARITY_COLUMNS, VALUE_COLUMNS
 
 A = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 0.5 t\nq2 Q0 d 1 0.9 t\nq2 Q0 e 2 0.8 t\nq3 Q0 f 1 1 t\n"
 B = "q1 Q0 a 1 0.9 t\nq1 Q0 c 2 0.8 t\nq1 Q0 x 3 0.1 t\nq2 Q0 e 1 0.9 t\nq2 Q0 d 2 0.8 t\n"
@@ -68,6 +68,7 @@ def test_row_of_two_runs(tiewise, folder):
         ("-m RBO(ties='w')@1 --phi 0.7 -M 1", "RBO(phi=0.7, ties='w')@1"),
         ("-m RBA", "RBA(phi=0.9)"),
         ("-m RBR@2 --phi 0.5", "RBR(phi=0.5)@2"),
+        ("-m MED-RBP --phi 0.8", "MED_RBP(phi=0.8)"),
     ],
 )
 def test_spellings_of_the_measure(tiewise, folder, options, measure):
@@ -79,6 +80,30 @@ def test_spellings_of_the_measure(tiewise, folder, options, measure):
         assert (pair["lower"], pair["residual"]) == (bounds.lower.expected, bounds.residual)
     directions = [("A", "B"), ("B", "A")] if "RBR" in measure else [("A", "B")]
     assert [(pair["observed"], pair["reference"]) for pair in found["pairs"]] == directions
+
+
+@pytest.mark.parametrize("measure", ["tau", "tau_ap", "MED_RBP"])
+def test_value_of_the_lists_as_they_are(tiewise, folder, measure):
+    done = tiewise("similarity", "A.trec", "B.trec", "-m", measure, "-q")
+    assert done.out.split("\n")[0].split("\t") == [*SIMILARITY_COLUMNS, *VALUE_COLUMNS]
+    found = expected(folder, "AB", measure)
+    for row in done.rows:
+        value = (found.pair if row["query"] == "all" else _per_query(found, row["query"]))(
+            row["observed"], row["reference"]
+        ).value
+        assert [row[name] for name in VALUE_COLUMNS] == [repr(value.expected), repr(value.minimum), repr(value.maximum)]
+        assert (row["lower"] == row["upper"] == row["residual"] == "") == (measure != "MED_RBP")
+    table = tiewise("similarity", "A.trec", "B.trec", "-m", measure, "--format", "table").out
+    assert "value: of the lists as they are" in table
+    assert ("residual" in table) == ("It is a distance" in table.replace("\n", " ")) == (measure == "MED_RBP")
+    matrix = tiewise("similarity", "A.trec", "B.trec", "C.trec", "-m", measure, "--format", "latex", "-p", "6").out
+    for name, row in zip("ABC", expected(folder, "ABC", measure).matrix(), strict=True):
+        cells = (f"{value:.6f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.6f}" for value in row)
+        assert rf"{name} & {' & '.join(cells)} \\" in matrix.replace("$-$", "-").replace("−", "-")
+
+
+def _per_query(found: tw.Similarity, query: str):
+    return lambda observed, reference: found.per_query(observed, reference)[query]
 
 
 def test_edge(tiewise, folder):
@@ -154,6 +179,10 @@ def test_long_names_are_numbered_in_a_matrix(tiewise):
         ("- -", "can be read once"),
         ("A.trec B.trec -m nDCG@10", "nDCG@10 needs judgments: use `tiewise evaluate`"),
         ("A.trec B.trec -m RBX", "Unknown measure 'RBX'"),
+        ("A.trec B.trec -m P", "Measures of two runs: RBO, RBA, RBR, MED_RBP, tau, tau_ap"),
+        ("A.trec B.trec -m tau --phi 0.5", "tau has no parameter 'phi'"),
+        ("A.trec B.trec -m MED_RBP(phi=2)", "phi=2 is not possible. It must lie above 0 and below 1"),
+        ("A.trec B.trec -m tau --depth 2", "Depth 2 ends inside a group of 2 tied items of query 'q1'"),
         ("A.trec B.trec -m RBO,RBA", "names 2 measures"),
         ("A.trec B.trec --phi 1", "phi=1.0 is not possible. It must lie above 0 and below 1"),
         ("A.trec B.trec -m RBO(phi=0.95) --phi 0.7", r"RBO\(phi=0.95\) has a phi, and --phi 0.7 was given too"),

@@ -16,8 +16,7 @@ from tiewise.rankings.alignment import compute_rba, expected_power_sum
 from tiewise.rankings.correlation import count_inversions, count_smaller_before
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pairs import RankingPair
-from tiewise.rankings.rank_biased import compute_rbr
-from tiewise.rankings.weights import mean_weight, reversed_rba, tail_weight, weight_table
+from tiewise.rankings.weights import Weights, reversed_rba, tail_weight, weight_table
 
 PHIS = [0.1, 0.5, 0.9, 0.99, 0.999, 0.999999]
 
@@ -71,7 +70,7 @@ def test_mean_weight_of_tied_ranks(phi):
     ranks = range(8, 20)  # twelve items after seven
     for power in (0.5, 1.0):
         truth = math.fsum(((1 - phi) * phi ** (r - 1)) ** power for r in ranks) / 12
-        assert mean_weight(phi, 7, 12, power) == pytest.approx(truth, rel=1e-13)
+        assert Weights.geometric(phi).mean(7, 12, power) == pytest.approx(truth, rel=1e-13)
 
 
 # -- RBO ------------------------------------------------------------------------------------------------------------
@@ -237,7 +236,8 @@ def test_expectations_without_extremes(of, ties):
     rng = random.Random(5)
     for groups in (0.4, 1.0):  # tied and untied
         pair = RankingPair.from_rankings(*(tw.Ranking(tied(rng, 30, 25, groups)) for _ in range(2)))
-        whole, alone = of(pair, 0.9, ties), of(pair, 0.9, ties, extremes=False)
+        phi = 0.9 if of is compute_rbo else Weights.geometric(0.9)
+        whole, alone = of(pair, phi, ties), of(pair, phi, ties, extremes=False)
         for part in ("lower", "upper", "extrapolated"):
             mine, theirs = getattr(alone, part), getattr(whole, part)
             assert (mine is None) == (theirs is None)
@@ -315,13 +315,11 @@ def test_phi_very_close_to_zero_or_one(phi):
 
 @pytest.mark.parametrize("phi", ["0.9", [0.9], 0.9j, np.array([0.5, 0.6]), None])
 def test_invalid_phi(phi):
-    pair = RankingPair.from_rankings(tw.Ranking("a"), tw.Ranking("a"))
     calls = [
         lambda: tw.rbo("a", "a", phi=phi),
         lambda: tw.rba("a", "a", phi=phi),
         lambda: tw.rbr("a", "a", phi=phi),
         lambda: tw.top_weight(phi, 3),
-        lambda: compute_rbr(pair, phi),
     ]
     if phi is not None:  # which is the default of rbp
         calls += [lambda: tw.rbp("a", {"a": 1}, phi=phi), lambda: tw.rbp("a", {"a": 1}, p=phi)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import hypergeom
 import tiewise as tw
 from tiewise.errors import InputError
 from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.rankings import query_rankings
 
 
 def systems(number: int, queries: int = 3, seed: int = 0) -> dict[str, dict[str, dict[str, float]]]:
@@ -29,7 +31,7 @@ def ranking(runs, system: str, query: str) -> tw.Ranking:
 
 
 def assert_same_bounds(found: tw.Bounds, truth: tw.Bounds) -> None:
-    for part in ("lower", "upper", "extrapolated"):
+    for part in ("value", "lower", "upper", "extrapolated"):
         one, other = getattr(found, part), getattr(truth, part)
         assert (one is None) == (other is None)
         if one is not None:
@@ -41,7 +43,7 @@ def assert_same_bounds(found: tw.Bounds, truth: tw.Bounds) -> None:
     "measure",
     [
         *("RBO(phi=0.8)", "RBO(phi=0.9)", "RBO(phi=0.8, ties='w')", 'RBO(phi=0.8, ties="b")'),
-        *("RBA(phi=0.8)", "RBA(phi=0.95)", "RBR(phi=0.8)"),
+        *("RBA(phi=0.8)", "RBA(phi=0.95)", "RBR(phi=0.8)", "MED_RBP(phi=0.8)", "tau", "tau_ap"),
     ],
 )
 def test_every_pair_and_query_equals_the_measure_of_its_rankings(measure):
@@ -52,7 +54,13 @@ def test_every_pair_and_query_equals_the_measure_of_its_rankings(measure):
         per_query = found.per_query(a, b)
         for query, bounds in per_query.items():
             x, y = ranking(runs, a, query), ranking(runs, b, query)
-            if chosen.stem == "RBR":
+            if chosen.stem in ("tau", "tau_ap"):
+                value = getattr(tw, chosen.stem)(x, y, complete="union")
+                truth = tw.Bounds(value, value, value=value)
+            elif chosen.stem == "MED_RBP":
+                med = tw.med_rbp(x, y, phi=chosen.phi)
+                truth = tw.Bounds(med.lower, med.upper, value=med)
+            elif chosen.stem == "RBR":
                 truth = tw.rbr(x.items, y, phi=chosen.phi)
             elif chosen.stem == "RBA":
                 truth = tw.rba(x, y, phi=chosen.phi)
@@ -61,7 +69,7 @@ def test_every_pair_and_query_equals_the_measure_of_its_rankings(measure):
             assert_same_bounds(bounds, truth)
         mean = np.mean([one.lower.expected for one in per_query.values()])
         assert found.pair(a, b).lower.expected == pytest.approx(mean, abs=1e-14)
-    assert found.matrix("lower").shape == (4, 4)
+    assert found.matrix().shape == (4, 4)
     assert list(found.to_frame()["system"]) == list(runs)
     assert chosen.name in repr(found)
 
@@ -75,7 +83,9 @@ def test_a_cutoff_of_rbr_defines_the_set_and_is_exact_inside_ties():
             assert_same_bounds(bounds, truth)
 
 
-@pytest.mark.parametrize("measure", ["RBO(phi=0.9)", "RBA(phi=0.9)", "RBR(phi=0.9)"])
+@pytest.mark.parametrize(
+    "measure", ["RBO(phi=0.9)", "RBA(phi=0.9)", "RBR(phi=0.9)", "RBR(phi=0.9)@4", "MED_RBP(phi=0.9)"]
+)
 def test_without_bounds_the_score_is_the_same(measure):
     runs = systems(5)
     whole, quick = tw.similarity(runs, measure), tw.similarity(runs, measure, bounds=False)
@@ -84,6 +94,49 @@ def test_without_bounds_the_score_is_the_same(measure):
     assert quick.pair("S0", "S1").lower.minimum is None
     with pytest.raises(InputError, match="has no 'upper expected' here"):
         quick.matrix("upper")
+
+
+@pytest.mark.parametrize("measure", ["tau", "tau_ap@3"])
+def test_correlation_without_bounds(measure):
+    runs = systems(3)
+    whole, quick = (
+        tw.similarity(runs, measure, edge="extend"),
+        tw.similarity(runs, measure, edge="extend", bounds=False),
+    )
+    assert (whole.matrix() == quick.matrix()).all()
+    assert quick.pair("S0", "S1").value.minimum is None
+    bounds = whole.pair("S0", "S1")
+    assert bounds.lower == bounds.upper == bounds.value and bounds.residual == 0  # nothing is unseen
+    assert whole.matrix("value", "minimum")[0, 1] < whole.matrix()[0, 1] < whole.matrix("value", "maximum")[0, 1]
+    with pytest.raises(InputError, match="has no 'lower expected' here"):
+        whole.matrix("lower")
+
+
+@pytest.mark.parametrize("measure", ["RBO", "MED_RBP", "RBR@4"])
+def test_blocks_of_pairs_do_not_change_numbers(measure, monkeypatch):
+    """One run is compared with several others at a time. Lists have different lengths, and some have no ties."""
+    rng = np.random.default_rng(7)
+    runs = {}
+    for s in range(6):
+        docs = rng.choice(20, size=3 + 2 * s, replace=False)
+        scores = np.arange(len(docs)) if s % 3 == 0 else rng.integers(0, 4, len(docs))
+        runs[f"S{s}"] = {"q": {f"d{doc}": float(score) for doc, score in zip(docs, scores, strict=True)}}
+    found = tw.similarity(runs, measure)
+    for size in (1, 30):
+        monkeypatch.setattr(query_rankings, "BLOCK", size)
+        again = tw.similarity(runs, measure)
+        for part in tw.parse(measure).parts:
+            for statistic in ("expected", "minimum", "maximum"):
+                assert again.matrix(part, statistic) == pytest.approx(found.matrix(part, statistic), abs=1e-15)
+    for a, b in itertools.product(runs, repeat=2):
+        x, y = ranking(runs, a, "q"), ranking(runs, b, "q")
+        if measure == "RBO":
+            assert_same_bounds(found.pair(a, b), tw.rbo(x, y, phi=0.9))
+        elif measure == "MED_RBP":
+            med = tw.med_rbp(x, y, phi=0.9)
+            assert_same_bounds(found.pair(a, b), tw.Bounds(med.lower, med.upper, value=med))
+        else:
+            assert_same_bounds(found.pair(a, b), tw.rbr(x, y, phi=0.9, depth=4))
 
 
 def test_a_depth_inside_a_tie_group_is_an_error_without_edge():
@@ -122,11 +175,25 @@ def test_hypergeometric_probabilities():
             assert np.allclose(row, hypergeom.pmf(h, size, u, j), atol=1e-10, rtol=1e-7)
 
 
-@pytest.mark.parametrize("measure", [tw.RBO, tw.RBA, tw.RBR], ids=str)
+@pytest.mark.parametrize("measure", [tw.RBO, tw.RBA, tw.RBR, tw.MED_RBP, tw.parse("tau"), tw.parse("tau_ap")], ids=str)
 def test_one_ranking_has_no_value(measure):
     assert not hasattr(measure, "of")
     with pytest.raises(tw.MeasureError, match=f"{measure.stem}.* compares two rankings.*{measure.stem.lower()}\\(x, y"):
         measure.of("1(01)")
+
+
+def test_names_of_the_measures():
+    assert tw.parse("MED-RBP") == tw.parse("med_rbp(phi=0.9)") == tw.MED_RBP
+    assert tw.parse("kendall_tau@10") == tw.parse("tau") @ 10
+    assert {"MED_RBP", "tau", "tau_ap"} <= set(tw.measures())
+    assert tw.MED_RBP.is_distance and tw.MED_RBP.symmetric
+    assert tw.parse("tau").symmetric and not tw.parse("tau_ap").symmetric
+    assert pickle.loads(pickle.dumps(tw.parse("tau_ap") @ 5)) == tw.parse("tau_ap@5")
+
+
+def test_negative_numbers_are_aligned():
+    up, down = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1.0, "b": 2.0}}
+    assert repr(tw.similarity({"A": up, "B": down}, "tau")).splitlines()[1:] == ["A   1.000 -1.000", "B  -1.000  1.000"]
 
 
 def test_system_names_may_be_numbers():
@@ -145,7 +212,7 @@ def test_rba_of_all_pairs_in_one_product():
     runs = systems(4, 3, seed=2)
     steps = []
     quick = tw.similarity(runs, "RBA(phi=0.9)", bounds=False, progress=lambda done, total: steps.append((done, total)))
-    assert steps == [(10, 30), (20, 30), (30, 30)]  # one product a query; ten pairs each
+    assert steps == [(0, 30), (10, 30), (10, 30), (20, 30), (20, 30), (30, 30)]
     steps.clear()
     slow = tw.similarity(runs, "RBA(phi=0.9)", progress=lambda done, total: steps.append((done, total)))
     assert steps == [(0, 30), (10, 30), (10, 30), (20, 30), (20, 30), (30, 30)]
@@ -174,6 +241,16 @@ def test_an_empty_list_cannot_be_extrapolated_and_the_rest_can():
     assert found.per_query("A", "B")["q"].extrapolated is None
     assert found.pair("A", "B").extrapolated.expected == pytest.approx(1.0)
     assert found.matrix()[0, 1] == pytest.approx(1.0)
+
+
+def test_values_that_are_not_defined():
+    one = {"q": {"a": 1.0}}
+    found = tw.similarity({"A": one, "B": one}, "tau")  # one document has no pairs
+    assert np.isnan(found.matrix()).all() and found.pair("A", "B").value is None
+    assert "nan" in repr(found) and found.pair("A", "B").lower.expected is None
+    empty = tw.similarity({"A": {"q": {"a": 1.0, "b": 1.0}}, "B": {"q": {"a": 1.0, "b": 1.0}}}, "RBO@1", edge="shrink")
+    assert empty.score_part == "lower" and (empty.matrix() == 0).all()
+    assert tw.similarity({"A": one, "B": one}, "RBO").score_part == "extrapolated"
 
 
 def test_invalid_comparisons():

@@ -53,13 +53,15 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.output.page import write_report
     from tiewise.rankings.alignment import rba
     from tiewise.rankings.correlation import tau, tau_ap
+    from tiewise.rankings.effectiveness import med_rbp
     from tiewise.rankings.first_stages import Stages, stages
     from tiewise.rankings.overlap import rbo
+    from tiewise.rankings.pair_measures import MED_RBP, RBA, RBO, RBR
     from tiewise.rankings.rank_biased import rbp, rbr
     from tiewise.rankings.ranking import Ranking
-    from tiewise.rankings.run_similarity import RBA, RBO, RBR, Similarity, similarity
+    from tiewise.rankings.run_similarity import Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
-    from tiewise.rankings.weights import phi_for_discount, phi_for_reverse_rba, top_weight
+    from tiewise.rankings.weights import Weights, phi_for_discount, phi_for_reverse_rba, phi_for_weight, top_weight
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _MODULES = {
@@ -75,17 +77,19 @@ _MODULES = {
     "tiewise.analysis.unjudged_bounds": "Unjudged unjudged",
     "tiewise.io": "read_qrels read_run write_qrels write_run",
     "tiewise.io.types": "QrelsLike RunLike",
-    "tiewise.rankings.run_similarity": "RBA RBO RBR Similarity similarity",
+    "tiewise.rankings.run_similarity": "Similarity similarity",
     "tiewise.output.page": "write_report",
     "tiewise.rankings.alignment": "rba",
+    "tiewise.rankings.effectiveness": "med_rbp",
     "tiewise.rankings.overlap": "rbo",
+    "tiewise.rankings.pair_measures": "MED_RBP RBA RBO RBR",
     "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
     "tiewise.metrics.definition": "ListMeasure Measure param",
     "tiewise.metrics.names": "MeasureLike measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
-    "tiewise.rankings.weights": "phi_for_discount phi_for_reverse_rba top_weight",
+    "tiewise.rankings.weights": "Weights phi_for_discount phi_for_reverse_rba phi_for_weight top_weight",
     "tiewise.analysis.auditing": "Audit audit",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
@@ -97,6 +101,7 @@ __all__ = [
     "DCG",
     "ERR",
     "F1",
+    "MED_RBP",
     "RBA",
     "RBO",
     "RBP",
@@ -142,6 +147,7 @@ __all__ = [
     "TiewiseError",
     "TiewiseWarning",
     "Unjudged",
+    "Weights",
     "__version__",
     "audit",
     "compare",
@@ -149,6 +155,7 @@ __all__ = [
     "judged_scores",
     "measure",
     "measures",
+    "med_rbp",
     "nDCG",
     "nERR",
     "notation",
@@ -157,6 +164,7 @@ __all__ = [
     "parse_all",
     "phi_for_discount",
     "phi_for_reverse_rba",
+    "phi_for_weight",
     "precision",
     "precision_at",
     "rba",

@@ -14,13 +14,14 @@ from tiewise.cli.command import MEASURES, TIES, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output
 from tiewise.errors import InputError, MeasureError
-from tiewise.rankings.run_similarity import PairMeasure
+from tiewise.rankings.pair_measures import PairMeasure, list_pair_measures
 
 __all__ = ["similarity"]
 
 EXAMPLES = (
     "tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100",
     "tiewise similarity runs/*.trec -m RBA -o matrix.md",
+    "tiewise similarity bm25.trec dense.trec -m tau --depth 100 --edge extend",
     "tiewise similarity bm25.trec dense.trec hybrid.trec -q -o pairs.csv",
 )
 
@@ -34,7 +35,8 @@ def _complete_comparison() -> dict[str, str]:
 @option(
     "-m, --measure NAME",
     MEASURES,
-    "A measure of two rankings: RBO, RBA or RBR, with parameters and a cutoff: 'RBO(phi=0.95)@100'.",
+    "A measure of two rankings: RBO, RBA, RBR, MED_RBP, tau or tau_ap, with parameters and a cutoff: "
+    "'RBO(phi=0.95)@100'.",
     default="RBO",
     shell_complete=complete_from(_complete_comparison),
 )
@@ -79,12 +81,12 @@ def similarity(
     files = runs_by_name(runs, names)
     chosen = _resolve_comparison(measure, phi, depth)
     view = output.view(per_query=per_query)
-    lower_only = chosen.stem == "RBA" and is_matrix(len(files), view)  # then one product gives all pairs
+    bounds = not is_matrix(len(files), view)  # which shows one number for each pair
     check_stdin_once(runs)
     with collect_warnings() as warned:
         read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
         with progress("queries", quiet=output.quiet) as callback:
-            found = tw.similarity(read, chosen, edge=edge, bounds=not lower_only, progress=callback)
+            found = tw.similarity(read, chosen, edge=edge, bounds=bounds, progress=callback)
     tables = SimilarityTables(found, read, edge)
     view = replace(view, notes=(*warned, *tables.notes))
     output.write(render(tables, view), view.notes)
@@ -94,7 +96,9 @@ def _resolve_comparison(text: str, phi: float | None, depth: int | None) -> Pair
     """The measure of two rankings with this name; `phi` and `depth` apply where the name does not set them."""
     found = tw.parse(text)
     if not isinstance(found, PairMeasure):
-        raise MeasureError(f"{found} needs judgments: use `tiewise evaluate`. Measures of two runs: RBO, RBA, RBR.")
+        raise MeasureError(
+            f"{found} needs judgments: use `tiewise evaluate`. Measures of two runs: {list_pair_measures()}."
+        )
     if depth is not None and found.cutoff not in (None, depth):
         raise InputError(f"{found} has a cutoff, and --depth {depth} was given too. Give one of them.")
     if phi is not None:

@@ -140,7 +140,7 @@ class Bounds(Result):
 
     `lower` resolves what is unseen or unjudged against the score, `upper` in its favour; each is an Estimate over the
     orders of ties. `upper` is None where there is no such bound; `extrapolated` assumes that what follows is as what
-    was seen (RBO).
+    was seen (RBO). `value` is that of the rankings as they are, if nothing follows them (MED_RBP and τ of runs).
 
     >>> import tiewise as tw
     >>> found = tw.rbo("a (b c)", "a c d", phi=0.9)
@@ -152,6 +152,7 @@ class Bounds(Result):
     upper: Estimate | None
     extrapolated: Estimate | None = None
     measure: str | None = None
+    value: Estimate | None = None
 
     @property
     def residual(self) -> float | None:
@@ -163,6 +164,8 @@ class Bounds(Result):
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values."""
         parts = {"lower": self.lower, "upper": self.upper, "extrapolated": self.extrapolated}
+        if self.value is not None:
+            parts = {"value": self.value, **parts}
         return {name: part and part.to_dict() for name, part in parts.items()} | {"residual": self.residual}
 
     def __repr__(self) -> str:
@@ -172,7 +175,7 @@ class Bounds(Result):
     def _section(self) -> Section:
         from tiewise.tables.estimates import estimate_section
 
-        parts = {"lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
+        parts = {"value": self.value, "lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
         notes = () if self.residual is None else (f"What is not seen leaves {self.residual:.4f} open.",)
         found = [(name, part) for name, part in parts.items() if part is not None]
         return estimate_section("bound", found, title=self.measure or "Bounds", notes=notes)

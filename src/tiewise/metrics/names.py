@@ -72,7 +72,7 @@ def measure(cls: type[M]) -> M:
 
 
 #: The modules that hold our measures: of a run against judgments, and of two rankings.
-_CATALOGUE = ("tiewise.metrics.catalogue", "tiewise.rankings.run_similarity")
+_CATALOGUE = ("tiewise.metrics.catalogue", "tiewise.rankings.pair_measures")
 
 
 def _register_catalogue(modules: Iterable[str] = _CATALOGUE) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import isnan
@@ -13,11 +13,12 @@ from tiewise.data.runs import Run
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.output.cells import estimate_cell
 from tiewise.output.options import OutputOptions
+from tiewise.rankings.pair_measures import PairMeasure
 from tiewise.rankings.run_similarity import Similarity
 from tiewise.tables.model import Section, Table, columns_of
 from tiewise.tables.wording import MISSING, count_noun
 
-__all__ = ["SIMILARITY_COLUMNS", "SimilarityTables", "is_matrix"]
+__all__ = ["SIMILARITY_COLUMNS", "VALUE_COLUMNS", "SimilarityTables", "is_matrix"]
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines, as stable as those of ``tiewise evaluate``.
 SIMILARITY_COLUMNS = {
@@ -32,6 +33,12 @@ SIMILARITY_COLUMNS = {
     "upper_maximum": "the highest",
     "extrapolated": "the value if what was not seen agrees as much as what was (RBO): its mean",
     "residual": "upper − lower: what the unseen leaves open",
+}
+#: More columns for a measure of the lists as they are: MED_RBP, tau and tau_ap.
+VALUE_COLUMNS = {
+    "value": "the value of the lists as they are, if nothing follows them: its mean over the orders of ties",
+    "value_minimum": "the lowest",
+    "value_maximum": "the highest",
 }
 
 LONGEST_HEADING = 16  # where a name is longer, the columns of a matrix have numbers
@@ -75,8 +82,9 @@ class SimilarityTables:
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each pair, query by query if these are asked for, and the mean as ``all``."""
-        rows = (pair._asdict() | _statistics(pair.bounds) for pair in self._pairs(options))
-        return Table.of_records(SIMILARITY_COLUMNS, rows)
+        parts = self.similarity.measure.parts
+        rows = (pair._asdict() | _statistics(pair.bounds, parts) for pair in self._pairs(options))
+        return Table.of_records(SIMILARITY_COLUMNS | (VALUE_COLUMNS if "value" in parts else {}), rows)
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """What was compared, and the rows."""
@@ -102,24 +110,23 @@ class SimilarityTables:
 
     def _pair_table(self, options: OutputOptions) -> Table:
         pairs = list(self._pairs(options))
-        parts = [part for part in Similarity.PARTS if getattr(pairs[0].bounds, part) is not None]
+        measure = self.similarity.measure
+        parts = [part for part in measure.parts if getattr(pairs[0].bounds, part) is not None]
+        residual = ["residual"] if "upper" in measure.parts else []
         query = ["query"] if options.per_query else []
         rows = [
             (
                 pair.observed,
                 pair.reference,
                 *([pair.query] if options.per_query else []),
-                *(
-                    estimate_cell(_defined(getattr(pair.bounds, part)), self.similarity.measure, options)
-                    for part in parts
-                ),
-                options.numbers.number(pair.bounds.residual),
+                *(estimate_cell(_defined(getattr(pair.bounds, part)), measure, options) for part in parts),
+                *(options.numbers.number(pair.bounds.residual) for _ in residual),
             )
             for pair in pairs
         ]
         means = (place for place, pair in enumerate(pairs) if options.per_query and pair.is_mean)
-        columns = columns_of(["observed", "reference", *query], [*parts, "residual"])
-        return Table(columns, rows, notes=(_legend(parts),), summary=frozenset(means))
+        columns = columns_of(["observed", "reference", *query], [*parts, *residual])
+        return Table(columns, rows, notes=(_legend(parts, measure),), summary=frozenset(means))
 
     def _matrix(self, options: OutputOptions) -> Table:
         systems = self.similarity.systems
@@ -136,21 +143,29 @@ class SimilarityTables:
         return Table(columns_of(["", "run"] if numbered else ["run"], heads), rows, notes=(self._matrix_legend(),))
 
     def _matrix_legend(self) -> str:
-        is_extrapolated = self.similarity.pair(*self.similarity.systems[:2]).extrapolated is not None
-        what = "extrapolated value" if is_extrapolated else "lower bound"
-        sides = "" if self.similarity.measure.symmetric else "; a row is the observed run, a column the reference"
-        return f"The {what}, expected over the orders of ties, mean over queries{sides}."
+        measure = self.similarity.measure
+        what = {"extrapolated": "The extrapolated value", "value": "The value of the lists as they are"}
+        sides = "" if measure.symmetric else "; a row is the observed run, a column the reference"
+        shown = what.get(self.similarity.score_part, "The lower bound")
+        return f"{shown}, expected over the orders of ties, mean over queries{sides}.{_DISTANCE * measure.is_distance}"
 
 
+_DISTANCE = " It is a distance: 0 for the same ranking."
 _PARTS = {
+    "value": "of the lists as they are, if nothing follows them",
     "lower": "if all that was not seen disagrees",
     "upper": "if it agrees as far as it can",
     "extrapolated": "if it agrees as much as what was seen",
 }
 
 
-def _legend(parts: list[str]) -> str:
-    return "; ".join(f"{part}: {_PARTS[part]}" for part in parts) + ". [lowest, highest] over the orders of ties."
+_DISTANCE_PARTS = _PARTS | {"lower": "if what was not seen agrees as far as it can", "upper": _PARTS["lower"]}
+
+
+def _legend(parts: list[str], measure: PairMeasure) -> str:
+    words = _DISTANCE_PARTS if measure.is_distance else _PARTS
+    text = "; ".join(f"{part}: {words[part]}" for part in parts)
+    return f"{text}. [lowest, highest] over the orders of ties.{_DISTANCE * measure.is_distance}"
 
 
 def _defined(estimate: Estimate | None) -> Estimate | None:
@@ -158,9 +173,9 @@ def _defined(estimate: Estimate | None) -> Estimate | None:
     return None if estimate is None or estimate.expected is None or isnan(estimate.expected) else estimate
 
 
-def _statistics(bounds: Bounds) -> dict[str, float | None]:
-    plain: dict[str, float | None] = {"residual": bounds.residual}
+def _statistics(bounds: Bounds, parts: Sequence[str]) -> dict[str, float | None]:
+    plain: dict[str, float | None] = {"residual": bounds.residual if "upper" in parts else None}
     for part in Similarity.PARTS:
-        estimate = _defined(getattr(bounds, part)) or Estimate()
+        estimate = (_defined(getattr(bounds, part)) if part in parts else None) or Estimate()
         plain |= {part: estimate.expected, f"{part}_minimum": estimate.minimum, f"{part}_maximum": estimate.maximum}
     return plain

@@ -1,4 +1,4 @@
-"""Rankings compared with sets and with other rankings: RBP, RBR, RBO, RBA, τ, similarity of runs, first stages.
+"""Rankings against sets and against other rankings: RBP, RBR, RBO, RBA, MED-RBP, τ, similarity of runs, first stages.
 
 A name is imported from its module when it is first used.
 """
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from tiewise.rankings.alignment import rba
     from tiewise.rankings.correlation import Tau, TauAP, tau, tau_ap
     from tiewise.rankings.costs import read_costs
+    from tiewise.rankings.effectiveness import MED, med_rbp
     from tiewise.rankings.first_stages import Stages, stages
     from tiewise.rankings.overlap import rbo
+    from tiewise.rankings.pair_measures import MED_RBP, RBA, RBO, RBR, PairMeasure
     from tiewise.rankings.rank_biased import rbp, rbr
     from tiewise.rankings.ranking import Ranking
-    from tiewise.rankings.run_similarity import RBA, RBO, RBR, PairMeasure, Similarity, similarity
+    from tiewise.rankings.run_similarity import Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
-    from tiewise.rankings.weights import phi_for_discount, phi_for_reverse_rba, top_weight
+    from tiewise.rankings.weights import Weights, phi_for_discount, phi_for_reverse_rba, phi_for_weight, top_weight
 
 _MODULES = {
     "tiewise.metrics.estimate": "Bounds",
@@ -26,15 +28,19 @@ _MODULES = {
     "tiewise.rankings.costs": "read_costs",
     "tiewise.rankings.first_stages": "Stages stages",
     "tiewise.rankings.alignment": "rba",
+    "tiewise.rankings.effectiveness": "MED med_rbp",
     "tiewise.rankings.overlap": "rbo",
+    "tiewise.rankings.pair_measures": "MED_RBP RBA RBO RBR PairMeasure",
     "tiewise.rankings.rank_biased": "rbp rbr",
     "tiewise.rankings.ranking": "Ranking",
-    "tiewise.rankings.run_similarity": "RBA RBO RBR PairMeasure Similarity similarity",
+    "tiewise.rankings.run_similarity": "Similarity similarity",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
-    "tiewise.rankings.weights": "phi_for_discount phi_for_reverse_rba top_weight",
+    "tiewise.rankings.weights": "Weights phi_for_discount phi_for_reverse_rba phi_for_weight top_weight",
 }
 
 __all__ = [
+    "MED",
+    "MED_RBP",
     "RBA",
     "RBO",
     "RBR",
@@ -45,8 +51,11 @@ __all__ = [
     "Stages",
     "Tau",
     "TauAP",
+    "Weights",
+    "med_rbp",
     "phi_for_discount",
     "phi_for_reverse_rba",
+    "phi_for_weight",
     "precision",
     "precision_at",
     "rba",

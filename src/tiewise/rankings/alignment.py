@@ -17,66 +17,77 @@ import numpy as np
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds
+from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.rankings.pairs import RankingPair, Side, TieOrder, make_estimate
 from tiewise.rankings.ranking import RankingLike
-from tiewise.rankings.weights import check_phi, mean_weight
+from tiewise.rankings.weights import Weights, WeightsLike, as_weights
 
 __all__ = ["compute_rba", "rba"]
 
 
-def rba(x: RankingLike, y: RankingLike, phi: float, ties: Literal["average", "share"] = "average") -> Bounds:
+def rba(
+    x: RankingLike,
+    y: RankingLike,
+    phi: float | None = None,
+    ties: Literal["average", "share"] = "average",
+    *,
+    weights: WeightsLike | None = None,
+) -> Bounds:
     """Rank-biased alignment of two rankings: each common item counts by its rank in both (Eqs. 11 to 13).
 
-    `ties="share"` splits weights evenly over tied ranks before multiplying them. It has no upper bound.
+    Ranks have geometric weights for φ, or other `weights`. `ties="share"` splits weights evenly over tied ranks before
+    multiplying them. It has no upper bound.
 
     >>> rba("a b c", "a c b", phi=0.8)
     RBA [0.4862, 0.9982]
+    >>> rba("a b c", "a c b", weights=[3, 2, 1])
+    RBA [0.9714, 0.9714]
     """
-    return compute_rba(RankingPair.from_rankings(x, y), phi, ties)
+    return compute_rba(RankingPair.from_rankings(x, y), as_weights(phi, weights), ties)
 
 
-def compute_rba(pair: RankingPair, phi: float, ties: str = "average", extremes: bool = True) -> Bounds:
+def compute_rba(pair: RankingPair, weights: Weights, ties: str = "average", extremes: bool = True) -> Bounds:
     """RBA of a pair of rankings; without `extremes`, only the expectations."""
-    phi = check_phi(phi)
     if ties == "share":
-        left, right = (np.sqrt(mean_weight(phi, side.start, side.size)) for side in (pair.left, pair.right))
+        left, right = (np.sqrt(weights.mean(side.start, side.size)) for side in (pair.left, pair.right))
         return Bounds(make_estimate("RBA", [float((left * right).sum())], extremes), None, measure="RBA")
     if ties != "average":
         raise InputError(f"ties={ties!r} is not possible for RBA. Use 'average' or 'share'.")
     if pair.tied:
-        values = [_expected_bounds(pair, phi)]
+        values = [_expected_bounds(pair, weights)]
         if extremes:
-            values += [_bounds_in_order(pair, phi, order) for order in ("worst", "best")]
+            values += [_bounds_in_order(pair, weights, order) for order in ("worst", "best")]
     else:
-        values = [_bounds_in_order(pair, phi, "best")]
+        values = [_bounds_in_order(pair, weights, "best")]
     lower, upper = zip(*values, strict=True)
     return Bounds(make_estimate("RBA", lower, extremes), make_estimate("RBA", upper, extremes), measure="RBA")
 
 
-def _bounds_in_order(pair: RankingPair, phi: float, order: TieOrder) -> tuple[float, float]:
+def _bounds_in_order(pair: RankingPair, weights: Weights, order: TieOrder) -> tuple[float, float]:
     """The lower and the upper bound in the best or the worst tie order: Algorithm 1."""
     left, right = pair.ranks(order)
-    base = _align(phi, left[pair.left.common], right[pair.right.common])
+    base = _align(weights, left[pair.left.common], right[pair.right.common])
     residual = 0.0
     for side, ranks in ((pair.left, left), (pair.right, right)):
         unmatched = np.sort(np.delete(ranks, side.common))
-        residual += _align(phi, unmatched, side.other_length + np.arange(1, len(unmatched) + 1))
-    return base, base + residual + phi**pair.n_union
+        residual += _align(weights, unmatched, side.other_length + np.arange(1, len(unmatched) + 1))
+    return base, base + residual + float(weights.after(pair.n_union))
 
 
-def _align(phi: float, left: Codes, right: Codes) -> float:
+def _align(weights: Weights, left: Codes, right: Codes) -> float:
     """What items with these two ranks add: Σ √(weight · weight) (Eq. 11)."""
-    return float((1 - phi) * (phi ** ((left + right) / 2 - 1)).sum())
+    return float((weights.at(left, power=0.5) * weights.at(right, power=0.5)).sum())
 
 
-def _expected_bounds(pair: RankingPair, phi: float) -> tuple[float, float]:
+def _expected_bounds(pair: RankingPair, weights: Weights) -> tuple[float, float]:
     """The lower and the upper bound, expected over all tie orders."""
-    left, right = (mean_weight(phi, side.start, side.size, power=0.5) for side in (pair.left, pair.right))
+    left, right = (weights.mean(side.start, side.size, power=0.5) for side in (pair.left, pair.right))
     base = float((left * right).sum())
-    return base, base + _unmatched_residual(pair.left, phi) + _unmatched_residual(pair.right, phi) + phi**pair.n_union
+    residual = _unmatched_residual(pair.left, weights) + _unmatched_residual(pair.right, weights)
+    return base, base + residual + float(weights.after(pair.n_union))
 
 
-def _unmatched_residual(side: Side, phi: float) -> float:
+def _unmatched_residual(side: Side, weights: Weights) -> float:
     """What the unmatched items of a ranking can still add, in expectation (Algorithm 1, lines 7 to 11).
 
     The i-th unmatched item takes rank n' + i of the other ranking, which has n' items. A group without matched items
@@ -86,15 +97,39 @@ def _unmatched_residual(side: Side, phi: float) -> float:
     before = np.cumsum(unmatched) - unmatched  # unmatched items of earlier groups
     position = np.flatnonzero((unmatched == groups.size)[groups.group])
     number = before[groups.group[position]] + position - groups.item_start[position]
-    residual = _align(phi, position + 1, side.other_length + number + 1)
+    residual = _align(weights, position + 1, side.other_length + number + 1)
     mixed = np.flatnonzero((unmatched > 0) & (unmatched < groups.size))
     if not len(mixed):
         return residual
-    root = math.sqrt(phi)
-    counts = zip(groups.size[mixed].tolist(), unmatched[mixed].tolist(), strict=True)
-    inside = [expected_power_sum(root, size, marked) for size, marked in counts]
-    head = phi ** ((groups.start[mixed] + side.other_length + before[mixed]) / 2)
-    return residual + (1 - phi) * float((head * inside).sum())
+    start, other = groups.start[mixed], side.other_length + before[mixed]
+    size, marked = groups.size[mixed].tolist(), unmatched[mixed].tolist()
+    geometric = weights.is_geometric_after(np.minimum(start, other))
+    root, first = math.sqrt(weights.ratio), weights.at(start + 1, power=0.5) * weights.at(other + 1, power=0.5)
+    inside = [
+        float(first[g]) * expected_power_sum(root, size[g], marked[g])
+        if geometric[g]
+        else _expected_alignment(weights, int(start[g]), int(other[g]), size[g], marked[g])
+        for g in range(len(mixed))
+    ]
+    return residual + math.fsum(inside)
+
+
+def _expected_alignment(weights: Weights, start: int, other: int, size: int, marked: int) -> float:
+    """E[Σ_i √(weight · weight)] if the i-th marked item of a tie group takes rank other + i of the other ranking.
+
+    `marked` of `size` items are marked. The item in slot p is marked with probability u/m and has H marked items before
+    it, with H ~ Hypergeometric(m−1, u−1, p).
+    """
+    left = weights.at(start + np.arange(1, size + 1), power=0.5)
+    right = weights.at(other + np.arange(1, marked + 1), power=0.5)
+    total = 0.0
+    for slots in np.array_split(np.flatnonzero(left), 1 + size * marked // BLOCK):
+        probability = hypergeometric(np.full(len(slots), size - 1), marked - 1, slots)
+        total += float(left[slots] @ (probability @ right[: probability.shape[1]]))
+    return marked / size * total
+
+
+BLOCK = 1 << 20  # probabilities at a time
 
 
 @lru_cache(maxsize=1 << 14)

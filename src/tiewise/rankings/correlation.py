@@ -20,7 +20,7 @@ from tiewise.rankings.pairs import RankingPair, TieOrder, make_estimate
 from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike, as_ranking
 from tiewise.tables.wording import list_examples
 
-__all__ = ["Tau", "TauAP", "count_inversions", "tau", "tau_ap"]
+__all__ = ["Tau", "TauAP", "compute_tau", "compute_tau_ap", "count_inversions", "tau", "tau_ap", "union_groups"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,11 @@ def tau(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = None
     >>> tau("a (b c) d", "a b c d")
     τ 0.8333 [0.6667, 1.0000]
     """
-    a, b = _align_items(x, y, complete)
+    return compute_tau(*_align_items(x, y, complete))
+
+
+def compute_tau(a: Codes, b: Codes) -> Tau:
+    """τ of two rankings, from the tie group of each item in both."""
     pairs = len(a) * (len(a) - 1) // 2
     if not pairs:
         return Tau(measure="τ")
@@ -83,10 +87,16 @@ def tau_ap(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = N
     >>> tau_ap("a b c", "a c b")
     τ_AP 0.5000
     """
-    a, b = _align_items(x, y, complete)
+    return compute_tau_ap(*_align_items(x, y, complete))
+
+
+def compute_tau_ap(a: Codes, b: Codes, extremes: bool = True) -> TauAP:
+    """τ_AP of two rankings, from the tie group of each item in both; without `extremes`, only the expectation."""
     if len(a) < 2:
         return TauAP(measure="τ_AP")
     values = [_expected_tau_ap(a, b)]
+    if not extremes:
+        return TauAP(values[0], measure="τ_AP")
     if _count_tied_pairs(a) or _count_tied_pairs(b):
         values += [_expected_tau_ap(*_break_ties(a, b, order)) for order in ("worst", "best")]
     estimate = make_estimate("τ_AP", values)
@@ -140,6 +150,15 @@ def count_smaller_before(values: Codes) -> Codes:
         counts[order[one]] += smaller[one]
         order = order[np.argsort(prefix, kind="stable")]
     return counts
+
+
+def union_groups(pair: RankingPair) -> tuple[Codes, Codes]:
+    """The tie group in both rankings of each item of either. Items that one ranking lacks are its last tie group."""
+    x, y = pair.left.groups, pair.right.groups
+    only_y = np.delete(y.group, pair.right.common)
+    b = np.full(len(x), len(y.size))
+    b[pair.left.common] = y.group[pair.right.common]
+    return np.append(x.group, np.full(len(only_y), len(x.size))), np.append(b, only_y)
 
 
 def _align_items(x: RankingLike, y: RankingLike, complete: str | None) -> tuple[Codes, Codes]:

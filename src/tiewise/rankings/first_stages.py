@@ -27,7 +27,7 @@ from tiewise.io.types import RunLike
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
 from tiewise.rankings.rank_biased import ObservedRankings
 from tiewise.rankings.ranking import Ranking, check_depth
-from tiewise.rankings.weights import check_phi
+from tiewise.rankings.weights import Weights, check_phi
 from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
@@ -99,7 +99,10 @@ def stages(
             sets = observed[name].first(depth)
             recall, set_size = sets.recall(k), float(sets.set_size.mean())
             total_cost = None if costs is None else costs.total(name, depth, set_size)
-            points += [_Point(name, depth, one, *sets.rbr(one), recall, set_size, total_cost) for one in phis]
+            points += [
+                _Point(name, depth, one, *sets.rbr(Weights.geometric(one)), recall, set_size, total_cost)
+                for one in phis
+            ]
             done += 1
             if progress is not None:
                 progress(done, total)
@@ -182,7 +185,7 @@ class Stages(Result):
             low, high = sets.recall_range(k)
             at = np.flatnonzero((abs(low - recall) < 1e-9) & (abs(high - recall) < 1e-9))
             length = np.minimum(sets.ties.length, k)[at]
-            base, hits = sets.rbr_at(phi, k)[at], np.rint(recall * length)
+            base, hits = sets.rbr_at(Weights.geometric(phi), k)[at], np.rint(recall * length)
             others = sets.set_size[at] - hits
             residual = phi**length * (1 - phi**others)  # Eq. 9
             values = (base, base + residual, point.lower[0, at], point.upper[0, at], 1 - phi**hits + residual)

@@ -1,5 +1,7 @@
 """`RankingPair`: two rankings with their common items, and the tie orders in which they agree most and least.
 
+`PairRow` is one ranking with several others, for measures that are computed for many pairs at once.
+
 RBO, RBA and τ_AP are sums over the common items of a function that falls with both ranks and is supermodular. Such a
 sum is largest if the tied items of each ranking follow the other ranking, and smallest if they run against it. So their
 extremes over all tie orders only need sorting.
@@ -8,6 +10,7 @@ extremes over all tie orders only need sorting.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -17,7 +20,7 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Estimate
 from tiewise.rankings.ranking import RankGroups, RankingLike, as_ranking
 
-__all__ = ["RankingPair", "Side", "TieOrder", "make_estimate"]
+__all__ = ["PairRow", "RankingPair", "Side", "TieOrder", "make_estimate", "split_groups"]
 
 TieOrder = Literal["best", "worst"]
 
@@ -102,6 +105,40 @@ class RankingPair:
         """The ranks of the common items in the best or the worst tie order."""
         left, right = self.ranks(order)
         return left[self.left.common], right[self.right.common]
+
+
+@dataclass(frozen=True, eq=False)
+class PairRow:
+    """One ranking x and several others. Arrays have a row for each of the others.
+
+    The items of x are columns of `start` and `end`. An item that the other ranking lacks has the end 0.
+    """
+
+    x: RankGroups
+    length: Codes  # (n_pairs,): of the other rankings
+    start: Codes  # (n_pairs, len(x)): items before the item's group in the other ranking
+    end: Codes  # (n_pairs, len(x)): the last rank of that group
+    split: Codes  # (2, n_pairs, n_depths): `split_groups` of the other rankings
+
+    @staticmethod
+    def from_pair(pair: RankingPair) -> PairRow:
+        """The row of a single pair."""
+        left, right = pair.left, pair.right
+        start, end = np.zeros((2, 1, left.length), dtype=np.int64)
+        start[0, left.common], end[0, left.common] = right.start, right.end
+        split = split_groups(right.groups, max(left.length, right.length))
+        return PairRow(left.groups, np.array([right.length]), start, end, split[:, None])
+
+
+def split_groups(groups: RankGroups, depths: int) -> Codes:
+    """The tie group that depth d splits, for d = 1 … depths: its items among the first d, and its size, (2, depths).
+
+    Both are 0 if depth d is the end of a group, or lies after the ranking's end.
+    """
+    split: Codes = np.zeros((2, depths), dtype=np.int32)
+    taken = np.arange(1, len(groups) + 1) - groups.item_start
+    split[:, : len(groups)] = np.where(taken < groups.item_size, (taken, groups.item_size), 0)
+    return split
 
 
 def make_estimate(measure: str, values: Sequence[float] | Floats, extremes: bool = True) -> Estimate:

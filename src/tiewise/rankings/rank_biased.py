@@ -29,14 +29,15 @@ from tiewise.data.runs import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue import RBP, Hits
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
-from tiewise.rankings.pairs import RankingPair, make_estimate
+from tiewise.rankings.pairs import PairRow, RankingPair, make_estimate
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
-from tiewise.rankings.weights import check_phi
+from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["ObservedRankings", "ObservedSets", "compute_rbr", "rbp", "rbr"]
+__all__ = ["ObservedRankings", "ObservedSets", "rbp", "rbr", "rbr_of_row"]
 
 
 def rbp(
@@ -73,7 +74,7 @@ def rbp(
     def estimate(items: Codes, tail: float) -> Estimate:
         """RBP of the items at some positions, in units of gain; `tail` is added."""
         start, size = x.groups.item_start[items], x.groups.item_size[items]
-        ties = _single_ranking_ties(start, size, gain[items], len(x.items))
+        ties = _judged_items(start[None], size[None], gain[items], np.array([len(x.items)]))
         mean = engine.estimates(measure, engine.GroupedJudgments(ties)).mean()
         values = (mean.expected, mean.minimum, mean.maximum)
         expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
@@ -82,49 +83,78 @@ def rbp(
     return Bounds(estimate(judged, 0.0), estimate(np.arange(len(gain)), phi**length), measure="RBP")
 
 
-def rbr(observed: RankingLike | Iterable[Any], reference: RankingLike, phi: float, depth: int | None = None) -> Bounds:
+def rbr(
+    observed: RankingLike | Iterable[Any],
+    reference: RankingLike,
+    phi: float | None = None,
+    depth: int | None = None,
+    *,
+    weights: WeightsLike | None = None,
+) -> Bounds:
     """Rank-biased recall: the weight, in a reference ranking, of the items of an observed set (Eqs. 6 to 9).
 
-    A string is parsed as a ranking. With `depth`, `observed` is a ranking, and its first `depth` items are the set. If
-    the depth splits a tie group, each item of the group is in the set with the probability that a random order gives.
+    Ranks have geometric weights for φ, or other `weights`. A string is parsed as a ranking. With `depth`, `observed` is
+    a ranking, and its first `depth` items are the set. If the depth splits a tie group, each item of the group is in
+    the set with the probability that a random order gives.
 
     >>> r = "D07 D04 D11 D12 D10 D15 D06 D22 D19 D28"
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, phi=0.6)
     RBR [0.7105, 0.7129]
     >>> rbr("D06 (D07 D04)", r, phi=0.6, depth=2).lower
     RBR 0.3387 [0.2587, 0.4187]
+    >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, weights=Weights.dcg(10))
+    RBR [0.5175, 0.5175]
     """
     is_set = depth is None and not isinstance(observed, (str, Ranking))
     items = [[item] for item in dict.fromkeys(observed)] if is_set else observed  # an item may be a tuple
-    return compute_rbr(RankingPair.from_rankings(items, reference), phi, depth)
-
-
-def compute_rbr(pair: RankingPair, phi: float, depth: int | None = None) -> Bounds:
-    """RBR of the first `depth` items of the left ranking, as a set, against the right ranking."""
-    phi = check_phi(phi)
-    if depth is not None:
-        check_depth(depth)
-    left, right = pair.left, pair.right
-    start, size = np.zeros((2, left.length), dtype=np.int64)
-    start[left.common], size[left.common] = right.start, right.size
-    ties = _single_ranking_ties(start, size, np.zeros(left.length), right.length)
-    observed = ObservedRankings(ties, left.groups.item_start, left.groups.item_size)
-    lower, upper = observed.first(depth).rbr(phi)
+    row = PairRow.from_pair(RankingPair.from_rankings(items, reference))
+    lower, upper = rbr_of_row(row, as_weights(phi, weights), depth)
     return Bounds(make_estimate("RBR", lower[:, 0]), make_estimate("RBR", upper[:, 0]), measure="RBR")
 
 
-def _single_ranking_ties(start: Codes, size: Codes, gain: Floats, length: int) -> TieGroups:
-    """The tie groups of one ranking, from those of its judged items, which need no names."""
-    n = len(start)
+def rbr_of_row(row: PairRow, weights: Weights, depth: int | None = None) -> tuple[Floats, Floats]:
+    """RBR of the first `depth` items of x, as a set, against each of the others: the bounds, (3, n_pairs) each."""
+    if depth is not None:
+        check_depth(depth)
+    n_pairs, groups = len(row.length), row.x
+    ties = _judged_items(row.start, row.end - row.start, np.zeros(len(groups)), row.length)
+    own = (np.tile(column, n_pairs) for column in (groups.item_start, groups.item_size))
+    return ObservedRankings(ties, *own).first(depth).rbr(weights)
+
+
+class _WeightedGains(Measure):
+    """RBP for any weights of the ranks: the sum of gain · weight."""
+
+    weights: Weights
+
+    def __init__(self, weights: Weights, cutoff: int | None = None):
+        super().__init__(cutoff=cutoff)
+        vars(self)["weights"] = weights
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return self.cutoff, self.weights
+
+    def gain(self, label: Floats) -> Floats:
+        return label
+
+    def payoff(self, rank: Floats, seen: Floats) -> Floats:
+        return self.weights.at(rank)
+
+
+def _judged_items(start: Codes, size: Codes, gain: Floats, length: Codes) -> TieGroups:
+    """The tie groups of the judged items of rankings, (n_rankings, n_items); they need no names."""
+    n, items = start.shape
+    names, documents = tuple(map(str, range(n))), np.arange(n * items)
     return TieGroups(
-        qrels=Qrels(("",), np.array([0, n]), Documents(np.arange(n), [""] * n), gain),
-        score=np.full(n, np.nan),
-        start=start,
-        size=size,
-        length=np.array([length]),
-        present=np.array([True]),
-        lowest=np.full(1, np.nan),
-        lowest_size=np.zeros(1, dtype=np.int64),
+        qrels=Qrels(names, items * np.arange(n + 1), Documents(documents, [""] * (n * items)), np.tile(gain, n)),
+        score=np.full(n * items, np.nan),
+        start=start.ravel(),
+        size=size.ravel(),
+        length=length,
+        present=np.ones(n, dtype=bool),
+        lowest=np.full(n, np.nan),
+        lowest_size=np.zeros(n, dtype=np.int64),
     )
 
 
@@ -152,23 +182,22 @@ class ObservedSets:
     ties: TieGroups  # of the documents in the reference
     probability: Floats  # (n_rows,), above 0
 
-    def rbr(self, phi: float) -> tuple[Floats, Floats]:
+    def rbr(self, weights: Weights) -> tuple[Floats, Floats]:
         """The lower and the upper bound, (3, n_queries) each: expected, and in the worst and the best tie order.
 
         Documents that the reference does not show come last for the lower bound, and next for the upper bound.
         """
-        measure = RBP(p=phi, gains="graded")
+        measure = _WeightedGains(weights)
         mean, worst, best = self._grouped
         minimum = engine.value(measure, worst, worst.worst(measure))
         maximum = engine.value(measure, best, best.best(measure))
         expected = np.clip(engine.expected(measure, mean)[0], minimum, maximum)
         lower = np.array([expected, minimum, maximum])
-        residual = phi ** self.ties.length.astype(np.float64) * (1 - self._absent_powers(phi))  # Eq. 9
-        return lower, lower + residual
+        return lower, lower + self._residual(weights)
 
-    def rbr_at(self, phi: float, k: int) -> Floats:
+    def rbr_at(self, weights: Weights, k: int) -> Floats:
         """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
-        return engine.expected(RBP(p=phi, gains="graded") @ k, self._grouped[0])[0]
+        return engine.expected(_WeightedGains(weights, k), self._grouped[0])[0]
 
     def recall(self, k: int | None = None) -> Floats:
         """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""
@@ -232,22 +261,27 @@ class ObservedSets:
         label[rows[number < self._n_drawn[query]]] = 1.0
         return label
 
-    def _absent_powers(self, phi: float) -> Floats:
-        """φ^b for b documents of the set that the reference lacks: expected, worst and best set, (3, n_queries)."""
-        absent, n = self.ties.size == 0, len(self.ties.length)
-        certain = phi ** self._sum(absent & (self.probability == 1))
+    def _residual(self, weights: Weights) -> Floats:
+        """The weight of the b ranks after the reference, for b documents of the set that it lacks (Eq. 9).
+
+        Expected, and for the worst and the best set, (3, n_queries).
+        """
+        absent, length, n = self.ties.size == 0, self.ties.length, len(self.ties.length)
+        certain = self._sum(absent & (self.probability == 1)).astype(np.int64)
+        residual = np.array([weights.sum(length, certain)] * 3)
         if not len(self._uncertain):
-            return np.array([certain] * 3)
+            return residual
         # b of the split tie group has a hypergeometric distribution: some of its documents are drawn, some are absent.
         query = self.ties.qrels.query[self._uncertain]
         size, n_absent = np.bincount(query, minlength=n), np.bincount(query[absent[self._uncertain]], minlength=n)
         some = np.flatnonzero(n_absent)
-        drawn: Floats = np.ones(n)
         if len(some):
             probability = hypergeometric(size[some], n_absent[some], self._n_drawn[some])
-            drawn[some] = probability @ phi ** np.arange(probability.shape[1])
-        worst, best = (phi ** self._sum(absent * label) for label in self._extreme_sets)
-        return np.array([certain * drawn, worst, best])
+            b = certain[some, None] + np.arange(probability.shape[1])
+            residual[0, some] = (probability * weights.sum(length[some, None], b)).sum(axis=1)
+        for order, label in enumerate(self._extreme_sets, start=1):
+            residual[order] = weights.sum(length, self._sum(absent * label).astype(np.int64))
+        return residual
 
     def _sum(self, values: NDArray[Any]) -> Floats:
         """The sum of the values of each query."""

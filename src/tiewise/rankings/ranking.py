@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from tiewise.data.columns import Codes
+from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 
@@ -82,6 +82,12 @@ class RankGroups:
     def item_start(self) -> Codes:
         """The number of items before each item's group, (n_items,)."""
         return self.start[self.group]
+
+    def inclusion(self, depth: int | None) -> Floats:
+        """The probability of each item to be among the first `depth`, or 1 if it is None, (n_items,)."""
+        if depth is None:
+            return np.ones(len(self))
+        return np.clip((depth - self.item_start) / self.item_size, 0.0, 1.0)
 
     def head_length(self, depth: int, edge: str, where: str = "") -> int:
         """How many items belong to the first `depth` if no tie group may be split."""

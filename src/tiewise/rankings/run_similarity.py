@@ -1,137 +1,41 @@
 """`similarity`: how similar the rankings of two or more systems are, query by query, with ties and bounds.
 
-`RBO`, `RBA` and `RBR` are measures like those of the catalogue, but of two rankings: they have names, parameters and
-cutoffs, and `parse` reads them. The documents of a query get integer codes once for all systems, so a pair costs only a
-few array operations.
+The documents of a query get integer codes once for all systems. Then one system is compared with all later ones at a
+time, if the measure can do that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations, product
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats, by_name, identifier
+from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_run
 from tiewise.io.types import RunLike
-from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.estimate import Bounds, Estimate
-from tiewise.metrics.names import measure, parse
-from tiewise.rankings.alignment import compute_rba
+from tiewise.metrics.names import parse
 from tiewise.rankings.overlap import compute_rbo
-from tiewise.rankings.pairs import RankingPair
-from tiewise.rankings.rank_biased import compute_rbr
-from tiewise.rankings.ranking import Edge, RankGroups, rank_rows
-from tiewise.rankings.weights import mean_weight
+from tiewise.rankings.pair_measures import PARTS, PairMeasure, list_pair_measures
+from tiewise.rankings.query_rankings import QueryRankings
+from tiewise.rankings.ranking import Edge
 from tiewise.tables.model import Cell, Column, Section, Table
 from tiewise.tables.optional import data_frame
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN, count_noun
 
-__all__ = ["RBA", "RBO", "RBR", "PairMeasure", "Similarity", "similarity"]
+__all__ = ["Similarity", "similarity"]
 
-Part = Literal["score", "lower", "upper", "extrapolated"]
+Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
 
+SCORE_PARTS: tuple[Part, ...] = ("extrapolated", "value", "lower")  # the score is the first that a measure has
 PROGRESS_STEP = 50  # pairs between two calls of the progress callback
-
-
-# -- measures of two rankings --------------------------------------------------------------------------------------
-
-
-class _NoValueError(MeasureError, AttributeError):
-    """Raised by `of` of a measure of two rankings, so that `hasattr` is False."""
-
-
-class PairMeasure(Measure):
-    """A measure of an observed ranking against a reference ranking. It has no `of`: one ranking has no value.
-
-    >>> isinstance(RBO, PairMeasure), RBO.symmetric, RBR.symmetric
-    (True, True, False)
-    """
-
-    compares: ClassVar[bool] = True
-    symmetric: ClassVar[bool] = True
-    parts: ClassVar[tuple[str, ...]] = ("lower", "upper")
-
-    @property
-    def list_depth(self) -> int | None:
-        """The depth at which both lists are cut: the cutoff, unless the measure is exact inside a tie group."""
-        return self.cutoff
-
-    @property
-    def of(self) -> Any:
-        """Raise an error: one ranking has no value."""
-        function = f"tiewise.{self.stem.lower()}(x, y, phi={getattr(self, 'phi', 0.9):g})"
-        raise _NoValueError(f"{self} compares two rankings: one ranking has no value. Use {function}.")
-
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        """The value of a pair of rankings; without `extremes`, only the expectations."""
-        raise NotImplementedError
-
-
-class _RBO(PairMeasure):
-    """Rank-biased overlap of two rankings: how much their heads share, at every depth.
-
-    >>> RBO(phi=0.95) @ 100
-    RBO(phi=0.95)@100
-    """
-
-    phi: float = param(0.9, above=0, below=1, shown=True)
-    ties: str = param("average", choices=("average", "w", "a", "b"))
-    parts = ("lower", "upper", "extrapolated")
-
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        return compute_rbo(pair, self.phi, self.ties, extremes=extremes)
-
-
-RBO = measure(_RBO)
-
-
-class _RBA(PairMeasure):
-    """Rank-biased alignment of two rankings: common items weigh by their rank in both.
-
-    >>> RBA(phi=0.95)
-    RBA(phi=0.95)
-    """
-
-    phi: float = param(0.9, above=0, below=1, shown=True)
-    ties: str = param("average", choices=("average", "share"))
-
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        return compute_rba(pair, self.phi, self.ties, extremes=extremes)
-
-
-RBA = measure(_RBA)
-
-
-class _RBR(PairMeasure):
-    """Rank-biased recall: the weight, in a reference ranking, of the items that the observed one holds.
-
-    A cutoff is of the observed ranking alone, and exact inside a tie group.
-
-    >>> RBR(phi=0.8) @ 20
-    RBR(phi=0.8)@20
-    """
-
-    phi: float = param(0.9, above=0, below=1, shown=True)
-    symmetric = False
-
-    @property
-    def list_depth(self) -> int | None:
-        """None: the lists are not cut, because the cutoff defines the set."""
-        return None
-
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        return compute_rbr(pair, self.phi, self.cutoff)
-
-
-RBR = measure(_RBR)
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
@@ -140,7 +44,8 @@ RBR = measure(_RBR)
 class Similarity(Result):
     """The similarity of systems: for each query and each pair of systems, and the mean over queries.
 
-    `score` is the one number for a table: the extrapolated value if the measure has one (RBO), else the lower bound.
+    `score` is the one number for a table: the extrapolated value if the measure has one (RBO), the value of the lists
+    as they are (MED_RBP, tau, tau_ap), or the lower bound.
 
     >>> found = similarity({"A": {"q": {"x": 2.0, "y": 1.0}}, "B": {"q": {"y": 2.0, "x": 1.0}}}, "RBO(phi=0.9)")
     >>> found
@@ -152,7 +57,7 @@ class Similarity(Result):
     """
 
     #: What is known of each pair. Each part has a column for each of the `STATISTICS`, (n_queries, n_pairs).
-    PARTS: ClassVar[tuple[str, ...]] = ("lower", "upper", "extrapolated")
+    PARTS: ClassVar[tuple[str, ...]] = PARTS
     STATISTICS: ClassVar[tuple[Statistic, ...]] = ("expected", "minimum", "maximum")
 
     def __init__(
@@ -160,18 +65,21 @@ class Similarity(Result):
         measure: PairMeasure,
         systems: tuple[str, ...],
         queries: tuple[str, ...],
-        pairs: Sequence[tuple[int, int]],
+        rows: Sequence[range],
         values: Mapping[str, Floats],
         left_out: int,
     ):
         self.measure, self.systems, self.queries = measure, systems, queries
         self.left_out = left_out  #: the number of queries that some systems lack
-        self._values = {name: column for name, column in values.items() if not np.isnan(column).all()}
+        self._values = {
+            name: column for name, column in values.items() if name.startswith("value") or not np.isnan(column).all()
+        }
         self._pair_index = np.zeros((len(systems), len(systems)), dtype=np.int64)  # of each observed and reference
-        for index, (i, j) in enumerate(pairs):
-            self._pair_index[i, j] = index
+        n_pairs = 0
+        for i, others in enumerate(rows):
+            self._pair_index[i, others] = np.arange(n_pairs, n_pairs := n_pairs + len(others))
             if measure.symmetric:
-                self._pair_index[j, i] = index
+                self._pair_index[others, i] = self._pair_index[i, others]
 
     def matrix(self, part: Part = "score", statistic: Statistic = "expected") -> Floats:
         """The mean over queries for all pairs, (n_systems, n_systems).
@@ -179,11 +87,16 @@ class Similarity(Result):
         A row is the observed system, a column the reference.
         """
         if part == "score":
-            part = "extrapolated" if f"extrapolated {statistic}" in self._values else "lower"
+            part = self.score_part
         name = f"{part} {statistic}"
         if name not in self._values:
             raise InputError(f"{self.measure} has no '{name}' here. Available: {', '.join(self._values)}.")
         return _mean_over_queries(self._values[name])[self._pair_index]
+
+    @property
+    def score_part(self) -> Part:
+        """Which part `score` is."""
+        return next(part for part in SCORE_PARTS if f"{part} expected" in self._values)
 
     def pair(self, observed: str | int, reference: str | int) -> Bounds:
         """The mean over queries for one pair."""
@@ -207,8 +120,10 @@ class Similarity(Result):
 
     def __repr__(self) -> str:
         width = max(map(len, self.systems))
-        rows = zip(self.systems, self.matrix(), strict=True)
-        lines = [f"{name:<{width}}  " + " ".join(f"{value:.3f}" for value in row) for name, row in rows]
+        matrix = self.matrix()
+        sign = " " if (matrix < 0).any() else "-"  # a blank before positive numbers, if there are negative ones
+        rows = zip(self.systems, matrix, strict=True)
+        lines = [f"{name:<{width}}  " + " ".join(f"{value:{sign}.3f}" for value in row) for name, row in rows]
         return "\n".join([self._title, *lines])
 
     def _section(self) -> Section:
@@ -228,9 +143,11 @@ class Similarity(Result):
         return int(self._pair_index[observed, reference])
 
     def _bounds(self, pick: Callable[[Floats], float]) -> Bounds:
-        lower, upper, extrapolated = (self._estimate(part, pick) for part in self.PARTS)
-        assert lower is not None
-        return Bounds(lower, upper, extrapolated, measure=self.measure.name)
+        value, lower, upper, extrapolated = (self._estimate(part, pick) for part in self.PARTS)
+        if self.measure.parts == ("value",):  # nothing is unseen
+            lower = upper = value
+        lower = Estimate(measure=self.measure.name) if lower is None else lower
+        return Bounds(lower, upper, extrapolated, self.measure.name, value)
 
     def _estimate(self, part: str, pick: Callable[[Floats], float]) -> Estimate | None:
         columns = (self._values.get(f"{part} {name}") for name in self.STATISTICS)
@@ -278,7 +195,7 @@ def similarity(
     """
     chosen = parse(measure) if isinstance(measure, str) else measure
     if not isinstance(chosen, PairMeasure):
-        raise MeasureError(f"{chosen} measures a run against judgments. Measures between runs: RBO, RBA, RBR.")
+        raise MeasureError(f"{chosen} measures a run against judgments. Measures of two runs: {list_pair_measures()}.")
     if not isinstance(runs, Mapping):
         raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
@@ -287,27 +204,27 @@ def similarity(
     check_progress(progress)
     loaded = [as_run(run) for run in runs.values()]
     queries, left_out = _common_queries(loaded)
-    n = range(len(runs))
-    pairs = [*combinations(n, 2), *zip(n, n, strict=True)] if chosen.symmetric else list(product(n, n))
+    rows = [range(i if chosen.symmetric else 0, len(runs)) for i in range(len(runs))]  # the others of each run
     parts = [part for part in chosen.parts if bounds or part != "upper"]
-    columns = list(product(parts, Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]))
-    values = np.full((len(columns), len(queries), len(pairs)), np.nan)
-    total = len(queries) * len(pairs)
+    statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
+    n_pairs = sum(map(len, rows))
+    values = np.full((len(parts), len(statistics), len(queries), n_pairs), np.nan)
+    total = len(queries) * n_pairs
     for q, query in enumerate(queries):
-        rankings, done = _QueryRankings(loaded, query, chosen.list_depth, edge), q * len(pairs)
-        if not bounds and isinstance(chosen, _RBA) and chosen.ties == "average":
-            values[0, q] = _expected_rba_matrix(rankings, chosen.phi)[tuple(zip(*pairs, strict=True))]
-        else:
-            for index, (i, j) in enumerate(pairs):
-                if progress is not None and index % PROGRESS_STEP == 0:
-                    progress(done + index, total)
-                found = chosen.of_pair(rankings.pair(i, j), bounds)
-                numbers = (getattr(getattr(found, part), statistic, None) for part, statistic in columns)
-                values[:, q, index] = [np.nan if number is None else number for number in numbers]
+        rankings, done, reported = QueryRankings(loaded, query, chosen.list_depth, edge), 0, -PROGRESS_STEP
+        for i, others in enumerate(rows):
+            if progress is not None and done >= reported + PROGRESS_STEP:
+                progress(q * n_pairs + done, total)
+                reported = done
+            found = chosen.of_row(rankings, i, others, bounds)
+            for part, column in zip(parts, values, strict=True):
+                column[:, q, done : done + len(others)] = found[part]
+            done += len(others)
         if progress is not None:
-            progress(done + len(pairs), total)
-    by_column = dict(zip(map(" ".join, columns), values, strict=True))
-    return Similarity(chosen, systems, queries, pairs, by_column, left_out)
+            progress((q + 1) * n_pairs, total)
+    columns = zip(product(parts, statistics), values.reshape(-1, *values.shape[2:]), strict=True)
+    by_column = {f"{part} {statistic}": column for (part, statistic), column in columns}
+    return Similarity(chosen, systems, queries, rows, by_column, left_out)
 
 
 def _common_queries(runs: Sequence[Run]) -> tuple[tuple[str, ...], int]:
@@ -319,49 +236,12 @@ def _common_queries(runs: Sequence[Run]) -> tuple[tuple[str, ...], int]:
     return tuple(query for query in runs[0].queries if query in common), n_queries - len(common)
 
 
-class _QueryRankings:
-    """The rankings of all runs for one query, down to a depth: document codes from 0, and tie groups, best first."""
-
-    def __init__(self, runs: Sequence[Run], query: str, depth: int | None, edge: str):
-        self.codes: list[Codes] = []
-        self.groups: list[RankGroups] = []
-        code: dict[str, int] = {}
-        for run in runs:
-            rows, group = rank_rows(run, run.query_index[query])
-            groups = RankGroups.from_group(group)
-            if depth is not None:
-                length = groups.head_length(depth, edge, f" of query '{query}'")
-                rows, groups = rows[:length], RankGroups.from_group(group[:length])
-            self.codes.append(np.array([code.setdefault(doc, len(code)) for doc in run.ids(rows)], dtype=np.int64))
-            self.groups.append(groups)
-        self.n_docs = len(code)
-        self._position = np.full((len(runs), self.n_docs), -1, dtype=np.int32)  # of each document in each ranking
-        for system, docs in enumerate(self.codes):
-            self._position[system, docs] = np.arange(len(docs))
-
-    def pair(self, i: int, j: int) -> RankingPair:
-        return RankingPair(self.groups[i], self.groups[j], self._position[j, self.codes[i]].astype(np.int64))
-
-
-def _expected_rba_matrix(rankings: _QueryRankings, phi: float) -> Floats:
-    """Expected RBA of all pairs at once: the sparse product of the systems' weights with themselves."""
-    from scipy.sparse import csr_array
-
-    weights = [mean_weight(phi, groups.item_start, groups.item_size, power=0.5) for groups in rankings.groups]
-    offsets = np.cumsum([0, *map(len, weights)])
-    shape = (len(weights), rankings.n_docs)
-    matrix = csr_array((np.concatenate(weights), np.concatenate(rankings.codes), offsets), shape=shape)
-    matrix.sort_indices()
-    rba: Floats = (matrix @ matrix.T).toarray()
-    return rba
-
-
 def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
     """The expected, extrapolated RBO of two runs, mean over common queries; None if no list has a document.
 
     A tie group at `depth` is included whole.
     """
-    rankings = (_QueryRankings([left, right], query, depth, "extend") for query in _common_queries([left, right])[0])
+    rankings = (QueryRankings([left, right], query, depth, "extend") for query in _common_queries([left, right])[0])
     bounds = (compute_rbo(lists.pair(0, 1), phi, extremes=False) for lists in rankings)
     values = [rbo.expected or 0.0 for bound in bounds if (rbo := bound.extrapolated) is not None]
     return float(np.mean(values)) if values else None

@@ -1,18 +1,22 @@
-"""Rank weights and the choice of φ: rank r has the weight (1−φ)·φ^(r−1), so all ranks weigh 1 in total.
+"""Rank weights and the choice of φ. Weights never rise from one rank to the next, and all ranks weigh 1 in total.
 
-RBP, RBR, RBO and RBA are sums of such weights. The ranks after n weigh φ^n. φ is the persistence `p` of Moffat & Zobel
-(2008) and of Webber et al. (2010). All sums have positive terms only, so no precision is lost to cancellation, whatever
-the length of a list and however close φ is to 0 or 1.
+RBP, RBR, RBA and MED-RBP are sums of rank weights. By default these are geometric: rank r has the weight
+(1−φ)·φ^(r−1), so the ranks after n weigh φ^n. φ is the persistence `p` of Moffat & Zobel (2008) and of Webber et al.
+(2010). RBO has such weights for depths instead of ranks. Sums of geometric weights are closed forms that lose no
+precision to cancellation, whatever the length of a list and however close φ is to 0 or 1.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
@@ -20,10 +24,14 @@ from tiewise.rankings.ranking import check_depth
 
 __all__ = [
     "WeightTable",
+    "Weights",
+    "WeightsLike",
+    "as_weights",
     "check_phi",
-    "mean_weight",
+    "difference_table",
     "phi_for_discount",
     "phi_for_reverse_rba",
+    "phi_for_weight",
     "reversed_rba",
     "tail_weight",
     "top_weight",
@@ -44,30 +52,202 @@ def check_phi(phi: object) -> float:
 # -- weights of ranks ----------------------------------------------------------------------------------------------
 
 
-def mean_weight(phi: float, start: Codes | int, size: Codes | int, power: float = 1.0) -> Floats:
-    """The mean of weight^power over the ranks start + 1 … start + size of tie groups: a geometric sum."""
-    rate = power * math.log(phi)
-    mean: Floats = np.expm1(size * rate) / (size * np.expm1(rate))
-    return (1 - phi) ** power * phi ** (power * start) * mean
+@dataclass(frozen=True, init=False, repr=False)
+class Weights:
+    """Weights of the ranks 1, 2, 3, …, which never rise: for RBR, RBA and MED-RBP, instead of φ.
+
+    `values` are the weights of the first ranks. The ranks after them weigh `tail` in total, and fall geometrically from
+    the last value; without a tail they weigh nothing. All weights are scaled so that their sum is 1.
+
+    >>> Weights([3, 2, 1])
+    Weights([0.5, 0.3333, 0.1667])
+    >>> Weights([2, 1], tail=1)
+    Weights([0.5, 0.25], tail=0.25)
+    >>> Weights.geometric(0.5) == Weights([0.5], tail=0.5)
+    True
+    """
+
+    values: tuple[float, ...]
+    tail: float
+
+    def __init__(self, values: Sequence[float] | NDArray[Any], tail: float = 0.0):
+        _check_weights(values, tail)
+        total = math.fsum([*values, tail])
+        object.__setattr__(self, "values", tuple(float(value) / total for value in values))
+        object.__setattr__(self, "tail", float(tail) / total)
+
+    @staticmethod
+    def geometric(phi: float) -> Weights:
+        """(1−φ)·φ^(r−1), the weights of RBP.
+
+        >>> Weights.geometric(0.8)
+        Weights([0.2], tail=0.8)
+        """
+        phi = check_phi(phi)
+        return Weights((1 - phi,), phi)
+
+    @staticmethod
+    def dcg(k: int) -> Weights:
+        """1 / log2(r + 1) for the first k ranks, the weights of DCG@k.
+
+        >>> Weights.dcg(3)
+        Weights([0.4693, 0.2961, 0.2346])
+        """
+        check_depth(k, "k")
+        return Weights(1 / np.log2(np.arange(k) + 2.0))
+
+    @staticmethod
+    def zipf(k: int, exponent: float = 1.0) -> Weights:
+        """1 / r^exponent for the first k ranks.
+
+        >>> Weights.zipf(3)
+        Weights([0.5455, 0.2727, 0.1818])
+        """
+        check_depth(k, "k")
+        if not isinstance(exponent, Real) or not 0 <= exponent < math.inf:
+            raise InputError(f"exponent={exponent!r} is not possible: it must be a number of 0 or more.")
+        return Weights((np.arange(k) + 1.0) ** -float(exponent))
+
+    def at(self, rank: Codes | Floats, power: float = 1.0) -> Floats:
+        """weight^power of each rank."""
+        n = len(self._head)
+        weight: Floats = self.values[-1] ** power * self.ratio ** (power * np.maximum(rank - 1 - n, 0))
+        if n:
+            weight = np.where(rank <= n, self._head[np.minimum(rank, n).astype(np.int64) - 1] ** power, weight)
+        return weight
+
+    def after(self, n: Codes | int) -> Floats:
+        """The weight of all ranks after each n."""
+        later = np.maximum(np.asarray(n, dtype=np.float64) - len(self._head), 0)
+        rest: Floats = (self.values[-1] + self.tail) * self.ratio**later
+        return rest + self._head_sums(1.0)[np.minimum(n, len(self._head))]
+
+    def sum(self, start: Codes | int, size: Codes | int, power: float = 1.0) -> Floats:
+        """The sum of weight^power over the ranks start + 1 … start + size, of each tie group."""
+        n, begin = len(self._head), np.asarray(start)
+        in_head = np.clip(n - begin, 0, size)
+        rate = power * math.log(max(self.ratio, SMALLEST))
+        geometric = np.expm1((size - in_head) * rate) / np.expm1(rate)
+        total: Floats = self.values[-1] ** power * self.ratio ** (power * np.maximum(begin - n, 0.0)) * geometric
+        if n:
+            head = self._head_sums(power)
+            total = total + head[np.minimum(begin, n)] - head[np.minimum(begin + in_head, n)]
+        return total
+
+    def mean(self, start: Codes | int, size: Codes | int, power: float = 1.0) -> Floats:
+        """The mean of weight^power over the ranks start + 1 … start + size, of each tie group."""
+        return self.sum(start, size, power) / size
+
+    def drop(self, rank: Codes) -> Floats:
+        """The weight of each rank minus that of the next rank."""
+        n = len(self._head)
+        drop: Floats = self.at(rank) * (1 - self.ratio)
+        drop[rank <= n] = -np.diff(self.values)[rank[rank <= n] - 1]
+        return drop
+
+    def is_geometric_after(self, n: Codes) -> NDArray[np.bool_]:
+        """Whether the weights of the ranks after each n are geometric, and not 0."""
+        return (n >= len(self._head)) & (self.ratio > 0)
+
+    # The weights are geometric from the last value on. `_head` are the values before it.
+
+    @cached_property
+    def _head(self) -> Floats:
+        return np.array(self.values[:-1], dtype=np.float64)
+
+    @cached_property
+    def ratio(self) -> float:
+        """The weight of a rank after the last value, divided by that of the rank before it."""
+        return self.tail / (self.values[-1] + self.tail) if self.tail else 0.0
+
+    def _head_sums(self, power: float) -> Floats:
+        """The sum of weight^power over the ranks of the head after 0, 1, 2, …"""
+        sums: Floats = np.append(np.cumsum(self._head[::-1] ** power)[::-1], 0.0)
+        return sums
+
+    def __repr__(self) -> str:
+        shown = [f"{value:.4g}" for value in self.values[:5]] + ["…"] * (len(self.values) > 5)
+        return f"Weights([{', '.join(shown)}]" + (f", tail={self.tail:.4g})" if self.tail else ")")
 
 
+SMALLEST = 5e-324  # has a logarithm, unlike 0
+WeightsLike = Weights | Sequence[float] | NDArray[Any]  #: Weights, or the weights of the first ranks
+
+
+def as_weights(phi: float | None, weights: WeightsLike | None) -> Weights:
+    """The weights, or geometric weights for φ; an error unless one of the two is given."""
+    if weights is None:
+        if phi is None:
+            raise InputError("phi=None is not possible. Give phi, above 0 and below 1, or weights=.")
+        return Weights.geometric(phi)
+    if phi is not None:
+        raise InputError(f"phi={phi!r} and weights= were given. Give one of them: phi stands for geometric weights.")
+    return weights if isinstance(weights, Weights) else Weights(weights)
+
+
+def _check_weights(values: Any, tail: Any) -> None:
+    """Require weights that never rise, of 0 or more, with a sum above 0."""
+    is_array = isinstance(values, np.ndarray) and values.ndim == 1
+    if not is_array and (isinstance(values, (str, bytes)) or not isinstance(values, Sequence)):
+        raise InputError(
+            f"weights={values!r} is not possible. Give the weights of the first ranks, such as [3, 2, 1], or "
+            "Weights.geometric(phi), Weights.dcg(k) or Weights.zipf(k)."
+        )
+    last = math.inf
+    for rank, value in enumerate(values, start=1):
+        if not _is_weight(value):
+            raise InputError(f"The weight {value!r} of rank {rank} is not possible: weights are numbers of 0 or more.")
+        if value > last:
+            raise InputError(f"Weights must not rise: rank {rank} has {value:g}, and the rank before it {last:g}.")
+        last = value
+    if not _is_weight(tail):
+        raise InputError(f"tail={tail!r} is not possible. It is the weight of all ranks after the values, 0 or more.")
+    if tail and not (len(values) and last):
+        raise InputError(f"tail={tail:g} is not possible: later ranks fall from the last value, which must be above 0.")
+    if not 0 < sum(map(float, values)) + float(tail) < math.inf:
+        raise InputError("The sum of the weights must be above 0 and finite.")
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < math.inf  # type: ignore[operator]
+
+
+# -- weights of depths ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
 class WeightTable:
-    """Weights at the depths 1, 2, … n, for sums over depths such as RBO."""
+    """Weights of the depths 1, 2, … n, for sums over depths of the overlap of two rankings."""
 
-    def __init__(self, phi: float, n: int):
-        self.phi = phi
-        self.depth: Floats = np.arange(1, n + 1, dtype=np.float64)
-        self.weight: Floats = (1 - phi) * phi ** (self.depth - 1)
-        smallest_first = np.append(tail_weight(phi, n), (self.weight / self.depth)[::-1])
-        self.tail: Floats = np.cumsum(smallest_first)[::-1]  # (n + 1,): tail_weight for depth 0, 1, … n
+    depth: Floats  # (n,)
+    weight: Floats  # (n,)
+    tail: Floats  # (n + 1,): Σ weight/d over the depths d after 0, 1, … n: what one shared item adds to agreement
+    rest: Floats  # (n + 1,): Σ weight over the same depths
 
 
 def weight_table(phi: float, depth: int) -> WeightTable:
-    """A table for φ that reaches at least to this depth. Some tables are cached: pairs of systems share them."""
-    return _cached_table(phi, 1 << max(depth - 1, 0).bit_length())
+    """RBO's weights, (1−φ)·φ^(d−1), at least to this depth. Some tables are cached: pairs of systems share them."""
+    return _overlap_table(phi, 1 << max(depth - 1, 0).bit_length())
 
 
-_cached_table = lru_cache(maxsize=8)(WeightTable)
+@lru_cache(maxsize=8)
+def _overlap_table(phi: float, n: int) -> WeightTable:
+    depth = np.arange(1, n + 1, dtype=np.float64)
+    weight = (1 - phi) * phi ** (depth - 1)
+    smallest_first = np.append(tail_weight(phi, n), (weight / depth)[::-1])
+    return WeightTable(depth, weight, np.cumsum(smallest_first)[::-1], phi ** np.arange(n + 1.0))
+
+
+def difference_table(weights: Weights, depth: int) -> WeightTable:
+    """MED-RBP's weights, d·(w_d − w_{d+1}), at least to this depth. Some tables are cached."""
+    return _difference_table(weights, 1 << max(depth - 1, 0).bit_length())
+
+
+@lru_cache(maxsize=8)
+def _difference_table(weights: Weights, n: int) -> WeightTable:
+    ranks = np.arange(1, n + 2)
+    depth, tail = ranks[:-1].astype(np.float64), weights.at(ranks)
+    return WeightTable(depth, depth * weights.drop(ranks[:-1]), tail, (ranks - 1) * tail + weights.after(ranks - 1))
 
 
 def tail_weight(phi: float, depth: int) -> float:
@@ -98,15 +278,50 @@ def _laguerre_nodes() -> tuple[Floats, Floats]:
 # -- the choice of φ -----------------------------------------------------------------------------------------------
 
 
-def top_weight(phi: float, d: int) -> float:
-    """The share of RBO's weight on the first d ranks (Webber et al. 2010, Eq. 21).
+def top_weight(phi: float, d: int, measure: str = "RBO") -> float:
+    """The share of a measure's weight on the first d ranks: RBO's (Webber et al. 2010, Eq. 21), or another's.
 
-    >>> round(top_weight(0.9, 10), 4)
-    0.8556
+    RBP, RBR, RBA and MED_RBP have the weight 1 − φ^d there.
+
+    >>> round(top_weight(0.9, 10), 4), round(top_weight(0.9, 10, "RBP"), 4)
+    (0.8556, 0.6513)
     """
     phi = check_phi(phi)
     check_depth(d, "d")
-    return 1 - phi ** (d - 1) + d * tail_weight(phi, d - 1)
+    if _check_measure(measure) == "RBO":
+        return 1 - phi ** (d - 1) + d * tail_weight(phi, d - 1)
+    return -math.expm1(d * math.log(phi))
+
+
+def phi_for_weight(weight: float, depth: int, measure: str = "RBO") -> float:
+    """The φ for which the first `depth` ranks have this share of a measure's weight: `top_weight` turned round.
+
+    >>> round(phi_for_weight(0.9, 10), 3), round(phi_for_weight(0.9, 10, "RBP"), 3)
+    (0.876, 0.794)
+    """
+    if not isinstance(weight, Real) or not 0 < weight < 1:
+        raise InputError(f"weight={weight!r} is not possible: it is a share of the weight, above 0 and below 1.")
+    check_depth(depth)
+    if _check_measure(measure) == "RBO":
+        return _bisect(lambda phi: top_weight(phi, depth) > weight, 0.0, 1.0)
+    return math.exp(math.log1p(-weight) / depth)
+
+
+def _check_measure(measure: object) -> str:
+    """The name of a rank-biased measure, without its parameters."""
+    name = str(measure).partition("(")[0].upper().replace("-", "_")
+    if name not in ("RBO", "RBP", "RBR", "RBA", "MED_RBP"):
+        raise InputError(f"measure={measure!r} has no weights by φ. Use RBO, RBP, RBR, RBA or MED_RBP.")
+    return name
+
+
+def _bisect(is_below: Callable[[float], bool], low: float, high: float) -> float:
+    """The number up to which `is_below` is true, between two numbers."""
+    middle = (low + high) / 2
+    while low < middle < high:
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+        middle = (low + high) / 2
+    return middle
 
 
 def phi_for_discount(f: float, k: int) -> float:
@@ -147,8 +362,4 @@ def phi_for_reverse_rba(score: float, k: int) -> float:
             f"No φ gives a reversed ranking of {k} items an RBA of {score!r}. The RBA must be above 0 and at most "
             f"{highest:.4f}, its value at φ = {peak:.4f}."
         )
-    low, high = 0.0, peak
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if reversed_rba(middle, k) < score else (low, middle)
-    return (low + high) / 2
+    return _bisect(lambda phi: reversed_rba(phi, k) < score, 0.0, peak)
