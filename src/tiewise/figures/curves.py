@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
-from tiewise.figures.theme import PALETTE, WIDTH, apply_theme, load_altair, palette_colors
+from tiewise.figures.theme import PALETTE, WIDTH, apply_theme, load_altair, palette_colors, tooltips
 from tiewise.metrics.definition import Measure
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _panel(
 ) -> alt.LayerChart:
     """One measure: ranges, then lines, circles if there are few cutoffs, and crosses."""
     alt = load_altair()
-    base = alt.Chart(alt.InlineData(values=list(points)))
+    base = alt.Chart()
     sparse = len(ranks) <= 12 and ranks[-1] >= 20 * ranks[0]  # few cutoffs, far from each other
     x = alt.X(
         "cutoff:Q",
@@ -101,7 +101,7 @@ def _panel(
     title = f"{points[0]['measure'] if points else ''}@k"
     y = alt.Y("expected:Q", title=title, scale=scale)
     color, dash = _line_styles(names)
-    tooltip = ["system:N", "cutoff:Q", *(f"{key}:Q" for key in STATISTICS)]
+    tooltip = tooltips("system:N", "cutoff:Q", *(f"{key}:Q" for key in STATISTICS))
     ranges = base.mark_area(opacity=0.24 if len(names) < 3 else 0.16, aria=False)
     layers = [
         ranges.encode(x, alt.Y("minimum:Q", scale=scale, title=title), alt.Y2("maximum:Q"), color),
@@ -115,7 +115,7 @@ def _panel(
         crosses = base.transform_filter("datum.crossed").mark_point(**mark)
         layers.append(crosses.encode(x, alt.Y("oblivious:Q", scale=scale), color, tooltip=tooltip))
     size = {"width": WIDTH / 2 - 45, "height": 220} if small else {"width": WIDTH, "height": 340}
-    chart: Any = alt.layer(*layers).properties(**size)
+    chart: Any = alt.layer(*layers, data=alt.InlineData(values=list(points))).properties(**size)
     return chart
 
 

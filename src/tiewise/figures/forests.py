@@ -10,7 +10,7 @@ from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import bootstrap_intervals, check_confidence
 from tiewise.errors import InputError
 from tiewise.figures.curves import CROSS_SHAPES, padded_scale
-from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair
+from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.tool_rules import TOOLS
@@ -120,7 +120,7 @@ def forest(
         layers += [ends.encode(x(end), y) for end in ("ci_low", "ci_high")]
         legend.append(f"whisker: {level:.0%} interval over queries")
     circles = base.mark_point(size=60, filled=False, fill="white", stroke=INK, strokeWidth=1.8, opacity=1)
-    layers.append(circles.encode(x("expected"), y, tooltip=["name:N", *(f"{key}:Q" for key in NUMBERS)]))
+    layers.append(circles.encode(x("expected"), y, tooltip=tooltips("name:N", *(f"{key}:Q" for key in NUMBERS))))
     crosses = _merge_tools(rows)
     if crosses:
         layers += _cross_layers(crosses, x, y)
@@ -188,5 +188,5 @@ def _cross_layers(crosses: Mapping[tuple[str, ...], Mapping[str, float]], x: Any
         data = inline_data({"name": values.keys(), "printed": values.values(), **same})
         offset = (-1, 1)[i % 2] * (CROSS_OFFSET + CROSS_STEP * (i // 2))  # above and below the bar in turn
         mark = alt.Chart(data).mark_point(size=44, filled=False, strokeWidth=1.8, opacity=1, yOffset=offset)
-        layers.append(mark.encode(x("printed"), y, color, shape, tooltip=["name:N", "tools:N", "printed:Q"]))
+        layers.append(mark.encode(x("printed"), y, color, shape, tooltip=tooltips("name:N", "tools:N", "printed:Q")))
     return layers
