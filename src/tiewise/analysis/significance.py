@@ -52,6 +52,8 @@ MAX_BLOCKS = 20_000
 MEMORY_LIMIT = 1 << 22
 #: Up to this many columns, indexing the drawn queries is faster than a product with their counts.
 FEW_COLUMNS = 2
+#: The most multiplications of one product, and its columns: in a larger one, threads that wait take most of the time.
+PRODUCT_SIZE, PRODUCT_COLUMNS = 1 << 18, 8
 #: The allowed number of samples: fewer give poor intervals, more take hours.
 SAMPLES_RANGE = (100, 1_000_000)
 
@@ -169,15 +171,17 @@ def _sum_flipped(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
     n, columns = values.shape
     blocks = np.zeros((-(-n // 8), 8, columns))
     blocks.reshape(-1, columns)[:n] = values
-    choices = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
     rng, batches = np.random.default_rng(seed), list(_split_samples(samples, n))
     at_once = max(MEMORY_LIMIT // (max(len(blocks), columns) * batches[0]), 1)
     for first in range(0, len(batches), at_once):
-        drawn = [rng.integers(0, 256, (rows, len(blocks)), dtype=np.uint8) for rows in batches[first : first + at_once]]
-        flips = np.ascontiguousarray(np.concatenate(drawn).T)
-        sums = np.zeros((flips.shape[1], columns))
-        for block, flipped in zip(blocks, flips, strict=True):
-            sums += (choices @ block)[flipped]
+        some = batches[first : first + at_once]
+        flips = np.concatenate([rng.integers(0, 256, (rows, len(blocks)), dtype=np.uint8) for rows in some])
+        sums = np.zeros((len(flips), columns))
+        for block, flipped in zip(blocks, np.ascontiguousarray(flips.T), strict=True):
+            of_choice = np.zeros((1, columns))
+            for query in block[::-1]:
+                of_choice = np.concatenate([of_choice, of_choice + query])
+            sums += of_choice.take(flipped, axis=0)
         yield sums
 
 
@@ -260,14 +264,17 @@ def bootstrap_means(values: Floats, samples: int, seed: int) -> Iterator[Floats]
     """
     summed = sum_in_blocks(values, seed)
     rng, n = np.random.default_rng([seed, 1]), len(summed)
-    for rows in _split_samples(samples, n):
+    parts = np.split(summed, range(PRODUCT_COLUMNS, summed.shape[1], PRODUCT_COLUMNS), axis=1)
+    at_once = min(max(PRODUCT_SIZE // (n * PRODUCT_COLUMNS), 1), 256)
+    for first in range(0, samples, at_once):
+        rows = min(at_once, samples - first)
         drawn = rng.integers(0, n, (rows, n), dtype=np.int32)
         if summed.shape[1] <= FEW_COLUMNS:
             yield np.stack([column[drawn].mean(axis=1) for column in summed.T], axis=1)
         else:  # how often each query was drawn, for all columns at once
             cells = (drawn + n * np.arange(rows)[:, None]).ravel()
-            counts = np.bincount(cells, minlength=rows * n).reshape(rows, n)
-            yield counts.astype(np.float64) @ summed / n
+            counts = np.bincount(cells, minlength=rows * n).reshape(rows, n).astype(np.float64)
+            yield np.hstack([counts @ part for part in parts]) / n
 
 
 def sum_in_blocks(values: Floats, seed: int) -> Floats:
