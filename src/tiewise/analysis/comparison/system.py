@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,9 +124,9 @@ class System:
                 return {}
             table = self.report.oblivious_by_tool()
             for one in self.estimates:
-                means: dict[tuple[Any, ...], float] = {}
+                expected: dict[tuple[Measure, bool], Floats] = {}
                 self._printed[one] = {
-                    row.tool: PrintedValue(row.value, self._has_same_definition(one, row.tool, means))
+                    row.tool: PrintedValue(row.value, self._has_same_definition(one, row.tool, expected))
                     for row in table
                     if row.measure == one.name and row.value is not None
                 } | self._in_orders(one)
@@ -141,30 +141,25 @@ class System:
             if value is not None
         }
 
-    def _has_same_definition(self, measure: Measure, tool: str, means: dict[tuple[Any, ...], float]) -> bool:
-        """Whether a tool's definition and queries give the same expectation as ours here; `means` is a cache."""
-        rule = TOOLS[tool].rule(measure)
-        ours = self.estimates[measure].mean().expected
-        assert rule is not None and ours is not None
+    def _has_same_definition(self, measure: Measure, tool: str, expected: dict[tuple[Measure, bool], Floats]) -> bool:
+        """Whether a tool's definition and queries give the same expectation as ours here; `expected` is a cache."""
+        rule, ours = TOOLS[tool].rule(measure), self.estimates[measure]
+        assert rule is not None
         own = rule.measure or measure
-        key = (own, rule.missing, rule.skips_no_relevant, rule.retrieved_only)
-        if key not in means:
-            means[key] = _expected(self._evaluation, own, rule, total=measure.total)
-        return abs(means[key] - ours) < 1e-9
-
-
-def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bool) -> float:
-    """The mean expectation over the queries that a rule counts."""
-    grouped = evaluation.grouped(measure)
-    kept = np.ones(grouped.n_queries, dtype=bool)
-    if rule.missing == "skip":
-        kept &= evaluation.ties.present
-    if rule.skips_no_relevant:
-        kept &= grouped.relevant(measure) > 0
-    if rule.retrieved_only:
-        grouped = engine.GroupedJudgments(grouped.ties.retrieved_only())
-    each = engine.expected(measure, grouped)[0][kept]
-    return float(each.sum() if total else each.mean())
+        key = (own, rule.retrieved_only)
+        if key == (measure, False) and len(ours) == len(self._evaluation.qrels.queries):
+            expected[key] = ours.expected
+        grouped = self._evaluation.grouped(own, retrieved_only=rule.retrieved_only)
+        if key not in expected:
+            expected[key] = engine.expected(own, grouped)[0]
+        kept = np.ones(grouped.n_queries, dtype=bool)
+        if rule.missing == "skip":
+            kept &= self._evaluation.ties.present
+        if rule.skips_no_relevant:
+            kept &= self._evaluation.grouped(own).relevant(own) > 0
+        each, mean = expected[key][kept], ours.mean().expected
+        assert mean is not None
+        return abs(float(each.sum() if measure.total else each.mean()) - mean) < 1e-9
 
 
 def _sample_orders(tied: TiedGroups, seed: Sequence[int]) -> Floats:
