@@ -51,6 +51,7 @@ class TiedGroups:
         self.docs = np.flatnonzero(self.queries[grouped.query] & (grouped.start < self.depth[grouped.query]))
         offset = np.arange(len(grouped.group)) - grouped.first[grouped.group]
         self.rank: Codes = (grouped.start + 1 + offset)[self.docs]  #: their ranks in one possible order
+        self.label: Floats = grouped.label[self.docs]
         self._first: Codes = np.searchsorted(self.docs, grouped.first[self.groups])
         self._query_key = grouped.query[self.docs].astype(np.int64) << 32
 
@@ -74,14 +75,20 @@ class TiedGroups:
 
     def contributions(self, rank: Codes) -> Floats:
         """What each group adds to the value of its query if `docs` have these ranks, (n_groups,)."""
-        return safe_divide(self._sum_terms(rank)[self.groups], self._divisor[self.groups])
-
-    def _sum_terms(self, rank: Codes) -> Floats:
-        """The sum of the terms of every group of `grouped`."""
-        grouped = self.grouped
         rows = np.argsort(self._query_key + rank)
-        docs = self.docs[rows]
-        order = Order(grouped, grouped.query[docs], rank[rows], grouped.label[docs])
+        return self._divide(self._sum_terms(self.docs[rows], rank[rows], self.grouped.label[self.docs[rows]]))
+
+    def contributions_of_labels(self, rank: Codes, label: Floats) -> Floats:
+        """The same if these labels, group by group, have these ranks, which ascend in each query."""
+        return self._divide(self._sum_terms(self.docs, rank, label))
+
+    def _divide(self, sums: Floats) -> Floats:
+        return safe_divide(sums[self.groups], self._divisor[self.groups])
+
+    def _sum_terms(self, docs: Codes, rank: Codes, label: Floats) -> Floats:
+        """The sum of the terms of every group of `grouped`; the ranks ascend in each query."""
+        grouped = self.grouped
+        order = Order(grouped, grouped.query[docs], rank, label)
         within = order.rank <= self.depth[order.query]
         terms = np.where(within, self.measure.terms(order), 0.0)
         return segment_sum(grouped.group[docs], terms, len(grouped.first))
@@ -90,7 +97,7 @@ class TiedGroups:
         """The sum over queries without what these groups add; `expected` has the values of all queries."""
         rest = np.ones(len(self.grouped.first), dtype=bool)
         rest[self.groups] = False
-        terms = safe_divide(self._sum_terms(self.rank), self._divisor)[rest].sum()
+        terms = safe_divide(self._sum_terms(self.docs, self.rank, self.label), self._divisor)[rest].sum()
         fixed = terms + self.measure.base(self.grouped)[self.queries].sum()
         return float(expected[self._kept & ~self.queries].sum() + fixed)
 
