@@ -75,10 +75,11 @@ def _scales(query: Codes, score: Floats, tied: NDArray[np.bool_]) -> Iterator[tu
     low, high = score.min(initial=0.0), score.max(initial=0.0)
     if low == 0 or high == 0:
         defined = score != 0
-        if not defined.all():
-            query, score, tied = query[defined], score[defined], tied[defined]
-            gaps = _Gaps(query, score, tied)
-        yield gaps, np.log(score) if low == 0 else -np.log(-score)
+        query, score, tied = query[defined], score[defined], tied[defined]
+        value = np.log(score) if low == 0 else -np.log(-score)
+        if not defined.all() or len(np.unique(value)) < len(np.unique(score)):  # else the gaps are in the same order
+            gaps = _Gaps(query, value, tied)
+        yield gaps, value
 
 
 class _Gaps:
