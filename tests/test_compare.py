@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import arrangements, comparing, shared_order, system
+from tiewise.analysis.comparison import arrangements, comparing, leaderboard, shared_order, system
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
+from tiewise.analysis.significance import ATOL
 from tiewise.metrics import engine
 from tiewise.output import OutputOptions, render
 from tiewise.output.comparison_tables import ComparisonTables
@@ -536,6 +537,14 @@ def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
     assert "at the most: not all are known to be reached" in render(
         ComparisonTables(many), OutputOptions(format="markdown")
     )
+
+
+def test_ranks_of_nearly_equal_means():
+    means = np.random.default_rng(3).integers(0, 4, (200, 6)) / 4 + np.random.default_rng(4).choice(
+        [0, 1e-14], (200, 6)
+    )
+    naive = [[1 + sum(other > own + ATOL for other in row) for own in row] for row in means.tolist()]
+    assert leaderboard._ranks(means).tolist() == naive
 
 
 def test_a_leaderboard_over_resamples(three):
