@@ -197,6 +197,7 @@ class Compared(Result):
         self._aligned: dict[Measure, Aligned] = {}
         self._outcomes: dict[tuple[tuple[str, ...], Measure], TieOutcome] = {}
         self._pairs: dict[tuple[str, str, Measure], PairComparison] = {}
+        self._leaderboards: dict[Measure, Rows] = {}
 
     def __repr__(self) -> str:
         if len(self.systems) == 2:
@@ -255,8 +256,14 @@ class Compared(Result):
         bounds; `ranks_reached` says whether an order is known that gives them.
         """
         chosen = self._find_measure(measure)
-        aligned = self._align(chosen)
-        estimates = [self.estimate(system, chosen) for system in self.systems]
+        if chosen not in self._leaderboards:
+            self._leaderboards[chosen] = self._rank_systems(chosen)
+        return self._leaderboards[chosen]
+
+    def _rank_systems(self, measure: Measure) -> Rows:
+        """The leaderboard of a measure."""
+        aligned = self._align(measure)
+        estimates = [self.estimate(system, measure) for system in self.systems]
         minimum, maximum = (np.array([getattr(one, end) for one in estimates]) for end in ("minimum", "maximum"))
         return leaderboard(
             self.systems,
@@ -264,7 +271,7 @@ class Compared(Result):
             minimum,
             maximum,
             None if aligned.oblivious is None else aligned.mean(aligned.oblivious),
-            self._rank_over_ties(chosen, minimum, maximum),
+            self._rank_over_ties(measure, minimum, maximum),
             scale=aligned.scale,
             confidence=self.confidence,
             samples=self.samples,
