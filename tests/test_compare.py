@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import arrangements, comparing, shared_order, system
+from tiewise.analysis.comparison import arrangements, comparing, leaderboard, shared_order, system
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
+from tiewise.analysis.significance import ATOL
 from tiewise.metrics import arrangements as few_arrangements
 from tiewise.metrics import engine
 from tiewise.output import OutputOptions, render
@@ -539,6 +540,14 @@ def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
     )
 
 
+def test_ranks_of_nearly_equal_means():
+    means = np.random.default_rng(3).integers(0, 4, (200, 6)) / 4 + np.random.default_rng(4).choice(
+        [0, 1e-14], (200, 6)
+    )
+    naive = [[1 + sum(other > own + ATOL for other in row) for own in row] for row in means.tolist()]
+    assert leaderboard._ranks(means).tolist() == naive
+
+
 def test_a_leaderboard_over_resamples(three):
     board = three.leaderboard("AP")
     assert board[2]["system"] == "none" and board[2]["rank_low"] == board[2]["rank_high"] == 3
@@ -668,8 +677,10 @@ def test_many_systems_have_a_leaderboard_and_need_a_baseline(monkeypatch):
     assert len(list(compared(judged, runs, None, "nDCG@3", baseline="A", complete=True).pairs())) == 3
 
 
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(("size", "held"), [(60, 3), (9, 5), (4, 4), (30, 1)])
-def test_random_ranks_are_uniform_in_their_group(size, held):
+def test_random_ranks_are_uniform_in_their_group(size, held, large, monkeypatch):
+    monkeypatch.setattr(system, "LARGE_GROUP", 2 if large else 10_000)
     judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
     run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
     tied = arrangements.TiedGroups(
@@ -677,8 +688,11 @@ def test_random_ranks_are_uniform_in_their_group(size, held):
     )
     rng, draws = np.random.default_rng(0), 3000
     places = system.RandomOrders(tied)
-    ranks = np.array([places.rank(rng)[tied.judged_docs()] for _ in range(draws)])
-    of_q = ranks[:, np.flatnonzero(tied.grouped.query[tied.docs[tied.judged_docs()]] == 0)]
+    rows = tied.judged_docs()
+    rows = rows[tied.grouped.query[tied.docs[rows]] == 0]
+    drawn = [places.draw(rng) for _ in range(draws)]
+    assert all((np.diff(rank[rows]) > 0).all() and len(set(label[rows])) == held for rank, label in drawn)
+    of_q = np.array([rank[rows][np.argsort(label[rows])] for rank, label in drawn])
     assert of_q.shape == (draws, held)
     assert all(len(set(row)) == held for row in of_q.tolist())
     for column in of_q.T:

@@ -26,7 +26,7 @@ pytest.importorskip("vl_convert")
 from tiewise.output.page.charts import LANES
 from tiewise.output.page.content import collect_content
 from tiewise.output.page.precision_families import find_families
-from tiewise.output.page.rendering import _json
+from tiewise.output.page.rendering import _json, _programs
 from tiewise.output.page.tie_orders import STOPS, replay_query
 
 HOSTILE = "<script>window.hacked=1</script>"
@@ -554,3 +554,24 @@ def test_hostile_names_are_escaped(browser, hostile):
     assert HOSTILE in texts(browser, "#query-table tbody th") and HOSTILE in texts(browser, "h1")
     assert any(HOSTILE in text for text in texts(browser, "#play-groups .chip .id"))
     assert browser.complaints == [] and browser.fetched == [hostile.as_uri()]
+
+
+def test_the_chart_library_is_kept_and_made_again_if_the_file_was_changed(tmp_path, monkeypatch):
+    def programs(folder: Path) -> str:
+        monkeypatch.setenv("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", str(folder))
+        _programs.cache_clear()
+        return _programs()
+
+    made = programs(tmp_path)
+    (kept,) = (tmp_path / "tiewise").iterdir()
+    text = kept.read_text(encoding="utf-8")
+    assert text.partition("\n")[2] == made and "vegaEmbed" in made
+    for damaged in (text[:-1], text.replace("vegaEmbed", "vegaembed"), "", "\n"):
+        kept.write_text(damaged, encoding="utf-8")
+        assert programs(tmp_path) == made
+        assert kept.read_text(encoding="utf-8") == text
+    kept.write_bytes(b"\xff")
+    assert programs(tmp_path) == made
+    (tmp_path / "file").touch()
+    assert programs(tmp_path / "file") == made  # nothing can be kept there
+    _programs.cache_clear()

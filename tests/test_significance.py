@@ -96,6 +96,40 @@ def test_a_pair_has_the_same_p_value_alone_and_with_others(differences):
     assert p_values(differences, seed=1) != pytest.approx(p_values(differences, seed=2), abs=1e-6)
 
 
+@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon"])
+@pytest.mark.parametrize("memory", [1 << 22, 1 << 14])  # the second holds only a few columns at once
+def test_pairs_of_systems_are_tested_like_their_differences(test, memory, monkeypatch):
+    monkeypatch.setattr(significance, "MEMORY_LIMIT", memory)
+    values = np.random.default_rng(9).random((45, 12)).round(1)
+    values[:, 3] = values[:, 4]
+    values[:12, 5] = 1 - values[:12, 6]
+    values[12:, 5] = values[12:, 6]  # few differences: all flips are tried
+    first, second = np.triu_indices(12, 1)
+    each = values[:, first] - values[:, second]
+    options = {"samples": 2000, "seed": 3}
+    found = p_values(values, test, pairs=(first, second), **options)
+    assert found == pytest.approx(p_values(each, test, **options), abs=1e-12)
+    ends = bootstrap_intervals(values, pairs=(first, second), **options)
+    assert np.array(ends) == pytest.approx(np.array(bootstrap_intervals(each, **options)), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [17, 24, 61])
+def test_sums_of_flips_are_those_of_single_flips(n):
+    values, samples = np.random.default_rng(n).random((n, 2)), 700
+    rng = np.random.default_rng(5)
+    flips = [
+        np.unpackbits(rng.integers(0, 256, (rows, -(-n // 8)), dtype=np.uint8), axis=1, count=n)
+        for rows in (256, 256, 188)
+    ]
+    naive = np.array(
+        [
+            [sum(v for v, flip in zip(column, row, strict=True) if flip) for column in values.T]
+            for row in np.concatenate(flips)
+        ]
+    )
+    assert np.concatenate(list(significance._sum_flipped(values, samples, 5))) == pytest.approx(naive)
+
+
 def test_bootstrap_intervals_agree_with_scipy(differences):
     low, high = bootstrap_intervals(differences, 0.9, samples=20_000)
     for column in range(3):

@@ -244,3 +244,11 @@ def test_projection_to_decimals():
     assert project(np.array([0.12349, 0.1235]), "decimal:3").tolist() == [0.123, 0.124]
     with pytest.raises(InputError, match="score_dtype"):
         project(np.array([1.0]), "float12")
+
+
+@pytest.mark.parametrize(("scores", "same"), [((3.0, 2.0, 2.0, 1.0), True), ((3.0, 2.0, 2.0 + 1e-12, 1.0), False)])
+def test_a_score_type_that_gives_no_document_another_place(scores, same):
+    run = Run.from_dict({"q": dict(zip("abcd", scores, strict=True))})
+    counted = count_lists(run, Request(Qrels.from_dict({"q": {"a": 1, "b": 1, "e": 1}}), ORDERS[:3]))
+    assert counted.ties["float32"].same_places(counted.ties["float64"]) is same
+    assert not counted.ties["float32"].only(["given"]).same_places(counted.ties["float64"])

@@ -86,7 +86,7 @@ class Evaluation:
         self.counted, self.options = counted, options
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
-        self._grouped: dict[tuple[str, bool], engine.GroupedJudgments] = {}
+        self._grouped: dict[tuple[str, bool, bool], engine.GroupedJudgments] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -120,14 +120,20 @@ class Evaluation:
             )
         return count_run(self.qrels, self.source, self.options)
 
-    def grouped(self, measure: Measure, dtype: str = "float64") -> engine.GroupedJudgments:
-        """The tie groups that matter to a measure, for scores read as a type.
+    def grouped(
+        self, measure: Measure, dtype: str = "float64", *, retrieved_only: bool = False
+    ) -> engine.GroupedJudgments:
+        """The tie groups that matter to a measure, for scores read as a type, or for retrieved judgments alone.
 
         Most measures do not tell judged non-relevant documents from unjudged ones: they need no document of label 0.
         """
-        key = dtype, measure.needs_all_judged
+        key = dtype, measure.needs_all_judged, retrieved_only
         if key not in self._grouped:
-            self._grouped[key] = engine.GroupedJudgments(self._ties(dtype, all_judged=measure.needs_all_judged))
+            ties = self._ties(dtype, all_judged=measure.needs_all_judged)
+            if dtype != "float64" and ties.same_places(self.grouped(measure).ties):  # the type makes no difference
+                self._grouped[key] = self.grouped(measure, retrieved_only=retrieved_only)
+            else:
+                self._grouped[key] = engine.GroupedJudgments(ties.retrieved_only() if retrieved_only else ties)
         return self._grouped[key]
 
     # -- all orders ---------------------------------------------------------------------------------------------
@@ -187,9 +193,7 @@ class Evaluation:
         """The value of a measure for each query when ties are broken by a rule; None if that was not counted."""
         if rule.order is None or not self.knows(rule):
             return None
-        grouped = self.grouped(measure, rule.dtype)
-        if rule.retrieved_only:
-            grouped = engine.GroupedJudgments(grouped.ties.retrieved_only())
+        grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)
         return engine.value(measure, grouped, grouped.oblivious(rule.order))
 
 

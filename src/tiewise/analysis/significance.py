@@ -2,7 +2,8 @@
 
 This module is about the sample of queries only, not about ties. Its input has a row for each query and a column for
 each pair of systems; a number is the difference of two expected values. All columns share the same seeded draws. So a
-pair has the same p-value whether it is tested alone or with others, and memory stays bounded.
+pair has the same p-value whether it is tested alone or with others, and memory stays bounded. If there are more pairs
+than systems, the columns are those of systems: a mean of differences is the difference of two means.
 
 The t-test and the Wilcoxon test are those of scipy. The permutation test and the bootstrap are our own:
 `scipy.stats.permutation_test` takes longer, the import of `scipy.stats` alone takes longer than either of ours, and
@@ -16,15 +17,15 @@ from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 
 __all__ = [
     "ATOL",
     "MAX_BLOCKS",
     "TESTS",
+    "Pairs",
     "Test",
     "bootstrap_intervals",
     "bootstrap_means",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 Test = Literal["permutation", "t", "wilcoxon"]
+Pairs = tuple[Codes, Codes]  #: the columns of pairs of systems: a difference is the first less the second
 TESTS: tuple[Test, ...] = get_args(Test)
 
 #: Means that differ by at most this are equal: the rest is rounding of their sums.
@@ -49,7 +51,9 @@ MAX_BLOCKS = 20_000
 #: How many numbers one step may hold in memory.
 MEMORY_LIMIT = 1 << 22
 #: Up to this many columns, indexing the drawn queries is faster than a product with their counts.
-FEW_COLUMNS = 8
+FEW_COLUMNS = 2
+#: The most multiplications of one product, and its columns: in a larger one, threads that wait take most of the time.
+PRODUCT_SIZE, PRODUCT_COLUMNS = 1 << 18, 8
 #: The allowed number of samples: fewer give poor intervals, more take hours.
 SAMPLES_RANGE = (100, 1_000_000)
 
@@ -80,54 +84,105 @@ def check_confidence(confidence: Any, name: str = "confidence") -> None:
 # -- tests ------------------------------------------------------------------------------------------------------------
 
 
-def p_values(differences: Floats, test: Test = "permutation", *, samples: int = 10_000, seed: int = 0) -> Floats:
+def p_values(
+    values: Floats,
+    test: Test = "permutation",
+    *,
+    pairs: Pairs | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
+) -> Floats:
     """The two-sided p-value of each column of differences, (n_queries, n_pairs).
+
+    With `pairs`, the values are those of systems, (n_queries, n_systems), and a difference is one column less another.
 
     >>> p_values(np.array([[0.1], [0.2], [0.3]]))  # 2 of the 8 sign flips are as far from 0
     array([0.25])
     """
     check_options(test)
-    differs = np.abs(differences).max(axis=0, initial=0.0) > ATOL
-    p = np.ones(differences.shape[1])
-    if not differs.any():
-        return p
-    tested = differences[:, differs]
-    if test == "wilcoxon":
-        p[differs] = _wilcoxon_test(tested)
-    elif test == "t":
-        p[differs] = _paired_t_test(tested, samples, seed)
-    else:
-        p[differs] = permutation_test(tested, samples, seed)
-    return p
+    if test == "permutation":
+        return permutation_test(values, samples, seed, pairs)
+    found = []
+    for differences in _Differences(values, pairs).parts(max(MEMORY_LIMIT // len(values), 1)):
+        differs = np.abs(differences).max(axis=1, initial=0.0) > ATOL
+        p, tested = np.ones(len(differences)), differences[differs].T
+        if differs.any():
+            p[differs] = _wilcoxon_test(tested) if test == "wilcoxon" else _paired_t_test(tested, samples, seed)
+        found.append(p)
+    return np.concatenate(found)
 
 
-def permutation_test(differences: Floats, samples: int, seed: int) -> Floats:
+def permutation_test(values: Floats, samples: int, seed: int, pairs: Pairs | None = None) -> Floats:
     """The p-values of the sign-flip test: how often random signs bring a mean as far from 0.
 
     With few differences other than 0 all 2ⁿ flips are tried, and p = k / 2ⁿ; otherwise p = (1 + k) / (1 + samples).
     """
-    summed = sum_in_blocks(differences, seed)
-    exact = np.count_nonzero(np.abs(summed) > ATOL, axis=0) <= MAX_EXACT
-    p = np.empty(summed.shape[1])
-    for column in np.flatnonzero(exact):
-        each = summed[np.abs(summed[:, column]) > ATOL, column]
-        every_flip = (np.arange(2 ** len(each))[:, None] >> np.arange(len(each))) & 1
-        p[column] = _count_as_extreme(every_flip, each[:, None], len(summed))[0] / len(every_flip)
-    if not exact.all():
-        rng, n, sampled = np.random.default_rng(seed), len(summed), summed[:, ~exact]
-        k = np.zeros(sampled.shape[1])
-        for rows in _split_samples(samples, n):
-            flips = np.unpackbits(rng.integers(0, 256, (rows, -(-n // 8)), dtype=np.uint8), axis=1, count=n)
-            k += _count_as_extreme(flips, sampled, n)
-        p[~exact] = (1 + k) / (1 + samples)
+    summed = sum_in_blocks(values, seed)
+    n, each = len(summed), _Differences(summed, pairs)
+    p = np.empty(len(each))
+    sampled: dict[int, float] = {}  # the sum of the differences of each pair that is not tested exactly
+    for pair in range(len(each)):
+        difference = each[pair]
+        others = difference[np.abs(difference) > ATOL]
+        if len(others) > MAX_EXACT:
+            sampled[pair] = float(difference.sum())
+        else:
+            every_flip = (np.arange(2 ** len(others))[:, None] >> np.arange(len(others))) & 1
+            p[pair] = _count_as_extreme(every_flip @ others, float(others.sum()), n) / len(every_flip)
+    if sampled:
+        k = dict.fromkeys(sampled, 0)
+        for flipped in _sum_flipped(summed, samples, seed):
+            sums = _Differences(flipped, pairs)
+            for pair, total in sampled.items():
+                k[pair] += _count_as_extreme(sums[pair], total, n)
+        p[list(k)] = (1 + np.array(list(k.values()))) / (1 + samples)
     return p
 
 
-def _count_as_extreme(flips: NDArray[Any], differences: Floats, n: int) -> NDArray[np.int64]:
-    """For each column, how many of the flips bring the sum of `n` differences as far from 0 as it is."""
-    total = differences.sum(axis=0)
-    flipped = total - 2 * (flips.astype(np.float64) @ differences)
-    return np.count_nonzero(np.abs(flipped) >= np.abs(total) - ATOL * n, axis=0)
+class _Differences:
+    """The columns of values, or, with pairs of columns, their differences: one at a time, as there may be many."""
+
+    def __init__(self, values: Floats, pairs: Pairs | None):
+        self._columns, self._pairs = np.ascontiguousarray(values.T), pairs
+
+    def __len__(self) -> int:
+        return len(self._columns) if self._pairs is None else len(self._pairs[0])
+
+    def __getitem__(self, pair: int | slice) -> Floats:
+        if self._pairs is None:
+            return self._columns[pair]
+        return np.asarray(self._columns[self._pairs[0][pair]] - self._columns[self._pairs[1][pair]])
+
+    def parts(self, size: int) -> Iterator[Floats]:
+        """All of them in parts, (at most `size`, n_values)."""
+        return (self[first : first + size] for first in range(0, len(self), size))
+
+
+def _count_as_extreme(flipped: Floats, total: float, n: int) -> int:
+    """How many flips bring the sum of `n` differences as far from 0 as it is, given the sums of those flipped."""
+    return int(np.count_nonzero(np.abs(total - 2 * flipped) >= abs(total) - ATOL * n))
+
+
+def _sum_flipped(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
+    """For random flips, the sum of each column over the queries that are flipped, (n_flips, n_columns).
+
+    A random byte flips some of eight queries. The sums of all 256 choices are computed once.
+    """
+    n, columns = values.shape
+    blocks = np.zeros((-(-n // 8), 8, columns))
+    blocks.reshape(-1, columns)[:n] = values
+    rng, batches = np.random.default_rng(seed), list(_split_samples(samples, n))
+    at_once = max(MEMORY_LIMIT // (max(len(blocks), columns) * batches[0]), 1)
+    for first in range(0, len(batches), at_once):
+        some = batches[first : first + at_once]
+        flips = np.concatenate([rng.integers(0, 256, (rows, len(blocks)), dtype=np.uint8) for rows in some])
+        sums = np.zeros((len(flips), columns))
+        for block, flipped in zip(blocks, np.ascontiguousarray(flips.T), strict=True):
+            of_choice = np.zeros((1, columns))
+            for query in block[::-1]:
+                of_choice = np.concatenate([of_choice, of_choice + query])
+            sums += of_choice.take(flipped, axis=0)
+        yield sums
 
 
 def _paired_t_test(differences: Floats, samples: int, seed: int) -> Floats:
@@ -177,16 +232,28 @@ def effect_size(difference: Floats) -> float | None:
 
 
 def bootstrap_intervals(
-    differences: Floats, confidence: float = 0.95, *, samples: int = 10_000, seed: int = 0
+    values: Floats,
+    confidence: float = 0.95,
+    *,
+    pairs: Pairs | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
 ) -> tuple[Floats, Floats]:
-    """The percentile interval of each column's mean, from `samples` bootstrap samples of the queries."""
-    tail = (1 - confidence) / 2
-    low, high = np.empty(differences.shape[1]), np.empty(differences.shape[1])
-    width = max(MEMORY_LIMIT // samples, 1)
-    for first in range(0, differences.shape[1], width):
-        columns = slice(first, first + width)
-        means = np.concatenate(list(bootstrap_means(differences[:, columns], samples, seed)))
-        low[columns], high[columns] = np.quantile(means, [tail, 1 - tail], axis=0)
+    """The percentile interval of each column's mean, from `samples` bootstrap samples of the queries.
+
+    With `pairs`, the columns are those of systems, and the intervals are those of the differences of two columns.
+    """
+    tail, width = (1 - confidence) / 2, max(MEMORY_LIMIT // samples, 1)
+
+    def intervals(values: Floats, pairs: Pairs | None) -> list[Any]:
+        means = np.concatenate(list(bootstrap_means(values, samples, seed)))
+        return [np.quantile(some, [tail, 1 - tail], axis=1) for some in _Differences(means, pairs).parts(width)]
+
+    if values.shape[1] <= width:
+        found = intervals(values, pairs)
+    else:  # the means of all columns would take too much memory
+        found = [ends for some in _Differences(values, pairs).parts(width) for ends in intervals(some.T, None)]
+    low, high = np.concatenate(found, axis=1)
     return low, high
 
 
@@ -197,14 +264,17 @@ def bootstrap_means(values: Floats, samples: int, seed: int) -> Iterator[Floats]
     """
     summed = sum_in_blocks(values, seed)
     rng, n = np.random.default_rng([seed, 1]), len(summed)
-    for rows in _split_samples(samples, n):
-        drawn = rng.integers(0, n, (rows, n))
+    parts = np.split(summed, range(PRODUCT_COLUMNS, summed.shape[1], PRODUCT_COLUMNS), axis=1)
+    at_once = min(max(PRODUCT_SIZE // (n * PRODUCT_COLUMNS), 1), 256)
+    for first in range(0, samples, at_once):
+        rows = min(at_once, samples - first)
+        drawn = rng.integers(0, n, (rows, n), dtype=np.int32)
         if summed.shape[1] <= FEW_COLUMNS:
             yield np.stack([column[drawn].mean(axis=1) for column in summed.T], axis=1)
         else:  # how often each query was drawn, for all columns at once
             cells = (drawn + n * np.arange(rows)[:, None]).ravel()
-            counts = np.bincount(cells, minlength=rows * n).reshape(rows, n)
-            yield counts.astype(np.float64) @ summed / n
+            counts = np.bincount(cells, minlength=rows * n).reshape(rows, n).astype(np.float64)
+            yield np.hstack([counts @ part for part in parts]) / n
 
 
 def sum_in_blocks(values: Floats, seed: int) -> Floats:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
-from tiewise.figures.theme import PALETTE, WIDTH, apply_theme, load_altair, palette_colors
+from tiewise.figures.theme import PALETTE, WIDTH, apply_theme, load_altair, palette_colors, tooltips
 from tiewise.metrics.definition import Measure
 
 if TYPE_CHECKING:
@@ -50,10 +50,8 @@ def curve(
     if not ranks:
         raise InputError("cutoffs is empty: give the ranks at which to measure, such as range(1, 51).")
     points = [point for name, report in named.items() for point in _points(name, report, families, ranks)]
-    panels = [
-        _panel([p for p in points if p["measure"] == one.name], list(named), ranks, oblivious, small=len(families) > 1)
-        for one in families
-    ]
+    of_panel = [[point for point in points if point["measure"] == one.name] for one in families]
+    panels = [_panel(some, list(named), ranks, oblivious, small=len(families) > 1) for some in of_panel]
     alt, measured = load_altair(), ", ".join(one.name for one in families)
     orders = {report.provenance.options["oblivious"] for report in named.values()} - {None}
     crosses = f" Crosses: {marked or 'the order of ' + ', '.join(sorted(orders))}." if oblivious and orders else ""
@@ -65,7 +63,10 @@ def curve(
     if len(panels) > 1:
         chart = alt.concat(*panels, columns=2, spacing=26).resolve_scale(color="shared", strokeDash="shared")
     description = f"{measured} against the cutoff, with the range over the orders of ties."
-    return apply_theme(chart.properties(title=heading), description)
+    themed = apply_theme(chart.properties(title=heading), description)
+    for panel, some in zip(themed.concat if len(panels) > 1 else [themed], of_panel, strict=True):
+        panel.data = alt.InlineData(values=some)  # at the end: altair copies a chart whenever it changes
+    return themed
 
 
 def _points(name: str, report: Report, families: Sequence[Measure], ranks: Sequence[int]) -> list[dict[str, Any]]:
@@ -85,9 +86,9 @@ def _points(name: str, report: Report, families: Sequence[Measure], ranks: Seque
 def _panel(
     points: Sequence[dict[str, Any]], names: Sequence[str], ranks: Sequence[int], oblivious: bool, small: bool
 ) -> alt.LayerChart:
-    """One measure: ranges, then lines, circles if there are few cutoffs, and crosses."""
+    """One measure, without its data: ranges, then lines, circles if there are few cutoffs, and crosses."""
     alt = load_altair()
-    base = alt.Chart(alt.InlineData(values=list(points)))
+    base = alt.Chart()
     sparse = len(ranks) <= 12 and ranks[-1] >= 20 * ranks[0]  # few cutoffs, far from each other
     x = alt.X(
         "cutoff:Q",
@@ -101,7 +102,7 @@ def _panel(
     title = f"{points[0]['measure'] if points else ''}@k"
     y = alt.Y("expected:Q", title=title, scale=scale)
     color, dash = _line_styles(names)
-    tooltip = ["system:N", "cutoff:Q", *(f"{key}:Q" for key in STATISTICS)]
+    tooltip = tooltips("system:N", "cutoff:Q", *(f"{key}:Q" for key in STATISTICS))
     ranges = base.mark_area(opacity=0.24 if len(names) < 3 else 0.16, aria=False)
     layers = [
         ranges.encode(x, alt.Y("minimum:Q", scale=scale, title=title), alt.Y2("maximum:Q"), color),

@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import bootstrap_intervals, check_confidence
 from tiewise.errors import InputError
 from tiewise.figures.curves import CROSS_SHAPES, padded_scale
-from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair
+from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.tool_rules import TOOLS
@@ -19,7 +21,7 @@ from tiewise.tables.records import Rows
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["forest", "forest_rows", "query_interval"]
+__all__ = ["forest", "forest_rows", "query_intervals"]
 
 NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
 FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
@@ -40,33 +42,39 @@ def forest_rows(
     `tools` names the tools; True takes all, False none. `intervals` are over queries: a confidence such as 0.95 (by
     bootstrap with this `seed`), or intervals by name.
     """
+    evaluated = [report.at(measure) for report in reports.values()]
+    if isinstance(intervals, Mapping):
+        ends = [intervals.get(name) for name in reports]
+    else:
+        ends = query_intervals([report.per_query(report.measures[0]) for report in evaluated], intervals, seed=seed)
     columns: dict[str, list[Any]] = {"name": list(reports)} | {key: [] for key in (*NUMBERS, "tools")}
-    for name, report in reports.items():
-        evaluated = report.at(measure)
-        chosen = evaluated.measures[0]
-        mean = evaluated[chosen]
-        if isinstance(intervals, Mapping):
-            low, high = intervals.get(name) or (None, None)
-        else:
-            low, high = query_interval(evaluated.per_query(chosen), intervals, seed=seed)
+    for report, interval in zip(evaluated, ends, strict=True):
+        mean, (low, high) = report[report.measures[0]], interval or (None, None)
         numbers = (mean.expected, mean.minimum, mean.maximum, low, high, mean.residual)
         for key, value in zip(NUMBERS, numbers, strict=True):
             columns[key].append(value)
-        columns["tools"].append(_printed_by_tools(evaluated, tools))
+        columns["tools"].append(_printed_by_tools(report, tools))
     return Rows(columns)
 
 
-def query_interval(
-    estimates: Estimates, confidence: float | None, **options: int
-) -> tuple[float, float] | tuple[None, None]:
-    """The bootstrap interval of the mean expectation; none without a confidence, for one query, and for counts."""
+def query_intervals(
+    estimates: Sequence[Estimates], confidence: float | None, **options: Any
+) -> list[tuple[float, float] | None]:
+    """The bootstrap interval of each mean expectation; None without a confidence, for one query, and for counts."""
+    found: list[tuple[float, float] | None] = [None] * len(estimates)
     if confidence is None:
-        return None, None
+        return found
     check_confidence(confidence, "intervals")
-    if len(estimates) < 2 or estimates.total:
-        return None, None
-    low, high = bootstrap_intervals(estimates.expected[:, None], confidence, **options)
-    return float(low[0]), float(high[0])
+    by_length: dict[int, list[int]] = {}  # estimates of equally many queries share their samples
+    for place, each in enumerate(estimates):
+        if len(each) > 1 and not each.total:
+            by_length.setdefault(len(each), []).append(place)
+    for places in by_length.values():
+        values = np.stack([estimates[place].expected for place in places], axis=1)
+        ends = (column.tolist() for column in bootstrap_intervals(values, confidence, **options))
+        for place, interval in zip(places, zip(*ends, strict=True), strict=True):
+            found[place] = interval
+    return found
 
 
 def _printed_by_tools(report: Report, tools: bool | Iterable[str]) -> dict[str, float]:
@@ -120,7 +128,7 @@ def forest(
         layers += [ends.encode(x(end), y) for end in ("ci_low", "ci_high")]
         legend.append(f"whisker: {level:.0%} interval over queries")
     circles = base.mark_point(size=60, filled=False, fill="white", stroke=INK, strokeWidth=1.8, opacity=1)
-    layers.append(circles.encode(x("expected"), y, tooltip=["name:N", *(f"{key}:Q" for key in NUMBERS)]))
+    layers.append(circles.encode(x("expected"), y, tooltip=tooltips("name:N", *(f"{key}:Q" for key in NUMBERS))))
     crosses = _merge_tools(rows)
     if crosses:
         layers += _cross_layers(crosses, x, y)
@@ -188,5 +196,5 @@ def _cross_layers(crosses: Mapping[tuple[str, ...], Mapping[str, float]], x: Any
         data = inline_data({"name": values.keys(), "printed": values.values(), **same})
         offset = (-1, 1)[i % 2] * (CROSS_OFFSET + CROSS_STEP * (i // 2))  # above and below the bar in turn
         mark = alt.Chart(data).mark_point(size=44, filled=False, strokeWidth=1.8, opacity=1, yOffset=offset)
-        layers.append(mark.encode(x("printed"), y, color, shape, tooltip=["name:N", "tools:N", "printed:Q"]))
+        layers.append(mark.encode(x("printed"), y, color, shape, tooltip=tooltips("name:N", "tools:N", "printed:Q")))
     return layers

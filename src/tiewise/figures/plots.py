@@ -12,7 +12,7 @@ from tiewise.analysis.comparison import Compared
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
 from tiewise.figures.curves import curve
-from tiewise.figures.forests import forest, forest_rows, query_interval
+from tiewise.figures.forests import forest, forest_rows, query_intervals
 from tiewise.figures.query_differences import differences
 from tiewise.figures.tie_group_sizes import group_sizes
 from tiewise.metrics.definition import Measure
@@ -110,10 +110,11 @@ class ComparisonPlots:
         compared = self._compared
         confidence = compared.confidence if intervals is True else intervals or None
         printed = self._printed(measure, tools)
+        per_query = [compared.estimates(system, measure) for system in compared.systems]
+        ends = query_intervals(per_query, confidence, samples=compared.samples, seed=compared.seed)
         rows = []
-        for system in compared.systems:
-            mean, each = compared.estimate(system, measure), compared.estimates(system, measure)
-            low, high = query_interval(each, confidence, samples=compared.samples, seed=compared.seed)
+        for system, interval in zip(compared.systems, ends, strict=True):
+            mean, (low, high) = compared.estimate(system, measure), interval or (None, None)
             values = {"expected": mean.expected, "minimum": mean.minimum, "maximum": mean.maximum}
             rows.append({"name": system, **values, "ci_low": low, "ci_high": high, "tools": printed[system]})
         return forest(rows, measure=str(mean.measure), title=title, level=confidence or compared.confidence)

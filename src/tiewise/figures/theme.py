@@ -36,6 +36,7 @@ __all__ = [
     "load_altair",
     "palette_colors",
     "save",
+    "tooltips",
 ]
 
 ChartT = TypeVar("ChartT")
@@ -97,6 +98,12 @@ def inline_data(columns: Mapping[str, Iterable[Any]]) -> Any:
     plain = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
     values = [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
     return load_altair().InlineData(values=values)
+
+
+def tooltips(*fields: str) -> list[Any]:
+    """Tooltips of fields such as ``"cutoff:Q"``. altair would check plain texts against its whole schema."""
+    alt = load_altair()
+    return [alt.Tooltip(field) for field in fields]
 
 
 def palette_colors(n: int) -> list[str]:

@@ -84,6 +84,13 @@ class TieGroups:
         """The same rankings, of which only the first `depth` ranks count."""
         return replace(self, depth=depth)
 
+    def same_places(self, other: TieGroups) -> bool:
+        """Whether all documents of the same judgments have the same places in every order as in other tie groups."""
+        counts = ((one.start, one.size, *(one.before[order] for order in sorted(one.before))) for one in (self, other))
+        return self.before.keys() == other.before.keys() and all(
+            np.array_equal(own, others) for own, others in zip(*counts, strict=True)
+        )
+
     def only(self, orders: Iterable[str]) -> TieGroups:
         """The same rankings with the counts of some tie-break orders."""
         return replace(self, before={order: self.before[order] for order in orders})

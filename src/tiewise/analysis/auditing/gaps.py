@@ -49,12 +49,7 @@ def measure_small_gaps(ties: TieStatistics) -> float | None:
     0.0
     """
     query, score, tied = _merge_nearly_equal(*ties.sample_groups())
-    counts = [
-        _count_small(relative[order], tied_above[order])
-        for defined, value in _scales(score)
-        for relative, tied_above, orders in [_relative_gaps(query[defined], value[defined], tied[defined])]
-        for order in orders
-    ]
+    counts = [count for gaps, value in _scales(query, score, tied) for count in gaps.count_small(value)]
     small, expected = min(counts, key=lambda one: one[0] / max(one[1], 1.0))
     return small / expected if expected >= MIN_EXPECTED else None
 
@@ -70,36 +65,58 @@ def _merge_nearly_equal(query: Codes, score: Floats, size: Codes) -> tuple[Codes
     return query[first], score[first], (np.add.reduceat(size, first) if len(first) else size) > 1
 
 
-def _scales(score: Floats) -> Iterator[tuple[NDArray[np.bool_], Floats]]:
-    """The scores, then, if all have one sign, their logarithms; each with a mask of where they are defined.
+def _scales(query: Codes, score: Floats, tied: NDArray[np.bool_]) -> Iterator[tuple[_Gaps, Floats]]:
+    """The gaps of the scores, then, if all scores have one sign, those of their logarithms.
 
     The steps of a softmax are even only on a logarithmic scale.
     """
-    yield np.ones(len(score), dtype=bool), score
+    gaps = _Gaps(query, score, tied)
+    yield gaps, score
     low, high = score.min(initial=0.0), score.max(initial=0.0)
     if low == 0 or high == 0:
-        with np.errstate(divide="ignore"):
-            yield score != 0, np.log(score) if low == 0 else -np.log(-score)
+        defined = score != 0
+        query, score, tied = query[defined], score[defined], tied[defined]
+        value = np.log(score) if low == 0 else -np.log(-score)
+        if not defined.all() or len(np.unique(value)) < len(np.unique(score)):  # else the gaps are in the same order
+            gaps = _Gaps(query, value, tied)
+        yield gaps, value
 
 
-def _relative_gaps(
-    query: Codes, score: Floats, tied: NDArray[np.bool_]
-) -> tuple[Floats, NDArray[np.bool_], tuple[Codes, Codes]]:
-    """The gaps between neighbouring scores of a list relative to the gaps around them.
+class _Gaps:
+    """The gaps between neighbouring scores of a list that have enough gaps around them.
 
-    Also whether the score above each gap is tied, and two orders of the gaps: by list, and by score.
+    They are looked at in two orders: by list, and by score. The same gap in several lists is one observation.
     """
-    above = np.flatnonzero(query[1:] == query[:-1])
-    gap = score[above] - score[above + 1]
-    inner = np.flatnonzero(_distance_to_end(query[above]) >= NEIGHBOURS)
-    sums = np.concatenate([[0.0], np.cumsum(np.log(gap))])
-    around = (sums[inner + NEIGHBOURS + 1] - sums[inner - NEIGHBOURS] - np.log(gap[inner])) / (2 * NEIGHBOURS)
-    upper, lower = score[above[inner]], score[above[inner] + 1]
-    by_score = np.lexsort((lower, upper))
-    new = np.ones(len(by_score), dtype=bool)  # the same gap in several lists is one observation
-    new[1:] = (np.diff(upper[by_score]) != 0) | (np.diff(lower[by_score]) != 0)
-    once = by_score[new]
-    return gap[inner] / np.exp(around), tied[above[inner]], (np.sort(once), once)
+
+    def __init__(self, query: Codes, score: Floats, tied: NDArray[np.bool_]):
+        self._above = np.flatnonzero(query[1:] == query[:-1])  # the score above each gap
+        self._inner = inner = np.flatnonzero(_distance_to_end(query[self._above]) >= NEIGHBOURS)
+        upper, lower = score[self._above[inner]], score[self._above[inner] + 1]
+        by_score = np.lexsort((lower, upper))
+        new = np.ones(len(by_score), dtype=bool)
+        new[1:] = (np.diff(upper[by_score]) != 0) | (np.diff(lower[by_score]) != 0)
+        once = by_score[new]
+        is_tied = tied[self._above[inner]]
+        self._orders = [(order, _limits(is_tied[order])) for order in (np.sort(once), once)]
+
+    def count_small(self, value: Floats) -> list[tuple[int, float]]:
+        """For each order, the gaps that are smaller than rounding would leave, and the expected number of them.
+
+        The values are the scores, on some scale.
+        """
+        relative = self._relative(value)
+        return [
+            (int(np.count_nonzero(relative[order] < limit)), float(-np.expm1(-GEOMETRIC_MEAN * limit).sum()))
+            for order, limit in self._orders
+        ]
+
+    def _relative(self, value: Floats) -> Floats:
+        """The gaps relative to the gaps around them."""
+        gap, inner = value[self._above] - value[self._above + 1], self._inner
+        logs = np.log(gap)
+        sums = np.concatenate([[0.0], np.cumsum(logs)])
+        around = (sums[inner + NEIGHBOURS + 1] - sums[inner - NEIGHBOURS] - logs[inner]) / (2 * NEIGHBOURS)
+        return np.asarray(gap[inner] / np.exp(around))
 
 
 def _distance_to_end(query: Codes) -> Codes:
@@ -110,16 +127,18 @@ def _distance_to_end(query: Codes) -> Codes:
     return np.minimum(place, np.repeat(length, length) - 1 - place)
 
 
-def _count_small(relative: Floats, tied: NDArray[np.bool_]) -> tuple[int, float]:
-    """The gaps that are smaller than rounding would leave, given the frequency of ties around each; those expected."""
+def _limits(tied: NDArray[np.bool_]) -> Floats:
+    """The size below which rounding would leave no gap, relative to the gaps around, by the frequency of ties there.
+
+    It is 0 without ties.
+    """
     where = np.flatnonzero(tied)
     if not len(where):
-        return 0, 0.0
+        return np.zeros(len(tied))
     before = np.searchsorted(where, np.arange(len(tied)))
     low, high = before - TIED_NEIGHBOURS, before + TIED_NEIGHBOURS
     start = np.where(low < 0, 0, where[np.maximum(low, 0)])
     stop = np.where(high > len(where), len(tied), where[np.minimum(high, len(where)) - 1] + 1)
     single = 1 - (np.minimum(high, len(where)) - np.maximum(low, 0)) / (stop - start)
     occupied = -np.expm1(-np.interp(single, _SINGLE_SHARE, _LOAD))
-    limit = SMALL_GAP * occupied
-    return int(np.count_nonzero(relative < limit)), float(-np.expm1(-GEOMETRIC_MEAN * limit).sum())
+    return np.asarray(SMALL_GAP * occupied)

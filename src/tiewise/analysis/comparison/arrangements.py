@@ -46,6 +46,7 @@ class TiedGroups:
         self.docs = np.flatnonzero(self.queries[grouped.query] & (grouped.start < self.depth[grouped.query]))
         offset = np.arange(len(grouped.group)) - grouped.first[grouped.group]
         self.rank: Codes = (grouped.start + 1 + offset)[self.docs]  #: their ranks in one possible order
+        self.label: Floats = grouped.label[self.docs]
         self._first: Codes = np.searchsorted(self.docs, grouped.first[self.groups])
         self._query_key = grouped.query[self.docs].astype(np.int64) << 32
 
@@ -68,29 +69,31 @@ class TiedGroups:
         return self.grouped.group_query[self.groups]
 
     def contributions(self, rank: Codes) -> Floats:
-        """What each group adds to the value of its query if `docs` have these ranks, (n_groups,).
+        """What each group adds to the value of its query if `docs` have these ranks, (n_groups,)."""
+        rows = np.argsort(self._query_key + rank)
+        return self._of_groups(self.docs[rows], rank[rows], self.grouped.label[self.docs[rows]])
+
+    def contributions_of_labels(self, rank: Codes, label: Floats) -> Floats:
+        """The same if these labels, group by group, have these ranks, which ascend in each query."""
+        return self._of_groups(self.docs, rank, label)
+
+    def _of_groups(self, docs: Codes, rank: Codes, label: Floats) -> Floats:
+        """What each group adds; the ranks ascend in each query.
 
         The value of a measure that is not a sum over documents belongs to the first of its query's groups.
         """
         if not self.measure.additive:
-            first = np.diff(self.query, prepend=-1) > 0
-            return np.where(first, self.measure.values(self._order(rank)[0])[self.query], 0.0)
-        return safe_divide(self._sum_terms(rank)[self.groups], self._divisor[self.groups])
+            order = Order(self.grouped, self.grouped.query[docs], rank.astype(np.float64), label)
+            return np.where(np.diff(self.query, prepend=-1) > 0, self.measure.values(order)[self.query], 0.0)
+        return safe_divide(self._sum_terms(docs, rank, label)[self.groups], self._divisor[self.groups])
 
-    def _sum_terms(self, rank: Codes) -> Floats:
-        """The sum of the terms of every group of `grouped`."""
+    def _sum_terms(self, docs: Codes, rank: Codes, label: Floats) -> Floats:
+        """The sum of the terms of every group of `grouped`; the ranks ascend in each query."""
         grouped = self.grouped
-        order, docs = self._order(rank)
+        order = Order(grouped, grouped.query[docs], rank.astype(np.float64), label)
         within = order.rank <= self.depth[order.query]
         terms = np.where(within, self.measure.terms(order), 0.0)
         return segment_sum(grouped.group[docs], terms, len(grouped.first))
-
-    def _order(self, rank: Codes) -> tuple[Order, Codes]:
-        rows = np.argsort(self._query_key + rank)
-        docs = self.docs[rows]
-        return Order(
-            self.grouped, self.grouped.query[docs], rank[rows].astype(np.float64), self.grouped.label[docs]
-        ), docs
 
     def constant(self, expected: Floats) -> float:
         """The sum over queries without what these groups add; `expected` has the values of all queries."""
@@ -99,7 +102,7 @@ class TiedGroups:
             return certain
         rest = np.ones(len(self.grouped.first), dtype=bool)
         rest[self.groups] = False
-        terms = safe_divide(self._sum_terms(self.rank), self._divisor)[rest].sum()
+        terms = safe_divide(self._sum_terms(self.docs, self.rank, self.label), self._divisor)[rest].sum()
         fixed = terms + self.measure.base(self.grouped)[self.queries].sum()
         return certain + float(fixed)
 

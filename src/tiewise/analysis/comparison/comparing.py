@@ -27,7 +27,7 @@ from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_t
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
-from tiewise.analysis.significance import ATOL, Test
+from tiewise.analysis.significance import ATOL, Pairs, Test
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
@@ -61,8 +61,6 @@ __all__ = [
 DEFAULT_MEASURES = ("nDCG@10",)
 #: The most systems of which all pairs are compared, and the most pairs that are kept in memory.
 MAX_SYSTEMS, MAX_CACHED = 200, 2000
-#: Pairs and measures that are tested at a time.
-MAX_TESTED = 500
 #: The most systems whose ranks in one order for all runs are found pair by pair.
 MAX_RANKED_BY_PAIRS = 50
 
@@ -200,6 +198,7 @@ class Compared(Result):
         self._aligned: dict[Measure, Aligned] = {}
         self._outcomes: dict[tuple[tuple[str, ...], Measure], TieOutcome] = {}
         self._pairs: dict[tuple[str, str, Measure], PairComparison] = {}
+        self._leaderboards: dict[Measure, Rows] = {}
 
     def __repr__(self) -> str:
         if len(self.systems) == 2:
@@ -258,8 +257,14 @@ class Compared(Result):
         bounds; `ranks_reached` says whether an order is known that gives them.
         """
         chosen = self._find_measure(measure)
-        aligned = self._align(chosen)
-        estimates = [self.estimate(system, chosen) for system in self.systems]
+        if chosen not in self._leaderboards:
+            self._leaderboards[chosen] = self._rank_systems(chosen)
+        return self._leaderboards[chosen]
+
+    def _rank_systems(self, measure: Measure) -> Rows:
+        """The leaderboard of a measure."""
+        aligned = self._align(measure)
+        estimates = [self.estimate(system, measure) for system in self.systems]
         minimum, maximum = (np.array([getattr(one, end) for one in estimates]) for end in ("minimum", "maximum"))
         return leaderboard(
             self.systems,
@@ -267,7 +272,7 @@ class Compared(Result):
             minimum,
             maximum,
             None if aligned.oblivious is None else aligned.mean(aligned.oblivious),
-            self._rank_over_ties(chosen, minimum, maximum),
+            self._rank_over_ties(measure, minimum, maximum),
             scale=aligned.scale,
             confidence=self.confidence,
             samples=self.samples,
@@ -483,8 +488,8 @@ class Compared(Result):
 
     def _with_more_queries(self, measure: Measure) -> list[str]:
         """The systems that have queries which are not compared: tools average over these too."""
-        kept = self._align(measure).kept
-        return [name for name, system in self._systems.items() if not np.array_equal(system.kept(measure), kept)]
+        compared = len(self._align(measure).queries)
+        return [name for name, system in self._systems.items() if len(system.estimates[measure]) > compared]
 
     # -- tests on the sample of queries -------------------------------------------------------------------------
 
@@ -515,18 +520,19 @@ class Compared(Result):
         for measures in by_queries.values():
             keys += [(*pair, measure) for measure in measures for pair in pairs]
             expected = [self._align(measure).expected for measure in measures]
-            columns = [(one[:, i], one[:, j]) for one in expected for i, j in zip(a, b, strict=True)]
-            for first in range(0, len(columns), MAX_TESTED):
-                some = columns[first : first + MAX_TESTED]
-                found.append(self._test(np.stack([left - right for left, right in some], axis=1)))
+            if len(pairs) > len(self.systems):
+                found += [self._test(one, (a, b)) for one in expected]
+            else:
+                found.append(self._test(np.hstack([one[:, a] - one[:, b] for one in expected])))
         p, low, high = (np.concatenate(column) for column in zip(*found, strict=True))
         tests = (column.tolist() for column in (p, significance.holm(p), low, high))
         return dict(zip(keys, zip(*tests, strict=True), strict=True))
 
-    def _test(self, differences: Floats) -> tuple[Floats, Floats, Floats]:
-        """The p-value of each column of differences, and the two ends of its interval."""
-        p = significance.p_values(differences, self.test, samples=self.samples, seed=self.seed)
-        return p, *significance.bootstrap_intervals(differences, self.confidence, samples=self.samples, seed=self.seed)
+    def _test(self, values: Floats, pairs: Pairs | None = None) -> tuple[Floats, Floats, Floats]:
+        """The p-value of each column of differences, or of each pair of columns, and the two ends of its interval."""
+        how: dict[str, Any] = {"pairs": pairs, "samples": self.samples, "seed": self.seed}
+        p = significance.p_values(values, self.test, **how)
+        return p, *significance.bootstrap_intervals(values, self.confidence, **how)
 
     def _test_pair(self, a: str, b: str, measure: Measure, each: Floats) -> tuple[float, float | None, float, float]:
         if (a, b, measure) in self._tests:

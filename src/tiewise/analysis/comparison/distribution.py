@@ -142,8 +142,10 @@ def compare_distributions(a: Distribution, b: Distribution, atol: float = ATOL) 
     Probabilities(greater=0.5, equal=0.5, less=0.0, samples=None)
     """
     below = np.append(0.0, np.cumsum(b.probabilities))  # the probability of the values before each index
-    greater = float(a.probabilities @ below[np.searchsorted(b.values, a.values - atol, side="left")])
-    not_less = float(a.probabilities @ below[np.searchsorted(b.values, a.values + atol, side="right")])
+    low = np.searchsorted(b.values, a.values - atol, side="left")
+    high, near = low.copy(), np.append(b.values, np.inf)[low] <= a.values + atol  # few have an equal value
+    high[near] = np.searchsorted(b.values, a.values[near] + atol, side="right")
+    greater, not_less = float(a.probabilities @ below[low]), float(a.probabilities @ below[high])
     total = float(a.probabilities.sum() * below[-1])
     parts = greater / total, max(not_less - greater, 0.0) / total, max(total - not_less, 0.0) / total
     if a.samples is None and b.samples is None:

@@ -136,5 +136,10 @@ def _bootstrap_ranks(
 
 def _ranks(means: Floats) -> Codes:
     """1 + the number of systems that are higher, in each row."""
-    descending = np.sort(-means, axis=1)
-    return np.stack([1 + np.searchsorted(row, -own - ATOL) for row, own in zip(descending, means, strict=True)])
+    order = np.argsort(-means, axis=1)
+    descending = np.take_along_axis(means, order, axis=1)
+    ranks = np.empty(means.shape, dtype=np.int64)
+    np.put_along_axis(ranks, order, np.arange(1, means.shape[1] + 1)[None, :], axis=1)
+    for row in np.flatnonzero((descending[:, :-1] - descending[:, 1:] <= 2 * ATOL).any(axis=1)):  # nearly equal
+        ranks[row] = 1 + np.searchsorted(-descending[row], -means[row] - ATOL)
+    return ranks

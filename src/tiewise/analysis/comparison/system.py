@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ ORDER_NAMES = {"given": "the order of the file", "docid-desc": "descending ids",
 MAX_GROUPS = 1000
 #: The least and the most orders of one run that are sampled, and about how many documents they may sort in all.
 MIN_SAMPLES, MAX_SAMPLES, SORTED_DOCS = 200, 2000, 40_000_000
+#: Tie groups with more documents than this are shuffled one by one.
+LARGE_GROUP = 10_000
 
 
 class PrintedValue(NamedTuple):
@@ -126,9 +128,9 @@ class System:
                 return {}
             table = self.report.oblivious_by_tool()
             for one in self.estimates:
-                means: dict[tuple[Any, ...], float] = {}
+                expected: dict[tuple[Measure, bool], Floats] = {}
                 self._printed[one] = {
-                    row.tool: PrintedValue(row.value, self._has_same_definition(one, row.tool, means))
+                    row.tool: PrintedValue(row.value, self._has_same_definition(one, row.tool, expected))
                     for row in table
                     if row.measure == one.name and row.value is not None
                 } | self._in_orders(one)
@@ -143,82 +145,97 @@ class System:
             if value is not None
         }
 
-    def _has_same_definition(self, measure: Measure, tool: str, means: dict[tuple[Any, ...], float]) -> bool:
-        """Whether a tool's definition and queries give the same expectation as ours here; `means` is a cache."""
-        rule = TOOLS[tool].rule(measure)
-        ours = self.estimates[measure].mean().expected
-        assert rule is not None and ours is not None
+    def _has_same_definition(self, measure: Measure, tool: str, expected: dict[tuple[Measure, bool], Floats]) -> bool:
+        """Whether a tool's definition and queries give the same expectation as ours here; `expected` is a cache."""
+        rule, ours = TOOLS[tool].rule(measure), self.estimates[measure]
+        assert rule is not None
         own = rule.measure or measure
-        key = (own, rule.missing, rule.skips_no_relevant, rule.retrieved_only)
-        if key not in means:
-            means[key] = _expected(self._evaluation, own, rule, total=measure.total)
-        return abs(means[key] - ours) < 1e-9
-
-
-def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bool) -> float:
-    """The mean expectation over the queries that a rule counts."""
-    grouped = evaluation.grouped(measure)
-    kept = np.ones(grouped.n_queries, dtype=bool)
-    if rule.missing == "skip":
-        kept &= evaluation.ties.present
-    if rule.skips_no_relevant:
-        kept &= grouped.relevant(measure) > 0
-    if rule.retrieved_only:
-        grouped = engine.GroupedJudgments(grouped.ties.retrieved_only())
-    each = engine.expected(measure, grouped)[0][kept]
-    return float(each.sum() if total else each.mean())
+        key = (own, rule.retrieved_only)
+        if key == (measure, False) and len(ours) == len(self._evaluation.qrels.queries):
+            expected[key] = ours.expected
+        grouped = self._evaluation.grouped(own, retrieved_only=rule.retrieved_only)
+        if key not in expected:
+            expected[key] = engine.expected(own, grouped)[0]
+        kept = np.ones(grouped.n_queries, dtype=bool)
+        if rule.missing == "skip":
+            kept &= self._evaluation.ties.present
+        if rule.skips_no_relevant:
+            kept &= self._evaluation.grouped(own).relevant(own) > 0
+        each, mean = expected[key][kept], ours.mean().expected
+        assert mean is not None
+        return abs(float(each.sum() if measure.total else each.mean()) - mean) < 1e-9
 
 
 def _sample_orders(tied: TiedGroups, seed: Sequence[int]) -> Floats:
     """What all groups add to the sum over queries, in random orders of one run's ties."""
     orders, rng = RandomOrders(tied), np.random.default_rng(seed)
     n = int(np.clip(SORTED_DOCS // orders.sorted_docs, MIN_SAMPLES, MAX_SAMPLES))
-    return np.array([tied.contributions(orders.rank(rng)).sum() for _ in range(n)])
+    return np.array([tied.contributions_of_labels(*orders.draw(rng)).sum() for _ in range(n)])
 
 
 class RandomOrders:
-    """Random ranks of the judged documents of tie groups; most unjudged documents need not be sorted for that."""
+    """Random orders of tie groups; most unjudged documents need not be sorted for that.
+
+    A group is dense if it has many judged documents: in other groups, two random slots are seldom equal.
+    """
 
     def __init__(self, tied: TiedGroups):
         self._tied, self._target = tied, tied.judged_docs()
         self._group = np.repeat(np.arange(len(tied)), tied.judged)  # of each judged document
-        self._is_dense = tied.judged**2 > tied.size  # two random slots would be equal too often
-        self._offset = np.arange(len(self._group)) - np.repeat(np.cumsum(tied.judged) - tied.judged, tied.judged)
+        is_dense = tied.judged**2 > tied.size
+        self._dense, self._sparse = (np.flatnonzero(mask[self._group]) for mask in (is_dense, ~is_dense))
+        # All documents of dense groups, judged or not.
+        size = np.where(is_dense, tied.size, 0)
+        self._dense_first = np.cumsum(size) - size
+        large = np.flatnonzero(size > LARGE_GROUP)
+        self._large = [slice(first, first + n) for first, n in zip(self._dense_first[large], size[large], strict=True)]
+        self._dense_group = np.repeat(np.arange(len(size)), size)
+        place = np.arange(len(self._group)) - np.repeat(np.cumsum(tied.judged) - tied.judged, tied.judged)
+        self._dense_label = np.full(len(self._dense_group), np.nan)  # NaN: not judged
+        dense = self._dense
+        self._dense_label[self._dense_first[self._group[dense]] + place[dense]] = tied.label[self._target[dense]]
+        self._small = np.flatnonzero(size[self._dense_group] <= LARGE_GROUP)
+        self._small_group = self._dense_group[self._small]
 
     @property
     def sorted_docs(self) -> int:
         """The number of documents that one order sorts."""
-        return int(self._tied.size[self._is_dense].sum()) + len(self._tied.docs)
+        return len(self._dense_group) + len(self._tied.docs)
 
-    def rank(self, rng: np.random.Generator) -> Codes:
-        """The ranks of `tied.docs` in a random order."""
-        rank = self._tied.rank.copy()
-        rank[self._target] = self._tied.start[self._group] + 1 + self._slots(rng)
-        return rank
+    def draw(self, rng: np.random.Generator) -> tuple[Codes, Floats]:
+        """The ranks of `tied.docs` in a random order, which ascend, and the labels of the documents at these ranks."""
+        slot, label = np.empty(len(self._group), dtype=np.int64), np.empty(len(self._group))
+        for some, drawn in ((self._dense, self._shuffle_dense(rng)), (self._sparse, self._draw_sparse(rng))):
+            slot[some], label[some] = drawn
+        ranks, labels = self._tied.rank.copy(), self._tied.label.copy()
+        ranks[self._target] = self._tied.start[self._group] + 1 + slot
+        labels[self._target] = label
+        return ranks, labels
 
-    def _slots(self, rng: np.random.Generator) -> Codes:
-        slot = self._shuffle_dense(rng)
-        open_docs = np.flatnonzero(~self._is_dense[self._group])
-        while len(open_docs):  # until no two documents of a group have the same slot
-            group = self._group[open_docs]
-            slot[open_docs] = rng.integers(0, self._tied.size[group])
-            key = np.sort((group << 32) + slot[open_docs])
-            has_equal = np.zeros(len(self._tied), dtype=bool)
+    def _shuffle_dense(self, rng: np.random.Generator) -> tuple[Codes, Floats]:
+        """The slots and labels of judged documents, after a shuffle of all documents of dense groups."""
+        label = self._dense_label.copy()
+        label[self._small[np.argsort(self._small_group + rng.random(len(self._small)))]] = self._dense_label[
+            self._small
+        ]
+        for group in self._large:  # faster than a sort
+            rng.shuffle(label[group])
+        judged = np.flatnonzero(~np.isnan(label))
+        return judged - self._dense_first[self._dense_group[judged]], label[judged]
+
+    def _draw_sparse(self, rng: np.random.Generator) -> tuple[Codes, Floats]:
+        """The slots and labels of judged documents of other groups: slots are drawn until they differ."""
+        group, n = self._group[self._sparse], len(self._tied)
+        slot = np.empty(len(group), dtype=np.int64)
+        open_docs = np.arange(len(group))
+        while len(open_docs):
+            slot[open_docs] = rng.integers(0, self._tied.size[group[open_docs]])
+            key = np.sort((group[open_docs] << 32) + slot[open_docs])
+            has_equal = np.zeros(n, dtype=bool)
             has_equal[key[1:][key[1:] == key[:-1]] >> 32] = True
-            open_docs = open_docs[has_equal[group]]
-        return slot
-
-    def _shuffle_dense(self, rng: np.random.Generator) -> Codes:
-        """The slots of judged documents in dense groups, from a shuffle of all documents of these groups."""
-        size = np.where(self._is_dense, self._tied.size, 0)
-        first = np.cumsum(size) - size
-        group = np.repeat(np.arange(len(size)), size)
-        order = np.argsort(group + rng.random(len(group)))
-        slot = np.zeros(len(self._group), dtype=np.int64)
-        dense = self._is_dense[self._group]
-        start = first[self._group[dense]]
-        slot[dense] = order[start + self._offset[dense]] - start
-        return slot
+            open_docs = open_docs[has_equal[group[open_docs]]]
+        order = np.argsort((group << 32) + slot)
+        return slot[order], self._tied.label[self._target[self._sparse[order]]]
 
 
 # -- all systems ------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tiewise import figures
 from tiewise.analysis.reports import Report
 from tiewise.figures.theme import FAINT, GREY, INK, PALETTE
 from tiewise.metrics.definition import Measure
+from tiewise.tables.optional import need
 
 __all__ = ["CUTOFFS", "brackets", "curve", "forest"]
 
@@ -50,7 +51,7 @@ def forest(
     plain = figures.forest_rows(reports, measure, intervals=confidence, seed=seed, tools=False)
     rows = [{**row, "tools": printed[row["name"]]} for row in plain]
     rows.sort(key=lambda row: -row["expected"])
-    spec = figures.forest(rows, measure=measure.name, sort=False, level=confidence).to_dict()
+    spec = _specification(lambda: figures.forest(rows, measure=measure.name, sort=False, level=confidence))
     order = [row["name"] for row in rows]
     undecided = brackets(order, is_decided)
     visible = [(names, lane) for names, lane in undecided if lane < LANES]
@@ -117,8 +118,15 @@ def _bracket(group: Names, lane: int, order: Names, width: int) -> list[dict[str
 
 def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int]) -> dict[str, Any]:
     """A measure against its cutoff, a line for each run."""
-    spec = figures.curve(reports, measure, cutoffs).to_dict()
+    spec = _specification(lambda: figures.curve(reports, measure, cutoffs))
     return {"measure": measure.name, "spec": _use_page_colours(spec), "caption": _caption(spec)}
+
+
+def _specification(draw: Callable[[], Any]) -> dict[str, Any]:
+    """A figure as plain values. altair's checks of each part against its schema would take most of the time."""
+    with need("altair.utils.schemapi", "A report", "report").debug_mode(False):
+        spec: dict[str, Any] = draw().to_dict(validate=False)
+    return spec
 
 
 def _caption(spec: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -166,10 +167,34 @@ def _file(name: str) -> str:
 
 @cache
 def _programs() -> str:
-    """Vega, Vega-Lite and vega-embed in one script."""
-    bundle: str = need("vl_convert", "A report", "report").javascript_bundle()
+    """Vega, Vega-Lite and vega-embed in one script. Making it takes seconds, so it is kept in the user's cache folder.
+
+    The first line of the file is the hash of the rest.
+    """
+    library = need("vl_convert", "A report", "report")
+    path = _cache_folder() / f"vega-{library.__version__}.js"
+    try:
+        known, _, bundle = path.read_text(encoding="utf-8").partition("\n")
+    except (OSError, UnicodeDecodeError):
+        known = bundle = ""
+    if known != _digest(bundle) or not bundle:
+        bundle = library.javascript_bundle()
+        with suppress(OSError, InputError):  # without the file it only takes longer
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save(path, [f"{_digest(bundle)}\n{bundle}".encode()])
     assert "</script" not in bundle.lower() and "<!--" not in bundle
     return bundle
+
+
+def _cache_folder() -> Path:
+    """The user's folder for files that can be made again."""
+    given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", "")
+    if Path(given).is_absolute():
+        return Path(given, "tiewise")
+    try:
+        return Path.home() / ".cache" / "tiewise"
+    except RuntimeError:  # there is no home, and no file can be kept
+        return Path(os.devnull, "tiewise")
 
 
 @cache
