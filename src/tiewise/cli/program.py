@@ -170,6 +170,9 @@ def status_of(args: Sequence[str]) -> int:
         return BAD_INPUT
     except BrokenPipeError:
         return PIPE_CLOSED  # the reader has stopped, as in ``| head``
+    except MemoryError:  # while a file is read, its own error says so
+        print_error(f"{_files_of(args) or 'tiewise'}: there is not enough memory.")
+        return BAD_INPUT
     except OSError as error:  # from help and version: results are written by `save`, which has its own message
         print_error(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error}).")
         return BAD_INPUT
@@ -177,6 +180,11 @@ def status_of(args: Sequence[str]) -> int:
         print_error("interrupted")
         return INTERRUPTED
     return 0
+
+
+def _files_of(args: Sequence[str]) -> str:
+    """The arguments that are files, for a message."""
+    return ", ".join(arg for arg in args if os.path.isfile(arg))  # noqa: PTH113 – Path raises if the name is too long
 
 
 def print_error(message: str) -> None:

@@ -41,6 +41,7 @@ class ArrowRun(StreamedRun):
         self._names = [pick_column(Run, names, known) for known in NAMES]
         self._threads = 1 if rows <= streaming.SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
+        self._name = self._name if file is None else file.path
 
     @classmethod
     def of_table(cls, frame: Any) -> ArrowRun | None:

@@ -33,7 +33,7 @@ class FileRun(StreamedRun):
     """A run in a text file."""
 
     def __init__(self, path: str, format: str | None):
-        self._file, self._format = Reread(path), format
+        self._file, self._format, self._name = Reread(path), format, path
         self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
 
@@ -82,7 +82,7 @@ class FileRun(StreamedRun):
 
     def _lines(self) -> Iterator[bytes]:
         """Blocks of whole lines."""
-        return self._blocks(lambda stream: line_blocks(stream.chunks()))[1]
+        return self._blocks(lambda stream: line_blocks(stream.chunks(), stream.name))[1]
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
         """The lines grouped by query, a share of the queries at a time."""
@@ -100,7 +100,7 @@ class FileRun(StreamedRun):
                         file.flush()
             for file in files:
                 file.seek(0)
-                yield _group(line_blocks(iter(partial(file.read, PIECE), b"")), layout)
+                yield _group(line_blocks(iter(partial(file.read, PIECE), b""), self._file.path), layout)
                 file.close()
 
     @contextmanager

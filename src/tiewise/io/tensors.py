@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError, TiewiseError
-from tiewise.io.compression import PathLike
+from tiewise.errors import InputError, TiewiseError, name_memory_errors
+from tiewise.io.compression import PathLike, check_expansion
 from tiewise.tables.optional import need
 
 __all__ = ["read_tensors"]
@@ -56,7 +56,8 @@ def read_tensors(path: PathLike) -> dict[str, NDArray[Any]]:
         problem = f"'{suffix}' is not a format for arrays" if suffix else "the file name has no extension"
         raise InputError(f"{name}: {problem}. Give a file that ends in {', '.join(readers)}.")
     try:
-        return readers[suffix](name)
+        with name_memory_errors(name):
+            return readers[suffix](name)
     except TiewiseError:
         raise
     except FileNotFoundError:
@@ -82,6 +83,8 @@ def _read_npz(name: str) -> dict[str, NDArray[Any]]:
             raise ValueError("it is not a zip archive")
     try:
         with np.load(name, allow_pickle=False) as arrays:
+            for member in arrays.zip.infolist():
+                check_expansion(f"{name}: '{member.filename}'", member.compress_size, member.file_size)
             return {key: _load_array(partial(arrays.__getitem__, key), f"{name}: '{key}'") for key in arrays.files}
     except BadZipFile as error:
         raise ValueError(error) from None

@@ -1,0 +1,147 @@
+"""Input from an attacker: bombs, damaged columns, floods of ids, files that change, limits of the machine."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import subprocess
+import sys
+import warnings
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+import tiewise as tw
+from readers import reading
+from tiewise.io import compression, text
+from tiewise.io.tensors import read_tensors
+
+resource = pytest.importorskip("resource", reason="limits of memory are a matter of POSIX")
+
+QRELS = "q1 0 d1 1\nq1 0 d2 0\n"
+RUN = "q1 Q0 d1 1 2.5 tag\nq1 Q0 d2 2 1.5 tag\n"
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("qrels").write_text(QRELS)
+    Path("run").write_text(RUN)
+    return tmp_path
+
+
+def limited(folder: Path, megabytes: int, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """The command in an address space of this size."""
+    size = megabytes << 20
+    return subprocess.run(
+        [sys.executable, "-m", "tiewise", *args],
+        cwd=folder,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **env},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+# -- memory -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "content"),
+    [*((method, b"\n") for method in PACKERS), ("gz", b"q1 Q0 d1 1 2.5 tag\n"), ("zst", b"x"), ("xz", b'{"')],
+)
+def test_decompression_takes_bounded_steps(method: str, content: bytes, folder: Path) -> None:
+    """A small file of four gigabytes is refused, in less memory than a tenth of that."""
+    piece = PACKERS[method](content * ((1 << 22) // len(content)))
+    Path("bomb").write_bytes(piece * 1024)  # a file may consist of several streams
+    reader = "python" if content == b"x" else "compiled"
+    done = limited(folder, 1500, "evaluate", "qrels", "bomb", "-m", "AP", TIEWISE_READER=reader)
+    assert done.stderr == (
+        "tiewise: bomb: grows over 250 times when decompressed. If you trust it, decompress it first.\n"
+    )
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("method", PACKERS)
+def test_pieces_are_small_and_whole(method: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decompressed step by step is what was compressed, wherever a step ends."""
+    plain = b"".join(b"%d Q0 d%d 1 2 t\n" % (i // 100, i) for i in range(20_000)) + b"\n" * 3_000_000
+    Path("file").write_bytes(b"\0".join(PACKERS[method](part) for part in (plain, b"", plain[:100_001])) + b"\0\0")
+    for chunk in (1 << 20, 4096, 4095):
+        monkeypatch.setattr(compression, "CHUNK", chunk)
+        with compression.opened("file", hashed=False) as stream:
+            pieces = list(stream.chunks())
+        assert b"".join(pieces) == plain + plain[:100_001]
+        if method != "zst":
+            assert max(map(len, pieces)) <= chunk + 64
+
+
+def test_an_xz_file_cannot_ask_for_more_memory_than_is_allowed(folder: Path) -> None:
+    data = bytearray(lzma.compress(RUN.encode()))
+    place = data.index(b"\x21\x01") + 2  # LZMA2, and one byte of properties: the size of the dictionary
+    data[place] = 40  # four gigabytes
+    data[place + 4 : place + 8] = zlib.crc32(data[12 : place + 4]).to_bytes(4, "little")  # of the header
+    Path("run.xz").write_bytes(data)
+    with pytest.raises(tw.InputError, match=r"run\.xz: the xz data is corrupt \(Memory usage limit exceeded\)"):
+        tw.read_run("run.xz")
+
+
+@pytest.mark.parametrize("reader", ["compiled", "python"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_has_a_longest_length(reader: str, packed: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "MAX_LINE", 1000)
+    long = RUN + f"q1 Q0 {'d' * 2000} 3 1 tag\n"
+    lists = "".join(f"q1 Q0 d{i} 1 2.5 tag\n" for i in range(1000))  # longer than a line may be, but of short lines
+    write = gzip.compress if packed else bytes
+    Path("long").write_bytes(write(long.encode()))
+    Path("lists").write_bytes(write(lists.encode()))
+    with reading(reader, 64):
+        for read in (tw.read_run, lambda path: tw.evaluate("qrels", path, "AP")):
+            with pytest.raises(
+                tw.InputError, match=r"^long: a line is longer than 1,000 bytes. Is this a text file\?$"
+            ):
+                read("long")
+            with warnings.catch_warnings(action="ignore"):  # all of its rows are tied
+                read("lists")
+
+
+@pytest.mark.parametrize(
+    ("reader", "content"),
+    [("compiled", b"q1 Q0 d1 1 2.5 tag\n" * 12_000_000), ("python", RUN.encode() + b"a " * 50_000_000)],
+)
+def test_without_memory_the_file_is_named(reader: str, content: bytes, folder: Path) -> None:
+    Path("run.gz").write_bytes(gzip.compress(content, 1))
+    done = limited(folder, 600, "evaluate", "qrels", "run.gz", "-m", "AP", TIEWISE_READER=reader)
+    assert (done.returncode, done.stderr) == (2, "tiewise: run.gz: there is not enough memory for it.\n")
+
+
+def test_without_memory_for_an_analysis_the_files_are_named(folder, monkeypatch, capsys) -> None:
+    import tiewise.analysis.evaluating
+    from tiewise.cli.program import status_of
+
+    def fail(*args: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(tiewise.analysis.evaluating, "report_of", fail)
+    assert status_of(["evaluate", "qrels", "run", "-m", "AP"]) == 2
+    assert capsys.readouterr().err == "tiewise: qrels, run: there is not enough memory.\n"
+
+
+def test_an_archive_of_arrays_is_no_bomb_either(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "FREE_EXPANSION", 1 << 20)
+    np.savez_compressed("bomb.npz", docs=np.zeros((1 << 12, 1 << 10), np.float32))
+    with pytest.raises(tw.InputError, match=r"^bomb\.npz: 'docs\.npy': grows over 250 times when decompressed\."):
+        read_tensors("bomb.npz")
