@@ -145,3 +145,50 @@ def test_an_archive_of_arrays_is_no_bomb_either(folder: Path, monkeypatch: pytes
     np.savez_compressed("bomb.npz", docs=np.zeros((1 << 12, 1 << 10), np.float32))
     with pytest.raises(tw.InputError, match=r"^bomb\.npz: 'docs\.npy': grows over 250 times when decompressed\."):
         read_tensors("bomb.npz")
+
+
+# -- hashes -----------------------------------------------------------------------------------------------------
+
+native = pytest.importorskip("tiewise._reader", reason="only the compiled reader has a hash of its own")
+
+
+def hashes_of_a_process() -> str:
+    code = "from tiewise import _reader; print(*map(_reader.hashed, (b'', b'd1', b'document-1', b'd' * 100)))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_every_process_hashes_ids_in_its_own_way() -> None:
+    first, second = hashes_of_a_process().split(), hashes_of_a_process().split()
+    assert len(first) == 4 and not set(first) & set(second)
+
+
+def test_ids_made_to_share_a_hash_do_not() -> None:
+    """The constants of the source are known: these ids make the first factor of the last product zero, but for the key."""
+    prefix = (0x9E3779B97F4A7C15 ^ 16).to_bytes(8, "little")
+    assert len({native.hashed(prefix + b"%08d" % place) for place in range(1000)}) == 1000
+
+
+def test_the_hash_spreads_ids() -> None:
+    """All bits depend on all bytes: ids that differ in one place rarely share the highest bits, which choose a slot."""
+    for template in (b"%d", b"doc-%d", b"%d-document", b"clueweb12-0000tw-%05d-00000000000000000000"):
+        slots = [native.hashed(template % place) >> 44 for place in range(4096)]  # of a million
+        assert len(set(slots)) > 4060  # 4,088 by chance
+
+
+def test_results_do_not_depend_on_the_hash(folder: Path) -> None:
+    """Queries in any order, rows that are not contiguous and split into temporary files, examples in messages."""
+    rows = [f"q{i * 7 % 50} Q0 d{i} 1 {i % 9} t\n" for i in range(5000)]
+    Path("run").write_text("".join(rows))
+    Path("qrels").write_text("".join(f"q{i % 50} 0 d{i * 3} {i % 2}\n" for i in range(900)))
+    Path("other").write_text("x 0 d1 1\n")
+    code = """
+import sys, tiewise as tw
+from tiewise.io import file_run
+file_run.SHARE = 10_000
+report = tw.evaluate("qrels", "run", ["AP", "nDCG@10"])
+print(report.per_query("AP"), report["nDCG@10"], report.notes)
+try: tw.evaluate("other", "run", "AP")
+except tw.InputError as error: print(error)
+"""
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout for _ in range(3)]
+    assert runs[0] == runs[1] == runs[2] and "no query in common" in runs[0]
