@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 import zstandard
 
@@ -149,8 +150,6 @@ def test_an_archive_of_arrays_is_no_bomb_either(folder: Path, monkeypatch: pytes
 
 # -- hashes -----------------------------------------------------------------------------------------------------
 
-native = pytest.importorskip("tiewise._reader", reason="only the compiled reader has a hash of its own")
-
 
 def hashes_of_a_process() -> str:
     code = "from tiewise import _reader; print(*map(_reader.hashed, (b'', b'd1', b'document-1', b'd' * 100)))"
@@ -158,18 +157,21 @@ def hashes_of_a_process() -> str:
 
 
 def test_every_process_hashes_ids_in_its_own_way() -> None:
+    pytest.importorskip("tiewise._reader")
     first, second = hashes_of_a_process().split(), hashes_of_a_process().split()
     assert len(first) == 4 and not set(first) & set(second)
 
 
 def test_ids_made_to_share_a_hash_do_not() -> None:
-    """The constants of the source are known: these ids make the first factor of the last product zero, but for the key."""
+    """The constants of the source are known: without a key, these ids would make a factor of the last product zero."""
+    native = pytest.importorskip("tiewise._reader")
     prefix = (0x9E3779B97F4A7C15 ^ 16).to_bytes(8, "little")
     assert len({native.hashed(prefix + b"%08d" % place) for place in range(1000)}) == 1000
 
 
 def test_the_hash_spreads_ids() -> None:
     """All bits depend on all bytes: ids that differ in one place rarely share the highest bits, which choose a slot."""
+    native = pytest.importorskip("tiewise._reader")
     for template in (b"%d", b"doc-%d", b"%d-document", b"clueweb12-0000tw-%05d-00000000000000000000"):
         slots = [native.hashed(template % place) >> 44 for place in range(4096)]  # of a million
         assert len(set(slots)) > 4060  # 4,088 by chance
@@ -192,3 +194,49 @@ except tw.InputError as error: print(error)
 """
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout for _ in range(3)]
     assert runs[0] == runs[1] == runs[2] and "no query in common" in runs[0]
+
+
+# -- Arrow ------------------------------------------------------------------------------------------------------
+
+
+def strings(*offsets: int) -> pyarrow.Array:
+    """A column of text whose offsets are not checked."""
+    buffers = [None, pyarrow.py_buffer(np.array(offsets, np.int32)), pyarrow.py_buffer(b"d1d2d3d4d5")]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(offsets) - 1, buffers)
+
+
+def coded(codes: list[int], dtype: str, ids: pyarrow.Array) -> pyarrow.Array:
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, dtype), ids, safe=False)
+
+
+FIVE = ["d1", "d2", "d3", "d4", "d5"]
+DAMAGED = {
+    "falling offsets": strings(0, 4, 2, 6, 8, 10),
+    "an offset beyond the text": strings(0, 2, 4, 60, 8, 10),
+    "a negative offset": strings(0, 2, 4, -6, 8, 10),
+    "a code that wraps": coded([0, 1, 2 + 2**32, 3, 4], "int64", pyarrow.array(FIVE)),
+    "a code that wraps as unsigned": coded([0, 1, 2 + 2**32, 3, 4], "uint64", pyarrow.array(FIVE)),
+    "a code too large": coded([0, 1, 2, 3, 77], "int8", pyarrow.array(FIVE)),
+    "a negative code": coded([0, 1, 2, 3, -1], "int8", pyarrow.array(FIVE)),
+    "a damaged dictionary": coded([0, 1, 2, 3, 4], "int8", strings(0, 4, 2, 6, 8, 10)),
+    "codes of numbers": coded([0, 1, 2, 3, 77], "int8", pyarrow.array([1, 2, 3, 4, 5])),
+}
+
+
+@pytest.mark.parametrize("column", DAMAGED)
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("reader", ["compiled", "python"])
+def test_damaged_arrow_columns_are_refused(
+    column: str, place: int, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEWISE_READER", reader)
+    ids = [pyarrow.array(FIVE), pyarrow.array(FIVE)]
+    ids[place] = DAMAGED[column]
+    what = ["query", "document"][place]
+    run = pyarrow.table([*ids, pyarrow.array([5.0, 4, 3, 2, 1])], ["query_id", "doc_id", "score"])
+    judgments = run.rename_columns(["query_id", "doc_id", "label"])
+    for read in (tw.Run.from_frame, lambda table: tw.evaluate({"d1": {"d1": 1}}, table, "AP"), tw.audit):
+        with pytest.raises(tw.InputError, match=f"column of {what} ids is damaged"):
+            read(run)
+    with pytest.raises(tw.InputError, match=f"column of {what} ids is damaged"):
+        tw.Qrels.from_frame(judgments)
