@@ -240,3 +240,18 @@ def test_damaged_arrow_columns_are_refused(
             read(run)
     with pytest.raises(tw.InputError, match=f"column of {what} ids is damaged"):
         tw.Qrels.from_frame(judgments)
+
+
+# -- plugins ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plugin", ["mine", "mine.py"])
+def test_a_plugin_does_not_let_other_files_of_the_folder_run(plugin: str, folder: Path) -> None:
+    """The folder is on the path while the plugin is imported, behind all others, and no longer."""
+    Path("mine.py").write_text("import statistics\n")
+    for name in ("zstandard", "statistics"):
+        Path(f"{name}.py").write_text(f"import sys; sys.exit('{name}.py was executed')\n")
+    Path("run.zst").write_bytes(zstandard.compress(RUN.encode()))
+    command = [sys.executable, "-I", "-m", "tiewise", "evaluate", "qrels", "run.zst", "-m", "AP", "--plugin", plugin]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
