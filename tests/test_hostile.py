@@ -6,8 +6,10 @@ import bz2
 import gzip
 import lzma
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -255,3 +257,102 @@ def test_a_plugin_does_not_let_other_files_of_the_folder_run(plugin: str, folder
     command = [sys.executable, "-I", "-m", "tiewise", "evaluate", "qrels", "run.zst", "-m", "AP", "--plugin", plugin]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# -- output and signals -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_a_file_keeps_its_mode_when_it_is_replaced(mode: int, umask: int, folder: Path) -> None:
+    Path("out").write_text("old")
+    Path("out").chmod(mode)
+    before = os.umask(umask)
+    try:
+        tw.write_run("run", "out")
+        tw.write_run("run", "new")
+    finally:
+        os.umask(before)
+    assert Path("out").stat().st_mode & 0o777 == mode and Path("out").read_text() != "old"
+    assert Path("new").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_while_it_is_written_a_file_is_no_more_open_than_the_one_it_replaces(folder: Path) -> None:
+    Path("out").touch(0o600)
+    modes = []
+
+    def chunks():
+        modes.extend(path.stat().st_mode & 0o777 for path in folder.glob(".out.*.part"))
+        yield b"secret"
+
+    compression.save("out", chunks())
+    assert modes == [0o600]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_no_file_behind(name: str, folder: Path) -> None:
+    """The process writes a file that is never complete; it is stopped as soon as that file appears."""
+    code = """
+import itertools, sys
+from tiewise import cli
+from tiewise.cli import program
+from tiewise.io.compression import save
+program.status_of = lambda args: save("out", itertools.repeat(b"row\\n" * 100, 10**9))
+cli.main()
+"""
+    with subprocess.Popen([sys.executable, "-c", code], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        while not list(folder.glob(".out.*")) and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(number := getattr(signal, name))
+        error = process.communicate(timeout=60)[1]
+    assert (process.returncode, error) == (128 + number, "tiewise: interrupted\n")
+    assert sorted(path.name for path in folder.iterdir()) == ["qrels", "run"]
+
+
+def test_an_ignored_signal_stays_ignored(folder: Path) -> None:
+    """As nohup wants it."""
+    code = "import signal; from tiewise import cli; from tiewise.cli import program; "
+    code += "program.status_of = lambda args: signal.raise_signal(signal.SIGHUP) or 0; cli.main()"
+    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    done = subprocess.run([sys.executable, "-c", code], preexec_fn=ignore, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("module", ["click", "numpy", "tiewise.analysis.comparison"])
+def test_an_interrupt_during_an_import(module: str, folder: Path) -> None:
+    """An import that interrupts the process, as a user may at that moment."""
+    code = f"""
+import signal, sys
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+sys.argv[1:] = ["compare", "qrels", "run", "run", "-m", "AP"]
+from tiewise.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "tiewise: interrupted\n")
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 20])  # smaller and larger than the buffer of a file
+def test_a_full_temporary_folder_is_named(size: int, folder: Path) -> None:
+    Path("run").write_text("".join(f"q{i % 7} Q0 d{i} 1 1 t\n" for i in range(20_000)))
+    code = (
+        f"size = {size}"
+        + """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+from tiewise.cli.program import status_of
+from tiewise.io import compression, file_run, text
+file_run.SHARE = 100_000
+compression.CHUNK = text.BLOCK = size
+sys.exit(status_of(["evaluate", "qrels", "run", "-m", "AP"]))
+"""
+    )
+    env = {**os.environ, "TIEWISE_READER": "compiled"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("tiewise: run: the rows of a query are not contiguous, and the temporary folder has")
+    assert "TMPDIR" in done.stderr and done.stderr.count("\n") == 1

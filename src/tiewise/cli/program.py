@@ -21,7 +21,7 @@ from tiewise._version import __version__
 from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
 
-__all__ = ["CHECK_FAILED", "app", "main", "print_error", "print_note", "status_of"]
+__all__ = ["CHECK_FAILED", "app", "print_error", "print_note", "run_process", "status_of"]
 
 BAD_INPUT, CHECK_FAILED = 2, 3
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
@@ -129,19 +129,19 @@ def app(ctx: click.Context) -> None:
         ctx.exit(BAD_INPUT)
 
 
-def main() -> None:
-    """Run the command line of this process and exit with its status."""
+def run_process() -> int:
+    """Run the command line of this process and return its exit status."""
     _replace_closed_streams()
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
-        sys.exit(shell_complete(app, {}, "tiewise", COMPLETION, instruction))
+        return shell_complete(app, {}, "tiewise", COMPLETION, instruction)
     status = status_of(sys.argv[1:])
     try:
         sys.stdout.flush()
     except OSError:  # already reported; drop the rest, or Python reports it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(status)
+    return status
 
 
 def _replace_closed_streams() -> None:

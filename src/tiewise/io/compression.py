@@ -16,6 +16,7 @@ from glob import has_magic
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from stat import S_IMODE
 from typing import IO, Any
 
 from tiewise.errors import InputError, name_memory_errors
@@ -241,12 +242,16 @@ def _flushed(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _open_atomic(path: str) -> Iterator[IO[bytes]]:
-    """A temporary file that replaces the target when it is complete."""
+    """A temporary file that replaces the target, and takes its mode, when it is complete."""
     target = Path(os.path.realpath(path))  # a link is kept
+    mode = S_IMODE(target.stat().st_mode) if target.exists() else None
     part = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
     try:
-        with part.open("xb") as file:
+        # Until it is complete, the owner alone may read what replaces a file that perhaps is not for all.
+        with open(part, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as file:
             yield file
+        if mode is not None:
+            part.chmod(mode)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

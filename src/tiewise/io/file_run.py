@@ -90,14 +90,11 @@ class FileRun(StreamedRun):
         if shares == 1:
             yield _group(self._lines(), layout)
             return
-        with ExitStack() as stack:
-            with self._temporary_files():
-                files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
+        with self._temporary_files(), ExitStack() as stack:
+            files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
             for block in self._lines():
                 for file, some in zip(files, reader().split(block, shares, layout.tabs), strict=True):
-                    with self._temporary_files():
-                        file.write(some)
-                        file.flush()
+                    file.write(some)
             for file in files:
                 file.seek(0)
                 yield _group(line_blocks(iter(partial(file.read, PIECE), b""), self._file.path), layout)
