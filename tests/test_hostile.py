@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow
+import pyarrow.parquet
 import pytest
 import zstandard
 
@@ -356,3 +358,92 @@ sys.exit(status_of(["evaluate", "qrels", "run", "-m", "AP"]))
     assert done.returncode == 2
     assert done.stderr.startswith("tiewise: run: the rows of a query are not contiguous, and the temporary folder has")
     assert "TMPDIR" in done.stderr and done.stderr.count("\n") == 1
+
+
+# -- damaged files and odd arguments ----------------------------------------------------------------------------
+
+FUZZ = runpy.run_path(str(Path(__file__).parents[1] / "fuzz/tensors.py"))
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FUZZ["CORPUS"].iterdir()))
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of NumPy, about old files
+def test_damaged_arrays_of_the_corpus(name: str, tmp_path: Path) -> None:
+    path = FUZZ["CORPUS"] / name
+    assert FUZZ["failure"](path.read_bytes(), path.suffix, tmp_path) == ""
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_damaged_arrays_are_read_or_refused(seed: int) -> None:
+    """A short run of the fuzzer."""
+    tried, _, data, error = FUZZ["search"](seed, files=300)
+    assert (tried, data, error) == (300, b"", "")
+
+
+TWICE = {"score": ["query_id", "doc_id", "score", "score"], "query_id": ["query_id", "doc_id", "score", "query_id"]}
+
+
+@pytest.mark.parametrize("reader", ["compiled", "python"])
+@pytest.mark.parametrize("column", TWICE)
+def test_a_column_twice_is_an_error(reader: str, column: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIEWISE_READER", reader)
+    columns = {"query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "score": [2.0, 1.0]}
+    table = pyarrow.Table.from_arrays([pyarrow.array(columns[name]) for name in TWICE[column]], TWICE[column])
+    pyarrow.parquet.write_table(table, "run.parquet")
+    for run in ("run.parquet", table):
+        with pytest.raises(tw.InputError, match=f"The run has two columns '{column}'. Keep one of them."):
+            tw.evaluate("qrels", run, "AP")
+    frame = pytest.importorskip("pandas").DataFrame([["q1", "d1", 2.0, "q1"]], columns=TWICE[column])
+    with pytest.raises(tw.InputError, match=f"The run has two columns '{column}'. Keep one of them."):
+        tw.evaluate("qrels", frame, "AP")
+
+
+@pytest.mark.parametrize("query", ['["q1"]', '{"a": 1}', "[[]]"])
+def test_a_query_of_sentence_transformers_that_is_no_text(query: str, folder: Path) -> None:
+    Path("run").write_text(f'{{"query_id": {query}, "results": [{{"corpus_id": "d1", "score": 1}}]}}')
+    with pytest.raises(tw.InputError, match=r'^run:1: expected {"query_id": …'):
+        tw.read_run("run")
+
+
+@pytest.mark.parametrize("command", ["evaluate qrels {} -m AP", "compare qrels {} run", "similarity {} run"])
+@pytest.mark.parametrize("format", ["parquet", "json", "csv", "tsv", "table", "latex", "markdown"])
+def test_a_file_name_that_is_not_utf8(command: str, format: str, folder: Path, tiewise) -> None:
+    name = os.fsdecode(b"r\xffn")
+    Path(name).write_text(RUN)
+    tiewise(*command.format(name).split(), "--format", format, "-o", "out")
+    assert Path("out").stat().st_size
+    if format == "parquet":
+        values = pyarrow.parquet.read_table("out").to_pydict().values()
+        assert any("r\\udcffn" in str(value) for column in values for value in column)
+
+
+def test_ids_without_utf8(folder: Path, tiewise) -> None:
+    """JSON can hold a half of a surrogate pair, which no encoding has."""
+    Path("qrels").write_text('{"q\\ud800": {"d1": 1}}')
+    Path("run").write_text('{"q\\ud800": {"d1": 1.0, "d\\udc00": 1.0}}')
+    tiewise("evaluate", "qrels", "run", "-m", "AP", "-q", "-o", "out.parquet")
+    assert pyarrow.parquet.read_table("out.parquet")["query"].to_pylist()[0] == "q\\ud800"
+    tiewise("compare", "qrels", "run", "run", "-m", "AP", "-o", "out.parquet")
+    assert "q\\ud800' cannot be written as Parquet" in tiewise("break", "run", "-o", "out.parquet", code=2).err
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("evaluate qrels run -m \udc80", "Unknown measure '\\udc80'"),
+        ("evaluate qrels run -m AP(\udc80=1)", "Unknown measure 'AP(\\udc80=1)'"),
+        ("evaluate qrels run -m rbp.p=\udc80", "'\\udc80' is no value for p"),
+        ("measures \udc80", "Unknown measure '\\udc80'"),
+        (f"evaluate qrels run -m ndcg_at_{LONG}", "Unknown measure"),
+        (f"evaluate qrels run -m map-l{LONG}", "Unknown measure"),
+        (f"evaluate qrels run -m ndcg_cut.{LONG}", "is neither a cutoff nor a parameter"),
+        (f"evaluate qrels run -m P(rel={'-' * 50_000}1)", "Unknown measure"),
+        ("recall run run --recall-at 99999999999999999999", "k=99999999999999999999 is not possible"),
+        ("recall run run --depths 99999999999999999999", "depth=99999999999999999999 is not possible"),
+    ],
+)
+def test_arguments_that_are_too_odd(arguments: str, message: str, folder: Path, tiewise) -> None:
+    assert message in tiewise(*arguments.split(), code=2).err

@@ -9,7 +9,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import count, islice, repeat
 from typing import Any
 
@@ -219,8 +218,8 @@ def sort_lists(values: Floats, offsets: Codes) -> Floats:
     return ordered
 
 
-def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
-    """The columns of any data frame by name, each as a function that fetches it."""
+def frame_columns(frame: Any) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of the columns of any data frame, and a function that fetches one of them."""
     if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):  # a polars LazyFrame
         frame = frame.collect()
     names = getattr(frame, "columns", None)
@@ -234,11 +233,11 @@ def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
                 return column
             return column.to_numpy() if hasattr(column, "to_numpy") else column
 
-        return {name: partial(fetch, name) for name in names}
+        return list(names), fetch
     if hasattr(frame, "__arrow_c_stream__"):
         arrow = need("pyarrow", "An Arrow table", "arrow")
         table = frame if isinstance(frame, arrow.Table) else arrow.table(frame)
-        return {name: partial(table.column, name) for name in table.column_names}
+        return table.column_names, table.column
     raise InputError(f"A {type(frame).__name__} is not a data frame: it has neither named columns nor Arrow data.")
 
 

@@ -69,10 +69,11 @@ def _read_predictions(values: list[Value], name: str) -> Mapping[Any, Any]:
             query, results = value["query_id"], value["results"]
             docs = {result["corpus_id"]: result["score"] for result in results}
             has_duplicates = len(docs) < len(results)
+            is_second = query in table
         except (KeyError, TypeError):
             problems.append(f"{name}:{line}: expected {PREDICTION}.")
             continue
-        if query in table:
+        if is_second:
             problems.append(f"{name}:{line}: query {query!r} appears twice in the run. Keep one of the lines.")
         elif has_duplicates:
             problems.append(f"{name}:{line}: a document appears twice in the run for query {query!r}. Keep one.")
