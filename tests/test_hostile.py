@@ -15,6 +15,7 @@ import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -24,7 +25,8 @@ import zstandard
 
 import tiewise as tw
 from readers import reading
-from tiewise.io import compression, text
+from tiewise.io import compression, file_run, formats, text
+from tiewise.io import reading as read_module
 from tiewise.io.tensors import read_tensors
 
 resource = pytest.importorskip("resource", reason="limits of memory are a matter of POSIX")
@@ -447,3 +449,50 @@ LONG = "9" * 5000
 )
 def test_arguments_that_are_too_odd(arguments: str, message: str, folder: Path, tiewise) -> None:
     assert message in tiewise(*arguments.split(), code=2).err
+
+
+# -- files that change ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", ["compiled", "python"])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("size", [-1, 1])
+def test_a_file_that_changes_while_it_is_read(
+    reader: str, packed: bool, size: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file loses its last rows, or gets more, after its first block was read: other numbers would come out."""
+    rows = "".join(f"q1 Q0 d{i} 1 {5000 - i} tag\n" for i in range(5000)).encode()
+
+    def change(*args: Any) -> Any:
+        os.truncate("run", Path("run").stat().st_size // 2 if size < 0 else 1_000_000)
+        return formats.detect_layout(*args)
+
+    for module in (read_module, file_run):
+        monkeypatch.setattr(module, "detect_layout", change)
+    qrels = tw.Qrels.from_dict({"q1": {"d1": 1}})
+    for read in (lambda: tw.evaluate(qrels, "run", "AP"), lambda: tw.read_run("run")):
+        Path("run").write_bytes(PACKERS["gz"](rows) if packed else rows)
+        with reading(reader, 256), pytest.raises(tw.InputError, match=r"^run: was changed"):
+            read()
+
+
+def test_a_mapped_file_that_becomes_shorter(folder: Path) -> None:
+    """The file is truncated after it was mapped into memory; touching it would kill the process (SIGBUS)."""
+    pytest.importorskip("tiewise._kernels")
+    vectors = np.ones((4000, 64), np.float32)
+    np.save("docs.npy", vectors)
+    np.save("queries.npy", vectors[:2])
+    code = """
+import os, sys
+from tiewise import scoring
+from tiewise.cli.program import status_of
+search = scoring.search
+def late(*args, **options):
+    os.truncate("docs.npy", 5000)
+    return search(*args, **options)
+scoring.search = late
+sys.exit(status_of(["score", "queries.npy", "docs.npy", "-o", "run.trec"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.stderr == "tiewise: docs.npy, queries.npy: a file became shorter while it was read. Try again.\n"
+    assert done.returncode == 2 and not Path("run.trec").exists()

@@ -16,7 +16,7 @@ from glob import has_magic
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from stat import S_IMODE
+from stat import S_IMODE, S_ISREG
 from typing import IO, Any
 
 from tiewise.errors import InputError, name_memory_errors
@@ -196,7 +196,7 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
             if path == "-":
                 yield Stream(name, sys.stdin.buffer)
             else:
-                with Path(path).open("rb", buffering=0) as file:
+                with Path(path).open("rb", buffering=0) as file, _unchanged(file, name):
                     yield Stream(name, file, hashed)
     except FileNotFoundError:
         shards = f" Give the files themselves; or, {SHARDED}." if is_pattern(path) else ""
@@ -205,6 +205,24 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
         raise InputError(f"{name}: is a folder. Give a file in it; or, {SHARDED}.") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
+
+
+@contextmanager
+def _unchanged(file: IO[bytes], name: str) -> Iterator[None]:
+    """Raise if a file is changed while it is read, which may be the cause of another error."""
+    before = _state(os.fstat(file.fileno()))
+    try:
+        yield
+    except InputError:
+        if _state(os.fstat(file.fileno())) == before:
+            raise
+    if _state(os.fstat(file.fileno())) != before:
+        raise InputError(f"{name}: was changed while it was read. Read it again.") from None
+
+
+def _state(stat: os.stat_result) -> tuple[int, int] | None:
+    """The size of a file and the time of its last change; None for pipes and devices."""
+    return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) else None
 
 
 def save(path: PathLike, chunks: Iterable[bytes]) -> None:
