@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
+import json
 import lzma
+import math
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -28,6 +33,8 @@ from readers import reading
 from tiewise.io import compression, file_run, formats, text
 from tiewise.io import reading as read_module
 from tiewise.io.tensors import read_tensors
+from tiewise.tables.data_formats import render_csv
+from tiewise.tables.model import Table
 
 resource = pytest.importorskip("resource", reason="limits of memory are a matter of POSIX")
 
@@ -496,3 +503,74 @@ sys.exit(status_of(["score", "queries.npy", "docs.npy", "-o", "run.trec"]))
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert done.stderr == "tiewise: docs.npy, queries.npy: a file became shorter while it was read. Try again.\n"
     assert done.returncode == 2 and not Path("run.trec").exists()
+
+
+# -- ids on a screen and in a spreadsheet, numbers in JSON ------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", ["=1+1", "@SUM(1)", "+cmd|' /C calc'!A0", "-2+3", " =1", "=", "-"])
+def test_an_id_is_no_formula_of_a_spreadsheet(id: str, folder: Path, tiewise) -> None:
+    Path("qrels").write_text(json.dumps({id: {"d1": 1}}))
+    Path("run").write_text(json.dumps({id: {"d1": 1.0}}))
+    command = ("evaluate", "qrels", "run", "-m", "AP", "-q", "--format")
+    cells = [row["query"] for row in csv.DictReader(io.StringIO(tiewise(*command, "csv").out))]
+    assert cells == [f"'{id}", "all"]
+    assert tiewise(*command, "tsv").rows[0]["query"] == id  # for programs, which see an id as it is
+
+
+def test_numbers_stay_numbers_in_csv() -> None:
+    table = Table.of_columns({"id": ["-5", "+1.5", "-1e3", "d-1"], "value": [-0.25, -1, None, 2.0]})
+    assert render_csv(table) == "id,value\n-5,-0.25\n+1.5,-1\n-1e3,\nd-1,2.0\n"
+
+
+HOSTILE = "q\x1b[31m\x07\x9b2J\u202e1"
+
+
+@pytest.mark.parametrize("format", ["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "trec"])
+def test_no_format_prints_control_characters_on_a_terminal(format: str, folder: Path, terminal) -> None:
+    Path("qrels").write_text(json.dumps({HOSTILE: {"d1": 1}}))
+    Path("run").write_text(json.dumps({HOSTILE: {"d1": 1.0}}))
+    shown = terminal(
+        "evaluate", "qrels", "run", "-m", "AP", "-q", "--format", format, columns=200, colour=format != "table"
+    )
+    assert "31m" in shown and all(c.isprintable() or c in "\n\t\r" for c in shown)
+
+
+def test_a_run_on_a_terminal(folder: Path, terminal) -> None:
+    Path("run").write_text("q1 Q0 d\x1b[31m 1 1 t\n")
+    assert terminal("break", "run", "--quiet", colour=True) == "q1 Q0 d\\x1b[31m 1 1.0 t\n"
+
+
+def test_in_files_and_pipes_ids_stay_as_they_are(folder: Path, tiewise) -> None:
+    Path("run").write_text("q1 Q0 d\x1b[31m 1 1 t\n")
+    assert tiewise("break", "run", "--quiet").out == "q1 Q0 d\x1b[31m 1 1.0 t\n"
+
+
+@pytest.mark.parametrize("reader", ["compiled", "python"])
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("9" * 299 + "e99", "is too large for float64"),
+        ("9" * 250 + ".5e99", "is too large for float64"),
+        ("1e309", "is too large for float64"),
+        ("true", "is 'true', not a number. Write 1 or 0"),
+        ("false", "is 'false', not a number. Write 1 or 0"),
+    ],
+)
+def test_json_numbers_that_are_refused(
+    reader: str, number: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEWISE_READER", reader)
+    contents = [f'{{"q1": {{"d1": 1.0, "d2": {number}}}}}']
+    contents.append(f'{{"query_id": "q1", "results": [{{"corpus_id": "d1", "score": {number}}}]}}')
+    contents.append(f'{{"mteb_model_meta": {{}}, "default": {{"test": {{"q1": {{"d1": {number}}}}}}}}}')
+    for content in contents:
+        Path("run").write_text(content)
+        with pytest.raises(tw.InputError, match=f"^run: .*{re.escape(message)}"):
+            tw.evaluate("qrels", "run", "AP")
+
+
+def test_json_numbers_and_ids_that_are_read(folder: Path) -> None:
+    """Large numbers, and text that looks like what is refused."""
+    Path("run").write_text(f'{{"q: true": {{"d: false": {"9" * 200}e99, "d": -Infinity}}}}')
+    assert tw.read_run("run").to_dict() == {"q: true": {"d: false": float("9" * 200 + "e99"), "d": -math.inf}}

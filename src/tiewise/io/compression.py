@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.tables.optional import need
+from tiewise.tables.wording import escape_lines
 
 __all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "check_expansion", "is_pattern", "opened", "save"]
 
@@ -225,12 +226,15 @@ def _state(stat: os.stat_result) -> tuple[int, int] | None:
     return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) else None
 
 
-def save(path: PathLike, chunks: Iterable[bytes]) -> None:
+def save(path: PathLike, chunks: Iterable[bytes], *, styled: bool = False) -> None:
     """Write chunks to a file, which is complete or does not appear; ``-`` is standard output.
 
-    Pipes and devices are written to directly. A `BrokenPipeError` is left to the caller: the path is not the reason.
+    On a terminal control characters are written as escapes, unless text is `styled`: then colours are among them. Pipes
+    and devices are written to directly. A `BrokenPipeError` is left to the caller: the path is not the reason.
     """
     path = os.fspath(path)
+    if path == "-" and not styled and sys.stdout.isatty():
+        chunks = map(_escape_chunk, chunks)
     try:
         with _open_special(path) or _open_atomic(path) as file, _compressor(path, file) as out:
             for chunk in chunks:
@@ -240,6 +244,11 @@ def save(path: PathLike, chunks: Iterable[bytes]) -> None:
     except OSError as error:
         name = "standard output" if path == "-" else path
         raise InputError(f"{name}: cannot be written ({error.strerror or error}).") from None
+
+
+def _escape_chunk(chunk: bytes) -> bytes:
+    encoding = sys.stdout.encoding
+    return escape_lines(chunk.decode(encoding, "backslashreplace")).encode(encoding, "backslashreplace")
 
 
 def _open_special(path: str) -> AbstractContextManager[IO[bytes]] | None:
