@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import html
 import io
 import json
 import lzma
@@ -128,7 +129,8 @@ def test_a_line_has_a_longest_length(reader: str, packed: bool, folder: Path, mo
                 tw.InputError, match=r"^long: a line is longer than 1,000 bytes. Is this a text file\?$"
             ):
                 read("long")
-            with warnings.catch_warnings(action="ignore"):  # all of its rows are tied
+            with warnings.catch_warnings():  # all of its rows are tied
+                warnings.simplefilter("ignore")
                 read("lists")
 
 
@@ -574,3 +576,32 @@ def test_json_numbers_and_ids_that_are_read(folder: Path) -> None:
     """Large numbers, and text that looks like what is refused."""
     Path("run").write_text(f'{{"q: true": {{"d: false": {"9" * 200}e99, "d": -Infinity}}}}')
     assert tw.read_run("run").to_dict() == {"q: true": {"d: false": float("9" * 200 + "e99"), "d": -math.inf}}
+
+
+# -- the page ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["report qrels run -o page.html", "recall run run --depths 1 --figure page.svg"])
+def test_a_limit_of_address_space_is_named(command: str, folder: Path) -> None:
+    """The renderer of charts reserves tens of gigabytes of addresses; without them it would kill the process."""
+    pytest.importorskip("vl_convert")
+    done = limited(folder, 4000, *command.split())
+    assert done.returncode == 2 and not list(folder.glob("*page*"))
+    assert done.stderr == (
+        "tiewise: Charts cannot be drawn under this limit of address space (4,194,304,000 bytes; the renderer reserves "
+        "about 40 GB and uses little of it). Raise it: ulimit -v unlimited\n"
+    )
+
+
+def test_the_policy_and_the_licences_of_the_page(folder: Path, tiewise) -> None:
+    pytest.importorskip("vl_convert")
+    tiewise("report", "qrels", "run", "-o", "page.html", "--quiet")
+    page = html.unescape(Path("page.html").read_text())
+    policy = re.search('Content-Security-Policy" content="([^"]*)"', page)[1].split("; ")
+    assert {"default-src 'none'", "base-uri 'none'", "form-action 'none'"} <= set(policy)
+    for line in (
+        "Vega. Copyright (c) 2015-2023, University of Washington",
+        "Mike Bostock",
+        "THIS SOFTWARE IS PROVIDED BY",
+    ):
+        assert line in page
