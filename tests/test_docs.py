@@ -16,7 +16,7 @@ import pytest
 
 import tiewise as tw
 from pages import Page
-from tiewise.cli import app
+from tiewise.cli.program import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

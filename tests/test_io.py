@@ -213,7 +213,7 @@ def test_any_blanks_separate_columns(lines: list[Line], data: st.DataObject, cut
         number += end.count("\n")
     raw = text.encode()
     chunks = [raw[start : start + cut] for start in range(0, len(raw), cut)]
-    found = read_columns(line_blocks(chunks), TREC_RUN, "run")
+    found = read_columns(line_blocks(chunks, "run"), TREC_RUN, "run")
     assert found.rank is not None
     rows = zip(
         found.query.tolist(), found.documents.codes.tolist(), found.rank.tolist(), found.value.tolist(), strict=True

@@ -81,3 +81,14 @@ def test_a_report_of_a_changed_dictionary_keeps_what_was_counted():
     report = tw.evaluate({"q": {"a": 1}}, run, "RR", complete=True)
     run["q"]["c"] = 5.0
     assert pickle.loads(pickle.dumps(report))["RR"] == report["RR"]
+
+
+@pytest.mark.parametrize("way", ["deepcopy", "copy"])
+@pytest.mark.parametrize("kind", ["columns", "file"])
+def test_a_copy_in_the_same_process_can_count_its_run_again(tmp_path, way, kind):
+    """Documents of label 0 were not counted for AP; Bpref needs them."""
+    run = tw.Run.from_dict(RUN) if kind == "columns" else tmp_path / "run.trec"
+    if kind == "file":
+        tw.write_run(tw.Run.from_dict(RUN), run)
+    report = tw.evaluate(QRELS, run, "AP", complete=True)
+    assert repr(WAYS[way](report).at("Bpref")) == repr(report.at("Bpref"))

@@ -6,11 +6,18 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
+
+#ifdef SIGBUS
+#include <unistd.h>
+#endif
 
 #include "intervals.h"
 #include "pairs.h"
@@ -277,6 +284,31 @@ void define(nb::module_& m) {
         "out"_a.noconvert(), "threads"_a);
 }
 
+#ifdef SIGBUS
+char bus_error_message[4096];
+size_t bus_error_size = 0;
+std::atomic_flag bus_error_seen = ATOMIC_FLAG_INIT;
+
+// Only functions that a signal handler may call.
+extern "C" void on_bus_error(int) {
+  while (bus_error_seen.test_and_set()) pause();  // another thread was first
+  if (write(STDERR_FILENO, bus_error_message, bus_error_size) < 0) _exit(3);
+  _exit(2);
+}
+#endif
+
+// A mapped file that another process makes shorter raises SIGBUS, which Python cannot catch: print this message and
+// exit with status 2. For the command line only: the handler belongs to the whole process.
+void exit_on_bus_error(const char* message) {
+#ifdef SIGBUS
+  bus_error_size = std::min(std::strlen(message), sizeof bus_error_message);
+  std::copy(message, message + bus_error_size, bus_error_message);
+  std::signal(SIGBUS, on_bus_error);
+#else
+  (void)message;
+#endif
+}
+
 }  // namespace
 }  // namespace tiewise
 
@@ -286,4 +318,5 @@ NB_MODULE(_kernels, m) {
   tiewise::define<double>(m);
   m.def("fast_products", &tiewise::fast_products, "x"_a.noconvert(), "rows"_a.noconvert(), "dots"_a.noconvert(),
         "squares"_a.noconvert(), "threads"_a);
+  m.def("exit_on_bus_error", &tiewise::exit_on_bus_error, "message"_a);
 }

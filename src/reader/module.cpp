@@ -418,4 +418,5 @@ NB_MODULE(_reader, m) {
   });
   m.def("last_list", [](Bytes data) { return last_list(text_of(data)); });
   m.def("walk", &walk);
+  m.def("hashed", [](nb::bytes id) { return hashed(Id(id.c_str(), id.size())); });  // for tests
 }

@@ -67,10 +67,10 @@ inline void append_line(std::string& lines, Id line) {
   if (line.back() != '\n') lines += '\n';
 }
 
-// Distribute the rows of a text to shares; all rows of a query are in the same share.
+// Distribute the rows of a text to shares; all rows of a query are in the same share, whatever the process.
 inline std::vector<std::string> split(Id text, size_t shares, bool tabs) {
   std::vector<std::string> found(shares);
-  for_each_row(text, Blanks(tabs), [&](Id line, Id query) { append_line(found[(hashed(query) >> 7) % shares], line); });
+  for_each_row(text, Blanks(tabs), [&](Id line, Id query) { append_line(found[(hashed(query, fixed) >> 7) % shares], line); });
   return found;
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <locale>
+#include <random>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -262,16 +263,32 @@ inline uint64_t mixed(uint64_t left, uint64_t right) {
 #endif
 }
 
-inline uint64_t hashed(Id id) {
+struct HashKey {
+  uint64_t start = 0x9E3779B97F4A7C15u, inner = 0xD6E8FEB86659FD93u, last = 0xA0761D6478BD642Fu;
+
+  static HashKey random() {
+    HashKey key;
+    std::random_device device;
+    for (uint64_t* part : {&key.start, &key.inner, &key.last}) *part ^= uint64_t{device()} << 32 | device();
+    return key;
+  }
+};
+
+// The key of this process. Ids come from others: with a key that they know, they could make all ids share one hash.
+inline const HashKey secret = HashKey::random();
+// A key for what must be the same in every process.
+constexpr HashKey fixed;
+
+inline uint64_t hashed(Id id, const HashKey& key = secret) {
   const char* at = id.data();
   size_t left = id.size();
-  uint64_t value = 0x9E3779B97F4A7C15u ^ left;
-  for (; left > 16; at += 8, left -= 8) value = mixed(value ^ word(at, 8), 0xD6E8FEB86659FD93u);
+  uint64_t value = key.start ^ left;
+  for (; left > 16; at += 8, left -= 8) value = mixed(value ^ word(at, 8), key.inner);
   // The rest is read as two words, which overlap unless there are sixteen bytes.
   const size_t size = left >= 8 ? 8 : left >= 4 ? 4 : 0;
   const uint64_t low = size == 8 ? word(at, 8) : size == 4 ? word(at, 4) : word(at, left);
   const uint64_t high = size == 8 ? word(at + left - 8, 8) : size == 4 ? word(at + left - 4, 4) : 0;
-  return mixed(value ^ low, 0xA0761D6478BD642Fu ^ high);
+  return mixed(value ^ low, key.last ^ high);
 }
 
 inline bool is_ascii(Id text) {

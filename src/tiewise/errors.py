@@ -16,6 +16,7 @@ __all__ = [
     "MissingExtraError",
     "TiewiseError",
     "TiewiseWarning",
+    "name_memory_errors",
     "prefix_errors",
 ]
 
@@ -45,6 +46,21 @@ def prefix_errors(name: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(*(f"{name}: {problem}" for problem in error.problems)) from None
+
+
+@contextmanager
+def name_memory_errors(name: str) -> Iterator[None]:
+    """Turn a `MemoryError` into an `InputError` with the name of the file that needs the memory.
+
+    >>> with name_memory_errors("run.trec"):
+    ...     raise MemoryError
+    Traceback (most recent call last):
+    tiewise.errors.InputError: run.trec: there is not enough memory for it.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise InputError(f"{name}: there is not enough memory for it.") from None
 
 
 class MeasureError(TiewiseError, ValueError):

@@ -7,6 +7,7 @@ Counting comes first and costs most. Measuring comes after it, as often as one l
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from functools import cached_property
 from typing import Any, Literal
 
@@ -97,6 +98,11 @@ class Evaluation:
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all")
         return {name: vars(self)[name] for name in kept if name in vars(self)} | {"source": None, "_grouped": {}}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Evaluation:
+        copied = Evaluation.__new__(Evaluation)
+        vars(copied).update(deepcopy(self.__getstate__(), memo), source=self.source)  # in this process, it can be read
+        return copied
 
     @property
     def ties(self) -> TieGroups:

@@ -6,6 +6,37 @@ share; `inputs`, `selection` and `output` hold what they do alike. A small comma
 what only some options need are imported when they are used.
 """
 
-from tiewise.cli.program import app, main
+from __future__ import annotations
 
-__all__ = ["app", "main"]
+import signal
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line of this process and exit with its status.
+
+    A signal that ends the process becomes an exception, so that files are not left half written, and what is imported
+    from here on can be interrupted too.
+    """
+    received: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has not all of them
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, stop)
+    status = 0
+    try:
+        from tiewise.cli.program import run_process
+
+        status = run_process()
+    except BaseException:
+        if not received:
+            raise
+        print("tiewise: interrupted", file=sys.stderr)
+    sys.exit(128 + received[0] if received else status)

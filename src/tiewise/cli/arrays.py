@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tiewise.errors import InputError
 from tiewise.io.compression import opened
 from tiewise.io.tensors import read_tensors
-from tiewise.tables.wording import list_examples
+from tiewise.tables.optional import installed
+from tiewise.tables.wording import escape_controls, list_examples
 
 __all__ = ["ROLES", "Arrays"]
 
@@ -51,6 +52,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
                 if name in self._arrays:
                     raise InputError(f"{path}: another file has an array '{name}' too. Rename one of them.")
                 self._arrays[name], self._files[name] = array, path
+        _exit_if_shortened(sorted({str(path) for path in self._files.values()}))
         self._names = {role: role for role in ROLES if role in self._arrays}
         self.renamed: set[str] = set()
         for text in renamed:
@@ -122,6 +124,14 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
         what, options, roles = (" and ".join(parts) for parts in zip(*self._numbered, strict=True))
         arrays = "an array" if len(self._numbered) == 1 else "arrays"
         return [f"The {what} are numbered 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
+
+
+def _exit_if_shortened(files: Iterable[str]) -> None:
+    """End the process with a message if a file that is mapped into memory becomes shorter, which raises SIGBUS."""
+    kernels = installed("tiewise._kernels")
+    if kernels is not None:
+        names = escape_controls(", ".join(files))
+        kernels.exit_on_bus_error(f"tiewise: {names}: a file became shorter while it was read. Try again.\n")
 
 
 def _rows_not_finite(array: NDArray[Any]) -> NDArray[Any]:

@@ -46,7 +46,7 @@ def demo() -> None:
     reports = {name: evaluate(qrels, run, MEASURES, complete=True) for name, run in runs.items()}
     parts: list[Part] = [*_constant_scorer(*_constant_run(qrels, runs["minilm-fp32"])), ""]
     parts += [*_low_precision(reports), "", Paragraph("Now yours: tiewise evaluate QRELS RUN --tools", "bold")]
-    write(render_text(Section(parts), **screen()))
+    write(render_text(Section(parts), **screen()), styled=True)
 
 
 def _constant_run(qrels: Qrels, run: Run) -> tuple[Qrels, Run]:

@@ -46,7 +46,7 @@ def measures(name: str | None, format: ListFormat | None) -> None:
     elif format == "table":
         from tiewise.tables.text import render_text
 
-        write(render_text(_section(known), shown["width"] or 100, colour=shown["colour"]))
+        write(render_text(_section(known), shown["width"] or 100, colour=shown["colour"]), styled=True)
     else:
         rows = [[_text(one[column]) for column in LIST_COLUMNS] for one in known]
         table = Table(tuple(map(Column, LIST_COLUMNS)), rows)

@@ -50,7 +50,7 @@ class Output:
 
     def write(self, content: str | bytes, notes: Iterable[str] = ()) -> None:
         """Write the result; then the notes to standard error, unless the format itself shows them to people."""
-        write(content, self.path)
+        write(content, self.path, styled=self.format == "table")
         if not self.quiet and self.format not in ("table", "markdown"):
             print_note(*notes)
 
@@ -77,11 +77,11 @@ def screen(path: Path = STANDARD_OUTPUT) -> dict[str, Any]:
     return {"width": shutil.get_terminal_size().columns if shown else None, "colour": shown}
 
 
-def write(content: str | bytes, path: Path = STANDARD_OUTPUT) -> None:
-    """Write to standard output, or to a file, which is written whole or not at all."""
+def write(content: str | bytes, path: Path = STANDARD_OUTPUT, *, styled: bool = False) -> None:
+    """Write to standard output, or to a file, which is written whole or not at all; `styled` text may have colours."""
     if isinstance(content, str):
         content = content.encode(sys.stdout.encoding if is_terminal(path) else "utf-8", "backslashreplace")
-    save(path, [content])
+    save(path, [content], styled=styled)
 
 
 def failed_checks(conditions: Sequence[Condition], results: Iterable[tuple[str, Any]]) -> list[str]:

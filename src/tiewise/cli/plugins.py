@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -23,12 +25,24 @@ def load_plugin(name: str) -> None:
         if is_file:
             _import_file(path)
         else:
-            sys.path[:0] = [] if "" in sys.path else [""]
-            import_module(name)
+            with _current_folder_on_path():
+                import_module(name)
     except (Exception, SystemExit) as error:  # a plugin can raise anything
         if isinstance(error, ModuleNotFoundError) and not is_file and f"{name}.".startswith(f"{error.name}."):
             raise InputError(f"The plugin {name}: {error}. Give a file that ends in .py, or a module.") from None
         raise InputError(f"The plugin {name}: {_line_of(error)}{type(error).__name__}: {error}") from None
+
+
+@contextmanager
+def _current_folder_on_path() -> Iterator[None]:
+    """Import from the current folder, last and only here: no other file of the folder shall run by its name."""
+    added = [] if "" in sys.path else [""]
+    sys.path += added
+    try:
+        yield
+    finally:
+        for one in added:
+            sys.path.remove(one)
 
 
 def _import_file(path: Path) -> None:

@@ -21,7 +21,7 @@ from tiewise._version import __version__
 from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
 
-__all__ = ["CHECK_FAILED", "app", "main", "print_error", "print_note", "status_of"]
+__all__ = ["CHECK_FAILED", "app", "print_error", "print_note", "run_process", "status_of"]
 
 BAD_INPUT, CHECK_FAILED = 2, 3
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
@@ -129,19 +129,19 @@ def app(ctx: click.Context) -> None:
         ctx.exit(BAD_INPUT)
 
 
-def main() -> None:
-    """Run the command line of this process and exit with its status."""
+def run_process() -> int:
+    """Run the command line of this process and return its exit status."""
     _replace_closed_streams()
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
-        sys.exit(shell_complete(app, {}, "tiewise", COMPLETION, instruction))
+        return shell_complete(app, {}, "tiewise", COMPLETION, instruction)
     status = status_of(sys.argv[1:])
     try:
         sys.stdout.flush()
     except OSError:  # already reported; drop the rest, or Python reports it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(status)
+    return status
 
 
 def _replace_closed_streams() -> None:
@@ -170,6 +170,9 @@ def status_of(args: Sequence[str]) -> int:
         return BAD_INPUT
     except BrokenPipeError:
         return PIPE_CLOSED  # the reader has stopped, as in ``| head``
+    except MemoryError:  # while a file is read, its own error says so
+        print_error(f"{_files_of(args) or 'tiewise'}: there is not enough memory.")
+        return BAD_INPUT
     except OSError as error:  # from help and version: results are written by `save`, which has its own message
         print_error(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error}).")
         return BAD_INPUT
@@ -177,6 +180,11 @@ def status_of(args: Sequence[str]) -> int:
         print_error("interrupted")
         return INTERRUPTED
     return 0
+
+
+def _files_of(args: Sequence[str]) -> str:
+    """The arguments that are files, for a message."""
+    return ", ".join(arg for arg in args if os.path.isfile(arg))  # noqa: PTH113 – Path raises if the name is too long
 
 
 def print_error(message: str) -> None:

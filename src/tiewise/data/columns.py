@@ -9,7 +9,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import count, islice, repeat
 from typing import Any
 
@@ -100,7 +99,8 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     """
     values = _to_host(values)
     if hasattr(values, "dictionary_encode"):
-        coded = _arrow_codes(values, what)
+        _check_arrow(values, what)
+        coded = _arrow_codes(values)
         if coded is not None:
             return coded
         values = (values.cast(values.type.value_type) if hasattr(values.type, "index_type") else values).to_numpy()
@@ -121,7 +121,17 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     return codes, list(index)
 
 
-def _arrow_codes(column: Any, what: str) -> tuple[Codes, list[str]] | None:
+def _check_arrow(column: Any, what: str) -> None:
+    """Raise if an Arrow column is damaged: Arrow itself reads beyond its memory if an offset or a code is wrong."""
+    arrow = need("pyarrow", "An Arrow table", "arrow")
+    try:
+        column.validate(full=True)
+    except arrow.ArrowException as error:
+        problem = str(error).splitlines()[0].rpartition("Invalid: ")[2].rstrip(".")
+        raise InputError(f"The column of {what} ids is damaged ({problem}). Create it again.") from None
+
+
+def _arrow_codes(column: Any) -> tuple[Codes, list[str]] | None:
     """Codes and ids of an Arrow column, encoded by Arrow; None if its values are not text or are missing."""
     arrow = need("pyarrow", "An Arrow table", "arrow")
     column = column if isinstance(column, arrow.ChunkedArray) else arrow.chunked_array([column])
@@ -131,14 +141,9 @@ def _arrow_codes(column: Any, what: str) -> tuple[Codes, list[str]] | None:
         return None
     if text == column.type or not _one_dictionary(column):
         column = column.cast(text).dictionary_encode()
-    try:
-        ids = column.chunk(0).dictionary.to_pylist()
-    except UnicodeDecodeError as error:
-        raise InputError(f"The {what} id {error.object!r} is not UTF-8.") from None
+    ids = column.chunk(0).dictionary.to_pylist()
     chunks = [chunk.indices.to_numpy() for chunk in column.chunks]
     codes = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
-    if len(codes) and not (codes.min() >= 0 and codes.max() < len(ids)):
-        raise InputError(f"The column of {what} ids is damaged: it has codes without an id. Create it again.")
     return None if None in ids or len(set(ids)) < len(ids) else (codes, ids)
 
 
@@ -213,8 +218,8 @@ def sort_lists(values: Floats, offsets: Codes) -> Floats:
     return ordered
 
 
-def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
-    """The columns of any data frame by name, each as a function that fetches it."""
+def frame_columns(frame: Any) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of the columns of any data frame, and a function that fetches one of them."""
     if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):  # a polars LazyFrame
         frame = frame.collect()
     names = getattr(frame, "columns", None)
@@ -228,11 +233,11 @@ def frame_columns(frame: Any) -> dict[str, Callable[[], Any]]:
                 return column
             return column.to_numpy() if hasattr(column, "to_numpy") else column
 
-        return {name: partial(fetch, name) for name in names}
+        return list(names), fetch
     if hasattr(frame, "__arrow_c_stream__"):
         arrow = need("pyarrow", "An Arrow table", "arrow")
         table = frame if isinstance(frame, arrow.Table) else arrow.table(frame)
-        return {name: partial(table.column, name) for name in table.column_names}
+        return table.column_names, table.column
     raise InputError(f"A {type(frame).__name__} is not a data frame: it has neither named columns nor Arrow data.")
 
 

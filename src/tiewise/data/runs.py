@@ -241,16 +241,16 @@ class Table(Lists):
         Columns are found by name: ``query_id, doc_id, score`` and the names that PyTerrier (``qid, docno``),
         MS MARCO and BEIR use. Arrow's memory is not copied if possible: do not change an array that Arrow uses.
         """
-        columns = frame_columns(frame)
-        query = pick_column(cls, columns, QUERY_NAMES)
-        doc = pick_column(cls, columns, DOC_NAMES)
-        value = pick_column(cls, columns, cls.value_names)
+        names, fetch = frame_columns(frame)
+        query = pick_column(cls, names, QUERY_NAMES)
+        doc = pick_column(cls, names, DOC_NAMES)
+        value = pick_column(cls, names, cls.value_names)
         extra = {}
-        if cls is Run and "rank" in columns:  # kept if all are integers
-            rank = numbers(columns["rank"](), "rank")
+        if cls is Run and "rank" in names:  # kept if all are integers
+            rank = numbers(fetch(pick_column(cls, names, ("rank",))), "rank")
             if (np.abs(rank) < 2**53).all() and (rank == np.round(rank)).all():
                 extra["rank"] = rank.astype(np.int64)
-        return cls.from_columns(columns[query](), columns[doc](), columns[value](), **extra)
+        return cls.from_columns(fetch(query), fetch(doc), fetch(value), **extra)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any]) -> Self:
@@ -500,6 +500,8 @@ def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) 
     """The first of the names that is a column."""
     columns = list(columns)
     for name in names:
+        if columns.count(name) > 1:
+            raise InputError(f"The {cls.noun} has two columns '{name}'. Keep one of them.")
         if name in columns:
             return name
     raise InputError(

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from io import BytesIO, StringIO
 from pathlib import Path
 from textwrap import wrap
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike
 from tiewise.io.compression import save as save_bytes
-from tiewise.tables.optional import need
+from tiewise.tables.optional import installed, need
 
 if TYPE_CHECKING:
     import altair as alt
@@ -34,6 +37,7 @@ __all__ = [
     "inline_data",
     "layer_chart",
     "load_altair",
+    "load_renderer",
     "palette_colors",
     "save",
     "tooltips",
@@ -93,6 +97,34 @@ def load_altair() -> Any:
     return need("altair", "Drawing a figure", "report")
 
 
+def load_renderer(what: str) -> Any:
+    """The module vl_convert, or an error that says how to install it, or that it cannot run under a limit of memory."""
+    module = need("vl_convert", what, "report")
+    limit = _address_space()
+    if limit is not None and not _renders():
+        raise InputError(
+            f"Charts cannot be drawn under this limit of address space ({limit:,} bytes; the renderer reserves about "
+            "40 GB and uses little of it). Raise it: ulimit -v unlimited"
+        )
+    return module
+
+
+def _address_space() -> int | None:
+    """The limit of this process's address space in bytes; None if there is none."""
+    resource = installed("resource")
+    if resource is None:  # Windows has no such limits
+        return None
+    limit: int = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+@cache
+def _renders() -> bool:
+    """Whether the renderer starts, tried in another process: it kills its process if it cannot."""
+    code = "import sys; sys.path.pop(0); import vl_convert; vl_convert.vegalite_to_vega({'mark': 'point'})"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
 def inline_data(columns: Mapping[str, Iterable[Any]]) -> Any:
     """Columns as data for altair, without a data frame; NumPy's numbers become Python's."""
     plain = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
@@ -145,7 +177,7 @@ def check_figure_path(path: PathLike) -> str:
         known = ", ".join(FORMATS)
         raise InputError(f"{name}: a figure cannot be saved as '{suffix}'. Give the file one of the suffixes {known}.")
     load_altair()
-    need("vl_convert", "Saving a figure", "report")
+    load_renderer("Saving a figure")
     return suffix
 
 

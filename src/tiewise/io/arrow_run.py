@@ -41,6 +41,7 @@ class ArrowRun(StreamedRun):
         self._names = [pick_column(Run, names, known) for known in NAMES]
         self._threads = 1 if rows <= streaming.SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
+        self._name = self._name if file is None else file.path
 
     @classmethod
     def of_table(cls, frame: Any) -> ArrowRun | None:
@@ -156,8 +157,12 @@ def _column(arrow: Any, ids: Any) -> Any:
     width = np.int64 if types.is_large_string(ids.type) else np.int32
     offsets = np.frombuffer(ends, width, ids.offset + len(ids) + 1)[ids.offset :]
     text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    numbers = None if codes is None else codes.to_numpy().astype(np.int32, copy=False)
-    return reader().Column(text, offsets, numbers)
+    if codes is None:
+        return reader().Column(text, offsets, None)
+    numbers = codes.to_numpy()
+    if not (len(numbers) and numbers.min() >= 0 and numbers.max() < len(ids)):
+        raise _UnusualError  # codes without an id, which `Run` reports
+    return reader().Column(text, offsets, numbers.astype(np.int32, copy=False))
 
 
 def _load(block: Any, rows: list[_Rows]) -> None:

@@ -16,12 +16,14 @@ from glob import has_magic
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from stat import S_IMODE, S_ISREG
 from typing import IO, Any
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, name_memory_errors
 from tiewise.tables.optional import need
+from tiewise.tables.wording import escape_lines
 
-__all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "is_pattern", "opened", "save"]
+__all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "check_expansion", "is_pattern", "opened", "save"]
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 20  # bytes that are read at a time
@@ -32,6 +34,13 @@ COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes of compressed files
 MAGIC = {b"\x1f\x8b": "zlib", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
 OPEN_FILES = {"/dev/stdout": 1, "/dev/stderr": 2}
 METHODS = {"zlib": "gzip", "bz2": "bzip2", "lzma": "xz", "zstandard": "zstd"}
+
+# A file that grows more than so many times, and beyond so many bytes, is refused: no real run or array does.
+MAX_EXPANSION = 250
+FREE_EXPANSION = 1 << 28
+MAX_DICTIONARY = 1 << 30  # bytes of memory that an xz file may ask for; those of xz -9 ask for 64 MiB
+INPUT = 1 << 16  # compressed bytes that are given to a decompressor at a time
+ZSTD_INPUT = 1 << 10  # for zstandard, which has no limit for its output: a kilobyte becomes at most 32 MiB
 
 
 def is_pattern(path: PathLike) -> bool:
@@ -125,20 +134,43 @@ class Reread:
 
 
 def _decompressed(raw: Iterable[bytes], module: str, name: str) -> Iterator[bytes]:
+    """The decompressed bytes in pieces of bounded size."""
     method = METHODS[module]
     start, failure = _decompressor(module)
+    limit, size = ((), ZSTD_INPUT) if module == "zstandard" else ((CHUNK,), INPUT)
     decoder = start()
+    n_raw = n_plain = 0
     try:
-        for chunk in raw:
+        for chunk in (some[at : at + size] for some in raw for at in range(0, len(some), size)):
+            n_raw += len(chunk)
             # A file may consist of several compressed streams, with NUL bytes between them.
             while chunk := chunk.lstrip(b"\0") if decoder.eof else chunk:
                 decoder = start() if decoder.eof else decoder
-                yield decoder.decompress(chunk)
+                plain = None
+                while not decoder.eof and (plain is None or chunk or len(plain) >= CHUNK):
+                    plain = decoder.decompress(chunk, *limit)
+                    chunk = getattr(decoder, "unconsumed_tail", b"")  # bz2 and lzma keep it themselves
+                    n_plain += len(plain)
+                    check_expansion(name, n_raw, n_plain)
+                    yield plain
                 chunk = decoder.unused_data
     except failure as error:
         raise InputError(f"{name}: the {method} data is corrupt ({error}). Copy or create the file again.") from None
     if not decoder.eof:
         raise InputError(f"{name}: the {method} data stops before its end. Copy or create the file again.")
+
+
+def check_expansion(name: str, compressed: int, plain: int) -> None:
+    """Refuse data that grow too much when they are decompressed; both sizes are in bytes.
+
+    >>> check_expansion("bomb.gz", 1_000_000, 1_000_000_000)
+    Traceback (most recent call last):
+    tiewise.errors.InputError: bomb.gz: grows over 250 times when decompressed. If you trust it, decompress it first.
+    """
+    if plain > max(FREE_EXPANSION, compressed * MAX_EXPANSION):
+        raise InputError(
+            f"{name}: grows over {MAX_EXPANSION} times when decompressed. If you trust it, decompress it first."
+        )
 
 
 def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
@@ -149,7 +181,7 @@ def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
     if module == "bz2":
         return library.BZ2Decompressor, OSError
     if module == "lzma":
-        return library.LZMADecompressor, library.LZMAError
+        return partial(library.LZMADecompressor, memlimit=MAX_DICTIONARY), library.LZMAError
     return library.ZstdDecompressor().decompressobj, library.ZstdError
 
 
@@ -161,11 +193,12 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
     if "\n" in path or "\0" in path:
         raise InputError(f"{path[:40]!r}… is text, not a path. Write it to a file, or give a dictionary.")
     try:
-        if path == "-":
-            yield Stream(name, sys.stdin.buffer)
-        else:
-            with Path(path).open("rb", buffering=0) as file:
-                yield Stream(name, file, hashed)
+        with name_memory_errors(name):
+            if path == "-":
+                yield Stream(name, sys.stdin.buffer)
+            else:
+                with Path(path).open("rb", buffering=0) as file, _unchanged(file, name):
+                    yield Stream(name, file, hashed)
     except FileNotFoundError:
         shards = f" Give the files themselves; or, {SHARDED}." if is_pattern(path) else ""
         raise InputError(f"{name}: there is no such file.{shards}") from None
@@ -175,12 +208,33 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
 
 
-def save(path: PathLike, chunks: Iterable[bytes]) -> None:
+@contextmanager
+def _unchanged(file: IO[bytes], name: str) -> Iterator[None]:
+    """Raise if a file is changed while it is read, which may be the cause of another error."""
+    before = _state(os.fstat(file.fileno()))
+    try:
+        yield
+    except InputError:
+        if _state(os.fstat(file.fileno())) == before:
+            raise
+    if _state(os.fstat(file.fileno())) != before:
+        raise InputError(f"{name}: was changed while it was read. Read it again.") from None
+
+
+def _state(stat: os.stat_result) -> tuple[int, int] | None:
+    """The size of a file and the time of its last change; None for pipes and devices."""
+    return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) else None
+
+
+def save(path: PathLike, chunks: Iterable[bytes], *, styled: bool = False) -> None:
     """Write chunks to a file, which is complete or does not appear; ``-`` is standard output.
 
-    Pipes and devices are written to directly. A `BrokenPipeError` is left to the caller: the path is not the reason.
+    On a terminal control characters are written as escapes, unless text is `styled`: then colours are among them. Pipes
+    and devices are written to directly. A `BrokenPipeError` is left to the caller: the path is not the reason.
     """
     path = os.fspath(path)
+    if path == "-" and not styled and sys.stdout.isatty():
+        chunks = map(_escape_chunk, chunks)
     try:
         with _open_special(path) or _open_atomic(path) as file, _compressor(path, file) as out:
             for chunk in chunks:
@@ -190,6 +244,11 @@ def save(path: PathLike, chunks: Iterable[bytes]) -> None:
     except OSError as error:
         name = "standard output" if path == "-" else path
         raise InputError(f"{name}: cannot be written ({error.strerror or error}).") from None
+
+
+def _escape_chunk(chunk: bytes) -> bytes:
+    encoding = sys.stdout.encoding
+    return escape_lines(chunk.decode(encoding, "backslashreplace")).encode(encoding, "backslashreplace")
 
 
 def _open_special(path: str) -> AbstractContextManager[IO[bytes]] | None:
@@ -210,12 +269,16 @@ def _flushed(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _open_atomic(path: str) -> Iterator[IO[bytes]]:
-    """A temporary file that replaces the target when it is complete."""
+    """A temporary file that replaces the target, and takes its mode, when it is complete."""
     target = Path(os.path.realpath(path))  # a link is kept
+    mode = S_IMODE(target.stat().st_mode) if target.exists() else None
     part = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
     try:
-        with part.open("xb") as file:
+        # Until it is complete, the owner alone may read what replaces a file that perhaps is not for all.
+        with open(part, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as file:
             yield file
+        if mode is not None:
+            part.chmod(mode)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

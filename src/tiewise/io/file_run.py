@@ -33,7 +33,7 @@ class FileRun(StreamedRun):
     """A run in a text file."""
 
     def __init__(self, path: str, format: str | None):
-        self._file, self._format = Reread(path), format
+        self._file, self._format, self._name = Reread(path), format, path
         self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
 
@@ -82,7 +82,7 @@ class FileRun(StreamedRun):
 
     def _lines(self) -> Iterator[bytes]:
         """Blocks of whole lines."""
-        return self._blocks(lambda stream: line_blocks(stream.chunks()))[1]
+        return self._blocks(lambda stream: line_blocks(stream.chunks(), stream.name))[1]
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
         """The lines grouped by query, a share of the queries at a time."""
@@ -90,17 +90,14 @@ class FileRun(StreamedRun):
         if shares == 1:
             yield _group(self._lines(), layout)
             return
-        with ExitStack() as stack:
-            with self._temporary_files():
-                files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
+        with self._temporary_files(), ExitStack() as stack:
+            files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
             for block in self._lines():
                 for file, some in zip(files, reader().split(block, shares, layout.tabs), strict=True):
-                    with self._temporary_files():
-                        file.write(some)
-                        file.flush()
+                    file.write(some)
             for file in files:
                 file.seek(0)
-                yield _group(line_blocks(iter(partial(file.read, PIECE), b"")), layout)
+                yield _group(line_blocks(iter(partial(file.read, PIECE), b""), self._file.path), layout)
                 file.close()
 
     @contextmanager

@@ -35,7 +35,11 @@ def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
     """A Parquet file with these columns."""
     arrow = need("pyarrow", "Parquet", "arrow")
     sink = arrow.BufferOutputStream()
-    need("pyarrow.parquet", "Parquet", "arrow").write_table(arrow.table(dict(columns)), sink)
+    try:
+        table = arrow.table(dict(columns))
+    except UnicodeEncodeError as error:
+        raise InputError(f"{error.object!r} cannot be written as Parquet: it has no UTF-8. Rename it.") from None
+    need("pyarrow.parquet", "Parquet", "arrow").write_table(table, sink)
     data: bytes = sink.getvalue().to_pybytes()
     return data
 

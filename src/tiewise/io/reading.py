@@ -84,7 +84,7 @@ def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashe
 
 def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tuple[str, AnyTable]:
     copies_nothing = native() is not None and not stream.hashed  # then bytes are read to where they stay
-    parts = list_blocks(stream) if copies_nothing else line_blocks(stream.chunks())
+    parts = list_blocks(stream) if copies_nothing else line_blocks(stream.chunks(), stream.name)
     layout, blocks = detect_layout(cls, parts, format, stream.name)
     found = read_columns(blocks, layout, stream.name)
     optional: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}

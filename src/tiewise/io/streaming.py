@@ -19,7 +19,7 @@ import numpy as np
 
 from tiewise.data.columns import Codes, Floats, project
 from tiewise.data.runs import Qrels, Source
-from tiewise.errors import InputError
+from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
 from tiewise.ties.counted import EXAMPLES, Counted, Request, RunSource, count_lists
 from tiewise.ties.counting import NO_RANKS
@@ -43,6 +43,7 @@ class StreamedRun(RunSource):
     """A run that the compiled reader counts block by block, wherever it is; every count reads it once."""
 
     _threads: int  # the number of threads that may read it
+    _name = "the run"  # in messages
 
     @abstractmethod
     def _read(self, counting: Counting) -> bool:
@@ -57,9 +58,10 @@ class StreamedRun(RunSource):
         check_orders(request.orders)
         if not request.judged_only:
             try:
-                counting = Counting(request, self._threads)
-                if self._read(counting):
-                    return replace(counting.counted(), source=self._source)
+                with name_memory_errors(self._name):
+                    counting = Counting(request, self._threads)
+                    if self._read(counting):
+                        return replace(counting.counted(), source=self._source)
             except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
                 pass
         return count_lists(self.rows(), request)

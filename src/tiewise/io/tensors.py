@@ -8,7 +8,6 @@ a file may be larger than the memory. bfloat16 and float8 arrays have the types 
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -18,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError, TiewiseError
-from tiewise.io.compression import PathLike
+from tiewise.errors import InputError, TiewiseError, name_memory_errors
+from tiewise.io.compression import PathLike, check_expansion
 from tiewise.tables.optional import need
 
 __all__ = ["read_tensors"]
@@ -56,15 +55,17 @@ def read_tensors(path: PathLike) -> dict[str, NDArray[Any]]:
         problem = f"'{suffix}' is not a format for arrays" if suffix else "the file name has no extension"
         raise InputError(f"{name}: {problem}. Give a file that ends in {', '.join(readers)}.")
     try:
-        return readers[suffix](name)
+        with name_memory_errors(name), np.errstate(over="ignore"):  # NumPy multiplies a shape before it checks it
+            return readers[suffix](name)
     except TiewiseError:
         raise
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file.") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
-    except (ValueError, EOFError, KeyError, zlib.error) as error:
-        raise InputError(f"{name}: is not a complete {suffix} file ({error}). Save or download it again.") from None
+    except Exception as error:  # the libraries raise anything for a damaged file
+        problem = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{name}: is not a complete {suffix} file ({problem}). Save or download it again.") from None
 
 
 def _read_npy(name: str) -> dict[str, NDArray[Any]]:
@@ -75,16 +76,15 @@ def _read_npy(name: str) -> dict[str, NDArray[Any]]:
 
 
 def _read_npz(name: str) -> dict[str, NDArray[Any]]:
-    from zipfile import BadZipFile, is_zipfile
+    from zipfile import is_zipfile
 
     with Path(name).open("rb") as file:
         if not is_zipfile(file):
             raise ValueError("it is not a zip archive")
-    try:
-        with np.load(name, allow_pickle=False) as arrays:
-            return {key: _load_array(partial(arrays.__getitem__, key), f"{name}: '{key}'") for key in arrays.files}
-    except BadZipFile as error:
-        raise ValueError(error) from None
+    with np.load(name, allow_pickle=False) as arrays:
+        for member in arrays.zip.infolist():
+            check_expansion(f"{name}: {member.filename!r}", member.compress_size, member.file_size)
+        return {key: _load_array(partial(arrays.__getitem__, key), f"{name}: {key!r}") for key in arrays.files}
 
 
 def _load_array(load: Callable[[], Any], where: str) -> NDArray[Any]:
@@ -128,7 +128,7 @@ def _read_safetensors(name: str) -> dict[str, NDArray[Any]]:
     for key, (dtype, shape) in described.items():
         if dtype not in DTYPES:
             raise InputError(
-                f"{name}: '{key}' is of type {dtype}, which is not supported. Save it as one of: {', '.join(DTYPES)}."
+                f"{name}: {key!r} is of type {dtype}, which is not supported. Save it as one of: {', '.join(DTYPES)}."
             )
         dtypes[key] = _dtype(DTYPES[dtype])
         sizes[key] = prod(shape) * dtypes[key].itemsize

@@ -27,6 +27,7 @@ from tiewise.io.formats import Layout, describe_width
 __all__ = ["Columns", "Problems", "find_not_utf8", "line_blocks", "list_blocks", "parse", "read_columns", "reader"]
 
 BLOCK = 1 << 20  # bytes that are counted at a time: their rows and ids stay in the cache
+MAX_LINE = 1 << 30  # bytes of a line
 MAX_PROBLEMS = 10
 
 
@@ -43,15 +44,21 @@ def reader() -> Any:
 # -- blocks -----------------------------------------------------------------------------------------------------
 
 
-def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Chunks of any size as blocks of whole lines. A last line without a line break gets one."""
+def line_blocks(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Chunks of any size as blocks of whole lines. A last line without a line break gets one.
+
+    `name` is the file's name in messages.
+    """
     rest: list[bytes] = []
+    n_rest = 0
     for chunk in chunks:
         head, newline, tail = chunk.rpartition(b"\n")
         if newline:
             yield b"".join([*rest, head, newline])
-            rest = []
+            rest, n_rest = [], 0
         rest.append(tail)
+        n_rest += len(tail)
+        _check_line(n_rest, name)
     if any(rest):
         yield b"".join([*rest, b"\n"])
 
@@ -59,7 +66,7 @@ def line_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def list_blocks(stream: Stream) -> Iterator[Any]:
     """A file as blocks of whole lists: each block ends where the query changes."""
     if stream.compressed:
-        yield from _list_blocks(stream.chunks())
+        yield from _list_blocks(stream.chunks(), stream.name)
         return
     rest = memoryview(b"")
     n_read = 1
@@ -72,9 +79,10 @@ def list_blocks(stream: Stream) -> Iterator[Any]:
         if cut:
             yield memory[:cut]
         rest = memory[cut:filled]
+        _check_last_line(rest, stream.name)
 
 
-def _list_blocks(chunks: Iterable[bytes]) -> Iterator[Any]:
+def _list_blocks(chunks: Iterable[bytes], name: str) -> Iterator[Any]:
     """The same from chunks of any size."""
     pending: list[Any] = []
     rest = fresh = 0  # bytes of a list that may continue, and bytes after them
@@ -88,8 +96,20 @@ def _list_blocks(chunks: Iterable[bytes]) -> Iterator[Any]:
         if cut:
             yield text[:cut]
         pending, rest, fresh = [text[cut:]], len(text) - cut, 0
+        _check_last_line(text[cut:], name)
     if last := b"".join(pending):
         yield last
+
+
+def _check_last_line(text: memoryview, name: str) -> None:
+    """Raise if the last line of a text, which may go on, is too long."""
+    if len(text) > MAX_LINE and b"\n" not in bytes(text[-MAX_LINE - 1 :]):
+        _check_line(len(text), name)
+
+
+def _check_line(length: int, name: str) -> None:
+    if length > MAX_LINE:
+        raise InputError(f"{name}: a line is longer than {MAX_LINE:,} bytes. Is this a text file?")
 
 
 # -- columns ----------------------------------------------------------------------------------------------------

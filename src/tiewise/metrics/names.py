@@ -166,7 +166,7 @@ def _parse_word(word: str) -> list[Measure]:
     many = re.fullmatch(r"(.+[@_])(\d+(?:,\d+)+)", plain)
     if many:
         return [one for cutoff in many[2].split(",") for one in _parse_word(many[1] + cutoff)]
-    level = re.fullmatch(r"(.+)-l(\d+)", plain)  # ranx: map@100-l2
+    level = re.fullmatch(r"(.+)-l(\d{1,18})", plain)  # ranx: map@100-l2
     if level:
         return [one(rel=int(level[2])) for one in _parse_word(level[1])]
     if plain.lower() in _aliases:
@@ -176,10 +176,9 @@ def _parse_word(word: str) -> list[Measure]:
     at = re.search(r"@([^()]*)$", plain)
     if at and not (at[1].isascii() and at[1].isdecimal()):
         raise MeasureError(f"'{word}': a cutoff is one whole number from 1 on, as in nDCG@10.")
-    try:
-        return [_from_ast(ast.parse(plain, mode="eval").body, word)]
-    except SyntaxError:
-        pass
+    expression = _parse_expression(plain)
+    if expression is not None:
+        return [_from_ast(expression, word)]
     dotted = re.fullmatch(r"(\w+)\.(.+)", plain)  # trec_eval: ndcg_cut.5,10 and rbp.p=0.8; ranx: rbp.95
     if dotted:
         return [_with_argument(_resolve(dotted[1], word), part, word) for part in dotted[2].split(",")]
@@ -222,7 +221,7 @@ def _resolve(name: str, word: str) -> Measure:
         return _with_argument(found, params, word) if params else found
     if name.lower() in TREC_CUTS:  # with its cutoff after a dot
         return _resolve(TREC_CUTS[name.lower()], word)
-    cut = re.fullmatch(r"(.+?)(?:_at)?_(\d+)", name)  # MTEB: ndcg_at_10; trec_eval prints ndcg_cut_10
+    cut = re.fullmatch(r"(.+?)(?:_at)?_(\d{1,18})", name)  # MTEB: ndcg_at_10; trec_eval prints ndcg_cut_10
     if cut and cut[1].lower() in (_aliases | TREC_CUTS):
         return _resolve(cut[1], word) @ int(cut[2])
     if _register_catalogue():
@@ -233,15 +232,23 @@ def _resolve(name: str, word: str) -> Measure:
 def _with_argument(found: Measure, text: str, word: str) -> Measure:
     name, equals, value = text.partition("=")
     if equals:
-        try:
-            return found(**{name: _literal(ast.parse(value, mode="eval").body, word)})
-        except SyntaxError:
-            raise MeasureError(f"'{word}': '{value}' is no value for {name}.") from None
-    if not text.isdecimal():
+        expression = _parse_expression(value)
+        if expression is None:
+            raise MeasureError(f"'{word}': '{value}' is no value for {name}.")
+        return found(**{name: _literal(expression, word)})
+    if not re.fullmatch(r"\d{1,18}", text):
         raise MeasureError(f"'{word}': '{text}' is neither a cutoff nor a parameter.")
     if "p" in found.params:
         return found(p=float(f"0.{text}"))  # ranx: rbp.95
     return found @ int(text)
+
+
+def _parse_expression(text: str) -> ast.expr | None:
+    """A text as a Python expression; None if it is none, or too long or too deep."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
 
 
 def _literal(node: ast.expr, word: str) -> Any:

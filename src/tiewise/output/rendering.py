@@ -65,8 +65,16 @@ def _parquet(table: Table, digits: int | None) -> bytes:
     from tiewise.io.parquet import parquet_bytes
 
     arrow = need("pyarrow", "Parquet", "arrow")
-    columns = {column.name: data_formats.round_floats(table.values(column.name), digits) for column in table.columns}
+    columns = {
+        column.name: [_utf8(value) for value in data_formats.round_floats(table.values(column.name), digits)]
+        for column in table.columns
+    }
     return parquet_bytes({name: arrow.array(values, _arrow_type(arrow, values)) for name, values in columns.items()})
+
+
+def _utf8(value: Any) -> Any:
+    """A value, if it is text without characters that have no UTF-8: these are written as escapes, as in all formats."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _arrow_type(arrow: Any, values: Sequence[Any]) -> Any:

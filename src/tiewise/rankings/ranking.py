@@ -37,8 +37,8 @@ Edge = Literal["extend", "shrink", "error"]  #: what to do if a depth ends insid
 
 
 def check_depth(depth: object, name: str = "depth") -> None:
-    """Require an integer of at least 1."""
-    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+    """Require an integer of at least 1, which NumPy can hold."""
+    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or not 1 <= depth <= 2**53:
         raise InputError(f"{name}={depth!r} is not possible: it must be a whole number, 1 or more.")
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "capitalize_first",
     "count_noun",
     "escape_controls",
+    "escape_lines",
     "format_percent",
     "format_ranks",
     "format_value",
@@ -178,6 +179,11 @@ def escape_controls(text: str) -> str:
     ('q\\\\x1b[31m1', 'naïve 文')
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def escape_lines(text: str) -> str:
+    """The same for several lines, which keep their line breaks and tabs."""
+    return text if text.isprintable() else "".join(c if c in "\n\t" else escape_controls(c) for c in text)
 
 
 def count_noun(number: int, singular: str, plural: str = "") -> str:

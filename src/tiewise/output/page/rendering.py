@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.significance import Test
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError
+from tiewise.figures.theme import load_renderer
 from tiewise.io.compression import COMPRESSED, PathLike, save
 from tiewise.metrics.definition import Measure
 from tiewise.output.page.content import PageContent, collect_content
@@ -84,7 +86,7 @@ def check_path(path: PathLike) -> None:
         raise InputError(f"{name}: a report is a page. End the name in .html.")
     check_writable(path)
     _environment()  # an error says what to install if it is missing
-    need("vl_convert", "A report", "report")
+    load_renderer("A report")
 
 
 def render_page(content: PageContent, *, title: str = "", command: str | None = None) -> str:
@@ -98,10 +100,12 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
         .render(
             title=title or _title(content),
             content=content,
-            policy=f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:",
+            policy=f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
+            "base-uri 'none'; form-action 'none'",
             style=_markup(style),
             script=_markup(script),
             programs=_markup(programs),
+            licences=_markup(html.escape(_file("licences.txt"))),
             data=_markup(_json(_data(content))),
             sources=[("judgments", content.all_qrels), *content.runs.items()],
             libraries=LIBRARIES,
@@ -171,7 +175,7 @@ def _programs() -> str:
 
     The first line of the file is the hash of the rest.
     """
-    library = need("vl_convert", "A report", "report")
+    library = load_renderer("A report")
     path = _cache_folder() / f"vega-{library.__version__}.js"
     try:
         known, _, bundle = path.read_text(encoding="utf-8").partition("\n")
