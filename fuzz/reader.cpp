@@ -165,12 +165,11 @@ void check_cuts(Id text, size_t chunk, const Shape& layout, const Rows& whole) {
   std::vector<std::string> blocks;
   std::string rest;
   for (size_t at = 0; at < text.size(); at += chunk) {
-    const Exact part(text.substr(at, chunk));
+    const Exact part(rest + std::string(text.substr(at, chunk)));
     const size_t cut = last_list(part.text());
-    CHECK(cut < part.size && (cut == 0 || part.text()[cut - 1] == '\n'));
-    rest += part.text().substr(0, cut);
-    if (cut) blocks.push_back(rest), rest.clear();
-    rest += part.text().substr(cut);
+    CHECK(cut <= part.size && (cut == 0 || part.text()[cut - 1] == '\n'));
+    if (cut) blocks.emplace_back(part.text().substr(0, cut));
+    rest = part.text().substr(cut);
   }
   blocks.push_back(rest);
   Rows rows;

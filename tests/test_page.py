@@ -105,7 +105,19 @@ def test_it_is_one_file_that_asks_nobody(example):
     text = example.read_text(encoding="utf-8")
     head = text[: text.index('<script type="module">')]
     assert not re.findall(r"""(?:src|href)=(?!"#)""", head)
-    assert "default-src 'none'" in unescape(head) and "@import" not in head and "url(" not in head
+    assert "@import" not in head and "url(" not in head
+    policy = re.search('Content-Security-Policy" content="([^"]*)"', unescape(head))[1].split("; ")
+    assert {"default-src 'none'", "base-uri 'none'", "form-action 'none'"} <= set(policy)
+
+
+def test_it_has_the_licences_of_the_programs_in_it(example):
+    text = unescape(example.read_text(encoding="utf-8"))
+    for line in (
+        "Vega. Copyright (c) 2015-2023, University of Washington",
+        "Mike Bostock",
+        "THIS SOFTWARE IS PROVIDED BY",
+    ):
+        assert line in text
 
 
 def test_equal_input_makes_equal_pages(folder):

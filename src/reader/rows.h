@@ -248,28 +248,26 @@ void Rows::read_rank_and_tag(Id rank_text, Id tag_text) {
   }
 }
 
-// The start of the last list of a text: the first of the last lines with the same query; 0 if all lines have it. The text
-// may start inside a line. Bytes after the last line break belong to the last list.
+// The start of the last list of whole lines: the first of the last lines with the same query; 0 if all rows have it. Bytes
+// after the last line break belong to the last list. Lines without rows are no list, so they end where the text does.
 inline size_t last_list(Id text) {
   const Blanks blank(false);
-  size_t found = 0;
+  const size_t last = text.rfind('\n') + 1;  // 0 if there is no line break
+  size_t end = last, found = 0;
   Id query;
-  for (size_t end = text.rfind('\n'); end != Id::npos && end > 0;) {
-    const size_t before = text.rfind('\n', end - 1);
-    if (before == Id::npos) return 0;  // the first line may not be whole
-    size_t at = before + 1;
-    while (at < end && blank(text[at])) ++at;
-    size_t stop = at;
-    while (stop < end && !blank(text[stop])) ++stop;
-    const Id here = text.substr(at, stop - at);
+  while (end > 0) {
+    while (end > 0 && blank(text[end - 1])) --end;
+    const size_t line = text.substr(0, end).rfind('\n') + 1;
+    const char* at = std::find_if_not(text.data() + line, text.data() + end, blank);
+    const Id here(at, std::find_if(at, text.data() + end, blank) - at);
     if (!here.empty() && here[0] != '#') {
       if (query.data() != nullptr && here != query) return found;
       query = here;
-      found = before + 1;
+      found = line;
     }
-    end = before;
+    end = line;
   }
-  return 0;
+  return query.data() == nullptr ? last : 0;
 }
 
 }  // namespace tiewise

@@ -288,7 +288,8 @@ inline uint64_t hashed(Id id, const HashKey& key = secret) {
   const size_t size = left >= 8 ? 8 : left >= 4 ? 4 : 0;
   const uint64_t low = size == 8 ? word(at, 8) : size == 4 ? word(at, 4) : word(at, left);
   const uint64_t high = size == 8 ? word(at + left - 8, 8) : size == 4 ? word(at + left - 4, 4) : 0;
-  return mixed(value ^ low, key.last ^ high);
+  // A random key may be a poor multiplier for the highest bits, which choose a slot; this constant is a good one.
+  return mixed(value ^ low, key.last ^ high) * 0x9E3779B97F4A7C15u;
 }
 
 inline bool is_ascii(Id text) {

@@ -124,7 +124,7 @@ def detect_layout(
 ) -> tuple[Layout, Iterator[bytes]]:
     """The layout of a text file, and its blocks without byte-order mark and header."""
     blocks = iter(blocks)
-    skipped: list[bytes] = []
+    skipped: list[int] = []  # the lines of blocks without rows
     for part in blocks:
         block = bytes(part)
         if not skipped:
@@ -132,12 +132,12 @@ def detect_layout(
         for match in re.finditer(rb"[^\n]+", block):
             line = match.group().strip()
             if line and not line.startswith(b"#"):
-                number = sum(part.count(b"\n") for part in skipped) + block.count(b"\n", 0, match.start()) + 1
+                number = sum(skipped) + block.count(b"\n", 0, match.start()) + 1
                 layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}")
                 if is_header:  # an empty line replaces it, which keeps the line numbers
                     block = block[: match.start()] + block[match.end() :]
-                return layout, chain(skipped, [block], blocks)
-        skipped.append(block)
+                return layout, chain((b"\n" * lines for lines in skipped), [block], blocks)
+        skipped.append(block.count(b"\n"))
     raise InputError(f"{name}: {'has no rows' if skipped else 'is empty'}. Expected {_expected(cls)}.")
 
 
