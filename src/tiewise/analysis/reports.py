@@ -301,7 +301,7 @@ class Report(Result):
             kept &= evaluation.grouped(own).relevant(own) > 0
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
-        printed = float(per_query[kept].sum() if measure.total else per_query[kept].mean())
+        printed = measure.aggregation.of_values(per_query[kept])
         note = "; ".join(filter(None, [f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
 

@@ -6,8 +6,9 @@ inside a tie group), residual (what was not judged or not seen), and ci (which q
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, freeze
+from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
 from tiewise.tables.results import Result
 from tiewise.tables.wording import count_noun
 
@@ -223,13 +225,15 @@ class Estimates(Result, Mapping[str, Estimate]):
         residual: Floats | None = None,
         cut: tuple[Floats, Floats] | None = None,
         method: Methods | None = None,
-        total: bool = False,
+        aggregation: Aggregation = MEAN,
+        powers: Callable[[float], Estimates] | None = None,
     ):
         self.measure, self.queries = measure, queries
         self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
         self.variance, self.oblivious, self.residual, self.cut = freeze(variance), oblivious, residual, cut
         self.method = method  # None: every statistic is exact
-        self.total = total  # counts are added up over queries, not averaged
+        self.aggregation = aggregation  # how the values of queries become one
+        self._powers = powers  # the estimates of a power of the value, for aggregations that need them
         self._index: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -242,7 +246,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         if self._index is None:
             self._index = {name: place for place, name in enumerate(self.queries)}
         at = self._index[query]
-        found = self._estimate(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
+        found = self.summary(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
         return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found, 1)
 
     def __repr__(self) -> str:
@@ -262,19 +266,19 @@ class Estimates(Result, Mapping[str, Estimate]):
         columns = {name: [getattr(one, name) for one in each] for name in names}
         return Table.of_columns({"query": list(self.queries), **columns})
 
-    def mean(self) -> Estimate:
-        """The estimate of the mean over queries (of the sum, for counts).
+    @property
+    def total(self) -> bool:
+        """Whether the values are added up over queries, not averaged."""
+        return self.aggregation is SUM
 
-        Queries are independent, so the extremes of the mean are the means of the extremes, and the variances
-        add up: std = √ΣVar / n.
-        """
-        if not len(self):
-            return Estimate(measure=self.measure)
-        scale = 1.0 if self.total else 1.0 / len(self)
-        spread = float(np.sqrt(self.variance.sum()) * scale)
-        n = 1 if self.total else len(self)
-        found = self._estimate(lambda column: float(np.add.reduce(column)) / n, spread)
-        return found if self.method is None else self.method.describe(found, n)
+    def mean(self) -> Estimate:
+        """The estimate of the mean over queries (of the sum, for counts; of the geometric mean, for GMAP)."""
+        return self.aggregation.of_estimates(self) if len(self) else Estimate(measure=self.measure)
+
+    def powers(self, exponent: float) -> Estimates:
+        """The estimates of the value to the power of `exponent`."""
+        assert self._powers is not None
+        return self._powers(exponent)
 
     def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
@@ -296,10 +300,13 @@ class Estimates(Result, Mapping[str, Estimate]):
             residual=some(self.residual),
             cut=None if self.cut is None else (some(self.cut[0]), some(self.cut[1])),
             method=None if self.method is None else self.method.take(kept),
-            total=self.total,
+            aggregation=self.aggregation,
+            powers=None if self._powers is None else partial(_take_powers, self._powers, kept),
         )
 
-    def _estimate(self, pick: Any, spread: float) -> Estimate:
+    def summary(self, pick: Callable[[Floats], float], spread: float) -> Estimate:
+        """One estimate: `pick` gives a number from a column, and `spread` is its standard deviation."""
+
         def value(column: Floats | None) -> float | None:
             number = None if column is None else pick(column)
             return None if number is None or isnan(number) else number
@@ -315,3 +322,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             cut=cut if cut is None or np.isfinite(cut).all() else None,
             measure=self.measure,
         )
+
+
+def _take_powers(powers: Callable[[float], Estimates], kept: NDArray[Any], exponent: float) -> Estimates:
+    return powers(exponent).take(kept)
