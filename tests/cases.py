@@ -84,7 +84,7 @@ VARIANTS: dict[str, list[dict[str, object]]] = {
     "NumNonrelJudgedRet": [{"rel": 2}],
     "infAP": [{"rel": 2}, {"rel": 0}],
     "YAAP": [{"rel": 2}],
-    "IPrec": [{"recall": 0.3}, {"recall": 0.7, "rel": 2}, {"recall": 1.0}],
+    "IPrec": [{"recall": 0.3}, {"recall": 0.7, "rel": 2, "offset": 0.9}, {"recall": 1.0}],
     "ElevenPointAP": [{"points": "0.2,0.5,0.8"}],
     "binG": [{"rel": 2}],
     "G": [{"gains": "1=2,3=7"}, {"gains": "0=1,1=5,2=-2"}],

@@ -285,15 +285,15 @@ def yaap(ranked, unretrieved, k, *, rel=1):
     return math.log((1 + found) / (1 + n_relevant - found))
 
 
-def interpolated_precision(ranked, unretrieved, k, *, recall=0.0, rel=1):
-    needed = math.floor(recall * num_rel(ranked, unretrieved, k, rel=rel) + 0.9)
+def interpolated_precision(ranked, unretrieved, k, *, recall=0.0, rel=1, offset=0.5):
+    needed = math.floor(recall * num_rel(ranked, unretrieved, k, rel=rel) + offset)
     found = [count_relevant(ranked[:rank], rel) for rank in range(1, len(ranked) + 1)]
     return max((hits / rank for rank, hits in enumerate(found, start=1) if hits >= needed), default=0.0)
 
 
-def eleven_point_ap(ranked, unretrieved, k, *, points="0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1", rel=1):
+def eleven_point_ap(ranked, unretrieved, k, *, points="0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1", **params):
     shares = [float(share) for share in points.split(",")]
-    values = [interpolated_precision(ranked, unretrieved, k, recall=share, rel=rel) for share in shares]
+    values = [interpolated_precision(ranked, unretrieved, k, recall=share, **params) for share in shares]
     return math.fsum(values) / len(shares)
 
 

@@ -24,32 +24,41 @@ __all__ = ["GEOMETRIC_MEAN", "MEAN", "SUM", "Aggregation"]
 class Aggregation:
     """The mean over queries."""
 
+    def terms(self, values: Floats) -> Floats:
+        """What is added up."""
+        return values
+
+    def of_sum(self, total: float, n: int) -> float:
+        """The number from the sum of n terms."""
+        return total / n
+
     def of_values(self, values: Floats) -> float:
-        """One number for the values of some queries, at least one."""
-        return float(np.add.reduce(values)) / self._divisor(len(values))
+        """The number for the values of some queries, at least one."""
+        return self.of_sum(float(np.add.reduce(self.terms(values))), len(values))
 
     def of_estimates(self, each: Estimates) -> Estimate:
-        """The estimate of that number: std = √ΣVar / n."""
-        n = self._divisor(len(each))
-        found = each.summary(self.of_values, float(np.sqrt(each.variance.sum())) / n)
-        return found if each.method is None else each.method.describe(found, n)
-
-    def _divisor(self, n: int) -> int:
-        return n
+        """The estimate of the number for the estimates of some queries: std = √ΣVar / n."""
+        scale = self.of_sum(1.0, len(each))
+        found = each.summary(self.of_values, float(np.sqrt(each.variance.sum()) * scale))
+        return found if each.method is None else each.method.describe(found, scale)
 
 
 class _Sum(Aggregation):
     """The sum over queries, of counts."""
 
-    def _divisor(self, n: int) -> int:
-        return 1
+    def of_sum(self, total: float, n: int) -> float:
+        return total
 
 
 class _GeometricMean(Aggregation):
     """The geometric mean over queries, of values above 0."""
 
-    def of_values(self, values: Floats) -> float:
-        return float(np.exp(np.log(values).sum() / len(values)))
+    def terms(self, values: Floats) -> Floats:
+        logs: Floats = np.log(values)
+        return logs
+
+    def of_sum(self, total: float, n: int) -> float:
+        return float(np.exp(total / n))
 
     def of_estimates(self, each: Estimates) -> Estimate:
         roots = each.powers(1.0 / len(each))
@@ -57,13 +66,10 @@ class _GeometricMean(Aggregation):
         spread = expected * float(np.sqrt(np.expm1(np.log1p(roots.variance / roots.expected**2).sum())))
         found = each.summary(self.of_values, spread)
         found = replace(found, expected=float(np.clip(expected, found.minimum, found.maximum)))
-        if each.method is not None:
-            found = each.method.describe(found, 1)
         if roots.method is None:
             return found
-        relative = replace(roots.method, standard_error=expected * roots.method.standard_error / roots.expected)
-        word, error = found.method["extremes"], relative.describe(found, 1)
-        return replace(error, method=type(error.method)(**{**error.method, "extremes": word}))
+        error = expected * roots.method.standard_error / roots.expected
+        return replace(roots.method, standard_error=error).describe(found)
 
 
 MEAN, SUM, GEOMETRIC_MEAN = Aggregation(), _Sum(), _GeometricMean()

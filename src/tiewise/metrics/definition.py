@@ -116,6 +116,7 @@ class Measure:
     params: ClassVar[dict[str, Param]] = {}  #: by name, from the class body
     aliases: ClassVar[Sequence[str]] = ()  #: other spellings, `name` or `name:param=value`
     takes_cutoff: ClassVar[bool] = True
+    after_at: ClassVar[str] = "cutoff"  #: what a number after @ sets
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
     compares: ClassVar[bool] = False  #: a measure of two rankings, not of a run against judgments
     total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
@@ -276,8 +277,8 @@ class Measure:
         """The same measure with other parameters; `cutoff` may be one of them."""
         return type(self)(**({"cutoff": self.cutoff} | self._values() | params))
 
-    def __matmul__(self, cutoff: int | None) -> Self:
-        return type(self)(cutoff=cutoff, **self._values())
+    def __matmul__(self, cutoff: float | None) -> Self:
+        return type(self)(**({"cutoff": self.cutoff} | self._values() | {self.after_at: cutoff}))
 
     @property
     def uncut(self) -> Self:

@@ -202,10 +202,10 @@ class Methods:
             columns.append(column)
         return Methods(*columns)
 
-    def describe(self, estimate: Estimate, n: int) -> Estimate:
-        """A mean with the weakest word of its queries; its sum was divided by `n`."""
+    def describe(self, estimate: Estimate, scale: float = 1.0) -> Estimate:
+        """A mean with the weakest word of its queries; their sum was multiplied by `scale`."""
         words = {name: WORDS[int(getattr(self, name).max())] for name in ("expected", "extremes", "std")}
-        error = float(np.sqrt(np.nansum(self.standard_error**2))) / n if words["expected"] == "sampled" else None
+        error = float(np.sqrt(np.nansum(self.standard_error**2))) * scale if words["expected"] == "sampled" else None
         return replace(estimate, method=Method(**words), standard_error=error)
 
 
@@ -247,7 +247,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             self._index = {name: place for place, name in enumerate(self.queries)}
         at = self._index[query]
         found = self.summary(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
-        return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found, 1)
+        return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found)
 
     def __repr__(self) -> str:
         return f"<Estimates of {self.measure} for {count_noun(len(self), 'query', 'queries')}>"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary, spell_numbers
@@ -14,24 +15,34 @@ from tiewise.metrics.engine import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 
-__all__ = ["ElevenPointAP", "IPrec"]
+__all__ = ["ElevenPointAP", "IPrec", "Interpolated"]
 
 #: Above this cost in one query (the square of the number of possible precisions) a distribution is not computed.
 LATTICE_COST = 1e6
 
 
-class _Interpolated(Binary):
+class Interpolated(Binary):
     """Measures of the interpolated precision at some shares of the relevant documents."""
 
     takes_cutoff = False
     additive = False
+    offset: float = param(0.5, least=0, below=1)
 
     def kinds(self, label: Floats) -> tuple[Floats, float]:
         return self.gain(label), 0.0
 
+    def shares(self) -> Sequence[float]:
+        """The shares of the relevant documents."""
+        raise NotImplementedError
+
+    def is_undefined(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """Whether trec_eval divides 0 by 0, as it does for an empty list and a share of no document; 0 here."""
+        count = min(self.shares()) * q.relevant(self)
+        return (q.length == 0) & (np.floor(count + self.offset) == 0)
+
     def needed(self, share: float, q: GroupedJudgments) -> Floats:
         """How many relevant documents make a share of all of them, at least one."""
-        return np.maximum(np.floor(share * q.relevant(self) + 0.9), 1.0)
+        return np.maximum(np.floor(share * q.relevant(self) + self.offset), 1.0)
 
     def interpolated(self, share: float, order: Order) -> Floats:
         """The highest precision at a relevant document that makes the share of them, or at one below it."""
@@ -44,8 +55,11 @@ class _Interpolated(Binary):
         return highest
 
 
-class _IPrec(_Interpolated):
+class _IPrec(Interpolated):
     """Interpolated precision: the highest at the rank where a share of the relevant documents was seen, or below.
+
+    The share is that of ⌊recall · N + offset⌋ of the N relevant documents. The offset is 0.5 in trec_eval 10, but
+    0.9 in trec_eval 9, pytrec_eval and ir_measures.
 
     >>> IPrec(recall=0.5).of("(10)1|1")
     IPrec(recall=0.5) 0.6667
@@ -54,7 +68,11 @@ class _IPrec(_Interpolated):
     """
 
     recall: float = param(0.0, least=0, shown=True)
+    after_at = "recall"
     aliases = ("iprec_at_recall",)
+
+    def shares(self) -> Sequence[float]:
+        return (self.recall,)
 
     def values(self, order: Order) -> Floats:
         return self.interpolated(self.recall, order)
@@ -70,26 +88,27 @@ class _IPrec(_Interpolated):
 IPrec = measure(_IPrec)
 
 
-class _ElevenPointAP(_Interpolated):
+class _ElevenPointAP(Interpolated):
     """The mean of the interpolated precision at eleven shares of the relevant documents, 0, 0.1, … 1, or at `points`.
 
+    `offset` is that of IPrec.
+
     >>> ElevenPointAP.of("(10)1|1")
-    ElevenPointAP 0.5455 [0.4848, 0.6061]
+    ElevenPointAP 0.6212 [0.5455, 0.6970]
     """
 
     points: str = param("0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1", text=spell_numbers)
     aliases = ("11pt_avg",)
 
-    @property
-    def _shares(self) -> list[float]:
+    def shares(self) -> Sequence[float]:
         return [float(share) for share in self.points.split(",")]
 
     def values(self, order: Order) -> Floats:
-        found: Floats = sum(self.interpolated(share, order) for share in reversed(self._shares)) / len(self._shares)  # type: ignore[assignment]
+        found: Floats = sum(self.interpolated(share, order) for share in reversed(self.shares())) / len(self.shares())  # type: ignore[assignment]
         return found
 
     def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        each = [IPrec(recall=share, rel=self.rel).list_moments(q)[0] for share in self._shares]
+        each = [IPrec(recall=share, rel=self.rel, offset=self.offset).list_moments(q)[0] for share in self.shares()]
         mean: Floats = np.mean(each, axis=0)
         return mean, np.full(q.n_queries, np.nan)
 
@@ -100,7 +119,7 @@ ElevenPointAP = measure(_ElevenPointAP)
 # -- the distribution -------------------------------------------------------------------------------------------------
 
 
-def _distributions(who: _Interpolated, q: GroupedJudgments, share: float) -> Iterator[tuple[int, Floats, Floats]]:
+def _distributions(who: Interpolated, q: GroupedJudgments, share: float) -> Iterator[tuple[int, Floats, Floats]]:
     """For each query that is not too costly, the values of the interpolated precision and their probabilities.
 
     Groups are independent, and the value is the highest of all groups: P(value ≤ x) = Π P(value of a group ≤ x).

@@ -144,7 +144,7 @@ class _RprecMult(Binary):
     """
 
     takes_cutoff = False
-    multiple: float = param(1.0, above=0, shown=True)
+    multiple: float = param(1.0, least=0, shown=True)
     aliases = ("rprec_mult",)
 
     def _rank(self, q: GroupedJudgments) -> Floats:
