@@ -56,7 +56,7 @@ def cases(draw: st.DrawFn, most: int = 7) -> Case:
 
 #: Parameters to try beside the defaults; every registered measure is tried with its defaults.
 VARIANTS: dict[str, list[dict[str, object]]] = {
-    "nDCG": [{"gains": "exp"}],  # "binary" is tested by its own law
+    "nDCG": [{"gains": "exp"}, {"gains": "0=1,1=5,2=-2"}],  # "binary" is tested by its own law
     "DCG": [{"gains": "exp"}],
     "AP": [{"rel": 2}, {"rel": 0}, {"norm": "cap"}],
     "RR": [{"rel": 2}],
@@ -76,6 +76,24 @@ VARIANTS: dict[str, list[dict[str, object]]] = {
     "SetR": [{"rel": 2}],
     "NumRel": [{"rel": 2}],
     "NumRelRet": [{"rel": 2}],
+    "RprecMult": [{"multiple": 0.4}, {"multiple": 1.6, "rel": 2}],
+    "RelativeP": [{"rel": 2}],
+    "SetF": [{"x": 2.0, "rel": 2}],
+    "SetAP": [{"rel": 2}],
+    "Utility": [{"a": 2.0, "b": -1.0, "c": 1.0, "d": -0.5, "collection": 50}, {"b": 3.0, "rel": 2}],
+    "NumNonrelJudgedRet": [{"rel": 2}],
+    "infAP": [{"rel": 2}, {"rel": 0}],
+    "YAAP": [{"rel": 2}],
+    "IPrec": [{"recall": 0.3}, {"recall": 0.7, "rel": 2, "offset": 0.9}, {"recall": 1.0}],
+    "ElevenPointAP": [{"points": "0.2,0.5,0.8"}],
+    "binG": [{"rel": 2}],
+    "G": [{"gains": "1=2,3=7"}, {"gains": "0=1,1=5,2=-2"}],
+    "RnDCG": [{"gains": "0=1,1=5,2=-2"}, {"rel": 2}],
+    "nDCGRel": [{"gains": "1=2,3=7"}, {"gains": "0=1,1=5,2=-2"}],
+    "TrecRBP": [{"p": 0.5, "gains": "1=5"}],
+    "RBPresid": [{"p": 0.5}],
+    "GMAP": [{"rel": 2}],
+    "GMBpref": [{"rel": 2}],
 }
 
 #: Every registered measure of the catalogue, with its parameters as the oracle takes them.

@@ -122,6 +122,8 @@ def dcg(ranked, unretrieved, k, *, gains="linear"):
 
 
 def ndcg(ranked, unretrieved, k, *, gains="linear"):
+    if "=" in gains:
+        return ndcg_with_levels(ranked, unretrieved, k, gains=gains)
     ideal = dcg(judged_labels(ranked, unretrieved), (), k, gains=gains)
     return ratio(dcg(ranked, unretrieved, k, gains=gains), ideal)
 
@@ -205,6 +207,150 @@ def num_rel_ret(ranked, unretrieved, k, *, rel=1):
     return float(count_relevant(ranked, rel))
 
 
+# trec_eval's measures, from the description of each. Gains by label replace the label's own.
+
+
+def level_gain(label: Label, gains: str) -> float:
+    by_label = {float(pair.split("=")[0]): float(pair.split("=")[1]) for pair in gains.split(",") if "=" in pair}
+    return 0.0 if label is None or label < 0 else by_label.get(label, label)
+
+
+def ideal_gains(ranked: Labels, unretrieved: Labels, gains: str) -> list[float]:
+    """The positive gains of all judged documents, highest first."""
+    return sorted((g for x in [*ranked, *unretrieved] if (g := level_gain(x, gains)) > 0), reverse=True)
+
+
+def discounted(gains: Sequence[float]) -> float:
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
+def ndcg_with_levels(ranked, unretrieved, k, *, gains):
+    ideal = ideal_gains(ranked, unretrieved, gains)
+    return ratio(discounted([level_gain(label, gains) for label in ranked[:k]]), discounted(ideal[:k]))
+
+
+def r_precision_multiple(ranked, unretrieved, k, *, multiple=1.0, rel=1):
+    rank = math.floor(multiple * num_rel(ranked, unretrieved, k, rel=rel) + 0.9)
+    return ratio(count_relevant(ranked[:rank], rel), rank)
+
+
+def relative_precision(ranked, unretrieved, k, *, rel=1):
+    depth = len(ranked) if k is None else k
+    return ratio(count_relevant(ranked[:k], rel), min(depth, num_rel(ranked, unretrieved, k, rel=rel)))
+
+
+def set_relative_precision(ranked, unretrieved, k, *, rel=1):
+    return relative_precision(ranked, unretrieved, None, rel=rel)
+
+
+def set_f(ranked, unretrieved, k, *, x=1.0, rel=1):
+    p, r = set_precision(ranked, unretrieved, k, rel=rel), set_recall(ranked, unretrieved, k, rel=rel)
+    return ratio((x + 1) * p * r, x * p + r)
+
+
+def set_ap(ranked, unretrieved, k, *, rel=1):
+    return set_precision(ranked, unretrieved, k, rel=rel) * set_recall(ranked, unretrieved, k, rel=rel)
+
+
+def utility(ranked, unretrieved, k, *, a=1.0, b=-1.0, c=0.0, d=0.0, collection=0, rel=1):
+    retrieved, missed = count_relevant(ranked, rel), count_relevant(unretrieved, rel)
+    others = len(ranked) - retrieved
+    return a * retrieved + b * others + c * missed + d * (collection - retrieved - others - missed)
+
+
+def num_nonrel_judged_ret(ranked, unretrieved, k, *, rel=1):
+    return float(sum(label is not None and 0 <= label < rel for label in ranked))
+
+
+def unj(ranked, unretrieved, k):
+    unjudged = sum(label is None or label < 0 for label in ranked[:k])
+    return ratio(unjudged, len(ranked) if k is None else k)
+
+
+def inferred_ap(ranked, unretrieved, k, *, rel=1):
+    epsilon, total = 0.00001, 0.0
+    for above, label in enumerate(ranked):
+        if not relevant(label, rel):
+            continue
+        before = [other for other in ranked[:above] if other is not None]
+        found, judged = count_relevant(before, rel), sum(other >= 0 for other in before)
+        expected = (found + epsilon) / (judged + 2 * epsilon) * len(before) / above if above else 0.0
+        total += (1 + above * expected) / (above + 1)
+    return ratio(total, num_rel(ranked, unretrieved, k, rel=rel))
+
+
+def yaap(ranked, unretrieved, k, *, rel=1):
+    n_relevant = num_rel(ranked, unretrieved, k, rel=rel)
+    found = average_precision(ranked, unretrieved, None, rel=rel) * n_relevant
+    return math.log((1 + found) / (1 + n_relevant - found))
+
+
+def interpolated_precision(ranked, unretrieved, k, *, recall=0.0, rel=1, offset=0.5):
+    needed = math.floor(recall * num_rel(ranked, unretrieved, k, rel=rel) + offset)
+    found = [count_relevant(ranked[:rank], rel) for rank in range(1, len(ranked) + 1)]
+    return max((hits / rank for rank, hits in enumerate(found, start=1) if hits >= needed), default=0.0)
+
+
+def eleven_point_ap(ranked, unretrieved, k, *, points="0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1", **params):
+    shares = [float(share) for share in points.split(",")]
+    values = [interpolated_precision(ranked, unretrieved, k, recall=share, **params) for share in shares]
+    return math.fsum(values) / len(shares)
+
+
+def bin_g(ranked, unretrieved, k, *, rel=1):
+    others = [rank - count_relevant(ranked[:rank], rel) for rank in range(len(ranked))]
+    terms = [1 / math.log2(2 + above) for above, x in zip(others, ranked, strict=True) if relevant(x, rel)]
+    return ratio(math.fsum(terms), num_rel(ranked, unretrieved, k, rel=rel))
+
+
+def normalized_gain(ranked, unretrieved, k, *, gains="linear"):
+    own, ideal = [level_gain(label, gains) for label in ranked], ideal_gains(ranked, unretrieved, gains)
+    total = 0.0
+    for rank, gain in enumerate(own, start=1):
+        cost = sum(max(best, 1) for best in ideal[:rank]) + max(rank - len(ideal), 0)
+        total += gain / math.log2(2 + cost - sum(own[:rank]))
+    return ratio(total, sum(ideal))
+
+
+def r_ndcg(ranked, unretrieved, k, *, gains="linear", rel=1):
+    own, ideal = [level_gain(label, gains) for label in ranked], ideal_gains(ranked, unretrieved, gains)
+    if not num_rel(ranked, unretrieved, k, rel=rel) or not ideal:
+        return 0.0
+    cuts = [rank for rank, gain in enumerate(ideal, start=1) if rank == len(ideal) or ideal[rank] != gain]
+    if len(ranked) > len(ideal) + 1:
+        cuts.append(len(ranked))
+    return math.fsum(discounted(own[:cut]) / discounted(ideal[:cut]) for cut in cuts) / len(cuts)
+
+
+def ndcg_at_relevant(ranked, unretrieved, k, *, gains="linear"):
+    own, ideal = [level_gain(label, gains) for label in ranked], ideal_gains(ranked, unretrieved, gains)
+    if not ideal:
+        return 0.0
+    at = [rank for rank, gain in enumerate(own, start=1) if gain > 0]
+    at += [max(len(own), len(ideal))] * (len(ideal) - len(at))
+    return max(math.fsum(discounted(own[:rank]) / discounted(ideal[:rank]) for rank in at) / len(ideal), 0.0)
+
+
+def trec_rbp(ranked, unretrieved, k, *, p=0.9, gains="linear"):
+    given = [float(pair.split("=")[1]) for pair in gains.split(",") if "=" in pair]
+    top = max([1.0, *given, *ideal_gains(ranked, unretrieved, gains)])
+    own = [level_gain(label, gains) / top for label in ranked]
+    return (1 - p) * math.fsum(p ** (rank - 1) * gain for rank, gain in enumerate(own, start=1))
+
+
+def trec_rbp_residual(ranked, unretrieved, k, *, p=0.9):
+    unjudged = [rank for rank, label in enumerate(ranked, start=1) if label is None or label < 0]
+    return (1 - p) * math.fsum(p ** (rank - 1) for rank in unjudged) + p ** len(ranked) if unjudged else 0.0
+
+
+def geometric_ap(ranked, unretrieved, k, *, rel=1):
+    return max(average_precision(ranked, unretrieved, None, rel=rel), 0.00001)
+
+
+def geometric_bpref(ranked, unretrieved, k, *, rel=1):
+    return max(bpref(ranked, unretrieved, None, rel=rel), 0.00001)
+
+
 # Rprec, Bpref, AUC, SetP, SetR, NumRet, NumRel and NumRelRet have no cutoff and ignore k.
 MEASURES: dict[str, Callable[..., float]] = {
     "nDCG": ndcg,
@@ -230,6 +376,27 @@ MEASURES: dict[str, Callable[..., float]] = {
     "NumRet": num_ret,
     "NumRel": num_rel,
     "NumRelRet": num_rel_ret,
+    "RprecMult": r_precision_multiple,
+    "RelativeP": relative_precision,
+    "SetRelativeP": set_relative_precision,
+    "SetF": set_f,
+    "SetAP": set_ap,
+    "Utility": utility,
+    "NumQ": lambda ranked, unretrieved, k: 1.0,
+    "NumNonrelJudgedRet": num_nonrel_judged_ret,
+    "Unj": unj,
+    "infAP": inferred_ap,
+    "YAAP": yaap,
+    "IPrec": interpolated_precision,
+    "ElevenPointAP": eleven_point_ap,
+    "binG": bin_g,
+    "G": normalized_gain,
+    "RnDCG": r_ndcg,
+    "nDCGRel": ndcg_at_relevant,
+    "TrecRBP": trec_rbp,
+    "RBPresid": trec_rbp_residual,
+    "GMAP": geometric_ap,
+    "GMBpref": geometric_bpref,
 }
 
 

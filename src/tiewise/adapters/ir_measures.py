@@ -43,7 +43,6 @@ from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition
 from tiewise.metrics import names as registry
-from tiewise.metrics import trec_measures as t
 from tiewise.metrics.tool_rules import Rule, rule_for
 from tiewise.tables.optional import installed
 
@@ -139,8 +138,6 @@ class Evaluator:
                 self._ours[given] = _resolve(given)
             except MeasureError as error:
                 self._theirs[given] = _resolve_theirs(given, value, error)
-            else:
-                self._ours[given].check(given, value)
         qrels = _keep_rows(qrels)
         self._qrels: Qrels | None = None
         self.qrel_qids: set[str] = set()
@@ -312,25 +309,25 @@ _MEASURES: dict[str, definition.Measure] = {
     "ERR": c.ERR(max=4),
     "Judged": c.Judged(norm="cap"),
     "SetP": c.SetP,
-    "SetRelP": t.SetRelP(),
+    "SetRelP": c.SetRelativeP,
     "SetR": c.SetR,
-    "SetF": t.SetF(),
-    "SetAP": t.SetAP(),
+    "SetF": c.SetF,
+    "SetAP": c.SetAP,
     "NumRet": c.NumRet,
     "NumRelRet": c.NumRelRet,
     "NumRel": c.NumRel,
-    "NumQ": t.NumQ(),
-    "IPrec": t.IPrec(),
-    "infAP": t.InfAP(),
+    "NumQ": c.NumQ,
+    "IPrec": c.IPrec(offset=0.9),  # as in trec_eval 9
+    "infAP": c.infAP,
 }
 #: Where their parameters are not ours: our measure from theirs.
 _TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
     "nDCG": _ndcg,
     "RBP": _rbp,
-    "SetP": lambda relative=False, rel=1: (t.SetRelP() if relative else c.SetP)(rel=rel),
-    "SetF": lambda rel=1, beta=1.0: t.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
+    "SetP": lambda relative=False, rel=1: (c.SetRelativeP if relative else c.SetP)(rel=rel),
+    "SetF": lambda rel=1, beta=1.0: c.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
     "NumRet": lambda rel=None: c.NumRet if rel is None else c.NumRelRet(rel=rel),
-    "NumQ": lambda: t.NumQ(),
+    "NumQ": lambda: c.NumQ,
 }
 _ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
 _ALIASES |= {"RPrec": "Rprec", "BPref": "Bpref"}
@@ -484,9 +481,10 @@ class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known whe
     def supports(self, measure: Any) -> bool:
         """Whether Tiewise has a measure with these parameters."""
         try:
-            return self.value in _resolve(measure).known_values
+            _resolve(measure)
         except MeasureError:
             return False
+        return True
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Evaluator:
         return Evaluator(measures, qrels, value=self.value)

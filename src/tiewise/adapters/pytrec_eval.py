@@ -9,9 +9,8 @@ orders of the ties instead, with scores as float64, as `tiewise.evaluate` does. 
 - labels may be fractions, scores any number that NumPy knows, `relevance_level` any number above 0;
 - a name that crashes pytrec_eval (``P_0``, ``ndcg_10``) or that it misreads (``P_5x``) is an error; a number that it
   ignores (``recip_rank_10``) is ignored with a warning; a query that has only negative labels scores 0;
-- ``iprec_at_recall`` and ``11pt_avg`` of an empty list are 0 where pytrec_eval has nan;
-- ``G``, ``Rndcg``, ``ndcg_rel`` and ``relstring`` are missing: asked for by name they are an error, and a nickname
-  (``all_trec``) leaves them out with one warning. `supported_measures` lists the measures that exist.
+- ``iprec_at_recall`` and ``11pt_avg`` of an empty list are 0 where pytrec_eval has nan; ``runid`` is always 0;
+- statistics that have no closed form are enumerated, or sampled where ties have too many arrangements.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
@@ -35,10 +34,11 @@ from tiewise.io import as_qrels
 from tiewise.io.formats import Layout
 from tiewise.io.text import read_columns
 from tiewise.metrics import catalogue as c
-from tiewise.metrics import trec_measures as t
+from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.names import TREC_CUTOFFS
+from tiewise.metrics.engine import GroupedJudgments, Order
 from tiewise.metrics.tool_rules import TOOLS
+from tiewise.metrics.trec_eval_names import NAMES, NICKNAMES, TrecName
 from tiewise.tables.wording import list_examples
 
 __all__ = [
@@ -51,24 +51,74 @@ __all__ = [
     "supported_nicknames",
 ]
 
-_TENTHS = tuple(i / 10 for i in range(11))
+#: Names of trec_eval 10 that pytrec_eval does not have.
+_NEWER = ("dcg", "yaap", "rbp", "rbp_resid", "unj")
 
 
-def _log(value: Floats) -> Floats:
-    """What trec_eval averages for a geometric mean."""
-    log: Floats = np.log(np.maximum(value, 0.00001))
-    return log
+class _Text(Measure):
+    """0 for what trec_eval prints as text."""
+
+    takes_cutoff = False
+
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
+        """No rank matters."""
+        return np.zeros(q.n_queries)
 
 
-@dataclass(frozen=True)
-class _Name:
-    """A name of trec_eval: its measure, and the parameter that a number after the name sets."""
+class _Log(Binary):
+    """The logarithm of a measure, of which pytrec_eval gives the geometric mean."""
+
+    takes_cutoff = False
+    additive = False
+    of_measure: ClassVar[Measure]
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        """Those of the measure."""
+        return self.of_measure(rel=self.rel).kinds(label)
+
+    def values(self, order: Order) -> Floats:
+        """The logarithm for each query."""
+        logs: Floats = np.log(self.of_measure(rel=self.rel).values(order))
+        return logs
+
+
+class _LogAP(_Log):
+    of_measure = c.GMAP
+
+
+class _LogBpref(_Log):
+    of_measure = c.GMBpref
+    distinguishes_unjudged = True
+
+
+_OFFSET = 0.9  # of trec_eval 9
+#: Where pytrec_eval computes something else than trec_eval 10.
+_OWN: dict[str, Measure] = {
+    "runid": _Text(),
+    "relstring": _Text(),
+    "gm_map": _LogAP(),
+    "gm_bpref": _LogBpref(),
+    "iprec_at_recall": c.IPrec(offset=_OFFSET),
+    "11pt_avg": c.ElevenPointAP(offset=_OFFSET),
+}
+
+
+class _Name(NamedTuple):
+    """A name of pytrec_eval: its measure, and the parameter that a number after the name sets."""
 
     measure: Measure
-    parameter: str = ""  # "cutoff", or a parameter of the measure; empty: none
-    defaults: tuple[float, ...] = ()
-    key: str = "{}"  # the key of a name and a parameter
-    transform: Callable[[Floats], Floats] | None = None
+    parameter: str  # "cutoff", or a parameter of the measure; empty: none
+    defaults: tuple[float, ...]
+    key: str  # the key of a name and a parameter
+
+    @classmethod
+    def of(cls, name: str, entry: TrecName) -> _Name:
+        """The same as in trec_eval, but for its measure."""
+        measure = _OWN.get(name) or entry.measure
+        assert measure is not None
+        if entry.each:
+            return cls(measure, entry.each, entry.defaults, entry.key)
+        return cls(measure, entry.joint[0], (1.0,), "{}") if name == "set_F" else cls(measure, "", (), "{}")
 
     def make(self, level: float, value: float | None) -> Measure:
         """The measure for a relevance level and a value of the parameter."""
@@ -87,59 +137,17 @@ class _Name:
         return ((self.key.format(name, value), value) for value in values)
 
 
-def _at_cutoffs(measure: Measure, defaults: tuple[int, ...] = TREC_CUTOFFS) -> _Name:
-    return _Name(measure, "cutoff", defaults, "{}_{}")
+#: With a number after these names, pytrec_eval aborts, returns 0 or takes other points.
+_WITHOUT_PARAMETERS = ("ndcg", "G", "Rndcg", "ndcg_rel", "utility", "11pt_avg")
 
-
-#: Every name of trec_eval in its order; None: Tiewise does not have it.
-_NAMES: dict[str, _Name | None] = {
-    "runid": _Name(t.RunId()),
-    "num_q": _Name(t.NumQ()),
-    "num_ret": _Name(c.NumRet),
-    "num_rel": _Name(c.NumRel),
-    "num_rel_ret": _Name(c.NumRelRet),
-    "map": _Name(c.AP),
-    "gm_map": _Name(c.AP, transform=_log),
-    "Rprec": _Name(c.Rprec),
-    "bpref": _Name(c.Bpref),
-    "recip_rank": _Name(c.RR),
-    "iprec_at_recall": _Name(t.IPrec(), "recall", _TENTHS, "{}_{:.2f}"),
-    "P": _at_cutoffs(c.P),
-    "relstring": None,
-    "recall": _at_cutoffs(c.R),
-    "infAP": _Name(t.InfAP()),
-    "gm_bpref": _Name(c.Bpref, transform=_log),
-    "Rprec_mult": _Name(t.RprecMult(), "multiple", tuple(i / 5 for i in range(1, 11)), "{}_{:.2f}"),
-    "utility": _Name(t.Utility()),
-    "11pt_avg": _Name(t.ElevenPointAP()),
-    "binG": _Name(t.BinG()),
-    "G": None,
-    "ndcg": _Name(c.nDCG),
-    "ndcg_rel": None,
-    "Rndcg": None,
-    "ndcg_cut": _at_cutoffs(c.nDCG),
-    "map_cut": _at_cutoffs(c.AP),
-    "relative_P": _at_cutoffs(t.RelativeP()),
-    "success": _at_cutoffs(c.Success, (1, 5, 10)),
-    "set_P": _Name(c.SetP),
-    "set_relative_P": _Name(t.SetRelP()),
-    "set_recall": _Name(c.SetR),
-    "set_map": _Name(t.SetAP()),
-    "set_F": _Name(t.SetF(), "x", (1.0,)),
-    "num_nonrel_judged_ret": _Name(t.NumNonrelRet()),
-}
-
-_OFFICIAL = "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
-_SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_relative_P set_recall set_map set_F"
-_NICKNAMES = {"official": _OFFICIAL.split(), "set": _SET.split(), "all_trec": list(_NAMES)}
+_NAMES = {name: _Name.of(name, entry) for name, entry in NAMES.items() if name not in _NEWER}
+_NICKNAMES = {nickname: [name for name in names if name in _NAMES] for nickname, names in NICKNAMES.items()}
 
 #: The names of measures, without their parameters.
-supported_measures: set[str] = {name for name, known in _NAMES.items() if known}
+supported_measures: set[str] = set(_NAMES)
 
-#: The nicknames, each with its supported measures.
-supported_nicknames: dict[str, set[str]] = {
-    nickname: supported_measures.intersection(names) for nickname, names in _NICKNAMES.items()
-}
+#: The nicknames, each with its measures.
+supported_nicknames: dict[str, set[str]] = {nickname: set(names) for nickname, names in _NICKNAMES.items()}
 
 
 class RelevanceEvaluator:
@@ -171,7 +179,7 @@ class RelevanceEvaluator:
         check_value(value)
         self.value = value
         self._qrels = as_qrels(query_relevance)
-        self._measures = _expand_names(measures, _check_level(relevance_level), bool(judged_docs_only_flag), value)
+        self._measures = _expand_names(measures, _check_level(relevance_level), bool(judged_docs_only_flag))
 
     def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
         """``{query: {name: number}}`` of a run ``{query: {document: score}}``, or any other run that Tiewise reads.
@@ -224,35 +232,21 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, Any]]:
 # -- names ----------------------------------------------------------------------------------------------------
 
 
-def _expand_names(names: Iterable[str], level: float, judged_only: bool, value: str) -> dict[str, ToolMeasure]:
+def _expand_names(names: Iterable[str], level: float, judged_only: bool) -> dict[str, ToolMeasure]:
     """The measures by key, in trec_eval's order."""
     if isinstance(names, str):
         raise MeasureError(f"measures={names!r}: give the names in a set or a list, such as {{{names!r}}}.")
     names = list(names)
     parameters = {name: set[str]() for given in names for name in _NICKNAMES.get(given, ())}
-    explicit = [_split(given) for given in names if given not in _NICKNAMES]
-    for name, numbers in explicit:
+    for name, numbers in (_split(given) for given in names if given not in _NICKNAMES):
         parameters.setdefault(name, set()).update(numbers)
-    measures: dict[str, ToolMeasure] = {}
-    skipped: dict[str, None] = {}  # names, in order
-    for name in filter(parameters.__contains__, _NAMES):
-        entry = _NAMES[name]
-        if entry is None:
-            skipped[name] = None
-            continue
-        for key, parameter in entry.keys(name, parameters[name]):
-            measure = entry.make(level, parameter)
-            tool = ToolMeasure(measure, TOOLS["pytrec_eval"].usual, judged_only, transform=entry.transform)
-            if name in dict(explicit):
-                tool.check(name, value)
-            if value in tool.known_values:
-                measures[key] = tool
-            else:
-                skipped[name] = None
-    if skipped:
-        reason = "Tiewise does not have them" if value == "oblivious" else f"no exact value={value!r} of them is known"
-        warnings.warn(f"Left out, since {reason}: {', '.join(skipped)}.", TiewiseWarning, stacklevel=3)
-    return measures
+    rule = TOOLS["pytrec_eval"].usual
+    return {
+        key: ToolMeasure(_NAMES[name].make(level, parameter), rule, judged_only)
+        for name in _NAMES
+        if name in parameters
+        for key, parameter in _NAMES[name].keys(name, parameters[name])
+    }
 
 
 def _check_level(level: Any) -> float:
@@ -267,13 +261,11 @@ def _split(given: str) -> tuple[str, list[str]]:
     match = re.fullmatch(r"(.+?)[._](\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)", given)
     name, parameters = (given, []) if given in _NAMES or not match else (match[1], match[2].split(","))
     if name not in _NAMES:
-        known = ", ".join(name for name, entry in _NAMES.items() if entry)
-        raise MeasureError(f"unsupported measure {given}: trec_eval has none of that name. Known: {known}.")
-    entry = _NAMES[name]
-    if entry is None:
-        raise MeasureError(f"unsupported measure {given}: Tiewise does not have {name}. Keep pytrec_eval for it.")
-    if parameters and not entry.parameter:
-        if name in ("ndcg", "utility", "11pt_avg"):  # pytrec_eval aborts, returns 0, takes other points
+        raise MeasureError(
+            f"unsupported measure {given}: pytrec_eval has none of that name. Known: {', '.join(_NAMES)}."
+        )
+    if parameters and not _NAMES[name].parameter:
+        if name in _WITHOUT_PARAMETERS:
             raise MeasureError(f"{given}: {name} takes no parameter." + " Write ndcg_cut_10." * (name == "ndcg"))
         warnings.warn(f"{given} is {name}: trec_eval ignores the number.", TiewiseWarning, stacklevel=4)
         parameters = []

@@ -7,7 +7,7 @@ others are statistics over all orders: ``"expected"``, ``"minimum"``, ``"maximum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import Qrels
-from tiewise.errors import InputError, MeasureError
+from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.types import RunLike
 from tiewise.metrics import engine
@@ -45,23 +45,6 @@ class ToolMeasure:
     rule: Rule
     judged_only: bool = False  # remove unjudged documents and those with a negative label
     labels: tuple[tuple[float, float], ...] = ()  # (label, the label that replaces it)
-    transform: Callable[[Floats], Floats] | None = None  # an increasing function, applied to the measure
-
-    @property
-    def known_values(self) -> tuple[str, ...]:
-        """The values that are known exactly; a function of a measure keeps its order, but not its expectation."""
-        known: tuple[str, ...] = getattr(self.measure, "known_values", VALUES)
-        if self.transform is None:
-            return known
-        return tuple(value for value in known if value in ("oblivious", "minimum", "maximum"))
-
-    def check(self, name: object, value: str) -> None:
-        """Raise if a value is not known; `name` is what the user called the measure."""
-        if value not in self.known_values:
-            raise MeasureError(
-                f"{name}: no exact value={value!r} is known. Leave it out, or ask for it with value="
-                f"{' or '.join(map(repr, self.known_values))}."
-            )
 
 
 def evaluate_queries(
@@ -91,18 +74,16 @@ class _Evaluation:
 
     def compute(self, tool: ToolMeasure) -> Floats:
         """The number of each query, (n_queries,)."""
-        numbers = self._statistic(tool)
-        return numbers if tool.transform is None else tool.transform(numbers)
-
-    def _statistic(self, tool: ToolMeasure) -> Floats:
         if self._value == "oblivious":
             return self._oblivious(tool)
         measure, grouped = tool.measure, self._count(tool, "float64")
-        if self._value == "minimum":
+        if measure.sorted_extremes and self._value == "minimum":
             return engine.value(measure, grouped, grouped.worst(measure))
-        if self._value == "maximum":
+        if measure.sorted_extremes and self._value == "maximum":
             return engine.value(measure, grouped, grouped.best(measure))
         estimates = engine.estimates(measure, grouped)
+        if self._value in ("minimum", "maximum"):
+            return estimates.minimum if self._value == "minimum" else estimates.maximum
         if self._value == "std":
             return np.sqrt(estimates.variance)
         return estimates.expected if self._value == "expected" else self._oblivious(tool) - estimates.expected

@@ -28,7 +28,7 @@ from tiewise.tables.wording import count_noun
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
 
-__all__ = ["Provenance", "Report", "ToolTable", "ToolValue"]
+__all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "method_notes"]
 
 #: From here on, an order is so far from random that it cannot be blind to the labels.
 Z_LIMIT = 4.0
@@ -240,7 +240,7 @@ class Report(Result):
                     f"({far}). It is not blind to the labels: {first} documents stand first among equals, because "
                     "candidates were listed so, or because ids go with their sources."
                 )
-        notes.extend(_method_notes(self._means))
+        notes.extend(method_notes(self._means))
         inexact = [str(m) for m, e in self._means.items() if e.std is None and e.expected is not None]
         if inexact:
             notes.append(
@@ -307,7 +307,7 @@ class Report(Result):
             kept &= evaluation.grouped(own).relevant(own) > 0
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
-        printed = float(per_query[kept].sum() if measure.total else per_query[kept].mean())
+        printed = measure.aggregation.of_values(per_query[kept])
         note = "; ".join(filter(None, [f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
 
@@ -401,7 +401,7 @@ class ToolTable(Result, tuple[ToolValue, ...]):
         return Section([Table.of_columns(columns, {"bias": PLAIN.signed})], "What each tool prints")
 
 
-def _method_notes(means: Mapping[Measure, Estimate]) -> Iterator[str]:
+def method_notes(means: Mapping[Measure, Estimate]) -> Iterator[str]:
     """What the marks of sampled values and of bounds mean."""
     sampled = {m: e for m, e in means.items() if "sampled" in e.method.values()}
     if sampled:

@@ -117,6 +117,6 @@ def _format_default(parameter: dict[str, Any]) -> str:
     """The default of a parameter; where it is one of several words, the others after it."""
     choices = parameter.get("choices", ())
     if not choices:
-        return f"{parameter['default']:g}"
+        return f'"{parameter["default"]}"' if isinstance(parameter["default"], str) else f"{parameter['default']:g}"
     others = [choice for choice in choices if choice != parameter["default"]]
     return "|".join(f'"{choice}"' for choice in (parameter["default"], *others))

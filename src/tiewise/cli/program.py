@@ -36,6 +36,7 @@ COMMANDS = {
     "score": "Make a run from embeddings, logits or hidden states.",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run at random.",
+    "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",
     "measures": "List the measures, or describe one.",
     "demo": "Show on one screen why ties matter.",
 }

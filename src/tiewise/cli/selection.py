@@ -13,7 +13,7 @@ from tiewise.metrics.names import parse, parse_all, split_names
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
 
-__all__ = ["DEFAULT_MEASURES", "parse_conditions", "resolve_measures"]
+__all__ = ["DEFAULT_MEASURES", "explain_cutoffs", "parse_conditions", "resolve_measures"]
 
 
 def resolve_measures(names: Sequence[str], rel: float | None, conditions: Sequence[Condition] = ()) -> list[Measure]:
@@ -23,6 +23,22 @@ def resolve_measures(names: Sequence[str], rel: float | None, conditions: Sequen
     """
     named = [one for text in names for one in _parse_with_rel(text, rel)]
     return list(dict.fromkeys([*named, *(one for condition in conditions for one in condition.measures)]))
+
+
+def explain_cutoffs(names: Sequence[str]) -> list[str]:
+    """A note on names that are measures of the whole list here, and that have cutoffs in trec_eval.
+
+    >>> explain_cutoffs(["P RR", "recall.5"])
+    ['P is that of the whole list. In trec_eval it has cutoffs: write P.5,10, or use `tiewise trec_eval`.']
+    """
+    words = {word for text in names for word in split_names(text)}
+    found = [name for name in ("P", "recall", "success", "relative_P", "unj") if name in words]
+    if not found:
+        return []
+    which = f"{found[0]} is that" if len(found) == 1 else f"{', '.join(found)} are those"
+    has = "it has" if len(found) == 1 else "they have"
+    advice = f"write {found[0]}.5,10, or use `tiewise trec_eval`"
+    return [f"{which} of the whole list. In trec_eval {has} cutoffs: {advice}."]
 
 
 def parse_conditions(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
+from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,9 +55,28 @@ class Param(NamedTuple):
     below: float
     least: float
     shown: bool
+    text: Callable[[str], str] | None
+
+    def canonical(self, value: Any) -> Any:
+        """A value that is possible, in one spelling."""
+        if isinstance(value, np.generic):
+            return value.item()
+        return self.text(value) if self.text is not None and value not in self.choices else value
 
     def check(self, who: str, value: object) -> None:
         """Raise if the parameter cannot take this value."""
+        if self.text is not None and isinstance(value, str) and value not in self.choices:
+            try:
+                self.text(value)
+            except ValueError as error:
+                known = "".join(f'"{choice}", ' for choice in self.choices)
+                given = f"Use {known[:-2]}, or this: {error}" if known else str(error)
+                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. {given}") from None
+            return
+        if isinstance(self.default, bool):
+            if not isinstance(value, (bool, np.bool_)):
+                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use True or False.")
+            return
         if self.choices:
             if value not in self.choices:
                 known = " or ".join(f'"{choice}"' for choice in self.choices)
@@ -73,20 +93,22 @@ class Param(NamedTuple):
 
 
 def param(
-    default: float | str,
+    default: float | str | bool,
     *,
     choices: Sequence[str] = (),
     above: float = -math.inf,
     below: float = math.inf,
     least: float = -math.inf,
     shown: bool = False,
+    text: Callable[[str], str] | None = None,
 ) -> Any:
-    """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, or one of some words.
+    """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, a word of some, or a bool.
 
     The number lies above `above`, below `below`, and is at least `least`. `shown` parameters stand in the measure's
-    name even at their default.
+    name even at their default. `text` gives the canonical spelling of a text that is none of the `choices`, and raises
+    a ValueError for a wrong one.
     """
-    return Param("", default, tuple(choices), above, below, least, shown)
+    return Param("", default, tuple(choices), above, below, least, shown, text)
 
 
 class Measure:
@@ -104,6 +126,7 @@ class Measure:
     params: ClassVar[dict[str, Param]] = {}  #: by name, from the class body
     aliases: ClassVar[Sequence[str]] = ()  #: other spellings, `name` or `name:param=value`
     takes_cutoff: ClassVar[bool] = True
+    after_at: ClassVar[str] = "cutoff"  #: what a number after @ sets
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
     compares: ClassVar[bool] = False  #: a measure of two rankings, not of a run against judgments
     total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
@@ -167,16 +190,29 @@ class Measure:
         return engine.moments(self, block)
 
     def values(self, order: Order) -> Floats:
-        """The value of each query in one order, of a measure that is not a sum."""
+        """The value of each query in one order, of a measure that is not a sum; NaN where it is not defined."""
         raise NotImplementedError
 
     def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """Expectation and variance of each query, of a measure that is not a sum; NaN where there is no closed form."""
         return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
 
+    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        """Minimum and maximum of each query, if `sorted_extremes` is False; NaN where there is no closed form."""
+        return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
+
     def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:
         """Bounds that no order leaves, for each query; they replace extremes that would have to be sampled."""
         return None
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How the values of queries become one. Here: by their mean, or by their sum if `total`."""
+        return SUM if self.total else MEAN
+
+    def to_power(self, exponent: float) -> Measure:
+        """This measure with its value to the power of `exponent`, of a measure with a geometric mean."""
+        raise NotImplementedError
 
     def kinds(self, label: Floats) -> tuple[Floats, float]:
         """By what the measure tells documents apart, and the number of unjudged ones. Here: the gain, or the label."""
@@ -226,7 +262,7 @@ class Measure:
                 takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
-        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
+        plain = {name: self.params[name].canonical(value) for name, value in params.items()}
         vars(self).update(plain, cutoff=cutoff)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -252,8 +288,8 @@ class Measure:
         """The same measure with other parameters; `cutoff` may be one of them."""
         return type(self)(**({"cutoff": self.cutoff} | self._values() | params))
 
-    def __matmul__(self, cutoff: int | None) -> Self:
-        return type(self)(cutoff=cutoff, **self._values())
+    def __matmul__(self, cutoff: float | None) -> Self:
+        return type(self)(**({"cutoff": self.cutoff} | self._values() | {self.after_at: cutoff}))
 
     @property
     def uncut(self) -> Self:

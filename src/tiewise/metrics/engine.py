@@ -16,9 +16,9 @@ about one size, so that memory stays bounded and sums are taken pairwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import ref
 
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError, MeasureError
+from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.tables.wording import count_noun
@@ -42,11 +43,13 @@ __all__ = [
     "estimates",
     "expected",
     "expected_with_last_group",
+    "linear_moments",
     "moments",
     "row_sum",
     "safe_divide",
     "segment_sum",
     "select_queries",
+    "sum_payoffs",
     "value",
 ]
 
@@ -103,9 +106,16 @@ class Order:
 
     def product_before(self, values: Floats) -> Floats:
         """The product of the values that stand before each document in its list."""
-        out = np.ones(len(values))
+        return self._reduce_before(np.multiply, values)
+
+    def sum_before(self, values: Floats) -> Floats:
+        """The sum of the values that stand before each document in its list."""
+        return self._reduce_before(np.add, values)
+
+    def _reduce_before(self, ufunc: np.ufunc, values: Floats) -> Floats:
+        out = np.full(len(values), float(ufunc.identity))
         for rows, held in _padded(np.bincount(self.segment, minlength=self.n_segments)):
-            run = np.cumprod(np.where(held, values[rows], 1.0), axis=1)
+            run = ufunc.accumulate(np.where(held, values[rows], ufunc.identity), axis=1)
             out[rows[:, 1:][held[:, 1:]]] = run[:, :-1][held[:, 1:]]
         return out
 
@@ -514,6 +524,7 @@ def estimates(
     """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
     _check_depth(measure, grouped)
     found, judged_weight = _Computation(measure, grouped, sampling).statistics(oblivious), measure.judged_weight()
+    is_geometric = measure.aggregation is GEOMETRIC_MEAN  # else the tie groups need not be kept
     return Estimates(
         measure.name,
         grouped.ties.qrels.queries,
@@ -524,8 +535,13 @@ def estimates(
         oblivious=found.oblivious,
         residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped)[0],
         method=found.method,
-        total=measure.total,
+        aggregation=measure.aggregation,
+        powers=partial(_estimates_of_power, measure, grouped, sampling) if is_geometric else None,
     )
+
+
+def _estimates_of_power(measure: Measure, grouped: GroupedJudgments, sampling: Sampling, exponent: float) -> Estimates:
+    return estimates(measure.to_power(exponent), grouped, sampling=sampling)
 
 
 class _Statistics(NamedTuple):
@@ -601,6 +617,9 @@ class _Computation:
         if measure.sorted_extremes and not measure.is_built_in():
             _check_order(measure, mean, low, high)
         method = None
+        if not measure.sorted_extremes:
+            closed = (x[tied] for x in self._closed_extremes)
+            low, high = (np.where(np.isnan(x), y, x) for x, y in zip(closed, (low, high), strict=True))
         if self._parts is not None:
             low, high, method = self._extremes(self._parts, low, high)
         fixed = low == high  # then no order matters
@@ -651,7 +670,7 @@ class _Computation:
         if sum_of_all == sum_of_all and self.measure.sorted_extremes:  # nothing is NaN
             return mean, variance
         self._closed = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = mixed if not self.measure.sorted_extremes else ~(self._closed[0] & self._closed[1])
+        is_open = ~(self._closed[0] & self._closed[1]) | (mixed & self._has_open_extremes[grouped.group_query])
         if np.count_nonzero(is_open):
             self._parts = parts = self._summarize(np.where(is_open, inside, 0))
             mean = np.where(self._closed[0], mean, parts.mean)
@@ -679,7 +698,7 @@ class _Computation:
         """Expectation and variance of each query, for a measure that is not a sum."""
         mean, variance = self.measure.list_moments(self.grouped)
         self._closed = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~(self._closed[0] & self._closed[1]) | (not self.measure.sorted_extremes)
+        is_open = ~(self._closed[0] & self._closed[1]) | self._has_open_extremes
         if np.count_nonzero(is_open):
             grouped = self.grouped
             keys, unjudged_key = self.measure.kinds(grouped.label)
@@ -727,13 +746,28 @@ class _Computation:
         mean_sampled, std_sampled, any_sampled = (one[tied] for one in by_part)
         extremes = np.zeros(len(tied), dtype=np.int8)
         if not measure.sorted_extremes:
-            low, high = self._most_extreme(parts, low, high)
+            is_open, most = self._has_open_extremes[tied], self._most_extreme(parts, low, high)
+            low, high = (np.where(is_open, x, y) for x, y in zip(most, (low, high), strict=True))
+            is_open &= any_sampled
             bounds = measure.extreme_bounds(grouped)
             if bounds is not None:
-                low, high = (np.where(any_sampled, x[tied], y) for x, y in zip(bounds, (low, high), strict=True))
-            extremes = np.where(any_sampled, SAMPLED if bounds is None else BOUND, EXACT).astype(np.int8)
+                low, high = (np.where(is_open, x[tied], y) for x, y in zip(bounds, (low, high), strict=True))
+            extremes = np.where(is_open, SAMPLED if bounds is None else BOUND, EXACT).astype(np.int8)
         expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in (mean_sampled, std_sampled))
         return low, high, Methods(expected, extremes, std, np.where(mean_sampled, np.sqrt(error[tied]), np.nan))
+
+    @cached_property
+    def _closed_extremes(self) -> tuple[Floats, Floats]:
+        """Minimum and maximum of each query by a closed form, NaN where there is none; the sorted orders are none."""
+        return self.measure.extremes(self.grouped)
+
+    @cached_property
+    def _has_open_extremes(self) -> NDArray[np.bool_]:
+        """Whether the extremes of a query must be searched for among its orders."""
+        if self.measure.sorted_extremes:
+            return np.zeros(self.grouped.n_queries, dtype=bool)
+        low, high = self._closed_extremes
+        return np.isnan(low) | np.isnan(high)
 
     def _most_extreme(self, parts: PartStatistics, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The lowest and the highest value of all orders that were tried, for each tied query."""
@@ -761,30 +795,41 @@ class _Computation:
 def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:
     """The group step that follows from a measure's payoff alone; the variance is NaN if it depends on `seen`."""
     if measure.uses_seen:
-        return _seen_expectation(measure, block), np.full_like(block.start, np.nan)
-    weight = np.where(block.within, measure.payoff(block.rank, block.rank), 0.0)
+        total = sum_payoffs(measure.payoff, block, block.relevant, block.seen)
+        return block.gain / block.size * total, np.full_like(block.start, np.nan)
+    return linear_moments(measure.payoff(block.rank, block.rank), block)
+
+
+def linear_moments(payoff: Floats, block: GroupBlock) -> tuple[Floats, Floats]:
+    """Expectation and variance of Σ gain · payoff for payoffs that depend on the rank alone, (n_groups, n_slots)."""
+    weight = np.where(block.within, payoff, 0.0)
     total = row_sum(weight)
     mean = total / block.size
     squares = row_sum(np.where(block.within, weight - mean, 0.0) ** 2) + (block.size - block.inside) * mean**2
     return block.gain / block.size * total, squares * block.gain_ss / np.maximum(block.size - 1, 1)
 
 
-def _seen_expectation(measure: Measure, block: GroupBlock) -> Floats:
-    """Eq. (2): the payoff of each slot over the number H of relevant documents drawn in the slots before it."""
-    others, hits = block.size - 1, block.relevant - 1
-    h = np.arange(int(block.relevant.max()), dtype=np.float64)[None, :]
+def sum_payoffs(
+    payoff: Callable[[Floats, Floats], Floats], block: GroupBlock, relevant: Floats, seen: Floats
+) -> Floats:
+    """Eq. (2): the sum over slots of the expected payoff of a relevant document that stands there.
+
+    A group has `relevant` of them, and `seen` stand above it; H others of the group are drawn in the slots before.
+    """
+    others, hits = block.size - 1, relevant - 1
+    h = np.arange(int(relevant.max()), dtype=np.float64)[None, :]
     chance = np.where(h == 0, 1.0, 0.0) * np.ones_like(block.start)  # P(H = h) before the first slot
     total = np.zeros_like(block.start)
     for j in range(block.slot.shape[1]):
-        payoff = measure.payoff(np.broadcast_to(block.rank[:, j : j + 1], chance.shape), block.seen + h)
-        total += np.where(block.within[:, j : j + 1], row_sum(chance * np.where(chance > 0, payoff, 0.0)), 0.0)
+        worth = payoff(np.broadcast_to(block.rank[:, j : j + 1], chance.shape), seen + h)
+        total += np.where(block.within[:, j : j + 1], row_sum(chance * np.where(chance > 0, worth, 0.0)), 0.0)
         left = np.maximum(others - j, 1)  # one more of the others is drawn
         miss = np.clip((others - hits - (j - h)) / left, 0.0, 1.0)
         hit = np.clip((hits - h) / left, 0.0, 1.0)
         drawn = chance * hit
         chance = chance * miss
         chance[:, 1:] += drawn[:, :-1]
-    return block.gain / block.size * total
+    return total
 
 
 def select_queries(ties: TieGroups, places: Codes) -> TieGroups:

@@ -6,15 +6,17 @@ inside a tie group), residual (what was not judged or not seen), and ci (which q
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from math import isfinite, isnan, sqrt
+from functools import partial
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, freeze
+from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
 from tiewise.tables.results import Result
 from tiewise.tables.wording import count_noun
 
@@ -203,10 +205,10 @@ class Methods:
             columns.append(column)
         return Methods(*columns)
 
-    def describe(self, estimate: Estimate, n: int) -> Estimate:
-        """A mean with the weakest word of its queries; its sum was divided by `n`."""
+    def describe(self, estimate: Estimate, scale: float = 1.0) -> Estimate:
+        """A mean with the weakest word of its queries; their sum was multiplied by `scale`."""
         words = {name: WORDS[int(getattr(self, name).max())] for name in ("expected", "extremes", "std")}
-        error = float(np.sqrt(np.nansum(self.standard_error**2))) / n if words["expected"] == "sampled" else None
+        error = float(np.sqrt(np.nansum(self.standard_error**2))) * scale if words["expected"] == "sampled" else None
         return replace(estimate, method=Method(**words), standard_error=error)
 
 
@@ -226,13 +228,15 @@ class Estimates(Result, Mapping[str, Estimate]):
         residual: Floats | None = None,
         cut: tuple[Floats, Floats] | None = None,
         method: Methods | None = None,
-        total: bool = False,
+        aggregation: Aggregation = MEAN,
+        powers: Callable[[float], Estimates] | None = None,
     ):
         self.measure, self.queries = measure, queries
         self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
         self.variance, self.oblivious, self.residual, self.cut = freeze(variance), oblivious, residual, cut
         self.method = method  # None: every statistic is exact
-        self.total = total  # counts are added up over queries, not averaged
+        self.aggregation = aggregation  # how the values of queries become one
+        self._powers = powers  # the estimates of a power of the value, for aggregations that need them
         self._index: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -245,8 +249,8 @@ class Estimates(Result, Mapping[str, Estimate]):
         if self._index is None:
             self._index = {name: place for place, name in enumerate(self.queries)}
         at = self._index[query]
-        found = self._estimate(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
-        return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found, 1)
+        found = self.summary(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
+        return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found)
 
     def __repr__(self) -> str:
         return f"<Estimates of {self.measure} for {count_noun(len(self), 'query', 'queries')}>"
@@ -265,21 +269,26 @@ class Estimates(Result, Mapping[str, Estimate]):
         columns = {name: [getattr(one, name) for one in each] for name in names}
         return Table.of_columns({"query": list(self.queries), **columns})
 
-    def mean(self) -> Estimate:
-        """The estimate of the mean over queries (of the sum, for counts).
+    @property
+    def total(self) -> bool:
+        """Whether the values are added up over queries, not averaged."""
+        return self.aggregation is SUM
 
-        Queries are independent, so the extremes of the mean are the means of the extremes, and the variances
-        add up: std = √ΣVar / n.
-        """
-        if not len(self):
-            return Estimate(measure=self.measure)
-        n = 1 if self.total else len(self)
-        columns = (self.expected, self.minimum, self.maximum, self.oblivious, self.residual, *(self.cut or ()))
-        known = {id(column): column for column in (self.variance, *columns) if column is not None}
-        sums = dict(zip(known, np.add.reduce(np.array(list(known.values())), axis=1).tolist(), strict=True))
-        spread = sqrt(sums[id(self.variance)]) * (1.0 / n)
-        found = self._estimate(lambda column: float(sums[id(column)]) / n, spread)
-        return found if self.method is None else self.method.describe(found, n)
+    @property
+    def columns(self) -> dict[int, Floats]:
+        """All columns that there are, by identity: without ties several of them are one array."""
+        optional = (self.oblivious, self.residual, *(self.cut or ()))
+        each = (self.expected, self.minimum, self.maximum, self.variance, *optional)
+        return {id(column): column for column in each if column is not None}
+
+    def mean(self) -> Estimate:
+        """The estimate of the mean over queries (of the sum, for counts; of the geometric mean, for GMAP)."""
+        return self.aggregation.of_estimates(self) if len(self) else Estimate(measure=self.measure)
+
+    def powers(self, exponent: float) -> Estimates:
+        """The estimates of the value to the power of `exponent`."""
+        assert self._powers is not None
+        return self._powers(exponent)
 
     def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
@@ -301,10 +310,13 @@ class Estimates(Result, Mapping[str, Estimate]):
             residual=some(self.residual),
             cut=None if self.cut is None else (some(self.cut[0]), some(self.cut[1])),
             method=None if self.method is None else self.method.take(kept),
-            total=self.total,
+            aggregation=self.aggregation,
+            powers=None if self._powers is None else partial(_take_powers, self._powers, kept),
         )
 
-    def _estimate(self, pick: Any, spread: float) -> Estimate:
+    def summary(self, pick: Callable[[Floats], float], spread: float) -> Estimate:
+        """One estimate: `pick` gives a number from a column, and `spread` is its standard deviation."""
+
         def value(column: Floats | None) -> float | None:
             number = None if column is None else pick(column)
             return None if number is None or isnan(number) else number
@@ -320,3 +332,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             cut=cut if cut is None or (isfinite(cut[0]) and isfinite(cut[1])) else None,
             measure=self.measure,
         )
+
+
+def _take_powers(powers: Callable[[float], Estimates], kept: NDArray[Any], exponent: float) -> Estimates:
+    return powers(exponent).take(kept)

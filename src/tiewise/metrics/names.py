@@ -154,7 +154,7 @@ def split_names(text: str) -> list[str]:
         raise _unknown(text)
     words: list[str] = []
     for found in re.findall(word, text):
-        if found.isdecimal() and words and re.search(r"\.[^()]*$|[@_]\d+(,\d+)*$", words[-1]):
+        if re.fullmatch(r"[-+.\d]+|\d+=\S+", found) and words and re.search(r"\.[^()]*$|[@_][-\d.,=]+$", words[-1]):
             words[-1] += f",{found}"
         else:
             words.append(found)
@@ -163,6 +163,8 @@ def split_names(text: str) -> list[str]:
 
 def _parse_word(word: str) -> list[Measure]:
     plain = word.strip()
+    if of_trec_eval := import_module("tiewise.metrics.trec_eval_names").parse_name(plain):
+        return list(of_trec_eval)
     many = re.fullmatch(r"(.+[@_])(\d+(?:,\d+)+)", plain)
     if many:
         return [one for cutoff in many[2].split(",") for one in _parse_word(many[1] + cutoff)]
@@ -174,7 +176,7 @@ def _parse_word(word: str) -> list[Measure]:
     if plain.lower() in TREC_CUTS:
         return [_resolve(TREC_CUTS[plain.lower()], word) @ cutoff for cutoff in TREC_CUTOFFS]
     at = re.search(r"@([^()]*)$", plain)
-    if at and not (at[1].isascii() and at[1].isdecimal()):
+    if at and not re.fullmatch(r"\d+(\.\d+)?", at[1], re.ASCII):
         raise MeasureError(f"'{word}': a cutoff is one whole number from 1 on, as in nDCG@10.")
     expression = _parse_expression(plain)
     if expression is not None:
@@ -187,7 +189,7 @@ def _parse_word(word: str) -> list[Measure]:
 
 def _from_ast(node: ast.expr, word: str) -> Measure:
     match node:
-        case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Constant(value=int(cutoff))):
+        case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Constant(value=int(cutoff) | float(cutoff))):
             found = _from_ast(left, word)
             if found.cutoff not in (None, cutoff):
                 raise MeasureError(f"'{word}' has two cutoffs, {found.cutoff} and {cutoff}. Give one of them.")

@@ -84,22 +84,40 @@ def _in_trec_eval(measure: Measure) -> bool:
         return getattr(measure, "norm", "all") == "all"
     if _is(measure, c.RR, c.Hits):
         return measure.cutoff is None
-    if _is(measure, c.P, c.R, c.Success):
+    if _is(measure, c.P, c.R, c.Success, c.RelativeP):
         return measure.cutoff is not None
-    return _is(measure, c.Rprec, c.Bpref, c.SetP, c.SetR, c.NumRet, c.NumRel, c.NumRelRet)
+    sets = (c.SetP, c.SetR, c.SetRelativeP, c.SetF, c.SetAP, c.Utility)
+    counts = (c.NumQ, c.NumRet, c.NumRel, c.NumRelRet, c.NumNonrelJudgedRet)
+    others = (c.Rprec, c.RprecMult, c.Bpref, c.infAP, c.IPrec, c.ElevenPointAP, c.binG, c.G, c.RnDCG, c.nDCGRel)
+    return _is(measure, *sets, *counts, *others, c.GMAP, c.GMBpref)
 
 
 def _trec_eval(measure: Measure) -> Rule | None:
+    if measure.cutoff is not None and _is(measure, c.Unj):
+        return _TREC_10
     # RR with a cutoff: trec_eval -M 10
-    return _TREC_10 if _is(measure, c.RR) or _in_trec_eval(measure) else None
+    new = _is(measure, c.RR, c.TrecRBP, c.RBPresid, c.YAAP)
+    return _TREC_10 if new or _in_trec_eval(measure) else None
 
 
 def _trec_eval_9(measure: Measure) -> Rule | None:
-    return _trec_eval(measure) and _TREC_9
+    return _of_9(measure) if _is(measure, c.RR, c.YAAP) or _in_trec_eval(measure) else None
 
 
 def _pytrec_eval(measure: Measure) -> Rule | None:
-    return _TREC_9 if _in_trec_eval(measure) else None
+    return _of_9(measure) if _in_trec_eval(measure) else None
+
+
+def _of_9(measure: Measure) -> Rule:
+    if not _is(measure, c.IPrec, c.ElevenPointAP):
+        return _TREC_9
+    return replace(_TREC_9, measure=measure(offset=0.9))  # version 10 rounds the share to the nearest number
+
+
+_NOT_IN_IR_MEASURES: tuple[Measure, ...] = (
+    *(c.RprecMult, c.RelativeP, c.Utility, c.NumNonrelJudgedRet, c.ElevenPointAP),
+    *(c.binG, c.G, c.RnDCG, c.nDCGRel, c.GMAP, c.GMBpref),
+)
 
 
 def _ir_measures(measure: Measure) -> Rule | None:
@@ -110,9 +128,9 @@ def _ir_measures(measure: Measure) -> Rule | None:
         return Rule("docid-asc", missing="zero")
     if cut and measure.uncut in (c.ERR(max=4), c.nDCG(gains="exp")):
         return Rule("docid-desc", missing="zero", why="rounds to 5 decimals")
-    if not _in_trec_eval(measure):
+    if not _in_trec_eval(measure) or _is(measure, *_NOT_IN_IR_MEASURES):
         return None
-    return replace(_TREC_9, missing="skip" if measure.total else "zero")
+    return replace(_of_9(measure), missing="skip" if measure.total else "zero")
 
 
 def _beir(measure: Measure) -> Rule | None:

@@ -7,30 +7,11 @@ from collections.abc import Iterator
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.names import measures
+from tiewise.metrics.trec_eval_names import name_of
 from tiewise.output.options import OutputOptions
 from tiewise.output.report_tables import Reports, iterate_queries
 
-__all__ = ["render_trec", "trec_name"]
-
-# By our name: what trec_eval calls the measure without a cutoff, and with one. Empty: it has no such measure.
-_NAMES = {
-    "nDCG": ("ndcg", "ndcg_cut_{}"),
-    "AP": ("map", "map_cut_{}"),
-    "RR": ("recip_rank", ""),
-    "P": ("", "P_{}"),
-    "R": ("", "recall_{}"),
-    "Success": ("", "success_{}"),
-    "Rprec": ("Rprec", ""),
-    "Bpref": ("bpref", ""),
-    "SetP": ("set_P", ""),
-    "SetR": ("set_recall", ""),
-    "NumRet": ("num_ret", ""),
-    "NumRel": ("num_rel", ""),
-    "NumRelRet": ("num_rel_ret", ""),
-}
-_COUNTS = ("num_ret", "num_rel", "num_rel_ret")
+__all__ = ["format_line", "format_number", "render_trec", "trec_name"]
 
 
 def trec_name(measure: Measure, level: float = 1) -> str:
@@ -40,14 +21,7 @@ def trec_name(measure: Measure, level: float = 1) -> str:
     >>> trec_name(nDCG @ 10), trec_name(P(rel=2) @ 5, level=2), trec_name(P(rel=2) @ 5)
     ('ndcg_cut_10', 'P_5', 'P(rel=2)@5')
     """
-    if measure.stem not in _NAMES:
-        return measure.name
-    usual = measures()[measure.stem]
-    if "rel" in usual.params:
-        usual = usual(rel=level)
-    whole, cut = _NAMES[measure.stem]
-    name = whole if measure.cutoff is None else cut.format(measure.cutoff)
-    return name if name and measure.uncut == usual else measure.name
+    return name_of(measure, level) or measure.name
 
 
 def render_trec(reports: Reports, options: OutputOptions) -> str:
@@ -65,18 +39,25 @@ def render_trec(reports: Reports, options: OutputOptions) -> str:
 
 def _lines(report: Report, options: OutputOptions) -> Iterator[str]:
     names = {measure: trec_name(measure, options.level) for measure in report}
+    digits = 4 if options.digits is None else options.digits
     for query, _, estimates in iterate_queries(report, options):
         for measure, estimate in estimates.items():
-            yield _line(names[measure], query, estimate, options)
+            value: float | None = getattr(estimate, options.value or "expected")
+            shown = "-" if value is None else format_number(value, is_count=measure.total, digits=digits)
+            yield format_line(names[measure], query, shown)
 
 
-def _line(name: str, query: str, estimate: Estimate, options: OutputOptions) -> str:
-    digits = 4 if options.digits is None else options.digits
-    value: float | None = getattr(estimate, options.value or "expected")
-    if value is None:
-        shown = "-"
-    elif name in _COUNTS and abs(value - round(value)) < 1e-6:
-        shown = str(round(value))
-    else:
-        shown = f"{value:6.{digits}f}"
-    return f"{name:<22s}\t{query}\t{shown}\n"
+def format_line(name: str, query: str, value: str) -> str:
+    """One line."""
+    return f"{name:<22s}\t{query}\t{value}\n"
+
+
+def format_number(value: float, *, is_count: bool = False, digits: int = 4) -> str:
+    """A number as trec_eval prints it; a count has no digits unless it is a mean over orders.
+
+    >>> format_number(0.36574), format_number(12.0, is_count=True), format_number(2.5, is_count=True)
+    ('0.3657', '12', '2.5000')
+    """
+    if is_count and abs(value - round(value)) < 1e-6:
+        return str(round(value))
+    return f"{value:6.{digits}f}"

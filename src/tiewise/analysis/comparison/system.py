@@ -140,7 +140,7 @@ class System:
         kept = self.kept(measure)
         values = {order: self._evaluation.in_order(measure, Rule(order)) for order in ORDER_NAMES}
         return {
-            ORDER_NAMES[order]: PrintedValue(float(value[kept].sum() if measure.total else value[kept].mean()), True)
+            ORDER_NAMES[order]: PrintedValue(measure.aggregation.of_values(value[kept]), True)
             for order, value in values.items()
             if value is not None
         }

@@ -8,12 +8,37 @@ after `start` others, with `relevant` relevant documents in it and `seen` above 
 The measures are listed everywhere in the order of these imports.
 """
 
-from tiewise.metrics.catalogue.sets import F, F1, Hits, Judged, NumRel, NumRelRet, NumRet, P, R, Rprec, SetP, SetR
+from tiewise.metrics.catalogue.sets import (
+    F,
+    F1,
+    Hits,
+    Judged,
+    NumNonrelJudgedRet,
+    NumQ,
+    NumRel,
+    NumRelRet,
+    NumRet,
+    P,
+    R,
+    RelativeP,
+    Rprec,
+    RprecMult,
+    SetAP,
+    SetF,
+    SetP,
+    SetR,
+    SetRelativeP,
+    Unj,
+    Utility,
+)
 from tiewise.metrics.catalogue.first_relevant import RR, Success
-from tiewise.metrics.catalogue.average_precision import AP
-from tiewise.metrics.catalogue.discounted_gain import DCG, RBP, nDCG
+from tiewise.metrics.catalogue.average_precision import AP, YAAP, infAP
+from tiewise.metrics.catalogue.interpolated_precision import ElevenPointAP, IPrec
+from tiewise.metrics.catalogue.discounted_gain import DCG, RBP, RBPresid, TrecRBP, nDCG
+from tiewise.metrics.catalogue.normalized_gain import G, RnDCG, nDCGRel
 from tiewise.metrics.catalogue.cascades import ERR, nERR
-from tiewise.metrics.catalogue.preferences import AUC, Bpref
+from tiewise.metrics.catalogue.preferences import AUC, Bpref, binG
+from tiewise.metrics.catalogue.geometric_means import GMAP, GMBpref
 
 __all__ = [
     "AP",
@@ -21,21 +46,42 @@ __all__ = [
     "Bpref",
     "DCG",
     "ERR",
+    "ElevenPointAP",
     "F",
     "F1",
+    "G",
+    "GMAP",
+    "GMBpref",
     "Hits",
+    "IPrec",
     "Judged",
+    "NumNonrelJudgedRet",
+    "NumQ",
     "NumRel",
     "NumRelRet",
     "NumRet",
     "P",
     "R",
     "RBP",
+    "RBPresid",
     "RR",
+    "RelativeP",
+    "RnDCG",
     "Rprec",
+    "RprecMult",
+    "SetAP",
+    "SetF",
     "SetP",
     "SetR",
+    "SetRelativeP",
     "Success",
+    "TrecRBP",
+    "Unj",
+    "Utility",
+    "YAAP",
+    "binG",
+    "infAP",
     "nDCG",
+    "nDCGRel",
     "nERR",
 ]

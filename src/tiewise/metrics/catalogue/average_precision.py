@@ -1,4 +1,4 @@
-"""Average precision."""
+"""Average precision, and measures made of it: infAP and YAAP."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.catalogue.parts import Binary, sorted_extremes
 from tiewise.metrics.definition import param
-from tiewise.metrics.engine import GroupBlock, GroupedJudgments, row_sum
+from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, row_sum
 from tiewise.metrics.names import measure
 
-__all__ = ["AP"]
+__all__ = ["AP", "YAAP", "infAP"]
 
 
 class _AP(Binary):
@@ -69,3 +69,99 @@ def _ap_variance(a: Floats, block: GroupBlock) -> Floats:
     pairs = r * (r - 1) * (n - r) * (n - r - 1) / np.maximum(n * (n - 1) * (n - 2) * (n - 3), 1)
     variance = r * (n - r) / np.maximum(n * (n - 1), 1) * first + pairs * rest
     return np.maximum(variance, 0.0)
+
+
+#: What keeps trec_eval's infAP from dividing by 0.
+INFERENCE_EPSILON = 0.00001
+#: Up to this list length, without negative labels, a relevant document adds more to infAP the higher it stands.
+INFERENCE_LENGTH = 50_000
+
+
+class _infAP(Binary):
+    """Average precision, its precisions inferred from the judged documents above (Yilmaz & Aslam, 2006; trec_eval's).
+
+    A document with a negative label was in the pool, but was not judged. An unjudged document was not in the pool.
+
+    >>> infAP.of("(10)1")
+    infAP 0.7083 [0.5833, 0.8333]
+    """
+
+    takes_cutoff = False
+    distinguishes_unjudged = True
+    sorted_extremes = False
+
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
+        return q.relevant(self)
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        kind = np.where(label < 0, 2.0, np.where(self.gain(label) > 0, 3.0, 1.0))  # pooled, relevant, others
+        return kind, 0.0
+
+    def terms(self, order: Order) -> Floats:
+        gain = self.gain(order.label)
+        relevant = order.count_before(gain > 0)
+        judged = relevant + order.count_before((gain == 0) & (order.label >= 0))
+        pooled = judged + order.count_before(order.label < 0)
+        return gain * self._inferred(order.rank, relevant, judged, pooled)
+
+    def _inferred(self, rank: Floats, relevant: Floats, judged: Floats, pooled: Floats) -> Floats:
+        """The precision at a relevant document, from the relevant, judged and pooled ones above it."""
+        above = np.maximum(rank - 1, 1)
+        share = (rank - 1) / rank * (pooled / above)  # the factors of trec_eval, to the last bit
+        return 1.0 / rank + share * ((relevant + INFERENCE_EPSILON) / (judged + 2 * INFERENCE_EPSILON))
+
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+        # At slot j, s of the j documents above are judged: s is hypergeometric. Given s, the relevant and the pooled
+        # ones among them are hypergeometric too, and enter linearly, so that their means will do.
+        label, gain = block.label, self.gain(block.label)
+        is_judged, is_pooled = label >= 0, label < 0
+        judged, pooled, others = block.sum(is_judged) - 1, block.sum(is_pooled), block.size - 1
+        relevant_share = (block.relevant - 1) / np.maximum(judged, 1)
+        pooled_share = pooled / np.maximum(others - judged, 1)
+        above = [block.above(flags) for flags in (gain > 0, is_judged, is_pooled)]
+        s = np.arange(int(judged.max()) + 1, dtype=np.float64)[None, :]
+        chance = np.where(s == 0, 1.0, 0.0) * np.ones_like(block.start)
+        total = np.zeros_like(block.start)
+        for j in range(block.slot.shape[1]):
+            seen = above[1] + s
+            in_pool = seen + above[2] + np.maximum(j - s, 0) * pooled_share
+            rank = np.broadcast_to(block.rank[:, j : j + 1], chance.shape)
+            inferred = self._inferred(rank, above[0] + s * relevant_share, seen, in_pool)
+            total += np.where(block.within[:, j : j + 1], row_sum(chance * inferred), 0.0)
+            left = np.maximum(others - j, 1)  # one more document is drawn
+            hit = chance * np.clip((judged - s) / left, 0.0, 1.0)
+            chance = chance * np.clip((others - judged - (j - s)) / left, 0.0, 1.0)
+            chance[:, 1:] += hit[:, :-1]
+        return block.relevant / block.size * total, np.full_like(total, np.nan)
+
+    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        """Those of the sorted orders, if no label is negative."""
+        is_sorted = (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
+        return sorted_extremes(self, q, is_sorted)
+
+
+infAP = measure(_infAP)
+
+
+class _YAAP(Binary):
+    """Log-odds of average precision: log((1 + S) / (1 + N − S)), S = AP · N for N relevant documents (Robertson, 2012).
+
+    >>> YAAP.of("(10)1")
+    YAAP 0.4301 [0.1671, 0.6931]
+    """
+
+    takes_cutoff = False
+    additive = False
+    aliases = ("yaap",)
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        return self.gain(label), 0.0
+
+    def values(self, order: Order) -> Floats:
+        within = order.rank <= order.grouped.length[order.query]
+        found = order.sum(np.where(within, AP(rel=self.rel).terms(order), 0.0))
+        odds: Floats = np.log((1 + found) / (1 + order.grouped.relevant(self) - found))
+        return odds
+
+
+YAAP = measure(_YAAP)

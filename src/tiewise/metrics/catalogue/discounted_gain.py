@@ -1,4 +1,4 @@
-"""Gains discounted by rank: DCG, nDCG and RBP."""
+"""Gains discounted by rank: DCG, nDCG and RBP, also as trec_eval defines it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
-from tiewise.metrics.catalogue.parts import Binary, clip_labels, exponential_gain, ideal_sum
+from tiewise.metrics.catalogue.parts import (
+    Binary,
+    LevelGains,
+    clip_labels,
+    exponential_gain,
+    ideal_sum,
+    spell_levels,
+)
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupedJudgments, Order
+from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, linear_moments, row_sum
 from tiewise.metrics.names import measure
 
-__all__ = ["DCG", "RBP", "nDCG"]
+__all__ = ["DCG", "RBP", "RBPresid", "TrecRBP", "nDCG"]
 
 
-class _Discounted(Measure):
-    gains: str = param("linear", choices=("linear", "exp", "binary"))
+class _Discounted(LevelGains):
+    gains: str = param("linear", choices=("linear", "exp", "binary"), text=spell_levels)
 
     def gain(self, label: Floats) -> Floats:
         if self.gains == "binary":
             return Measure.gain(self, label)
-        positive = np.maximum(label, 0.0)
-        return positive if self.gains == "linear" else exponential_gain(positive)
+        return exponential_gain(np.maximum(label, 0.0)) if self.gains == "exp" else super().gain(label)
 
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]  # it ignores `seen`
         return 1.0 / np.log2(rank + 1)
@@ -37,7 +43,8 @@ LARGEST_GAIN = 1e150
 class _DCG(_Discounted):
     """Discounted cumulative gain: the sum of gains over log2(rank + 1).
 
-    Gains are labels, 2^label − 1 (`gains="exp"`), or 1 for labels from 1 on (`gains="binary"`).
+    Gains are labels, 2^label − 1 (`gains="exp"`), 1 for labels from 1 on (`gains="binary"`), or given for some labels:
+    `gains="1=5,2=9"`.
 
     >>> DCG.of("(20)1", k=2)
     DCG@2 1.6309 [1.2619, 2.0000]
@@ -61,7 +68,8 @@ DCG = measure(_DCG)
 class _nDCG(_Discounted):
     """DCG over the DCG of the best list of all judged documents.
 
-    Gains are labels, 2^label − 1 (`gains="exp"`), or 1 for labels from 1 on (`gains="binary"`).
+    Gains are labels, 2^label − 1 (`gains="exp"`), 1 for labels from 1 on (`gains="binary"`), or given for some labels:
+    `gains="1=5,2=9"`.
 
     >>> nDCG.of("(20)10")
     nDCG 0.8100 [0.6697, 0.9502]
@@ -119,3 +127,74 @@ class _RBP(Binary):
 
 
 RBP = measure(_RBP)
+
+
+class _TrecRBP(LevelGains):
+    """Rank-biased precision as trec_eval 10 defines it: gains are divided by the query's highest one, if above 1.
+
+    >>> TrecRBP(p=0.5).of("(20)1")
+    TrecRBP(p=0.5) 0.4375 [0.3125, 0.5625]
+    """
+
+    takes_cutoff = False
+    p: float = param(0.9, above=0, below=1, shown=True)
+
+    def scaled_gain(self, documents: GroupedJudgments | Order) -> Floats:
+        qrels = documents.grouped.ties.qrels
+        most = np.full(len(qrels.queries), max([1.0, *self.levels.values()]))
+        np.maximum.at(most, qrels.query, self.gain(qrels.label))
+        return self.gain(documents.label) / most[documents.query]
+
+    def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
+        return (1 - self.p) * self.p ** (rank - 1)
+
+
+TrecRBP = measure(_TrecRBP)
+
+
+class _RBPresid(Measure):
+    """The residual of TrecRBP: (1 − p) · Σ p^(rank−1) over the unjudged documents, plus p^length; 0 if all are judged.
+
+    Documents with a negative label are unjudged, as in trec_eval.
+
+    >>> RBPresid(p=0.5).of("(1-)0")
+    RBPresid(p=0.5) 0.5000 [0.3750, 0.6250]
+    """
+
+    takes_cutoff = False
+    p: float = param(0.9, above=0, below=1, shown=True)
+    aliases = ("rbp_resid",)
+
+    def gain(self, label: Floats) -> Floats:
+        return -(label >= 0).astype(np.float64)  # taken from 1
+
+    def relevant(self, label: Floats) -> NDArray[np.bool_]:
+        return label >= 1
+
+    def key(self, label: Floats) -> Floats:
+        return self.gain(label)
+
+    def _weight(self, rank: Floats) -> Floats:
+        return (1 - self.p) * self.p ** (rank - 1)
+
+    def base(self, q: GroupedJudgments) -> Floats:
+        return (q.length > 0).astype(np.float64)
+
+    def terms(self, order: Order) -> Floats:
+        gain, length = self.gain(order.label), order.grouped.length[order.query]
+        all_judged = (order.rank == length) & (order.count_before(gain < 0) == length - 1)
+        return gain * (self._weight(order.rank) + np.where(all_judged, self.p**length, 0.0))
+
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+        payoff, length = self._weight(block.rank), block.of_query(block.grouped.length)
+        mean, variance = linear_moments(payoff, block)
+        # If the list ends in this group and is judged up to it, the group's ranks may hold judged documents alone.
+        ends = (block.start + block.inside == length) & (block.above(self.gain(block.label)) == -block.start)
+        held = np.maximum(block.relevant - block.slot, 0.0) / np.maximum(block.size - block.slot, 1.0)
+        chance = np.where(ends, np.prod(np.where(block.within, held, 1.0), axis=1, keepdims=True), 0.0)
+        whole, tail = row_sum(np.where(block.within, payoff, 0.0)), self.p**length
+        covariance = chance * (whole + mean)  # `mean` is negative
+        return mean - chance * tail, variance + tail * (tail * chance * (1 - chance) + 2 * covariance)
+
+
+RBPresid = measure(_RBPresid)

@@ -2,20 +2,86 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import cached_property
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupedJudgments
+from tiewise.metrics.engine import GroupedJudgments, Order, value
 
-__all__ = ["Binary", "clip_labels", "exponential_gain", "ideal_sum"]
+__all__ = [
+    "Binary",
+    "LevelGains",
+    "clip_labels",
+    "exponential_gain",
+    "ideal_order",
+    "ideal_sum",
+    "sorted_extremes",
+    "spell_levels",
+    "spell_numbers",
+]
 
 
 class Binary(Measure):
     """Measures that tell relevant documents from all others: a judged one is relevant if 0 ≤ rel ≤ label."""
 
     rel: float = param(1, least=0)
+
+
+def spell_numbers(text: str) -> str:
+    """The canonical spelling of numbers with commas between them.
+
+    >>> spell_numbers("1.0, .5,-2")
+    '1,0.5,-2'
+    """
+    try:
+        return ",".join(f"{float(number):.15g}" for number in text.split(","))
+    except ValueError:
+        raise ValueError("Give numbers with commas between them.") from None
+
+
+def spell_levels(text: str) -> str:
+    """The canonical spelling of gains by label.
+
+    >>> spell_levels("2=9.0, 1=5")
+    '1=5,2=9'
+    """
+    found = [
+        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*=\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", one)
+        for one in text.split(",")
+    ]
+    if not all(found):
+        raise ValueError('Give a gain for each label from 0 on, as in "1=5,2=9"; others have their label as gain.')
+    gains = {float(one[1]): float(one[2]) for one in found if one}
+    if len(gains) < len(found):
+        raise ValueError("Give one gain for a label.")
+    return ",".join(f"{label:.15g}={gain:.15g}" for label, gain in sorted(gains.items()))
+
+
+class LevelGains(Measure):
+    """Measures with gains: the label, unless `gains` gives the label another one (``gains="1=5,2=9"``)."""
+
+    gains: str = param("linear", choices=("linear",), text=spell_levels)
+
+    @cached_property
+    def levels(self) -> Mapping[float, float]:
+        """The gains of labels that do not have their label as gain."""
+        pairs = (pair.split("=") for pair in self.gains.split(",") if "=" in pair)
+        return {float(label): float(gain) for label, gain in pairs}
+
+    def gain(self, label: Floats) -> Floats:
+        gain = np.maximum(label, 0.0)
+        for level, own in self.levels.items():
+            gain[label == level] = own
+        return gain
+
+    def key(self, label: Floats) -> Floats:
+        return self.gain(label) if self.levels else label
 
 
 def exponential_gain(label: Floats) -> Floats:
@@ -35,8 +101,25 @@ def clip_labels(most: float, label: Floats, who: Measure) -> Floats:
     return np.maximum(label, 0.0)
 
 
+def ideal_order(who: Measure, q: GroupedJudgments) -> Order:
+    """All judged documents, retrieved or not, by descending key."""
+    label, query = q.ties.qrels.label, q.ties.qrels.query
+    key = who.key(label)
+    if key is label:
+        return q.ideal
+    rows = np.lexsort((-key, query))
+    rank = np.arange(1.0, len(rows) + 1) - q.ties.qrels.offsets[query[rows]]
+    return Order(q, query[rows], rank, label[rows])
+
+
 def ideal_sum(who: Measure, q: GroupedJudgments) -> Floats:
-    """The sum of a measure's terms on the best list of all judged documents."""
-    order = q.ideal
+    """The sum of a measure's terms on the best list of judged documents; those with a negative gain are not in it."""
+    order = ideal_order(who, q)
     within = order.rank <= (np.inf if who.cutoff is None else who.cutoff)
-    return order.sum(np.where(within, who.terms(order), 0.0))
+    return order.sum(np.where(within, np.maximum(who.terms(order), 0.0), 0.0))
+
+
+def sorted_extremes(who: Measure, q: GroupedJudgments, where: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The values of the worst and the best order by `key`, for a measure's `extremes`; NaN in other queries."""
+    low, high = (value(who, q, order) for order in (q.worst(who), q.best(who)))
+    return np.where(where, low, np.nan), np.where(where, high, np.nan)

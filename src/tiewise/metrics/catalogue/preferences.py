@@ -1,7 +1,8 @@
-"""Measures of pairs of documents: Bpref and AUC."""
+"""Measures of pairs of documents: Bpref, binG and AUC."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, row_sum,
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 
-__all__ = ["AUC", "Bpref"]
+__all__ = ["AUC", "Bpref", "binG"]
 
 
 class _Bpref(Binary):
@@ -46,30 +47,63 @@ class _Bpref(Binary):
         return self.gain(order.label) * self._preference(above, relevant[order.query], other[order.query])
 
     def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        # Of the group's b others, h stand within the cutoff, and so do some of its relevant documents. Each of these
-        # has 0, 1, … h of them above it, equally often (theory.md, Eq. 14).
-        n, t, r = block.size, block.inside, block.relevant
-        flags = self._other(block.label)
-        b = block.sum(flags)
-        chance = hypergeometric(n, b, t)
-        h = np.arange(chance.shape[1])[None, :]
-        relevant, other = (
-            np.broadcast_to(block.of_query(total), chance.shape) for total in self._totals(block.grouped)
-        )
-        f = self._preference(block.above(flags) + h, relevant, other)
-        low = f[:, -1:]  # what f falls to is taken off first, so that less cancels
-        mean = np.cumsum(f - low, axis=1) / (h + 1)
-        spread = np.maximum(np.cumsum((f - low) ** 2, axis=1) / (h + 1) - mean**2, 0.0)
-        mean += low
-        # The relevant documents within the cutoff: t − h of the n − b documents that are no others stand there.
-        found = (t - h) * r / (n - b)
-        found_variance = found * (1 - r / (n - b)) * (n - b - t + h) / np.maximum(n - b - 1, 1)
-        total = row_sum(chance * found * mean)
-        within = spread * (found + (found_variance + found**2 - found) / (h + 2))
-        return total, row_sum(chance * (within + found_variance * mean**2 + (found * mean - total) ** 2))
+        flags, totals = self._other(block.label), self._totals(block.grouped)
+
+        def worth(h: Floats) -> Floats:
+            relevant, other = (np.broadcast_to(block.of_query(total), h.shape) for total in totals)
+            return self._preference(block.above(flags) + h, relevant, other)
+
+        return _moments_by_others_above(block, block.sum(flags), worth)
+
+
+def _moments_by_others_above(
+    block: GroupBlock, others: Floats, worth: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """Expectation and variance if a relevant document is worth `worth(h)` with h of the group's others above it.
+
+    Of the group's others, h stand within the cutoff, and so do some of its relevant documents. Each of these has
+    0, 1, … h of them above it, equally often (theory.md, Eq. 14).
+    """
+    n, t, r, b = block.size, block.inside, block.relevant, others
+    chance = hypergeometric(n, b, t)
+    h = np.arange(chance.shape[1])[None, :]
+    f = worth(np.broadcast_to(h, chance.shape))
+    low = f[:, -1:]  # what f falls to is taken off first, so that less cancels
+    mean = np.cumsum(f - low, axis=1) / (h + 1)
+    spread = np.maximum(np.cumsum((f - low) ** 2, axis=1) / (h + 1) - mean**2, 0.0)
+    mean += low
+    # The relevant documents within the cutoff: t − h of the n − b documents that are no others stand there.
+    found = (t - h) * r / (n - b)
+    found_variance = found * (1 - r / (n - b)) * (n - b - t + h) / np.maximum(n - b - 1, 1)
+    total = row_sum(chance * found * mean)
+    within = spread * (found + (found_variance + found**2 - found) / (h + 2))
+    return total, row_sum(chance * (within + found_variance * mean**2 + (found * mean - total) ** 2))
 
 
 Bpref = measure(_Bpref)
+
+
+class _binG(Binary):
+    """The mean over all relevant documents of 1 / log2(2 + other documents above them), 0 if not retrieved.
+
+    >>> binG.of("(10)")
+    binG 0.8155 [0.6309, 1.0000]
+    """
+
+    takes_cutoff = False
+
+    def payoff(self, rank: Floats, seen: Floats) -> Floats:
+        return 1.0 / np.log2(2 + np.maximum(rank - 1 - seen, 0))
+
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
+        return q.relevant(self)
+
+    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+        above = block.start - block.seen
+        return _moments_by_others_above(block, block.size - block.relevant, lambda h: 1.0 / np.log2(2 + above + h))
+
+
+binG = measure(_binG)
 
 
 class _AUC(Binary):

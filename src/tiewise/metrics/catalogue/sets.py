@@ -10,10 +10,33 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupedJudgments
+from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide, segment_sum
+from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 
-__all__ = ["F1", "F", "Hits", "Judged", "NumRel", "NumRelRet", "NumRet", "P", "R", "Rprec", "SetP", "SetR"]
+__all__ = [
+    "F1",
+    "F",
+    "Hits",
+    "Judged",
+    "NumNonrelJudgedRet",
+    "NumQ",
+    "NumRel",
+    "NumRelRet",
+    "NumRet",
+    "P",
+    "R",
+    "RelativeP",
+    "Rprec",
+    "RprecMult",
+    "SetAP",
+    "SetF",
+    "SetP",
+    "SetR",
+    "SetRelativeP",
+    "Unj",
+    "Utility",
+]
 
 
 class _Hits(Binary):
@@ -113,6 +136,46 @@ class _Rprec(Binary):
 Rprec = measure(_Rprec)
 
 
+class _RprecMult(Binary):
+    """Precision at a multiple of the number N of relevant documents: at rank ⌊multiple · N + 0.9⌋.
+
+    >>> RprecMult(multiple=0.5).of("(10)1")
+    RprecMult(multiple=0.5) 0.5000 [0.0000, 1.0000]
+    """
+
+    takes_cutoff = False
+    multiple: float = param(1.0, least=0, shown=True)
+    aliases = ("rprec_mult",)
+
+    def _rank(self, q: GroupedJudgments) -> Floats:
+        return np.floor(self.multiple * q.relevant(self) + 0.9)
+
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
+        return np.minimum(q.length, self._rank(q))
+
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
+        return self._rank(q)  # even if the list is shorter
+
+
+RprecMult = measure(_RprecMult)
+
+
+class _RelativeP(Binary):
+    """The share of the relevant documents that the first k ranks could hold at best, the smaller of k and N.
+
+    >>> RelativeP.of("(100)1", k=1)
+    RelativeP@1 0.3333 [0.0000, 1.0000]
+    """
+
+    aliases = ("relative_p",)
+
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
+        return np.minimum(q.ranks(self.cutoff), q.relevant(self))
+
+
+RelativeP = measure(_RelativeP)
+
+
 class _SetP(Binary):
     """The share of relevant documents in the whole list.
 
@@ -145,6 +208,154 @@ class _SetR(Binary):
 
 
 SetR = measure(_SetR)
+
+
+class _OfCount(Measure):
+    """A function of the number of documents with a gain in the first ranks, monotone in it.
+
+    The order of ties matters only for a tie group of which these ranks hold a part.
+    """
+
+    additive = False
+
+    def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
+        """The value for lists of some length, for queries with so many relevant documents."""
+        raise NotImplementedError
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        return self.gain(label), 0.0
+
+    def values(self, order: Order) -> Floats:
+        q = order.grouped
+        length = np.asarray(self.depth(q), dtype=np.float64)
+        within = order.rank <= length[order.query]
+        count = order.sum(np.where(within, self.gain(order.label), 0.0))
+        return self.of_count(count, length, q.judged(self.relevant(q.ties.qrels.label)))
+
+    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        length = np.asarray(self.depth(q), dtype=np.float64)
+        relevant, in_group = q.judged(self.relevant(q.ties.qrels.label)), q.in_group(self.gain(q.label))
+        inside = np.clip(length[q.group_query] - q.group_start, 0, q.group_size)
+        whole = segment_sum(q.group_query, np.where(inside == q.group_size, in_group, 0.0), q.n_queries)
+        mean, variance = self.of_count(whole, length, relevant), np.zeros(q.n_queries)
+        cut = np.flatnonzero((inside > 0) & (inside < q.group_size))  # one group at the most in a query
+        if len(cut):
+            query = q.group_query[cut]
+            chance = hypergeometric(q.group_size[cut], in_group[cut], inside[cut])
+            count = whole[query][:, None] + np.arange(chance.shape[1])
+            value = self.of_count(count, length[query][:, None], relevant[query][:, None])
+            mean[query] = (chance * value).sum(axis=1)
+            variance[query] = (chance * (value - mean[query][:, None]) ** 2).sum(axis=1)
+        return mean, variance
+
+
+def _divide(amount: Floats, divisor: Floats) -> Floats:
+    """amount / divisor, 0 where the divisor is 0; both are broadcast."""
+    amount, divisor = np.broadcast_arrays(amount, divisor)
+    return safe_divide(amount, divisor)
+
+
+class _SetRelativeP(Binary, _OfCount):
+    """The share of the relevant documents that a list of this length could hold at best.
+
+    >>> SetRelativeP.of("(10)1|1")
+    SetRelativeP 0.6667
+    """
+
+    takes_cutoff = False
+    aliases = ("set_relative_p",)
+
+    def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
+        return _divide(count, np.minimum(length, relevant))
+
+
+SetRelativeP = measure(_SetRelativeP)
+
+
+class _SetF(Binary, _OfCount):
+    """The weighted harmonic mean of SetP and SetR, (x + 1)·P·R / (x·P + R): x is β², as in trec_eval.
+
+    >>> SetF(x=2).of("100|1")
+    SetF(x=2) 0.4286
+    """
+
+    takes_cutoff = False
+    x: float = param(1.0, above=-1)
+    aliases = ("set_f",)
+
+    def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
+        precision, recall = _divide(count, length), _divide(count, relevant)
+        return _divide((self.x + 1) * precision * recall, self.x * precision + recall)
+
+
+SetF = measure(_SetF)
+
+
+class _SetAP(Binary, _OfCount):
+    """SetP · SetR.
+
+    >>> SetAP.of("(10)1|1")
+    SetAP 0.4444
+    """
+
+    takes_cutoff = False
+    aliases = ("set_map",)
+
+    def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
+        return _divide(count**2, length * relevant)
+
+
+SetAP = measure(_SetAP)
+
+
+class _Utility(Binary, _OfCount):
+    """a · relevant and b · other documents retrieved, plus c · relevant and d · other documents not retrieved.
+
+    The last number needs that of all documents in the `collection` (trec_eval's -N).
+
+    >>> Utility.of("(100)1-")
+    Utility -1.0000
+    >>> Utility(a=2, c=-1).of("(100)1-|1")
+    Utility(a=2, c=-1) 0.0000
+    """
+
+    takes_cutoff = False
+    a: float = param(1.0)
+    b: float = param(-1.0)
+    c: float = param(0.0)
+    d: float = param(0.0)
+    collection: float = param(0, least=0)
+
+    def key(self, label: Floats) -> Floats:
+        return self.gain(label) * (self.a - self.b - self.c + self.d)  # what one more relevant document adds
+
+    def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
+        other = self.collection + count - length - relevant
+        return self.a * count + self.b * (length - count) + self.c * (relevant - count) + self.d * other
+
+
+Utility = measure(_Utility)
+
+
+class _NumQ(Measure):
+    """The number of queries.
+
+    >>> NumQ.of("(10)1")
+    NumQ 1.0000
+    """
+
+    takes_cutoff = False
+    total = True
+    aliases = ("num_q",)
+
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
+        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
+
+    def base(self, q: GroupedJudgments) -> Floats:
+        return np.ones(q.n_queries)
+
+
+NumQ = measure(_NumQ)
 
 
 class _NumRet(Measure):
@@ -204,6 +415,32 @@ class _NumRelRet(Binary):
 NumRelRet = measure(_NumRelRet)
 
 
+class _NumNonrelJudgedRet(Binary):
+    """The number of documents retrieved that were judged not relevant, added up over queries.
+
+    Documents with a negative label are not counted, as in trec_eval: they were in the pool, but not judged.
+
+    >>> NumNonrelJudgedRet.of("(10)1-|0")
+    NumNonrelJudgedRet 1.0000
+    """
+
+    takes_cutoff = False
+    total = True
+    aliases = ("num_nonrel_judged_ret",)
+
+    def gain(self, label: Floats) -> Floats:
+        return ((label >= 0) & (label < self.rel)).astype(np.float64)
+
+    def relevant(self, label: Floats) -> NDArray[np.bool_]:
+        return Binary.gain(self, label) > 0
+
+    def key(self, label: Floats) -> Floats:
+        return self.gain(label)
+
+
+NumNonrelJudgedRet = measure(_NumNonrelJudgedRet)
+
+
 class _Judged(Measure):
     """The share of judged documents among the first k ranks (`norm="cap"`: among those of them that the list has).
 
@@ -227,3 +464,28 @@ class _Judged(Measure):
 
 
 Judged = measure(_Judged)
+
+
+class _Unj(_OfCount):
+    """The share of unjudged documents among the first k ranks, also where the list is shorter (trec_eval's unj).
+
+    Documents with a negative label are unjudged, as in trec_eval.
+
+    >>> Unj.of("(1-)0", k=1)
+    Unj@1 0.5000 [0.0000, 1.0000]
+    """
+
+    def gain(self, label: Floats) -> Floats:
+        return (label >= 0).astype(np.float64)
+
+    def relevant(self, label: Floats) -> NDArray[np.bool_]:
+        return label >= 1
+
+    def key(self, label: Floats) -> Floats:
+        return -self.gain(label)
+
+    def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
+        return _divide(length - count, length if self.cutoff is None else np.array(float(self.cutoff)))
+
+
+Unj = measure(_Unj)

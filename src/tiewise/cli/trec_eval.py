@@ -1,0 +1,257 @@
+"""``tiewise trec_eval``: the command line and the output of trec_eval 10."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+
+import tiewise as tw
+from tiewise.analysis.reports import method_notes
+from tiewise.analysis.trec_lists import TrecLists
+from tiewise.cli import options
+from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, command, complete_from, option
+from tiewise.cli.inputs import check_stdin_once
+from tiewise.cli.output import write
+from tiewise.cli.program import print_note
+from tiewise.data.columns import Floats
+from tiewise.errors import InputError, MeasureError
+from tiewise.io import as_source
+from tiewise.io.run_tags import read_tag
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.trec_eval_names import NAMES, NICKNAMES, OUT_OF_SCOPE
+from tiewise.output.trec_format import format_line, format_number
+
+__all__ = ["trec_eval"]
+
+EXAMPLES = (
+    "tiewise trec_eval qrels.txt run.trec",
+    "tiewise trec_eval -q -m map -m P.5,10 -m ndcg_cut qrels.txt run.trec",
+    "tiewise trec_eval -c -M 1000 -m official --expected --range qrels.txt run.trec",
+)
+RELSTRING_LENGTH = 10
+#: With parameters after these names, trec_eval -c evaluates one unjudged document in place of a missing list.
+FILLED = ("utility", "rbp_resid", "relstring")
+
+
+def _refuse(what: str) -> Any:
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value not in (None, param.default):
+            raise InputError(f"{what} Use trec_eval itself for it.")
+
+    return callback
+
+
+@command("trec_eval", examples=EXAMPLES)
+@options.qrels
+@options.run
+@option(
+    "-m, --measure NAME[.PARAMS]",
+    MEASURES,
+    "A measure of trec_eval: map, P.5,10, ndcg.1=5,2=9, or a nickname: official, all_trec, set.",
+    into="names",
+    multiple=True,
+    default_note="official",
+    shell_complete=complete_from(lambda: [*NICKNAMES, *NAMES]),
+)
+@option("-l, --level_for_rel N", MEASURES, "The lowest label that is relevant.", type=options.NOT_NEGATIVE, default=1)
+@option("-N, --Number_docs_in_coll N", MEASURES, "Documents in the collection.", type=options.NOT_NEGATIVE, default=0)
+@option("-c, --complete_rel_info_wanted", INPUT, "Judged queries that are not in the run count as 0.")
+@option("-M, --Max_retrieved_per_topic N", INPUT, "Use only the first N ranks of each list.", type=options.POSITIVE)
+@option("-J, --Judged_docs_only", INPUT, "Remove unjudged documents, after -M.")
+@option(
+    "-R, --Rel_info_format FORMAT",
+    INPUT,
+    "The format of the judgments: only qrels.",
+    default="qrels",
+    expose_value=False,
+    callback=_refuse("The preference formats of judgments (prefs, qrels_prefs, qrels_jg) are out of scope."),
+)
+@option(
+    "-T, --Results_format FORMAT",
+    INPUT,
+    "The format of the run: only trec_results.",
+    default="trec_results",
+    expose_value=False,
+    callback=_refuse("Only runs of the format trec_results are read here."),
+)
+@option("--expected", TIES, "Print expectations over all orders of ties, not the values of one order.")
+@option("--range", TIES, "Add lines NAME.min and NAME.max: the range over all orders of ties.", into="with_range")
+@option("-q, --query_eval_wanted", OUTPUT, "Print each query.")
+@option("-n, --nosummary", OUTPUT, "Do not print the means over queries.")
+@option(
+    "-Z, --Zscore FILE",
+    OUTPUT,
+    "Z-scores: out of scope, and an error.",
+    expose_value=False,
+    callback=_refuse("Z-scores (-Z) are out of scope."),
+)
+def trec_eval(
+    qrels: Path,
+    run: Path,
+    *,
+    names: Sequence[str],
+    level_for_rel: int,
+    number_docs_in_coll: int,
+    complete_rel_info_wanted: bool,
+    max_retrieved_per_topic: int | None,
+    judged_docs_only: bool,
+    expected: bool,
+    with_range: bool,
+    query_eval_wanted: bool,
+    nosummary: bool,
+) -> None:
+    """Print what trec_eval 10 prints, byte for byte, or the expectation over all orders of tied documents.
+
+    Options, names of measures, order of lines and numbers are those of trec_eval.
+    """
+    chosen = _choose(names or ["official"], rel=level_for_rel, collection=number_docs_in_coll)
+    check_stdin_once([qrels, run])
+    judged, source = tw.read_qrels(qrels), as_source(run)
+    lists = TrecLists.of(
+        judged,
+        source,
+        complete=complete_rel_info_wanted,
+        all_judged=judged_docs_only or any(one.needs_all_judged for one in chosen),
+        depth=max_retrieved_per_topic,
+        judged_only=judged_docs_only,
+    )
+    columns = _Columns(lists, complete=complete_rel_info_wanted, expected=expected, with_range=with_range)
+    table = [column for one in chosen for column in columns.of(one)]
+    if any(one.name == "runid" for one in chosen):
+        tag = source.rows().name if str(run) == "-" else read_tag(run)
+        table.insert(0, _Column("runid", (), tag or run.stem))
+    write("".join(_lines(table, lists.queries if query_eval_wanted else (), summary=not nosummary)))
+    print_note(*columns.notes)
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+
+
+class _Chosen(NamedTuple):
+    """A measure to print."""
+
+    name: str  # of trec_eval
+    text: str | None  # its parameters, if there are any
+    printed: str
+    measure: Measure | None  # None: a text
+
+    @property
+    def needs_all_judged(self) -> bool:
+        return self.name == "relstring" if self.measure is None else self.measure.needs_all_judged
+
+
+def _choose(words: Sequence[str], **settings: float) -> list[_Chosen]:
+    """The measures of some words, in trec_eval's order; of the parameters of a name, those given first count."""
+    texts: dict[str, str | None] = {}
+    for word in words:
+        name, dot, text = word.partition(".")
+        if OUT_OF_SCOPE.fullmatch(name):
+            raise MeasureError(f"'{name}' needs preference judgments, which are out of scope. Use trec_eval for it.")
+        if name not in (NAMES | NICKNAMES):
+            close = difflib.get_close_matches(name, [*NAMES, *NICKNAMES], 1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            raise MeasureError(f"trec_eval has no measure '{word}'.{hint} Parameters follow a dot, as in P.5,10.")
+        if (dot and not text) or (dot and name in NICKNAMES):
+            raise MeasureError(f"'{word}': give parameters after the dot." if not text else f"'{name}' takes none.")
+        for one in NICKNAMES.get(name, (name,)):
+            texts[one] = texts.get(one) or text or None
+    return [
+        _Chosen(name, texts[name], printed, measure)
+        for name in NAMES
+        if name in texts
+        for printed, measure in NAMES[name].expand(name, texts[name], **settings)
+    ]
+
+
+# -- values -------------------------------------------------------------------------------------------------------
+
+
+class _Column(NamedTuple):
+    """The values of a name: of each query, if it has them, and the one for all of them."""
+
+    name: str
+    of_queries: Sequence[str]
+    summary: str | None
+
+
+class _Columns:
+    """The values of measures as text."""
+
+    def __init__(self, lists: TrecLists, *, complete: bool, expected: bool, with_range: bool):
+        self._lists, self._complete, self._expected, self._with_range = lists, complete, expected, with_range
+        self._means: dict[Measure, Estimate] = {}
+        self._undefined: list[str] = []
+
+    @cached_property
+    def _filled(self) -> TrecLists:
+        return self._lists.fill_missing()
+
+    @property
+    def notes(self) -> list[str]:
+        """How expectations and ranges were found, if not exactly; where trec_eval prints nan."""
+        nan = (
+            f"Some lists are empty. There trec_eval divides 0 by 0 and prints nan, also for all queries: "
+            f"{', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts these lists as 0."
+        )
+        return [*method_notes(self._means), *([nan] if self._undefined else [])]
+
+    def of(self, chosen: _Chosen) -> Iterator[_Column]:
+        """The columns of a measure: one, or three with its range."""
+        lists = self._filled if chosen.text is not None and chosen.name in FILLED else self._lists
+        measure, printed = chosen.measure, chosen.printed
+        if measure is None:
+            if chosen.name == "relstring" and not self._expected:
+                texts = lists.relevance_strings(_parse_length(chosen.text))
+                yield _Column(printed, [f"'{text}'" for text in texts], None)
+            return
+        if not self._expected:
+            yield self._format(printed, chosen, values := lists.values(measure), self._summarize(chosen, values))
+        if self._expected or self._with_range:
+            each = lists.estimates(measure)
+            self._means[measure] = mean = each.mean()
+            if self._expected:
+                yield self._format(printed, chosen, each.expected[lists.places], mean.expected)
+            if self._with_range:
+                yield self._format(f"{printed}.min", chosen, each.minimum[lists.places], mean.minimum)
+                yield self._format(f"{printed}.max", chosen, each.maximum[lists.places], mean.maximum)
+
+    def _summarize(self, chosen: _Chosen, values: Floats) -> float:
+        """The value for all queries, with trec_eval's exceptions."""
+        measure = chosen.measure
+        assert measure is not None
+        if self._complete and chosen.name == "num_rel":  # with -c it counts labels from 1 on, whatever -l says
+            values = self._lists.values(measure(rel=1))
+        if self._filled.is_undefined(measure):  # nan in trec_eval
+            self._undefined.append(chosen.printed)
+            return 0.0
+        total = float(np.cumsum(measure.aggregation.terms(values))[-1])  # one after another, as trec_eval adds
+        return measure.aggregation.of_sum(total, len(values))
+
+    @staticmethod
+    def _format(name: str, chosen: _Chosen, values: Floats, summary: float | None) -> _Column:
+        assert chosen.measure is not None and summary is not None
+        format = partial(format_number, is_count=chosen.measure.total)
+        has_queries = NAMES[chosen.name].shown != "summary"
+        return _Column(name, [*map(format, values.tolist())] if has_queries else (), format(summary))
+
+
+def _parse_length(text: str | None) -> int:
+    if text is not None and not text.isdecimal():
+        raise MeasureError(f"relstring.{text}: give the number of documents.")
+    return RELSTRING_LENGTH if text is None else int(text)
+
+
+def _lines(table: Sequence[_Column], queries: Sequence[str], *, summary: bool) -> Iterator[str]:
+    """The lines of each query, then those of all queries."""
+    starts = [(f"{column.name:<22s}\t", column.of_queries) for column in table if column.of_queries]
+    for place, query in enumerate(queries):
+        yield from (f"{start}{query}\t{values[place]}\n" for start, values in starts)
+    if summary:
+        yield from (format_line(one.name, "all", one.summary) for one in table if one.summary is not None)

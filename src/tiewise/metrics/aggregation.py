@@ -1,0 +1,78 @@
+"""How the values of queries become one number: their mean, their sum, or their geometric mean.
+
+Queries are independent, and every aggregation rises with each value. So its extremes are those of the queries, and its
+expectation and variance follow from theirs. The geometric mean needs the moments of a root of each value for that:
+
+    E[Π x_q^(1/n)] = Π E[x_q^(1/n)],    Var = Π E[x_q^(2/n)] − E²
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tiewise.data.columns import Floats
+
+if TYPE_CHECKING:
+    from tiewise.metrics.estimate import Estimate, Estimates
+
+__all__ = ["GEOMETRIC_MEAN", "MEAN", "SUM", "Aggregation"]
+
+
+class Aggregation:
+    """The mean over queries."""
+
+    def terms(self, values: Floats) -> Floats:
+        """What is added up."""
+        return values
+
+    def of_sum(self, total: float, n: int) -> float:
+        """The number from the sum of n terms."""
+        return total / n
+
+    def of_values(self, values: Floats) -> float:
+        """The number for the values of some queries, at least one."""
+        return self.of_sum(float(np.add.reduce(self.terms(values))), len(values))
+
+    def of_estimates(self, each: Estimates) -> Estimate:
+        """The estimate of the number for the estimates of some queries: std = √ΣVar / n."""
+        n, columns = len(each), each.columns
+        sums = dict(zip(columns, np.add.reduce(np.array(list(columns.values())), axis=1).tolist(), strict=True))
+        scale = self.of_sum(1.0, n)
+        found = each.summary(lambda column: self.of_sum(sums[id(column)], n), sqrt(sums[id(each.variance)]) * scale)
+        return found if each.method is None else each.method.describe(found, scale)
+
+
+class _Sum(Aggregation):
+    """The sum over queries, of counts."""
+
+    def of_sum(self, total: float, n: int) -> float:
+        return total
+
+
+class _GeometricMean(Aggregation):
+    """The geometric mean over queries, of values above 0."""
+
+    def terms(self, values: Floats) -> Floats:
+        logs: Floats = np.log(values)
+        return logs
+
+    def of_sum(self, total: float, n: int) -> float:
+        return float(np.exp(total / n))
+
+    def of_estimates(self, each: Estimates) -> Estimate:
+        roots = each.powers(1.0 / len(each))
+        expected = float(np.exp(np.log(roots.expected).sum()))
+        spread = expected * float(np.sqrt(np.expm1(np.log1p(roots.variance / roots.expected**2).sum())))
+        found = each.summary(self.of_values, spread)
+        found = replace(found, expected=float(np.clip(expected, found.minimum, found.maximum)))
+        if roots.method is None:
+            return found
+        error = expected * roots.method.standard_error / roots.expected
+        return replace(roots.method, standard_error=error).describe(found)
+
+
+MEAN, SUM, GEOMETRIC_MEAN = Aggregation(), _Sum(), _GeometricMean()

@@ -1,0 +1,88 @@
+"""Geometric means over queries: GMAP and GMBpref."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from tiewise.data.columns import Floats
+from tiewise.metrics import engine
+from tiewise.metrics.aggregation import GEOMETRIC_MEAN, Aggregation
+from tiewise.metrics.catalogue.average_precision import AP
+from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.catalogue.preferences import Bpref
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.engine import GroupedJudgments, Order
+from tiewise.metrics.names import measure
+
+__all__ = ["GMAP", "GMBpref"]
+
+#: Smaller values count as this one, as in trec_eval: a single 0 would make a geometric mean 0.
+SMALLEST = 0.00001
+
+
+class _Geometric(Binary):
+    """The geometric mean over queries of another measure, of which a value is at least 0.00001."""
+
+    takes_cutoff = False
+    additive = False
+    of_measure: ClassVar[Measure]
+    _exponent = 1.0
+
+    @property
+    def aggregation(self) -> Aggregation:
+        return GEOMETRIC_MEAN
+
+    def to_power(self, exponent: float) -> Measure:
+        power = self()
+        vars(power)["_exponent"] = exponent
+        return power
+
+    @property
+    def _plain(self) -> Measure:
+        return self.of_measure(rel=self.rel)
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        return self._plain.kinds(label)
+
+    def values(self, order: Order) -> Floats:
+        found: Floats = np.maximum(engine.value(self._plain, order.grouped, order), SMALLEST) ** self._exponent
+        return found
+
+    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        """Those of the plain measure, if that is never too small."""
+        if self._exponent != 1:
+            return super().list_moments(q)
+        is_plain = engine.value(self._plain, q, q.worst(self)) >= SMALLEST
+        mean, variance = engine.expected(self._plain, q)
+        return np.where(is_plain, mean, np.nan), np.where(is_plain, variance, np.nan)
+
+
+class _GMAP(_Geometric):
+    """The geometric mean over queries of AP, of which a value is at least 0.00001.
+
+    >>> GMAP.of("(10)1")
+    GMAP 0.7083 [0.5833, 0.8333]
+    """
+
+    aliases = ("gm_map",)
+    of_measure = AP
+
+
+GMAP = measure(_GMAP)
+
+
+class _GMBpref(_Geometric):
+    """The geometric mean over queries of Bpref, of which a value is at least 0.00001.
+
+    >>> GMBpref.of("(10)1")
+    GMBpref 0.2500 [0.0000, 0.5000]
+    """
+
+    aliases = ("gm_bpref",)
+    distinguishes_unjudged = True
+    of_measure = Bpref
+
+
+GMBpref = measure(_GMBpref)
