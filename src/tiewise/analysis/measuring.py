@@ -138,7 +138,7 @@ class Evaluation:
         found = {}
         for measure in measures:
             each = self._estimate(measure, cuts)
-            found[measure] = each.take(self.kept(measure))
+            found[measure] = each.take(self.kept(measure) & ~np.isnan(each.expected))  # NaN: not defined there
         return found
 
     def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:

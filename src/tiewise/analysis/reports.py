@@ -219,6 +219,10 @@ class Report(Result):
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
             how = "left out" if self._options.no_relevant == "skip" else "counted with the rest"
             notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
+        for measure, found in self._estimates.items():
+            undefined = int(np.count_nonzero(self._evaluation.kept(measure))) - len(found)
+            if undefined:
+                notes.append(f"{measure} is not defined for {count_noun(undefined, 'query', 'queries')}, left out.")
         if self._unfound > max(1, from_.retrieved_queries / 2):
             notes.append(
                 f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved. "

@@ -47,6 +47,10 @@ class Param(NamedTuple):
 
     def check(self, who: str, value: object) -> None:
         """Raise if the parameter cannot take this value."""
+        if isinstance(self.default, bool):
+            if not isinstance(value, (bool, np.bool_)):
+                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use True or False.")
+            return
         if self.choices:
             if value not in self.choices:
                 known = " or ".join(f'"{choice}"' for choice in self.choices)
@@ -63,7 +67,7 @@ class Param(NamedTuple):
 
 
 def param(
-    default: float | str,
+    default: float | str | bool,
     *,
     choices: Sequence[str] = (),
     above: float = -math.inf,
@@ -71,7 +75,7 @@ def param(
     least: float = -math.inf,
     shown: bool = False,
 ) -> Any:
-    """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, or one of some words.
+    """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, a word of some, or a bool.
 
     The number lies above `above`, below `below`, and is at least `least`. `shown` parameters stand in the measure's
     name even at their default.
@@ -156,11 +160,15 @@ class Measure:
         return engine.moments(self, block)
 
     def values(self, order: Order) -> Floats:
-        """The value of each query in one order, of a measure that is not a sum."""
+        """The value of each query in one order, of a measure that is not a sum; NaN where it is not defined."""
         raise NotImplementedError
 
     def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """Expectation and variance of each query, of a measure that is not a sum; NaN where there is no closed form."""
+        return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
+
+    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        """Minimum and maximum of each query, if `sorted_extremes` is False; NaN where there is no closed form."""
         return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
 
     def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:

@@ -16,7 +16,7 @@ about one size, so that memory stays bounded and sums are taken pairwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -47,6 +47,7 @@ __all__ = [
     "safe_divide",
     "segment_sum",
     "select_queries",
+    "sum_payoffs",
     "value",
 ]
 
@@ -59,7 +60,7 @@ EXPONENT = 400
 class Order:
     """The judged documents in one order: by query, ascending rank. It holds its tie groups by a weak reference."""
 
-    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes, label: Floats):
+    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes | Floats, label: Floats):
         self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
         self.query, self.label, self.n_queries = query, label, grouped.n_queries
         self.rank: Floats = rank.astype(np.float64)
@@ -70,6 +71,10 @@ class Order:
         grouped = self._grouped()
         assert grouped is not None
         return grouped
+
+    def take(self, kept: NDArray[np.bool_]) -> Order:
+        """Some of the documents, in the same places."""
+        return Order(self.grouped, self.query[kept], self.rank[kept], self.label[kept])
 
     def sum(self, values: NDArray[Any]) -> Floats:
         """The sum of each query's values."""
@@ -87,9 +92,16 @@ class Order:
 
     def product_before(self, values: Floats) -> Floats:
         """The product of the values that stand before each document in its query."""
-        out = np.ones(len(values))
+        return self._reduce_before(np.multiply, values)
+
+    def sum_before(self, values: Floats) -> Floats:
+        """The sum of the values that stand before each document in its query."""
+        return self._reduce_before(np.add, values)
+
+    def _reduce_before(self, ufunc: np.ufunc, values: Floats) -> Floats:
+        out = np.full(len(values), float(ufunc.identity))
         for rows, held in _padded(np.bincount(self.query, minlength=self.n_queries)):
-            run = np.cumprod(np.where(held, values[rows], 1.0), axis=1)
+            run = ufunc.accumulate(np.where(held, values[rows], ufunc.identity), axis=1)
             out[rows[:, 1:][held[:, 1:]]] = run[:, :-1][held[:, 1:]]
         return out
 
@@ -463,6 +475,7 @@ def estimates(
             method = found.method.take(~fixed).spread(grouped.n_queries, places[~fixed])
         if oblivious is not None:
             one_order[places] = tied.value(part.oblivious(oblivious))
+    variance[np.isnan(mean)] = np.nan  # the measure is not defined for these lists
     return Estimates(
         measure.name,
         grouped.ties.qrels.queries,
@@ -530,9 +543,24 @@ class _Computation:
         method = None
         if self.measure.sorted_extremes:
             _check_order(self.measure, mean, low, high)
+        else:
+            low, high = (np.where(np.isnan(x), y, x) for x, y in zip(self._closed_extremes, (low, high), strict=True))
         if self._parts is not None:
             low, high, method = self._extremes(self._parts, low, high)
         return _Statistics(mean, variance, low, high, method)
+
+    @cached_property
+    def _closed_extremes(self) -> tuple[Floats, Floats]:
+        """Minimum and maximum of each query by a closed form, NaN where there is none; the sorted orders are none."""
+        return self.measure.extremes(self.grouped)
+
+    @cached_property
+    def _has_open_extremes(self) -> NDArray[np.bool_]:
+        """Whether the extremes of a query must be searched for among its orders."""
+        if self.measure.sorted_extremes:
+            return np.zeros(self.grouped.n_queries, dtype=bool)
+        low, high = self._closed_extremes
+        return np.isnan(low) | np.isnan(high)
 
     def expected(self) -> tuple[Floats, Floats]:
         """Eqs. (2) and (3), for each query."""
@@ -558,8 +586,7 @@ class _Computation:
             mean[block.groups], variance[block.groups] = e[:, 0], var[:, 0]
         self._closed = ~np.isnan(mean), ~np.isnan(variance)
         is_open = ~(self._closed[0] & self._closed[1])
-        if not self.measure.sorted_extremes:
-            is_open[tied[mixed]] = True
+        is_open[tied[mixed]] |= self._has_open_extremes[grouped.group_query[tied[mixed]]]
         if is_open.any():
             ranks = np.zeros(len(grouped.first), dtype=np.int64)
             ranks[tied[mixed]] = inside[mixed]
@@ -573,7 +600,7 @@ class _Computation:
         """Expectation and variance of each query, for a measure that is not a sum."""
         mean, variance = self.measure.list_moments(self.grouped)
         self._closed = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~(self._closed[0] & self._closed[1]) | (not self.measure.sorted_extremes)
+        is_open = ~(self._closed[0] & self._closed[1]) | self._has_open_extremes
         if is_open.any():
             grouped = self.grouped
             keys, unjudged_key = self.measure.kinds(grouped.label)
@@ -622,12 +649,15 @@ class _Computation:
                 mixed = self._mixed[2]
                 order, terms = grouped.worst(measure), self._lowest
                 seen_low, seen_high = (self._with_means(order, terms, mixed, x) for x in (seen_low, seen_high))
-            low, high = np.fmin(low, seen_low), np.fmax(high, seen_high)
-            extremes = np.where(by_query[2], SAMPLED, EXACT).astype(np.int8)
+            is_open = self._has_open_extremes
+            low = np.where(is_open, np.fmin(low, seen_low), low)
+            high = np.where(is_open, np.fmax(high, seen_high), high)
+            is_open = is_open & by_query[2]
+            extremes = np.where(is_open, SAMPLED, EXACT).astype(np.int8)
             bounds = measure.extreme_bounds(grouped)
             if bounds is not None:
-                low, high = (np.where(by_query[2], x, y) for x, y in zip(bounds, (low, high), strict=True))
-                extremes = np.where(by_query[2], BOUND, EXACT).astype(np.int8)
+                low, high = (np.where(is_open, x, y) for x, y in zip(bounds, (low, high), strict=True))
+                extremes = np.where(is_open, BOUND, EXACT).astype(np.int8)
         expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in by_query[:2])
         return low, high, Methods(expected, extremes, std, np.where(by_query[0], np.sqrt(error), np.nan))
 
@@ -664,7 +694,8 @@ class _Computation:
 def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:
     """The group step that follows from a measure's payoff alone; the variance is NaN if it depends on `seen`."""
     if measure.uses_seen:
-        return _seen_expectation(measure, block), np.full_like(block.start, np.nan)
+        total = sum_payoffs(measure.payoff, block, block.relevant, block.seen)
+        return block.gain / block.size * total, np.full_like(block.start, np.nan)
     weight = np.where(block.within, measure.payoff(block.rank, block.rank), 0.0)
     total = row_sum(weight)
     mean = total / block.size
@@ -672,22 +703,27 @@ def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:
     return block.gain / block.size * total, squares * block.gain_ss / np.maximum(block.size - 1, 1)
 
 
-def _seen_expectation(measure: Measure, block: GroupBlock) -> Floats:
-    """Eq. (2): the payoff of each slot over the number H of relevant documents drawn in the slots before it."""
-    others, hits = block.size - 1, block.relevant - 1
-    h = np.arange(int(block.relevant.max()), dtype=np.float64)[None, :]
+def sum_payoffs(
+    payoff: Callable[[Floats, Floats], Floats], block: GroupBlock, relevant: Floats, seen: Floats
+) -> Floats:
+    """Eq. (2): the sum over slots of the expected payoff of a relevant document that stands there.
+
+    A group has `relevant` of them, and `seen` stand above it; H others of the group are drawn in the slots before.
+    """
+    others, hits = block.size - 1, relevant - 1
+    h = np.arange(int(relevant.max()), dtype=np.float64)[None, :]
     chance = np.where(h == 0, 1.0, 0.0) * np.ones_like(block.start)  # P(H = h) before the first slot
     total = np.zeros_like(block.start)
     for j in range(block.slot.shape[1]):
-        payoff = measure.payoff(np.broadcast_to(block.rank[:, j : j + 1], chance.shape), block.seen + h)
-        total += np.where(block.within[:, j : j + 1], row_sum(chance * np.where(chance > 0, payoff, 0.0)), 0.0)
+        worth = payoff(np.broadcast_to(block.rank[:, j : j + 1], chance.shape), seen + h)
+        total += np.where(block.within[:, j : j + 1], row_sum(chance * np.where(chance > 0, worth, 0.0)), 0.0)
         left = np.maximum(others - j, 1)  # one more of the others is drawn
         miss = np.clip((others - hits - (j - h)) / left, 0.0, 1.0)
         hit = np.clip((hits - h) / left, 0.0, 1.0)
         drawn = chance * hit
         chance = chance * miss
         chance[:, 1:] += drawn[:, :-1]
-    return block.gain / block.size * total
+    return total
 
 
 def select_queries(ties: TieGroups, places: Codes) -> TieGroups:

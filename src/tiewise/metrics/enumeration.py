@@ -108,7 +108,7 @@ def summarize_parts(
 def _store(found: PartStatistics, parts: Codes, summary: _Summary, use: NDArray[np.bool_]) -> None:
     found.mean[parts], found.variance[parts] = summary.mean[use], summary.variance[use]
     found.minimum[parts], found.maximum[parts] = summary.minimum[use], summary.maximum[use]
-    found.samples[parts] = summary.samples
+    found.samples[parts] = summary.weight[use] if summary.samples else 0
 
 
 def _arrange(
@@ -129,35 +129,42 @@ def _arrange(
 
 
 class _Summary:
-    """Mean, variance and extremes of values that come one after another, with their probabilities."""
+    """Mean, variance and extremes of values that come one after another, with their probabilities.
+
+    An order in which the value is not defined (NaN) is left out.
+    """
 
     def __init__(self, n_parts: int, samples: int = 0):
         self.samples = samples
-        self._weight, self._sum, self._squares = (np.zeros(n_parts) for _ in range(3))
+        self.weight, self._sum, self._squares = (np.zeros(n_parts) for _ in range(3))
         self._origin: Floats | None = None  # differences to the first value cancel less
-        self.minimum, self.maximum = np.full(n_parts, inf), np.full(n_parts, -inf)
+        self.minimum, self.maximum = np.full((2, n_parts), np.nan)
 
     def add(self, values: Floats, probability: Floats) -> None:
+        is_undefined = np.isnan(values)
+        if is_undefined.any():
+            values, probability = np.where(is_undefined, 0.0, values), np.where(is_undefined, 0.0, probability)
         if self._origin is None:
             self._origin = values
         difference = values - self._origin
-        self._weight += probability
+        self.weight += probability
         self._sum += probability * difference
         self._squares += probability * difference**2
         used = probability > 0
-        np.minimum(self.minimum, values, out=self.minimum, where=used)
-        np.maximum(self.maximum, values, out=self.maximum, where=used)
+        np.fmin(self.minimum, values, out=self.minimum, where=used)
+        np.fmax(self.maximum, values, out=self.maximum, where=used)
 
     @property
     def mean(self) -> Floats:
         assert self._origin is not None
-        return self._origin + self._sum / np.maximum(self._weight, 1e-300)
+        mean = self._origin + self._sum / np.maximum(self.weight, 1e-300)
+        return np.where(self.weight > 0, mean, np.nan)
 
     @property
     def variance(self) -> Floats:
-        weight = np.maximum(self._weight, 1e-300)
+        weight = np.maximum(self.weight, 1e-300)
         variance = np.maximum(self._squares / weight - (self._sum / weight) ** 2, 0.0)
-        return variance * self.samples / (self.samples - 1) if self.samples > 1 else variance
+        return variance * weight / np.maximum(weight - 1, 1) if self.samples > 1 else variance
 
 
 def _enumerate(

@@ -13,18 +13,29 @@ from tiewise.metrics.catalogue.first_relevant import RR, Success
 from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.discounted_gain import DCG, RBP, nDCG
 from tiewise.metrics.catalogue.cascades import ERR, nERR
-from tiewise.metrics.catalogue.preferences import AUC, Bpref
+from tiewise.metrics.catalogue.user_models import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11, SDCG
+from tiewise.metrics.catalogue.preferences import AUC, Accuracy, Bpref
+from tiewise.metrics.catalogue.compatibility import Compat
 
 __all__ = [
     "AP",
     "AUC",
+    "Accuracy",
+    "BPM",
     "Bpref",
+    "Compat",
     "DCG",
     "ERR",
     "F",
     "F1",
     "Hits",
+    "INSQ",
+    "INST",
     "Judged",
+    "NERR8",
+    "NERR9",
+    "NERR10",
+    "NERR11",
     "NumRel",
     "NumRelRet",
     "NumRet",
@@ -33,6 +44,7 @@ __all__ = [
     "RBP",
     "RR",
     "Rprec",
+    "SDCG",
     "SetP",
     "SetR",
     "Success",
