@@ -215,22 +215,19 @@ def compatibility(ranked, unretrieved, k, *, p=0.95, normalize=True):
 # Users who read a list from the top, as in cwl_eval, whose lists have 1,000 ranks.
 
 
-def read_list(ranked, goes_on, k, min_rel, max_rel):
-    """The mean gain of what is read by a user who goes on after each rank with probability goes_on(rank, gain, sum)."""
-    labels = np.full(k or 1000, float(min_rel))
-    seen = [linear(label) for label in ranked[: len(labels)]]
-    labels[: len(seen)] = seen
-    gain = (np.clip(labels, min_rel, max_rel) - min_rel) / (max_rel - min_rel)
-    on = goes_on(np.arange(1.0, len(labels) + 1), gain, np.cumsum(gain))
-    read = np.append(1.0, np.cumprod(on)[:-1])
-    return float(np.sum(read * gain) / np.sum(read))
-
-
 def user_model(goes_on):
-    def value(ranked, unretrieved, k, *, min_rel=0, max_rel=1, **params):
-        return read_list(ranked, functools.partial(goes_on, **params), k, min_rel, max_rel)
+    """The mean gain of what is read by a user who goes on after each rank with probability goes_on(rank, gain, sum)."""
 
-    return value
+    @functools.lru_cache(maxsize=100_000)
+    def read(ranked, k, min_rel=0, max_rel=1, **params):
+        labels = np.full(k or 1000, float(min_rel))
+        labels[: len(ranked)] = ranked[: len(labels)]
+        gain = (np.clip(labels, min_rel, max_rel) - min_rel) / (max_rel - min_rel)
+        on = goes_on(np.arange(1.0, len(labels) + 1), gain, np.cumsum(gain), **params)
+        read = np.append(1.0, np.cumprod(on)[:-1])
+        return float(np.sum(read * gain) / np.sum(read))
+
+    return lambda ranked, unretrieved, k, **params: read(tuple(map(linear, ranked)), k, **params)
 
 
 sdcg = user_model(lambda rank, gain, total: np.log2(rank + 1) / np.log2(rank + 2))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
@@ -86,7 +86,7 @@ class Evaluation:
         self.counted, self.options = counted, options
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
-        self._grouped: dict[tuple[str, bool], engine.GroupedJudgments] = {}
+        self._grouped: dict[tuple[str, bool, bool], engine.GroupedJudgments] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -125,9 +125,9 @@ class Evaluation:
 
         Most measures do not tell judged non-relevant documents from unjudged ones: they need no document of label 0.
         """
-        key = dtype, measure.needs_all_judged
+        key = dtype, measure.needs_all_judged, measure.judged_only
         if key not in self._grouped:
-            self._grouped[key] = engine.GroupedJudgments(self._ties(dtype, all_judged=measure.needs_all_judged))
+            self._grouped[key] = engine.group(measure, self._ties(dtype, all_judged=measure.needs_all_judged))
         return self._grouped[key]
 
     # -- all orders ---------------------------------------------------------------------------------------------
@@ -174,8 +174,9 @@ class Evaluation:
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
-        ties = self.ties
-        return ties.may_be_truncated & (measure.depth(self.grouped(measure)) > ties.length - ties.lowest_size)
+        grouped = self.grouped(measure)
+        ties = grouped.ties
+        return ties.may_be_truncated & (measure.depth(grouped) > ties.length - ties.lowest_size)
 
     # -- one order ----------------------------------------------------------------------------------------------
 
@@ -198,9 +199,8 @@ class _Cuts:
 
     def __init__(self, evaluation: Evaluation):
         self._evaluation = evaluation
-        self._places = np.flatnonzero(evaluation.ties.may_be_truncated)
-        self._ties: dict[bool, TieGroups] = {}
-        self._grouped: dict[tuple[bool, bytes], engine.GroupedJudgments] = {}
+        self._ties: dict[int, TieGroups] = {}  # of these lists, by the tie groups from which they are selected
+        self._grouped: dict[tuple[int, bytes], engine.GroupedJudgments] = {}
 
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
         """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
@@ -209,33 +209,36 @@ class _Cuts:
         retrieved, best first, and at worst documents that are worth nothing: Eq. (18). A measure that a better document
         can lower is only known to lie in its range. NaN means that no bounds are known.
         """
-        reached = self._evaluation.reaches_last_group(measure)[self._places]
+        grouped = self._evaluation.grouped(measure)
+        truncated = np.flatnonzero(grouped.ties.may_be_truncated)
+        reached = self._evaluation.reaches_last_group(measure)[truncated]
         if not reached.any():
             return None
         lower, upper = expected.copy(), expected.copy()
-        places = self._places[reached]
-        if measure.value_range is not None or not (measure.additive and measure.sorted_extremes):
+        places = truncated[reached]
+        if measure.value_range is not None or not measure.sorted_extremes:
             lower[places], upper[places] = measure.value_range or (np.nan, np.nan)
             return lower, upper
         known = expected[places]
-        lower[places] = np.minimum(self._filled(measure, "worst")[reached], known)
-        upper[places] = np.maximum(self._filled(measure, "best")[reached], known)
+        lower[places] = np.minimum(self._expect(measure, grouped, truncated, "worst")[reached], known)
+        upper[places] = np.maximum(self._expect(measure, grouped, truncated, "best")[reached], known)
         return lower, upper
 
-    def _filled(self, measure: Measure, how: Literal["best", "worst"]) -> Floats:
+    def _expect(
+        self, measure: Measure, grouped: engine.GroupedJudgments, places: Codes, how: Literal["best", "worst"]
+    ) -> Floats:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""
-        everything = measure.needs_all_judged
-        if everything not in self._ties:
-            self._ties[everything] = engine.select_queries(self._evaluation.grouped(measure).ties, self._places)
-        ties = self._ties[everything]
+        if id(grouped) not in self._ties:
+            self._ties[id(grouped)] = engine.select_queries(grouped.ties, places)
+        ties = self._ties[id(grouped)]
         query = ties.qrels.query
         gain = measure.gain(ties.qrels.label) * (1 if how == "best" else -1)
-        key = everything, gain.tobytes()
+        key = id(grouped), gain.tobytes()
         if key not in self._grouped:  # many measures have the same gains
             rows = np.flatnonzero((ties.in_last_group | (ties.size == 0)) & (gain > 0))  # unjudged ones are worth 0
             rows = rows[np.lexsort((-gain[rows], query[rows]))]
             place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
             rows = rows[place < ties.lowest_size[query[rows]]]
             self._grouped[key] = engine.GroupedJudgments(ties.with_last_group(rows))
-        grouped = self._evaluation.grouped(measure)
-        return engine.expected_with_last_group(measure, grouped, self._places, self._grouped[key], how)
+        sampling = self._evaluation.options.sampling
+        return engine.expected_with_last_group(measure, grouped, places, self._grouped[key], how, sampling)

@@ -42,6 +42,7 @@ __all__ = [
     "estimates",
     "expected",
     "expected_with_last_group",
+    "group",
     "moments",
     "row_sum",
     "safe_divide",
@@ -412,6 +413,11 @@ class GroupBlock:
 # -- statistics -----------------------------------------------------------------------------------------------
 
 
+def group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
+    """The tie groups as a measure sees them: those of condensed lists, if it is measured on these."""
+    return GroupedJudgments(ties.condensed() if measure.judged_only else ties)
+
+
 def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
     """A measure in one order, for each query: Eq. (1)."""
     return _Computation(measure, grouped).value(order)
@@ -428,16 +434,30 @@ def expected_with_last_group(
     places: Codes,
     filled: GroupedJudgments,
     order: Literal["best", "worst"],
+    sampling: Sampling = SAMPLING,
 ) -> Floats:
     """The expectation in some queries if their last tie group held other documents, in a fixed order.
 
     `filled` has these queries, with those documents. The groups above the last one stay in random order. Their
     expectations are those that were computed for `grouped`.
     """
+    if not measure.additive:
+        return expected(measure, _untie_last_group(measure, filled.ties), sampling)[0]
     computation = _Computation(measure, filled)
     if not measure.is_built_in():  # it may depend on what the last group holds
         return computation.with_last_group(order, computation.group_moments[0])
     return computation.with_last_group(order, _means_above_last(measure, grouped, places, filled))
+
+
+def _untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
+    """The same lists with the documents of the last tie group in their best order, those with a key of 0 at its end."""
+    query = ties.qrels.query
+    rows = np.flatnonzero((ties.size > 0) & (ties.start == (ties.length - ties.lowest_size)[query]))
+    rows = rows[np.lexsort((-measure.key(ties.qrels.label[rows]), query[rows]))]
+    start, size = ties.start.copy(), ties.size.copy()
+    start[rows] += np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
+    size[rows] = 1
+    return GroupedJudgments(replace(ties, start=start, size=size))
 
 
 def _means_above_last(measure: Measure, grouped: GroupedJudgments, places: Codes, filled: GroupedJudgments) -> Floats:

@@ -79,9 +79,10 @@ class System:
     def find_documents(self, run: Run, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
         """Find all documents of these groups, for each measure: an order for several runs needs them."""
         options = self._evaluation.options
-        run = run.judged_only(self._evaluation.qrels) if options.judged_only else run
-        run = run if options.score_dtype is None else run.projected(options.score_dtype)
+        whole = run if options.score_dtype is None else run.projected(options.score_dtype)
         for measure, queries in kept.items():
+            condensed = options.judged_only or measure.judged_only
+            run = whole.judged_only(self._evaluation.qrels) if condensed else whole
             tied = self.tied(measure, queries)
             self._documents[measure] = TiedDocuments(tied, run, across_queries=across_queries)
 
@@ -140,7 +141,7 @@ class System:
         return {
             ORDER_NAMES[order]: PrintedValue(float(value[kept].sum() if measure.total else value[kept].mean()), True)
             for order, value in values.items()
-            if value is not None
+            if value is not None and not np.isnan(value[kept]).any()
         }
 
     def _has_same_definition(self, measure: Measure, tool: str, means: dict[tuple[Any, ...], float]) -> bool:
@@ -166,6 +167,7 @@ def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bo
     if rule.retrieved_only:
         grouped = engine.GroupedJudgments(grouped.ties.retrieved_only())
     each = engine.expected(measure, grouped)[0][kept]
+    each = each[~np.isnan(each)]
     return float(each.sum() if total else each.mean())
 
 

@@ -59,6 +59,10 @@ class _UserModel(Measure):
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.minimum(q.length, self.ranks)
 
+    def within(self, order: Order) -> NDArray[np.bool_]:
+        """Which documents stand in the ranks that a user may read."""
+        return order.rank <= _UserModel.depth(self, order.grouped)[order.query]
+
 
 # -- weights that do not depend on gains ----------------------------------------------------------------------
 
@@ -141,7 +145,7 @@ class _NERR(_Adaptive):
 
     def values(self, order: Order) -> Floats:
         patience = self.patience(np.arange(1.0, self.ranks + 1))
-        gain = np.where(order.rank <= self.ranks, self.gain(order.label), 0.0)
+        gain = np.where(self.within(order), self.gain(order.label), 0.0)
         stop = order.product_before(1 - gain) * gain  # the probability to stop at this document because of its gain
         rank = np.minimum(order.rank, self.ranks).astype(np.int64) - 1
         never = np.ones(order.n_queries)
@@ -251,7 +255,7 @@ class _INST(_Adaptive):
         # telescopes, and the sum of the weights is a difference of two values of ζ(2, x) = Σ_{n≥0} 1 / (x + n)².
         from scipy.special import zeta
 
-        order = order.take((order.rank <= self.ranks) & (self.gain(order.label) > 0))
+        order = order.take(self.within(order) & (self.gain(order.label) > 0))
         gain, rank = self.gain(order.label), order.rank
         missing = 2 * self.T - (order.sum_before(gain) + gain)
         first = np.diff(order.query, prepend=-1) > 0
@@ -306,7 +310,7 @@ class _BPM(_Adaptive):
         return np.minimum(super().depth(q), _first_end(q, q.above_group(level) + level >= self.T * self._scale))
 
     def values(self, order: Order) -> Floats:
-        level, goal = np.where(order.rank <= self.ranks, self._level(order.label), 0.0), self.T * self._scale
+        level, goal = np.where(self.within(order), self._level(order.label), 0.0), self.T * self._scale
         above = order.sum_before(level)
         is_read = above < goal
         stop = np.full(order.n_queries, float(self.ranks))
