@@ -242,7 +242,7 @@ def _expand_names(names: Iterable[str], level: float, judged_only: bool, value: 
             continue
         for key, parameter in entry.keys(name, parameters[name]):
             measure = entry.make(level, parameter)
-            tool = ToolMeasure(measure, TOOLS["pytrec_eval"].usual, judged_only, transform=entry.transform)
+            tool = ToolMeasure(measure(judged_only=judged_only), TOOLS["pytrec_eval"].usual, transform=entry.transform)
             if name in dict(explicit):
                 tool.check(name, value)
             if value in tool.known_values:

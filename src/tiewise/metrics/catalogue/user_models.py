@@ -25,13 +25,21 @@ from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 
-__all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG"]
+__all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG", "Reading", "UserModel"]
 
 #: How many ranks a user reads at most, if there is no cutoff.
 RANKS = 1000
 
 
-class _UserModel(Measure):
+class Reading(NamedTuple):
+    """What the users of a model read, for each query: means over the users."""
+
+    gain: Floats  #: of all that is read, Σ w_i · gain_i
+    ranks: Floats  #: that are read, Σ w_i
+    unstopped: Floats  #: the share of users who would read on below the last rank, w_{N+1}
+
+
+class UserModel(Measure):
     """A user who reads a list from the top and stops somewhere."""
 
     min_rel: float = param(0, least=0)
@@ -59,15 +67,20 @@ class _UserModel(Measure):
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.minimum(q.length, self.ranks)
 
-    def within(self, order: Order) -> NDArray[np.bool_]:
-        """Which documents stand in the ranks that a user may read."""
-        return order.rank <= _UserModel.depth(self, order.grouped)[order.query]
+    def found_gain(self, order: Order) -> Floats:
+        """The gain of each document within the ranks that a user may read."""
+        within = order.rank <= UserModel.depth(self, order.grouped)[order.query]
+        return np.where(within, self.gain(order.label), 0.0)
+
+    def read(self, order: Order) -> Reading:
+        """What is read in one order."""
+        raise NotImplementedError
 
 
 # -- weights that do not depend on gains ----------------------------------------------------------------------
 
 
-class _Weighted(_UserModel):
+class _Weighted(UserModel):
     """A user whose patience depends on the rank alone: w_i is a weight of the rank."""
 
     def weight(self, rank: Floats) -> Floats:
@@ -78,6 +91,11 @@ class _Weighted(_UserModel):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.full(q.n_queries, self.weight(np.arange(1.0, self.ranks + 1)).sum())
+
+    def read(self, order: Order) -> Reading:
+        gain = order.sum(self.found_gain(order) * self.weight(order.rank))
+        unstopped = self.weight(np.array([self.ranks + 1.0])) if self.cutoff is None else np.zeros(1)
+        return Reading(gain, self.divisor(order.grouped), np.repeat(unstopped, order.n_queries))
 
 
 class _SDCG(_Weighted):
@@ -123,10 +141,14 @@ INSQ = measure(_INSQ)
 # -- weights that depend on the gains above -------------------------------------------------------------------
 
 
-class _Adaptive(_UserModel):
+class _Adaptive(UserModel):
     """A user whose patience depends on the gains seen, so that the value is no sum over documents."""
 
     additive = False
+
+    def values(self, order: Order) -> Floats:
+        reading = self.read(order)
+        return reading.gain / reading.ranks
 
 
 class _NERR(_Adaptive):
@@ -143,16 +165,18 @@ class _NERR(_Adaptive):
         """Nobody reads below a document of gain 1."""
         return np.minimum(super().depth(q), _first_end(q, q.in_group(self.gain(q.label) == 1) > 0))
 
-    def values(self, order: Order) -> Floats:
-        patience = self.patience(np.arange(1.0, self.ranks + 1))
-        gain = np.where(self.within(order), self.gain(order.label), 0.0)
+    def read(self, order: Order) -> Reading:
+        patience = self.patience(np.arange(1.0, self.ranks + 2))
+        gain = self.found_gain(order)
         stop = order.product_before(1 - gain) * gain  # the probability to stop at this document because of its gain
         rank = np.minimum(order.rank, self.ranks).astype(np.int64) - 1
         never = np.ones(order.n_queries)
         np.multiply.at(never, order.query, 1 - gain)
         total = np.cumsum(patience)
         # Summed by parts, Σ w_i is the mean of Σ_{j≤i} A_j over the ranks i where the user stops because of a gain.
-        return order.sum(stop * patience[rank]) / (order.sum(stop * total[rank]) + never * total[-1])
+        ranks = order.sum(stop * total[rank]) + never * total[self.ranks - 1]
+        unstopped = never * (patience[-1] if self.cutoff is None else 0.0)
+        return Reading(order.sum(stop * patience[rank]), ranks, unstopped)
 
     def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """With gains of 0 and 1 alone, V = A_r / Σ_{i≤r} A_i for the rank r of the first relevant document."""
@@ -249,25 +273,28 @@ class _INST(_Adaptive):
     takes_cutoff = False
     T: float = param(1.0, least=0.5)
 
-    def values(self, order: Order) -> Floats:
+    def read(self, order: Order) -> Reading:
         # The best order is by descending gain: theory.md, user models.
         # From one document with a gain to the next, x_i = i + 2T − G_i grows by 1 with each rank. So the product of C_i
         # telescopes, and the sum of the weights is a difference of two values of ζ(2, x) = Σ_{n≥0} 1 / (x + n)².
         from scipy.special import zeta
 
-        order = order.take(self.within(order) & (self.gain(order.label) > 0))
+        order = order.take(self.found_gain(order) > 0)
         gain, rank = self.gain(order.label), order.rank
         missing = 2 * self.T - (order.sum_before(gain) + gain)
         first = np.diff(order.query, prepend=-1) > 0
         end = np.append(np.where(first, self.ranks, rank), self.ranks)[1:]  # up to here nothing more is found
         near, far = rank + missing - 1, end + missing - 1
-        start = np.ones(order.n_queries)
+        start = np.full(order.n_queries, float(self.ranks))
         start[order.query[first]] = rank[first]  # up to here nothing is found
-        weight = (2 * self.T / (start + 2 * self.T - 1))[order.query] ** 2
-        weight *= order.product_before(safe_divide(near, far) ** 2)
-        read = (2 * self.T) ** 2 * (zeta(2, 2 * self.T) - zeta(2, start + 2 * self.T))
-        read += order.sum(weight * near**2 * (zeta(2, near + 1) - zeta(2, far + 1)))
-        return order.sum(weight * gain) / read
+        first_weight = (2 * self.T / (start + 2 * self.T - 1)) ** 2
+        weight = first_weight[order.query] * order.product_before(safe_divide(near, far) ** 2)
+        ranks = (2 * self.T) ** 2 * (zeta(2, 2 * self.T) - zeta(2, start + 2 * self.T))
+        ranks += order.sum(weight * near**2 * (zeta(2, near + 1) - zeta(2, far + 1)))
+        unstopped = (2 * self.T / (self.ranks + 2 * self.T)) ** 2 * np.ones(order.n_queries)
+        last = np.append(first, True)[1:]
+        unstopped[order.query[last]] = (weight * safe_divide(near, far + 1) ** 2)[last]
+        return Reading(order.sum(weight * gain), ranks, unstopped)
 
 
 INST = measure(_INST)
@@ -309,14 +336,16 @@ class _BPM(_Adaptive):
         level = q.in_group(self._level(q.label))
         return np.minimum(super().depth(q), _first_end(q, q.above_group(level) + level >= self.T * self._scale))
 
-    def values(self, order: Order) -> Floats:
-        level, goal = np.where(self.within(order), self._level(order.label), 0.0), self.T * self._scale
+    def read(self, order: Order) -> Reading:
+        level, goal = np.where(self.found_gain(order) > 0, self._level(order.label), 0.0), self.T * self._scale
         above = order.sum_before(level)
         is_read = above < goal
-        stop = np.full(order.n_queries, float(self.ranks))
         is_last = is_read & (above + level >= goal)
-        stop[order.query[is_last]] = order.rank[is_last]
-        return order.sum(np.where(is_read, level, 0.0)) / (self._scale * stop)
+        ranks = np.full(order.n_queries, float(self.ranks))
+        ranks[order.query[is_last]] = order.rank[is_last]
+        unstopped = np.full(order.n_queries, float(self.cutoff is None))
+        unstopped[order.query[is_last]] = 0.0
+        return Reading(order.sum(np.where(is_read, level, 0.0)) / self._scale, ranks, unstopped)
 
     def _stops(self, q: GroupedJudgments) -> Iterator[_Stop]:
         """The group in which a user may stop, for each query that has one with several documents."""
