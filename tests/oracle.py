@@ -11,11 +11,15 @@ Statistics(expected=0.75, minimum=0.5, maximum=1.0, std=0.25, oblivious=0.5)
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 Label = float | None  # None = unjudged
 Labels = Sequence[Label]
@@ -155,7 +159,7 @@ def err(ranked, unretrieved, k, *, max=4):
     return math.fsum(terms)
 
 
-def nerr(ranked, unretrieved, k, *, max=4):
+def normalized_err(ranked, unretrieved, k, *, max=4):
     ideal = err(judged_labels(ranked, unretrieved), (), k, max=max)
     return ratio(err(ranked, unretrieved, k, max=max), ideal)
 
@@ -181,6 +185,61 @@ def auc(ranked, unretrieved, k, *, rel=1):
         if relevant(upper, rel) != relevant(lower, rel)
     ]
     return ratio(sum(pairs), len(pairs))
+
+
+def accuracy(ranked, unretrieved, k, *, rel=1):
+    top = [relevant(label, rel) for label in ranked[:k]]
+    pairs = [upper for upper, lower in itertools.combinations(top, 2) if upper != lower]
+    return sum(pairs) / len(pairs) if pairs else math.nan  # not defined
+
+
+def compatibility(ranked, unretrieved, k, *, p=0.95, normalize=True):
+    """The highest rank-biased overlap with any ideal ranking: documents of one label may stand there in any order."""
+    docs = [*ranked, *unretrieved]
+    positive = sorted({label for label in docs if linear(label) > 0}, reverse=True)
+    depth = max(len(ranked), sum(linear(label) > 0 for label in docs))
+
+    def weight_from(first):  # of the depths at which a document is in both rankings
+        return math.fsum(p ** (d - 1) / d for d in range(first, depth + 1))
+
+    total = ideal = above = 0.0
+    for level in positive:
+        members = [place + 1 for place, label in enumerate(docs) if label == level]
+        places = range(int(above) + 1, int(above) + len(members) + 1)
+        ranks = [rank if rank <= len(ranked) else depth + 1 for rank in members]
+        overlap = np.array([[weight_from(max(rank, place)) for place in places] for rank in ranks])
+        total += overlap[linear_sum_assignment(overlap, maximize=True)].sum()  # the best order of the level
+        ideal += math.fsum(map(weight_from, places))
+        above += len(members)
+    return ratio(total, ideal if normalize else math.fsum(p**d for d in range(depth)))
+
+
+# Users who read a list from the top, as in cwl_eval, whose lists have 1,000 ranks.
+
+
+def user_model(goes_on):
+    """The mean gain of what is read by a user who goes on after each rank with probability goes_on(rank, gain, sum)."""
+
+    @functools.lru_cache(maxsize=100_000)
+    def read(ranked, k, min_rel=0, max_rel=1, **params):
+        labels = np.full(k or 1000, float(min_rel))
+        labels[: len(ranked)] = ranked[: len(labels)]
+        gain = (np.clip(labels, min_rel, max_rel) - min_rel) / (max_rel - min_rel)
+        on = goes_on(np.arange(1.0, len(labels) + 1), gain, np.cumsum(gain), **params)
+        read = np.append(1.0, np.cumprod(on)[:-1])
+        return float(np.sum(read * gain) / np.sum(read))
+
+    return lambda ranked, unretrieved, k, **params: read(tuple(map(linear, ranked)), k, **params)
+
+
+sdcg = user_model(lambda rank, gain, total: np.log2(rank + 1) / np.log2(rank + 2))
+insq = user_model(lambda rank, gain, total, T=1.0: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2)
+inst = user_model(lambda rank, gain, total, T=1.0: ((rank + 2 * T - total - 1) / (rank + 2 * T - total)) ** 2)
+bpm = user_model(lambda rank, gain, total, T=1.0: total < T - 1e-12)
+nerr8 = user_model(lambda rank, gain, total: 1 - gain)
+nerr9 = user_model(lambda rank, gain, total: rank / (rank + 1) * (1 - gain))
+nerr10 = user_model(lambda rank, gain, total, p=0.9: p * (1 - gain))
+nerr11 = user_model(lambda rank, gain, total, T=1.0: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2 * (1 - gain))
 
 
 def judged(ranked, unretrieved, k):
@@ -369,7 +428,17 @@ MEASURES: dict[str, Callable[..., float]] = {
     "RBP": rbp,
     "RBPresidual": rbp_residual,
     "ERR": err,
-    "nERR": nerr,
+    "nERR": normalized_err,
+    "SDCG": sdcg,
+    "INSQ": insq,
+    "INST": inst,
+    "BPM": bpm,
+    "NERR8": nerr8,
+    "NERR9": nerr9,
+    "NERR10": nerr10,
+    "NERR11": nerr11,
+    "Accuracy": accuracy,
+    "Compat": compatibility,
     "Judged": judged,
     "SetP": set_precision,
     "SetR": set_recall,
@@ -426,8 +495,9 @@ def estimate(
     k: int | None = None,
     **params,
 ) -> Statistics:
-    """The measure's statistics over every order of the tied documents."""
+    """The measure's statistics over every order of the tied documents in which it is defined."""
     values = [value(name, ranked, unretrieved, k, **params) for ranked in orders(scores, labels)]
+    values = [one for one in values if not math.isnan(one)] or [math.nan]
     mean = math.fsum(values) / len(values)
     variance = math.fsum((v - mean) ** 2 for v in values) / len(values)
     given = list(itertools.chain.from_iterable(tie_groups(scores, labels)))

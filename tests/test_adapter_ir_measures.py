@@ -158,6 +158,122 @@ def test_rbp_equals_cwl_eval(seed):
     assert table(ours.iter_calc(measures, qrels, run)) == pytest.approx(expected, abs=1e-14)
 
 
+USER_MODELS = [
+    theirs.SDCG(max_rel=4) @ 5,
+    theirs.SDCG(max_rel=2, dcg="log2") @ 10,
+    theirs.INSQ(max_rel=4),
+    theirs.INSQ(max_rel=1, T=3.0),
+    theirs.INST(max_rel=4),
+    theirs.INST(max_rel=2, min_rel=1, T=2.0),
+    theirs.BPM(max_rel=4) @ 5,
+    theirs.BPM(max_rel=2, T=2.0) @ 10,
+    theirs.NERR8(max_rel=4) @ 5,
+    theirs.NERR9(max_rel=2) @ 10,
+    theirs.NERR10(max_rel=4),
+    theirs.NERR10(max_rel=1, p=0.5),
+    theirs.NERR11(max_rel=4),
+    theirs.NERR11(max_rel=2, T=2.5),
+]
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("cwl"), reason="ir_measures asks cwl_eval for them")
+@pytest.mark.parametrize("seed", range(12))
+def test_user_models_equal_cwl_eval(seed):
+    """It lists ties in the given order, so tied runs are equal too; and so are its numbers beside the value."""
+    qrels, run = draw(seed)
+    expected = {(one.query_id, one.measure): one for one in theirs.iter_calc(USER_MODELS, qrels, run)}
+    found = {(one.query_id, one.measure): one for one in ours.iter_calc(USER_MODELS, qrels, run)}
+    assert found.keys() == expected.keys()
+    for key, metric in expected.items():
+        assert type(found[key]) is type(metric)
+        assert found[key][2:] == pytest.approx(metric[2:], rel=1e-12, abs=1e-13), key
+    aggregated = theirs.calc_aggregate(USER_MODELS, qrels, run)
+    assert ours.calc_aggregate(USER_MODELS, qrels, run) == pytest.approx(aggregated, rel=1e-12)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("cwl"), reason="ir_measures asks cwl_eval for them")
+def test_user_models_read_a_thousand_ranks():
+    docs = [f"d{place}" for place in range(1500)]
+    qrels = {"q": {doc: place % 4 for place, doc in enumerate(docs) if place % 3 == 0 or place > 900}}
+    run = {"q": {doc: -float(place) for place, doc in enumerate(docs)}}
+    measures = [theirs.INSQ(max_rel=3, T=40.0), theirs.INST(max_rel=3, T=90.0), theirs.NERR11(max_rel=3, T=900.0)]
+    expected = {one.measure: one for one in theirs.iter_calc(measures, qrels, run)}
+    for one in ours.iter_calc(measures, qrels, run):
+        assert one[2:] == pytest.approx(expected[one.measure][2:], rel=1e-11)
+
+
+def no_pairs(top, qrels, rel):
+    hits = sum(qrels.get(doc, 0) >= rel for doc in top)
+    return hits in (0, len(top))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("measure", [theirs.Accuracy, theirs.Accuracy(rel=2), theirs.Accuracy @ 3])
+def test_accuracy_equals_ir_measures(seed, measure):
+    """A query without a pair is left out, in ir_measures only if it has no relevant document: else it divides by 0."""
+    qrels, run = draw(seed)
+    cutoff, rel = measure.params.get("cutoff"), measure["rel"]
+    top = {q: sorted(docs, key=docs.get, reverse=True)[:cutoff] for q, docs in run.items()}
+    without = {q for q in run.keys() & qrels.keys() if no_pairs(top[q], qrels[q], rel)}
+    rest = {q: docs for q, docs in run.items() if q not in without}
+    expected = theirs.calc([measure], qrels, rest)
+    found = ours.calc([measure], qrels, run)
+    assert table(found.per_query) == pytest.approx(table(expected.per_query), abs=1e-14)
+    assert found.aggregated == pytest.approx(expected.aggregated, abs=1e-14, nan_ok=True)
+    assert without.isdisjoint(one.query_id for one in found.per_query)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_compat_equals_ir_measures_without_ties(seed):
+    qrels, run = draw(seed)
+    run = {q: {d: 100.0 - place for place, d in enumerate(docs)} for q, docs in run.items()}
+    measures = [theirs.Compat, theirs.Compat(p=0.5), theirs.Compat(p=0.8, normalize=False)]
+    expected = theirs.calc(measures, qrels, run)
+    found = ours.calc(measures, qrels, run)
+    assert table(found.per_query) == pytest.approx(table(expected.per_query), abs=1e-14)
+    assert found.aggregated == pytest.approx(expected.aggregated, abs=1e-14)
+
+
+def test_two_slips_of_compat_are_not_copied():
+    """A document that was not retrieved has score 0 there, and tied ideal documents stand as in the qrels."""
+    qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"b": -1.0, "x": -2.0}}
+    above = {"q": {doc: score + 9 for doc, score in run["q"].items()}}
+    assert ours.calc_aggregate(["Compat"], qrels, run) == ours.calc_aggregate(["Compat"], qrels, above)
+    compat = theirs.Compat
+    assert theirs.calc_aggregate([compat], qrels, run)[compat] < theirs.calc_aggregate([compat], qrels, above)[compat]
+    qrels, run = {"q": {"b": 1, "a": 1}}, {"q": {"a": 1.0, "b": 1.0}}
+    assert ours.calc_aggregate([compat], qrels, run) == {compat: 1.0}
+    assert theirs.calc_aggregate([compat], qrels, run)[compat] < 1
+
+
+@pytest.mark.parametrize("value", ["expected", "minimum", "maximum", "std", "bias"])
+def test_all_values_of_the_new_measures_equal_evaluate(value):
+    measures = [*USER_MODELS, theirs.Compat, theirs.Accuracy, theirs.Accuracy @ 3]
+    qrels, run = draw(2)
+    found = ours.calc(measures, qrels, run, value=value)
+    rows = table(found.per_query)
+    report = tw.evaluate(qrels, run, list(map(str, measures)), oblivious="ir_measures", complete=True)
+    for measure in measures:
+        for query, estimate in report.per_query(str(measure)).items():
+            if query in run and getattr(estimate, value) is not None:
+                assert rows[query, measure] == pytest.approx(getattr(estimate, value), abs=1e-14), measure
+
+
+def test_every_measure_of_one_run_is_ours():
+    """All of ir_measures' registry but those of diversity, which need subtopics, and names without a provider there."""
+    diversity = {"ERR_IA", "nERR_IA", "alpha_DCG", "alpha_nDCG", "NRBP", "nNRBP", "AP_IA", "P_IA", "StRecall"}
+    assert {one.NAME for one in theirs.measures.registry.values()} - diversity <= ours._MEASURES.keys()
+    from ir_measures.providers import registry
+
+    unsupported = {
+        one.NAME
+        for provider in registry.values()
+        for one in provider.SUPPORTED_MEASURES
+        if one.NAME not in ours._MEASURES
+    }
+    assert unsupported <= diversity
+
+
 QRELS = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}, "q3": {"x": 1}}
 RUN = {"q2": {"b": 0.5, "a": 0.5}, "q1": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.1}, "q4": {"a": 1.0}}
 
@@ -336,42 +452,42 @@ def test_unavailable_measure_names_its_provider(measure):
 
 # -- measures that we do not have -----------------------------------------------------------------------------------
 
-MIXED = [theirs.Compat, nDCG @ 3, "Compat(p=0.8)", theirs.Accuracy, RR @ 10, "F1@2"]
+LENGTH = theirs.define_byquery(lambda qrels, run: float(len(run)), name="Length")
+GREEDY = "INST(T=0.25, max_rel=2)"  # no probabilities, so we refuse it
+MIXED = [LENGTH, nDCG @ 3, GREEDY, RR @ 10, "F1@2"]
 
 
 @pytest.mark.parametrize("kind", ["named tuples", "generators", "pandas", "polars", "tiewise", "rows"])
 def test_missing_measures_are_computed_by_ir_measures(kind):
     qrels, run = next((qrels, run) for name, qrels, run in inputs() if name == kind)
-    theirs_only = {
-        theirs.Compat: theirs.Compat,
-        "Compat(p=0.8)": theirs.Compat(p=0.8),
-        theirs.Accuracy: theirs.Accuracy,
-    }
+    pytest.importorskip("cwl")
+    theirs_only = {LENGTH: LENGTH, GREEDY: theirs.parse_measure(GREEDY)}
     wanted = theirs.calc(list(theirs_only.values()), QRELS, RUN)
     rest = ours.calc([one for one in MIXED if one not in theirs_only], QRELS, RUN)
     found = ours.calc(MIXED, qrels, run)
     assert list(found.aggregated) == MIXED
     assert found.aggregated == rest.aggregated | {given: wanted.aggregated[one] for given, one in theirs_only.items()}
-    rows = table(wanted.per_query)
-    expected = {(query, given): rows[query, one] for given, one in theirs_only.items() for query in QRELS}
+    of_theirs = {one: given for given, one in theirs_only.items()}
+    expected = {(query, of_theirs[one]): value for (query, one), value in table(wanted.per_query).items()}
     assert table(found.per_query) == table(rest.per_query) | expected
 
 
 def test_missing_measures_in_every_function():
+    pytest.importorskip("cwl")
     evaluator = ours.evaluator(MIXED, iter([theirs.Qrel("q1", "a", 1), theirs.Qrel("q1", "b", 0)]))
     for _ in range(2):
         run = (theirs.ScoredDoc("q1", doc, 0.5) for doc in "ab")
         assert list(evaluator.calc_aggregate(run)) == MIXED
     assert evaluator.qrel_qids == {"q1"} and evaluator.measures == MIXED
     assert {one.measure for one in ours.iter_calc(MIXED, QRELS, RUN)} == set(MIXED)
-    only = ours.evaluator([theirs.Compat], QRELS)
-    assert only.calc_aggregate(RUN) == theirs.calc_aggregate([theirs.Compat], QRELS, RUN)
+    only = ours.evaluator([LENGTH], QRELS)
+    assert only.calc_aggregate(RUN) == theirs.calc_aggregate([LENGTH], QRELS, RUN)
     assert only.qrel_qids == set(QRELS)
 
 
 def test_missing_measures_have_one_value():
-    with pytest.raises(tw.MeasureError, match=r"Compat: Tiewise does not have it, and ir_measures' own providers know"):
-        ours.calc_aggregate([RR, theirs.Compat], QRELS, RUN, value="expected")
+    with pytest.raises(tw.MeasureError, match=r"Length: Tiewise does not have it, and ir_measures' own providers know"):
+        ours.calc_aggregate([RR, LENGTH], QRELS, RUN, value="expected")
 
 
 def test_fields_of_rbp():
@@ -456,7 +572,8 @@ measures += irm.parse_trec_measure("map_cut.5,10")
 found = irm.calc(measures, qrels, run)
 metric = found.per_query[0]
 assert metric._fields == ("query_id", "measure", "value") and metric.measure is measures[0]
-for text in ("TiewiseProvider()", "parse_measure('P(judged_only=True)@5')"):
+assert irm.parse_measure("P(judged_only=True)@5") == (tw.P @ 5)(judged_only=True)
+for text in ("TiewiseProvider()", "parse_measure('nDCG(gains={1: 5})@5')"):
     try:
         eval("irm." + text)
     except tw.TiewiseError as error:
@@ -494,7 +611,7 @@ def provider():
 
 def test_provider_in_ir_measures(provider):
     qrels, run = draw(5)
-    every = [*SHARED, theirs.Compat]  # the last is left to another provider
+    every = [*SHARED, LENGTH]  # the last is left to another provider
     expected = evaluate_separately(every, qrels, run)
     installed = provider().install()
     assert theirs.DefaultPipeline.providers[0] is installed
@@ -540,7 +657,8 @@ def test_std_of_a_mean_is_the_same_in_every_function():
 def test_provider_supports_only_its_measures(provider):
     plain, expected = provider(), provider(value="expected")
     assert all(plain.supports(measure) for measure in SHARED)
-    others = [theirs.Compat, theirs.Accuracy, theirs.RBP, theirs.alpha_nDCG, theirs.SDCG(max_rel=4) @ 5, theirs.P]
+    assert all(plain.supports(measure) for measure in [*USER_MODELS, theirs.Compat, theirs.Accuracy @ 5])
+    others = [LENGTH, theirs.RBP, theirs.alpha_nDCG, theirs.SDCG @ 5, theirs.P]
     assert not any(plain.supports(measure) for measure in others)
     assert all(expected.supports(measure) for measure in (infAP, IPrec @ 0.1, nDCG @ 10))
 

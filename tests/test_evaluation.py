@@ -27,6 +27,8 @@ from tiewise.io import as_run
 from tiewise.metrics import names as registry
 
 ALL = [measure for measure, _ in MEASURES]
+#: Without the variants of measures whose orders are enumerated or sampled.
+FEW = [measure for measure in ALL if measure.additive or measure == tw.measures()[measure.stem]]
 
 
 def evaluate(*args, **options):
@@ -61,7 +63,7 @@ def test_many_queries_at_once_are_each_of_them_alone(untied):
     and with a few tied lists, which are worked through apart, among many untied ones."""
     rng = np.random.default_rng(5)
     qrels, run = {}, {}
-    for i in range(60):
+    for i in range(40):
         n = int(rng.choice([1, 2, 5, 17, 40, 120, 900]))
         kinds = int(rng.integers(1, 12))
         docs = [f"d{j}" for j in range(n)]
@@ -69,13 +71,16 @@ def test_many_queries_at_once_are_each_of_them_alone(untied):
         run[f"q{i}"] = dict(zip(docs, (scores / 7).tolist(), strict=True))
         judged = rng.choice(docs, size=int(rng.integers(1, n + 1)), replace=False)
         qrels[f"q{i}"] = {d: float(rng.choice([0, 0, 1, 2, 0.5, -1, 3])) for d in judged} | {"x": 1.0}
-    measures = [m @ k for m in ALL for k in ((7, 100) if m.takes_cutoff else (None,))]
-    options = {"oblivious": "given", "complete": not untied}
+    measures = [m @ k for m in FEW for k in ((7, 100)[: 1 + m.additive] if m.takes_cutoff else (None,))]
+    options = {"oblivious": "given", "complete": not untied, "samples": 20}
     together = tw.evaluate(qrels, run, measures, **options)
     for query in qrels:
         alone = tw.evaluate({query: qrels[query]}, {query: run[query]}, measures, **options)
         for measure in measures:
-            a, b = together.per_query(measure)[query], alone.per_query(measure)[query]
+            a, b = together.per_query(measure).get(query), alone.per_query(measure).get(query)
+            if a is None:  # not defined for this query
+                assert b is None
+                continue
             assert (a.cut or (a.expected,) * 2) == pytest.approx(b.cut or (b.expected,) * 2, rel=1e-12, abs=1e-14)
             for field in ("expected", "minimum", "maximum", "std", "oblivious", "residual"):
                 one, other = getattr(a, field), getattr(b, field)
@@ -147,7 +152,7 @@ def test_the_oblivious_value_is_that_of_the_sorted_list(oblivious, order):
             )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_renaming_and_shuffling_change_nothing_but_oblivious(seed):
     rng = random.Random(seed)
@@ -155,7 +160,7 @@ def test_renaming_and_shuffling_change_nothing_but_oblivious(seed):
     new = {f"d{i:02d}": f"x{n}" for i, n in enumerate(rng.sample(range(25), 25))}
     renamed = {q: {new[d]: s for d, s in rng.sample(list(docs.items()), len(docs))} for q, docs in run.items()}
     labels = {q: {new[d]: s for d, s in docs.items()} for q, docs in qrels.items()}
-    before, after = evaluate(qrels, run, ALL), evaluate(labels, renamed, ALL)
+    before, after = evaluate(qrels, run, FEW, samples=20), evaluate(labels, renamed, FEW, samples=20)
     for measure in before.measures:
         for field in ("expected", "minimum", "maximum", "std"):
             assert getattr(before[measure], field) == pytest.approx(getattr(after[measure], field), abs=1e-14)
@@ -242,11 +247,16 @@ def test_depth_is_a_cut_of_every_order(measure, params, case, depth, cutoff):
 
     found = evaluate(case.qrels, case.run, measure, depth=depth, oblivious="given")[measure]
     values = [value(ranked) for ranked in oracle.orders(case.scores, case.labels)]
+    values = [one for one in values if not math.isnan(one)]
+    if not values:
+        assert found.expected is None
+        return
     given_order = sorted(range(len(case.scores)), key=lambda i: -case.scores[i])
     assert found.expected == pytest.approx(math.fsum(values) / len(values), abs=1e-12)
     assert (found.minimum, found.maximum) == pytest.approx((min(values), max(values)), abs=1e-12)
     assert found.std == pytest.approx(float(np.std(values)), abs=1e-12)
-    assert found.oblivious == pytest.approx(value([case.labels[i] for i in given_order]), abs=1e-12)
+    oblivious = value([case.labels[i] for i in given_order])
+    assert found.oblivious == (None if math.isnan(oblivious) else pytest.approx(oblivious, abs=1e-12))
 
 
 def test_bpref_of_a_large_group_that_a_depth_cuts():
@@ -316,7 +326,7 @@ def test_a_list_that_ends_in_a_tie_warns_once_with_bounds():
 
 
 #: Measures that a better document can lower, so that a cut leaves them anywhere in their range.
-ANYWHERE = {"AUC": (0.0, 1.0)}
+ANYWHERE = {"AUC": (0.0, 1.0), "Accuracy": (0.0, 1.0), "BPM": (0.0, 1.0)}
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
@@ -339,12 +349,15 @@ def test_a_cut_leaves_every_measure_within_its_bounds(measure, params, case, cut
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)
         found = tw.evaluate(case.qrels, case.run, measure)[measure]
+    if found.expected is None:  # not defined for this list
+        return
     query = (measure.stem, case.scores, case.labels, case.unretrieved, measure.cutoff)
     expectations, fills = list(oracle.cut_expectations(*query, **params)), list(oracle.cut_fills(*query, **params))
     if found.cut is None:  # it does not look so far down
         assert expectations == pytest.approx([found.expected] * len(expectations), abs=1e-12)
         return
     assert found.cut == pytest.approx(ANYWHERE.get(measure.stem, (min(fills), max(fills))), abs=1e-12)
+    expectations = [one for one in expectations if not math.isnan(one)] or [found.expected]
     assert found.cut[0] - 1e-12 <= min(expectations) <= max(expectations) <= found.cut[1] + 1e-12
     assert found.cut[0] <= found.expected <= found.cut[1]
 

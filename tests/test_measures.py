@@ -24,7 +24,7 @@ NAMES = [str(measure) for measure, _ in MEASURES]
 
 @pytest.mark.parametrize(("measure", "params"), MEASURES, ids=NAMES)
 @settings(max_examples=60, deadline=None)
-@given(case=cases(), cutoff=st.one_of(st.none(), st.integers(1, 9)))
+@given(case=cases(most=6), cutoff=st.one_of(st.none(), st.integers(1, 9)))  # few enough orders to enumerate them all
 def test_every_statistic_equals_the_enumerated_one(measure, params, case, cutoff):
     if measure.takes_cutoff and cutoff:
         measure = measure @ cutoff
@@ -32,7 +32,12 @@ def test_every_statistic_equals_the_enumerated_one(measure, params, case, cutoff
     name = measure.stem
     truth = oracle.estimate(name, case.scores, case.labels, case.unretrieved, measure.cutoff, **params)
     for field in ("expected", "minimum", "maximum", "std", "oblivious"):
-        assert math.isclose(getattr(found, field), getattr(truth, field), rel_tol=1e-12, abs_tol=1e-12), field
+        assert isclose(getattr(found, field), getattr(truth, field)), field
+
+
+def isclose(found: float | None, truth: float) -> bool:
+    """Whether two statistics are equal; None is one of a measure that is not defined (NaN)."""
+    return math.isnan(truth) if found is None else math.isclose(found, truth, rel_tol=1e-12, abs_tol=1e-12)
 
 
 @settings(max_examples=200, deadline=None)
@@ -49,8 +54,10 @@ def test_the_residual_of_rbp(case, cutoff, p):
 @given(case=cases())
 def test_laws(measure, case):
     found = engine.estimates(measure, case.grouped("given"), oblivious="given").mean()
+    if found.expected is None:  # not defined for this list
+        return
     assert found.minimum <= found.expected <= found.maximum
-    assert found.minimum - 1e-15 <= found.oblivious <= found.maximum + 1e-15
+    assert found.oblivious is None or found.minimum - 1e-15 <= found.oblivious <= found.maximum + 1e-15
     if found.minimum == found.maximum:  # no order matters: nothing is left to chance, to the last bit
         assert (found.expected, found.std, found.bias) == (found.minimum, 0.0, 0.0)
 
@@ -62,7 +69,7 @@ def test_without_ties_all_statistics_are_one_number(measure, case):
     untied = Case([-float(place) for place in range(len(case.scores))], case.labels, case.unretrieved)
     found = engine.estimates(measure, untied.grouped("given"), oblivious="given").mean()
     assert found.expected == found.minimum == found.maximum == found.oblivious
-    assert found.std == 0.0
+    assert found.std in (0.0, None) and (found.std is None) == (found.expected is None)
 
 
 @pytest.mark.parametrize("measure", [measure for measure, _ in MEASURES], ids=NAMES)
@@ -205,7 +212,8 @@ def test_documents_of_label_zero_may_be_left_out(measure, case, cutoff):
         engine.estimates(measure, grouped, oblivious="given").mean() for grouped in (every, _without_zero(every))
     )
     for name in ("expected", "minimum", "maximum", "std", "oblivious"):
-        assert math.isclose(getattr(one, name), getattr(other, name), rel_tol=1e-12, abs_tol=1e-12), name
+        value = getattr(other, name)
+        assert isclose(getattr(one, name), math.nan if value is None else value), name
 
 
 def _without_zero(grouped: engine.GroupedJudgments) -> engine.GroupedJudgments:

@@ -25,9 +25,11 @@ The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``) a
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -43,6 +45,8 @@ from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition
 from tiewise.metrics import names as registry
+from tiewise.metrics.catalogue.user_models import UserModel
+from tiewise.metrics.engine import Order
 from tiewise.metrics.tool_rules import Rule, rule_for
 from tiewise.tables.optional import installed
 
@@ -153,12 +157,17 @@ class Evaluator:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
         run = _keep_rows(run)
         if self._qrels is not None:
-            queries, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
-            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-            for query, row in zip(queries, rows, strict=False):
-                for (given, tool), number in zip(self._ours.items(), row, strict=True):
-                    yield _make_metric(query, given, number, tool.measure)
-            for given in sorted(self._ours, key=str):
+            beside = _measures_beside(self._ours) if self.value in ("oblivious", "expected") else {}
+            measures: dict[Any, ToolMeasure] = self._ours | beside
+            queries, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), measures, self.value)
+            numbers = {given: column.tolist() for given, column in columns.items()}
+            for place, query in enumerate(queries):
+                for given, tool in self._ours.items():
+                    number = numbers[given][place]
+                    if not math.isnan(number):  # else it is not defined for this list
+                        more = [numbers[given, name][place] for name in BESIDE if (given, name) in beside]
+                        yield _make_metric(query, given, number, tool.measure, more)
+            for given in sorted((one for one, tool in self._ours.items() if not tool.leaves_out_missing), key=str):
                 for query in sorted(self.qrel_qids.difference(queries)):
                     yield Metric(query, given, 0.0)
         if self._theirs:
@@ -195,21 +204,63 @@ class Evaluator:
             result: float = aggregator.result()
             return result
         assert self._qrels is not None
+        numbers = numbers[~np.isnan(numbers)]
         if self.value == "std":  # queries are independent: their variances add up
             total = float(np.sqrt(np.sum(numbers**2)))
         else:  # one after another, as ir_measures adds
             total = float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
         if self._ours[given].measure.total:
             return total
-        return total / len(self._qrels.queries) if self._qrels.queries else float("nan")
+        n = len(numbers) if self._ours[given].leaves_out_missing else len(self._qrels.queries)
+        return total / n if n else float("nan")
 
 
-def _make_metric(query: str, given: Any, number: float, measure: definition.Measure) -> Any:
-    """A `Metric`; for RBP a `CwlMetric`: a reader who goes on with probability p sees 1/(1 − p) documents."""
-    if not isinstance(measure, type(c.RBP)) or measure.cutoff is not None:
+def _make_metric(query: str, given: Any, number: float, measure: definition.Measure, beside: list[float]) -> Any:
+    """A `Metric`; for user models a `CwlMetric`. For RBP, a reader sees 1/(1 − p) documents."""
+    if isinstance(measure, type(c.RBP)) and measure.cutoff is None:
+        items = 1 / (1 - measure.p)
+        beside = [number * items, items, items]
+    if not beside:
         return Metric(query, given, number)
-    items = 1 / (1 - measure.p)
-    return CwlMetric(query, given, number, number * items, 1.0, items, items)
+    utility, cost, items = beside
+    return CwlMetric(query, given, number, utility, 1.0, cost, items)
+
+
+#: The numbers of cwl_eval beside the value of a user model; the cost of a document is 1.
+BESIDE = ("expected_total_utility", "expected_total_cost", "expected_items")
+
+
+def _measures_beside(measures: Mapping[Any, ToolMeasure]) -> dict[Any, ToolMeasure]:
+    """Measures for the numbers beside those of the user models among some measures, by measure and name."""
+    return {
+        (given, name): replace(tool, measure=_Beside(tool.measure, name))
+        for given, tool in measures.items()
+        if isinstance(tool.measure, UserModel)
+        for name in BESIDE
+    }
+
+
+class _Beside(definition.Measure):
+    """One of the numbers of cwl_eval beside the value of a user model."""
+
+    additive = False
+    sorted_extremes = False
+
+    def __init__(self, model: UserModel, number: str):
+        super().__init__(judged_only=model.judged_only)
+        vars(self).update(model=model, number=number, gain=model.gain, kinds=model.kinds, depth=model.depth)
+
+    model: UserModel
+    number: str
+
+    def values(self, order: Order) -> Floats:
+        """The number of each query in one order."""
+        reading = self.model.read(order)
+        if self.number == "expected_items":
+            return reading.ranks
+        if self.number == "expected_total_cost":
+            return reading.ranks - self.model.ranks * reading.unstopped
+        return reading.gain - reading.unstopped * order.sum(self.model.found_gain(order))
 
 
 # -- measures that only ir_measures has -----------------------------------------------------------------------
@@ -282,11 +333,11 @@ def _to_rows(given: Any, number: str) -> Any:
 # -- measures -------------------------------------------------------------------------------------------------
 
 
-def _ndcg(dcg: str = "log2", gains: str | None = None, cutoff: int | None = None) -> definition.Measure:
+def _ndcg(dcg: str = "log2", gains: str | None = None, **params: Any) -> definition.Measure:
     gains_of = {"log2": "linear", "exp-log2": "exp"}
     if dcg not in gains_of:
         raise MeasureError(f"nDCG: dcg={dcg!r} is not possible. Use 'log2' or 'exp-log2'.")
-    return c.nDCG(gains=gains or gains_of[dcg], cutoff=cutoff)
+    return c.nDCG(gains=gains or gains_of[dcg], **params)
 
 
 def _rbp(rel: int | None = None, **params: Any) -> definition.Measure:
@@ -319,13 +370,23 @@ _MEASURES: dict[str, definition.Measure] = {
     "NumQ": c.NumQ,
     "IPrec": c.IPrec(offset=0.9),  # as in trec_eval 9
     "infAP": c.infAP,
+    "Accuracy": c.Accuracy,
+    "Compat": c.Compat,
+    "SDCG": c.SDCG,
+    "INSQ": c.INSQ,
+    "INST": c.INST,
+    "BPM": c.BPM,
+    "NERR8": c.NERR8,
+    "NERR9": c.NERR9,
+    "NERR10": c.NERR10,
+    "NERR11": c.NERR11,
 }
 #: Where their parameters are not ours: our measure from theirs.
 _TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
     "nDCG": _ndcg,
     "RBP": _rbp,
-    "SetP": lambda relative=False, rel=1: (c.SetRelativeP if relative else c.SetP)(rel=rel),
-    "SetF": lambda rel=1, beta=1.0: c.SetF(rel=rel, x=beta),  # their beta is trec_eval's x, which is β²
+    "SetP": lambda relative=False, **params: (c.SetRelativeP if relative else c.SetP)(**params),
+    "SetF": lambda beta=1.0, **params: c.SetF(x=beta, **params),  # their beta is trec_eval's x, which is β²
     "NumRet": lambda rel=None: c.NumRet if rel is None else c.NumRelRet(rel=rel),
     "NumQ": lambda: c.NumQ,
 }
@@ -387,14 +448,13 @@ def _parse_name(text: str) -> tuple[str, dict[str, Any]] | None:
 def _translate(name: str, params: Mapping[str, Any]) -> ToolMeasure:
     """Our measure for the name and the parameters of one of ir_measures."""
     params = dict(params)
-    judged_only = bool(params.pop("judged_only", False))
     labels = params.pop("gains") if isinstance(params.get("gains"), Mapping) else {}
     try:
         measure = _TRANSLATED.get(name, _MEASURES[name])(**params)
     except TypeError:
         raise MeasureError(f"{name} does not take all of these parameters: {', '.join(params)}.") from None
     rule = _RULES.get(name) or rule_for("ir_measures", measure)
-    return ToolMeasure(measure, rule, judged_only, tuple(labels.items()))
+    return ToolMeasure(measure, rule, tuple(labels.items()))
 
 
 def parse_measure(measure: Any) -> Any:
@@ -402,8 +462,8 @@ def parse_measure(measure: Any) -> Any:
     if _theirs is not None:
         return _theirs.parse_measure(measure)
     tool = _resolve(measure)
-    if tool.judged_only or tool.labels:
-        raise MeasureError(f"{measure}: a measure of Tiewise has no judged_only or gains. Give the name itself.")
+    if tool.labels:
+        raise MeasureError(f"{measure}: a measure of Tiewise has no gains by label. Give the name itself.")
     return tool.measure
 
 

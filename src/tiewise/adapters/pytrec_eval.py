@@ -242,7 +242,7 @@ def _expand_names(names: Iterable[str], level: float, judged_only: bool) -> dict
         parameters.setdefault(name, set()).update(numbers)
     rule = TOOLS["pytrec_eval"].usual
     return {
-        key: ToolMeasure(_NAMES[name].make(level, parameter), rule, judged_only)
+        key: ToolMeasure(_NAMES[name].make(level, parameter)(judged_only=judged_only), rule)
         for name in _NAMES
         if name in parameters
         for key, parameter in _NAMES[name].keys(name, parameters[name])

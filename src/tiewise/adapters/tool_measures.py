@@ -43,8 +43,12 @@ class ToolMeasure:
 
     measure: Measure
     rule: Rule
-    judged_only: bool = False  # remove unjudged documents and those with a negative label
     labels: tuple[tuple[float, float], ...] = ()  # (label, the label that replaces it)
+
+    @property
+    def leaves_out_missing(self) -> bool:
+        """Whether a query that the run does not have is left out of the mean, and has no number."""
+        return self.rule.missing == "skip" and not self.measure.total
 
 
 def evaluate_queries(
@@ -86,7 +90,10 @@ class _Evaluation:
             return estimates.minimum if self._value == "minimum" else estimates.maximum
         if self._value == "std":
             return np.sqrt(estimates.variance)
-        return estimates.expected if self._value == "expected" else self._oblivious(tool) - estimates.expected
+        if self._value == "bias":
+            return self._oblivious(tool) - estimates.expected
+        numbers: Floats = getattr(estimates, self._value)
+        return numbers
 
     def _oblivious(self, tool: ToolMeasure) -> Floats:
         assert tool.rule.order is not None, "the packages that have a drop-in can be reproduced"
@@ -97,16 +104,15 @@ class _Evaluation:
         key = _kind_of_list(tool, dtype)
         if key not in self._grouped:
             qrels = replace_labels(self._qrels, tool.labels)
-            judged = qrels if tool.judged_only or tool.measure.needs_all_judged else qrels.nonzero
-            orders = sorted(self._orders.get(key, ()))
-            counted = self._source.count(judged, orders, (dtype,), judged_only=tool.judged_only)
-            self._grouped[key] = engine.GroupedJudgments(counted.ties[dtype])
+            judged = qrels if tool.measure.needs_all_judged else qrels.nonzero
+            counted = self._source.count(judged, sorted(self._orders.get(key, ())), (dtype,))
+            self._grouped[key] = engine.group(tool.measure, counted.ties[dtype])
         return self._grouped[key]
 
 
 def _kind_of_list(tool: ToolMeasure, dtype: str) -> tuple[object, ...]:
     """What two measures must share to share their counts."""
-    return tool.judged_only, tool.labels, tool.measure.needs_all_judged, dtype
+    return tool.measure.judged_only, tool.labels, tool.measure.needs_all_judged, dtype
 
 
 def replace_labels(qrels: Qrels, labels: tuple[tuple[float, float], ...]) -> Qrels:

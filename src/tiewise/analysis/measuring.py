@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import deepcopy
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,7 @@ class Evaluation:
         self.counted, self.options = counted, options
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
-        self._grouped: dict[tuple[str, bool, bool], engine.GroupedJudgments] = {}
+        self._grouped: dict[tuple[str, bool, bool, bool], engine.GroupedJudgments] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -133,13 +133,13 @@ class Evaluation:
 
         Most measures do not tell judged non-relevant documents from unjudged ones: they need no document of label 0.
         """
-        key = dtype, measure.needs_all_judged, retrieved_only
+        key = dtype, measure.needs_all_judged, measure.judged_only, retrieved_only
         if key not in self._grouped:
             ties = self._ties(dtype, all_judged=measure.needs_all_judged)
-            if dtype != "float64" and ties.same_places(self.grouped(measure).ties):  # the type makes no difference
-                self._grouped[key] = self.grouped(measure, retrieved_only=retrieved_only)
+            if dtype != "float64" and ties.same_places(self._ties("float64", all_judged=measure.needs_all_judged)):
+                self._grouped[key] = self.grouped(measure, retrieved_only=retrieved_only)  # it makes no difference
             else:
-                self._grouped[key] = engine.GroupedJudgments(ties.retrieved_only() if retrieved_only else ties)
+                self._grouped[key] = engine.group(measure, ties.retrieved_only() if retrieved_only else ties)
         return self._grouped[key]
 
     # -- all orders ---------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Evaluation:
         found = {}
         for measure in measures:
             each = self._estimate(measure, cuts)
-            found[measure] = each.take(self.kept(measure))
+            found[measure] = each.take(self.kept(measure) & ~np.isnan(each.expected))  # NaN: not defined there
         return found
 
     def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:
@@ -186,8 +186,9 @@ class Evaluation:
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
-        ties = self.ties
-        return ties.may_be_truncated & (measure.depth(self.grouped(measure)) > ties.length - ties.lowest_size)
+        grouped = self.grouped(measure)
+        ties = grouped.ties
+        return ties.may_be_truncated & (measure.depth(grouped) > ties.length - ties.lowest_size)
 
     # -- one order ----------------------------------------------------------------------------------------------
 
@@ -203,14 +204,22 @@ class Evaluation:
         return engine.value(measure, grouped, grouped.oblivious(rule.order))
 
 
+class _Truncated(NamedTuple):
+    """Lists that may be truncated inside their last tie group."""
+
+    places: Codes  # of their queries
+    ties: TieGroups  # of these queries alone
+    may_be_there: NDArray[np.bool_]  # which judged documents may be in the last group
+    above: Codes  # the tied groups above the last ones, of the groups of all queries
+
+
 class _Cuts:
     """The lists that end with tied documents, so that they may be truncated inside their last tie group."""
 
     def __init__(self, evaluation: Evaluation):
         self._evaluation = evaluation
-        self._places = np.flatnonzero(evaluation.ties.may_be_truncated)
-        self._parts: dict[bool, tuple[TieGroups, NDArray[np.bool_], Codes]] = {}
-        self._grouped: dict[tuple[bool, bytes], engine.GroupedJudgments] = {}
+        self._parts: dict[int, _Truncated] = {}  # by the identity of all tie groups
+        self._grouped: dict[tuple[int, bytes], engine.GroupedJudgments] = {}
 
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
         """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
@@ -219,42 +228,45 @@ class _Cuts:
         retrieved, best first, and at worst documents that are worth nothing: Eq. (18). A measure that a better document
         can lower is only known to lie in its range. NaN means that no bounds are known.
         """
-        reached = self._evaluation.reaches_last_group(measure)[self._places]
+        grouped = self._evaluation.grouped(measure)
+        part = self._part(grouped)
+        reached = self._evaluation.reaches_last_group(measure)[part.places]
         if not np.count_nonzero(reached):
             return None
         lower, upper = expected.copy(), expected.copy()
-        places = self._places[reached]
-        if measure.value_range is not None or not (measure.additive and measure.sorted_extremes):
+        places = part.places[reached]
+        if measure.value_range is not None or not measure.sorted_extremes:
             lower[places], upper[places] = measure.value_range or (np.nan, np.nan)
             return lower, upper
         known = expected[places]
-        lower[places] = np.minimum(self._filled(measure, "worst")[reached], known)
-        upper[places] = np.maximum(self._filled(measure, "best")[reached], known)
+        lower[places] = np.minimum(self._expect(measure, grouped, part, "worst")[reached], known)
+        upper[places] = np.maximum(self._expect(measure, grouped, part, "best")[reached], known)
         return lower, upper
 
-    def _filled(self, measure: Measure, how: Literal["best", "worst"]) -> Floats:
+    def _expect(
+        self, measure: Measure, grouped: engine.GroupedJudgments, part: _Truncated, how: Literal["best", "worst"]
+    ) -> Floats:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""
-        ties, may_be_there, above = self._part(measure)
+        ties = part.ties
         query, gain = ties.qrels.query, measure.gain(ties.qrels.label)
-        rows = np.flatnonzero(may_be_there & (gain > 0 if how == "best" else gain < 0))  # unjudged ones are worth 0
+        is_better = gain > 0 if how == "best" else gain < 0  # than an unjudged document, or worse
+        rows = np.flatnonzero(part.may_be_there & is_better)
         if len(rows):
             rows = rows[np.lexsort((-np.abs(gain[rows]), query[rows]))]
             place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
             rows = rows[place < ties.lowest_size[query[rows]]]
-        key = measure.needs_all_judged, rows.tobytes()
+        key = id(grouped), rows.tobytes()
         if key not in self._grouped:  # many measures rank documents in the same way
             self._grouped[key] = engine.GroupedJudgments(ties.with_last_group(rows))
-        grouped = self._evaluation.grouped(measure)
-        return engine.expected_with_last_group(measure, grouped, above, self._grouped[key], how)
+        sampling = self._evaluation.options.sampling
+        return engine.expected_with_last_group(measure, grouped, part.above, self._grouped[key], how, sampling)
 
-    def _part(self, measure: Measure) -> tuple[TieGroups, NDArray[np.bool_], Codes]:
-        """These lists; which judged documents may be in the last group; the tied groups above it, of all lists."""
-        key = measure.needs_all_judged
-        if key not in self._parts:
-            grouped = self._evaluation.grouped(measure)
-            ties = engine.select_queries(grouped.ties, self._places)
+    def _part(self, grouped: engine.GroupedJudgments) -> _Truncated:
+        if id(grouped) not in self._parts:
+            places = np.flatnonzero(grouped.ties.may_be_truncated)
+            ties = engine.select_queries(grouped.ties, places)
             chosen = np.zeros(grouped.n_queries, dtype=bool)
-            chosen[self._places] = True
+            chosen[places] = True
             above = np.flatnonzero(grouped.above_last & chosen[grouped.group_query])
-            self._parts[key] = ties, ties.in_last_group | (ties.size == 0), above
-        return self._parts[key]
+            self._parts[id(grouped)] = _Truncated(places, ties, ties.in_last_group | (ties.size == 0), above)
+        return self._parts[id(grouped)]

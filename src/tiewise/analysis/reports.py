@@ -219,6 +219,11 @@ class Report(Result):
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
             how = "left out" if self._options.no_relevant == "skip" else "counted with the rest"
             notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
+        for measure in self.measures:
+            undefined = int(np.count_nonzero(self._evaluation.kept(measure))) - len(self._estimates[measure])
+            if undefined:
+                queries = count_noun(undefined, "query, which is", "queries, which are")
+                notes.append(f"{measure} is not defined for {queries} left out.")
         if self._unfound > max(1, from_.retrieved_queries / 2):
             notes.append(
                 f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved. "
@@ -305,6 +310,8 @@ class Report(Result):
             kept &= evaluation.ties.present
         if rule.skips_no_relevant:
             kept &= evaluation.grouped(own).relevant(own) > 0
+        if per_query is not None:
+            kept &= ~np.isnan(per_query)  # where it is not defined, the query is left out
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
         printed = measure.aggregation.of_values(per_query[kept])

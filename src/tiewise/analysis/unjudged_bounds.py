@@ -143,6 +143,8 @@ def reason_against(measure: Measure) -> str | None:
     >>> reason_against(c.P @ 10) is None
     True
     """
+    if measure.judged_only:
+        return "with judged_only=True they are no part of the lists. `condensed` has the values without them."
     if any(type(measure) is type(one) for one in BOUNDED):
         return None
     if any(type(measure) is type(one) for one in NORMALIZED):

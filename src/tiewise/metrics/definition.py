@@ -122,6 +122,7 @@ class Measure:
     """
 
     cutoff: int | None = None
+    judged_only: bool = False  #: measured on lists without unjudged documents and those with a label below 0
 
     params: ClassVar[dict[str, Param]] = {}  #: by name, from the class body
     aliases: ClassVar[Sequence[str]] = ()  #: other spellings, `name` or `name:param=value`
@@ -227,6 +228,8 @@ class Measure:
     @cached_property
     def needs_all_judged(self) -> bool:
         """Whether documents of label 0 matter; if not, they may be treated like unjudged ones."""
+        if self.judged_only:
+            return True
         zero, cls = np.zeros(1), type(self)
         distinguishes = self.distinguishes_unjudged
         if distinguishes is None and not cls.is_built_in():
@@ -250,7 +253,11 @@ class Measure:
         for name, one in own.items():
             setattr(cls, name, one.default)
 
-    def __init__(self, /, *, cutoff: int | None = None, **params: Any):
+    def __init__(self, /, *, cutoff: int | None = None, judged_only: bool = False, **params: Any):
+        if not isinstance(judged_only, (bool, np.bool_)):
+            raise MeasureError(f"{self.stem}: judged_only={judged_only!r} is not possible. Use True or False.")
+        if judged_only and self.compares:
+            raise MeasureError(f"{self.stem} compares two rankings without judgments: it has no judged_only.")
         if cutoff is not None:
             if not self.takes_cutoff:
                 raise MeasureError(f"{self.stem} takes no cutoff: it looks at the whole list.")
@@ -263,7 +270,7 @@ class Measure:
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
         plain = {name: self.params[name].canonical(value) for name, value in params.items()}
-        vars(self).update(plain, cutoff=cutoff)
+        vars(self).update(plain, cutoff=cutoff, judged_only=bool(judged_only))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"A measure does not change. Make another one: {self.stem}({name}=…)")
@@ -274,7 +281,7 @@ class Measure:
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         """What tells it from other measures of its class."""
-        return self.cutoff, *self._values().values()
+        return self.cutoff, self.judged_only, *self._values().values()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure) or type(self) is not type(other):
@@ -285,11 +292,13 @@ class Measure:
         return hash((type(self), self._key))
 
     def __call__(self, /, **params: Any) -> Self:
-        """The same measure with other parameters; `cutoff` may be one of them."""
-        return type(self)(**({"cutoff": self.cutoff} | self._values() | params))
+        """The same measure with other parameters; `cutoff` and `judged_only` may be among them."""
+        own = {"cutoff": self.cutoff, "judged_only": self.judged_only}
+        return type(self)(**(own | self._values() | params))
 
     def __matmul__(self, cutoff: float | None) -> Self:
-        return type(self)(**({"cutoff": self.cutoff} | self._values() | {self.after_at: cutoff}))
+        own = {"cutoff": self.cutoff, "judged_only": self.judged_only}
+        return type(self)(**(own | self._values() | {self.after_at: cutoff}))
 
     @property
     def uncut(self) -> Self:
@@ -309,6 +318,7 @@ class Measure:
             for name, value in self._values().items()
             if value != self.params[name].default or self.params[name].shown
         ]
+        shown += ["judged_only=True"] if self.judged_only else []
         brackets = f"({', '.join(shown)})" if shown else ""
         return f"{self.stem}{brackets}" + ("" if self.cutoff is None else f"@{self.cutoff}")
 
@@ -339,7 +349,7 @@ class Measure:
         from tiewise.ties.ranking_notation import notation
 
         measure = self if k is None else self @ k
-        return engine.estimates(measure, engine.GroupedJudgments(notation(ranking)), oblivious="given").mean()
+        return engine.estimates(measure, engine.group(measure, notation(ranking)), oblivious="given").mean()
 
 
 class ListMeasure(Measure):

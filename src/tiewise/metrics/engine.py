@@ -43,6 +43,7 @@ __all__ = [
     "estimates",
     "expected",
     "expected_with_last_group",
+    "group",
     "linear_moments",
     "moments",
     "row_sum",
@@ -87,6 +88,11 @@ class Order:
         grouped = self._grouped()
         assert grouped is not None
         return grouped
+
+    def take(self, kept: NDArray[np.bool_]) -> Order:
+        """Some of the documents, in the same places."""
+        columns = self.query[kept], self.rank[kept], self.label[kept]
+        return Order(self.grouped, *columns, segment=self.segment[kept], n_segments=self.n_segments)
 
     def sum(self, values: NDArray[Any]) -> Floats:
         """The sum of each list's values."""
@@ -485,6 +491,11 @@ class GroupBlock:
 # -- statistics -----------------------------------------------------------------------------------------------
 
 
+def group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
+    """The tie groups as a measure sees them: those of condensed lists, if it is measured on these."""
+    return GroupedJudgments(ties.condensed() if measure.judged_only else ties)
+
+
 def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
     """A measure in one order, for each query: Eq. (1)."""
     return _Computation(measure, grouped).value(order)
@@ -502,12 +513,15 @@ def expected_with_last_group(
     above: Codes,
     filled: GroupedJudgments,
     order: Literal["best", "worst"],
+    sampling: Sampling = SAMPLING,
 ) -> Floats:
     """The expectation in some queries if their last tie group held other documents, in a fixed order.
 
     `filled` has these queries, with those documents. The tied groups above the last one, `above` of `grouped`, stay in
     random order. Their expectations are those that were computed for `grouped`.
     """
+    if not measure.additive:
+        return expected(measure, _untie_last_group(measure, filled.ties), sampling)[0]
     computation = _Computation(measure, filled)
     if not measure.is_built_in():  # it may depend on what the last group holds
         return computation.with_last_group(order, computation.group_moments[0])
@@ -516,6 +530,17 @@ def expected_with_last_group(
     means = np.zeros(len(filled.first))
     means[filled.above_last] = grouped._means[measure][above]  # both hold the same groups, in the same order
     return computation.with_last_group(order, means)
+
+
+def _untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
+    """The same lists with the documents of the last tie group in their best order, those with a key of 0 at its end."""
+    query = ties.qrels.query
+    rows = np.flatnonzero((ties.size > 0) & (ties.start == (ties.length - ties.lowest_size)[query]))
+    rows = rows[np.lexsort((-measure.key(ties.qrels.label[rows]), query[rows]))]
+    start, size = ties.start.copy(), ties.size.copy()
+    start[rows] += np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
+    size[rows] = 1
+    return GroupedJudgments(replace(ties, start=start, size=size))
 
 
 def estimates(
@@ -531,7 +556,7 @@ def estimates(
         expected=found.mean,
         minimum=found.minimum,
         maximum=found.maximum,
-        variance=found.variance,
+        variance=np.where(np.isnan(found.mean), np.nan, found.variance),  # NaN: it is not defined for these lists
         oblivious=found.oblivious,
         residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped)[0],
         method=found.method,

@@ -134,7 +134,7 @@ class _Summary:
         self.samples = samples
         self.weight, self._sum, self._squares = (np.zeros(n_parts) for _ in range(3))
         self._origin: Floats | None = None  # differences to the first value cancel less
-        self.minimum, self.maximum = np.full(n_parts, inf), np.full(n_parts, -inf)
+        self.minimum, self.maximum = np.full((2, n_parts), np.nan)
 
     def add(self, values: Floats, probability: Floats) -> None:
         is_undefined = np.isnan(values)
@@ -147,8 +147,8 @@ class _Summary:
         self._sum += probability * difference
         self._squares += probability * difference**2
         used = probability > 0
-        np.minimum(self.minimum, values, out=self.minimum, where=used)
-        np.maximum(self.maximum, values, out=self.maximum, where=used)
+        np.fmin(self.minimum, values, out=self.minimum, where=used)
+        np.fmax(self.maximum, values, out=self.maximum, where=used)
 
     @property
     def mean(self) -> Floats:

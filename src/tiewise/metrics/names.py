@@ -201,9 +201,10 @@ def _from_ast(node: ast.expr, word: str) -> Measure:
             for twice in (one for one in names if names.count(one) > 1):
                 raise MeasureError(f"'{word}': '{twice}' is given twice.")
             given = {str(one.arg): _literal(one.value, word) for one in keywords}
-            if given.get("dcg") in ("log2", "exp-log2"):  # ir_measures
+            found = _resolve(name, word)
+            if given.get("dcg") in ("log2", "exp-log2") and "dcg" not in found.params:  # ir_measures
                 given["gains"] = {"log2": "linear", "exp-log2": "exp"}[given.pop("dcg")]
-            return _resolve(name, word)(**given)
+            return found(**given)
         case ast.Call(func=ast.Name(id=name)):
             raise MeasureError(f"'{word}': parameters have names, as in P(rel=2).")
         case ast.Name(id=name):

@@ -34,12 +34,20 @@ class Rule:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: its version, its usual rule, and its rule for a measure (None if it does not have the measure)."""
+    """A tool: its version, its usual rule, and its rules for measures (None if it does not have the measure)."""
 
     name: str
     version: str
     usual: Rule
-    rule: Callable[[Measure], Rule | None]
+    rules: Callable[[Measure], Rule | None]
+    condenses: bool = False  # whether it can leave unjudged documents out of the lists
+
+    def rule(self, measure: Measure) -> Rule | None:
+        """The rule for a measure; None if the tool does not have it."""
+        if not measure.judged_only:
+            return self.rules(measure)
+        rule = self.rules(measure(judged_only=False)) if self.condenses else None
+        return rule and replace(rule, measure=rule.measure and rule.measure(judged_only=True))
 
 
 def rule_for(oblivious: str, measure: Measure) -> Rule:
@@ -120,7 +128,16 @@ _NOT_IN_IR_MEASURES: tuple[Measure, ...] = (
 )
 
 
+_USER_MODELS = (c.SDCG, c.INSQ, c.INST, c.BPM, c.NERR8, c.NERR9, c.NERR10, c.NERR11)
+
+
 def _ir_measures(measure: Measure) -> Rule | None:
+    if _is(measure, *_USER_MODELS):
+        return Rule("given", missing="zero")
+    if _is(measure, c.Accuracy):
+        return Rule("given")
+    if _is(measure, c.Compat):
+        return Rule("docid-asc", missing="zero", why="its ideal list may have ties in another order")
     cut = measure.cutoff is not None
     if _is(measure, c.Judged):
         return Rule("docid-asc", missing="zero", measure=measure(norm="cap"))
@@ -181,11 +198,11 @@ def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("trec_eval", "10", _TREC_10, _trec_eval),
-        Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9),
-        Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval),
-        Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures),
-        Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures),
+        Tool("trec_eval", "10", _TREC_10, _trec_eval, condenses=True),
+        Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9, condenses=True),
+        Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval, condenses=True),
+        Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
+        Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
         Tool("beir", "2.2", _TREC_9, _beir),
         Tool("mteb", "from 2.18.19", _TREC_9, _mteb),
         Tool("mteb-2.18", "up to 2.18.18", _TREC_9, _mteb_before),

@@ -114,6 +114,46 @@ class TieGroups:
             before={order: before[rows] for order, before in self.before.items()},
         )
 
+    def condensed(self) -> TieGroups:
+        """The rankings without unjudged documents and those with a label below 0, as trec_eval -J reads them.
+
+        It takes all judgments, those of label 0 too.
+
+        >>> from tiewise import notation
+        >>> notation("-(20-)-1").condensed().start
+        array([0, 0, 2])
+        """
+        assert self.qrels.pool is None and self.in_shard is None
+        kept = (self.size > 0) & (self.qrels.label >= 0)
+        rows = np.flatnonzero(kept)
+        rows = rows[np.lexsort((self.start[rows], self.qrels.query[rows]))]
+        query, start = self.qrels.query[rows], self.start[rows]
+        length = np.bincount(query, minlength=len(self.qrels.queries))
+        first_of_query = (np.cumsum(length) - length)[query]
+        is_new = np.ones(len(rows), dtype=bool)
+        is_new[1:] = (query[1:] != query[:-1]) | (start[1:] != start[:-1])
+        group = np.cumsum(is_new) - 1
+        first = np.flatnonzero(is_new)[group]
+
+        def spread(values: Codes, at: Codes = rows) -> Codes:
+            column = np.zeros(len(kept), dtype=np.int64)
+            column[at] = values
+            return column
+
+        def count_before(before: Codes) -> Codes:
+            return spread(np.arange(len(rows)) - first, rows[np.lexsort((before[rows], group))])
+
+        in_last = rows[self.score[rows] == self.lowest[query]]
+        return replace(
+            self,
+            score=np.where(kept, self.score, np.nan),
+            start=spread(first - first_of_query),
+            size=spread(np.bincount(group)[group]),
+            length=length,
+            lowest_size=np.bincount(self.qrels.query[in_last], minlength=len(length)),
+            before={order: count_before(before) for order, before in self.before.items()},
+        )
+
     # -- lists that end inside a tie group --------------------------------------------------------------------
 
     @cached_property

@@ -17,7 +17,7 @@ from tiewise.analysis.comparison.distribution import Distribution
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.arrangements import Arrangements, arrange
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide, segment_sum
+from tiewise.metrics.engine import GroupedJudgments, Order, expected, safe_divide, segment_sum
 
 __all__ = ["Component", "TiedGroups", "enumerate_components"]
 
@@ -84,8 +84,15 @@ class TiedGroups:
         """
         if not self.measure.additive:
             order = Order(self.grouped, self.grouped.query[docs], rank.astype(np.float64), label)
-            return np.where(np.diff(self.query, prepend=-1) > 0, self.measure.values(order)[self.query], 0.0)
+            values = self.measure.values(order)
+            if np.isnan(values[self.query]).any():  # not defined in this order
+                values = np.where(np.isnan(values), self._expected, values)
+            return np.where(np.diff(self.query, prepend=-1) > 0, values[self.query], 0.0)
         return safe_divide(self._sum_terms(docs, rank, label)[self.groups], self._divisor[self.groups])
+
+    @cached_property
+    def _expected(self) -> Floats:
+        return expected(self.measure, self.grouped)[0]
 
     def _sum_terms(self, docs: Codes, rank: Codes, label: Floats) -> Floats:
         """The sum of the terms of every group of `grouped`; the ranks ascend in each query."""

@@ -37,13 +37,18 @@ from tiewise.metrics.catalogue.interpolated_precision import ElevenPointAP, IPre
 from tiewise.metrics.catalogue.discounted_gain import DCG, RBP, RBPresid, TrecRBP, nDCG
 from tiewise.metrics.catalogue.normalized_gain import G, RnDCG, nDCGRel
 from tiewise.metrics.catalogue.cascades import ERR, nERR
-from tiewise.metrics.catalogue.preferences import AUC, Bpref, binG
+from tiewise.metrics.catalogue.user_models import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11, SDCG
+from tiewise.metrics.catalogue.preferences import AUC, Accuracy, Bpref, binG
+from tiewise.metrics.catalogue.compatibility import Compat
 from tiewise.metrics.catalogue.geometric_means import GMAP, GMBpref
 
 __all__ = [
     "AP",
     "AUC",
+    "Accuracy",
+    "BPM",
     "Bpref",
+    "Compat",
     "DCG",
     "ERR",
     "ElevenPointAP",
@@ -53,8 +58,14 @@ __all__ = [
     "GMAP",
     "GMBpref",
     "Hits",
+    "INSQ",
+    "INST",
     "IPrec",
     "Judged",
+    "NERR8",
+    "NERR9",
+    "NERR10",
+    "NERR11",
     "NumNonrelJudgedRet",
     "NumQ",
     "NumRel",
@@ -69,6 +80,7 @@ __all__ = [
     "RnDCG",
     "Rprec",
     "RprecMult",
+    "SDCG",
     "SetAP",
     "SetF",
     "SetP",

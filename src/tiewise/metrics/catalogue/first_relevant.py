@@ -9,7 +9,7 @@ from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.engine import GroupBlock
 from tiewise.metrics.names import measure
 
-__all__ = ["RR", "Success"]
+__all__ = ["RR", "Success", "first_moments"]
 
 
 class _First(Binary):
@@ -22,17 +22,21 @@ class _First(Binary):
         return np.where(seen == 0, self.worth(rank), 0.0)
 
     def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        # The first relevant document is in slot s with chance q_s = survival_s · r/(n−s); no binomials, so that
-        # a million tied documents neither overflow nor cancel.
-        left = np.maximum(block.size - block.slot, 1)
-        stay = np.clip((block.size - block.relevant - block.slot) / left, 0.0, 1.0)
-        survival = np.ones_like(block.rank)
-        np.cumprod(stay[:, :-1], axis=1, out=survival[:, 1:])
-        chance = np.where(block.within & (block.seen == 0), survival * np.minimum(block.relevant / left, 1.0), 0.0)
-        worth = self.worth(block.rank)
-        mean = (chance * worth).sum(axis=1, keepdims=True)
-        missed = np.where(block.seen == 0, np.maximum(1 - chance.sum(axis=1, keepdims=True), 0.0), 0.0)
-        return mean, (chance * (worth - mean) ** 2).sum(axis=1, keepdims=True) + missed * mean**2
+        return first_moments(block, self.worth(block.rank))
+
+
+def first_moments(block: GroupBlock, worth: Floats) -> tuple[Floats, Floats]:
+    """Expectation and variance of what the slot of the first relevant document is worth, 0 if that stands above."""
+    # The first relevant document is in slot s with chance q_s = survival_s · r/(n−s); no binomials, so that
+    # a million tied documents neither overflow nor cancel.
+    left = np.maximum(block.size - block.slot, 1)
+    stay = np.clip((block.size - block.relevant - block.slot) / left, 0.0, 1.0)
+    survival = np.ones_like(block.rank)
+    np.cumprod(stay[:, :-1], axis=1, out=survival[:, 1:])
+    chance = np.where(block.within & (block.seen == 0), survival * np.minimum(block.relevant / left, 1.0), 0.0)
+    mean = (chance * worth).sum(axis=1, keepdims=True)
+    missed = np.where(block.seen == 0, np.maximum(1 - chance.sum(axis=1, keepdims=True), 0.0), 0.0)
+    return mean, (chance * (worth - mean) ** 2).sum(axis=1, keepdims=True) + missed * mean**2
 
 
 class _RR(_First):

@@ -1,4 +1,4 @@
-"""Measures of pairs of documents: Bpref, binG and AUC."""
+"""Measures of pairs of documents: Bpref, binG, AUC and Accuracy."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
-from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, row_sum, safe_divide
+from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, row_sum, safe_divide, segment_sum
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 
-__all__ = ["AUC", "Bpref", "binG"]
+__all__ = ["AUC", "Accuracy", "Bpref", "binG"]
 
 
 class _Bpref(Binary):
@@ -136,3 +136,85 @@ class _AUC(Binary):
 
 
 AUC = measure(_AUC)
+
+
+class _Accuracy(Binary):
+    """The share of pairs of a relevant and another document of the first k ranks that are in the right order.
+
+    Without a cutoff it is AUC. A query whose first k ranks have no such pair is left out. If they have one in some
+    orders of the ties only, these orders count.
+
+    >>> Accuracy.of("(10)10", k=3)
+    Accuracy@3 0.2500 [0.0000, 0.5000]
+    """
+
+    additive = False
+    sorted_extremes = False
+    value_range = (0.0, 1.0)
+
+    def kinds(self, label: Floats) -> tuple[Floats, float]:
+        return self.gain(label), 0.0
+
+    def values(self, order: Order) -> Floats:
+        depth = np.asarray(self.depth(order.grouped), dtype=np.float64)
+        gain = np.where(order.rank <= depth[order.query], self.gain(order.label), 0.0)
+        relevant = order.sum(gain)
+        others_above = order.rank - 1 - order.count_before(gain > 0)
+        return _share(relevant * (depth - relevant) - order.sum(gain * others_above), relevant * (depth - relevant))
+
+    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        # In random order half of the pairs within a group are right, with the variance of the Mann-Whitney statistic.
+        found = _Pairs(self, q)
+        chance = np.where(found.number > 0, found.chance, 0.0)
+        chance = _share(chance, row_sum(chance))
+        number = np.maximum(found.number, 1)
+        value = (found.right + (found.loose + found.cut_loose) / 2) / number
+        spread = (found.spread + found.cut_loose * (found.slots + 1)) / 12 / number**2
+        mean = row_sum(chance * value)
+        return mean[:, 0], row_sum(chance * ((value - mean) ** 2 + spread))[:, 0]
+
+    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        found = _Pairs(self, q)
+        number = np.where(found.possible, found.number, 0.0)
+        low, high = _share(found.right, number), _share(found.right + found.loose + found.cut_loose, number)
+        return np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)
+
+
+Accuracy = measure(_Accuracy)
+
+
+class _Pairs:
+    """The pairs of a relevant and another document in the first ranks, (n_queries, n_h) or (n_queries, 1).
+
+    At most one tie group is cut by the last rank. Of its documents within it, h are relevant.
+    """
+
+    def __init__(self, measure: Binary, q: GroupedJudgments):
+        depth = np.asarray(measure.depth(q), dtype=np.float64)
+        end, of_group = q.group_start + q.group_size, depth[q.group_query]
+        n, r = q.group_size.astype(np.float64), q.in_group(measure.gain(q.label))
+        is_whole, is_cut = end <= of_group, (q.group_start < of_group) & (of_group < end)
+
+        def total(values: Floats) -> Floats:
+            return segment_sum(q.group_query, np.where(is_whole, values, 0.0), q.n_queries)[:, None]
+
+        def of_cut(values: NDArray[Any]) -> Floats:
+            return segment_sum(q.group_query, np.where(is_cut, values, 0.0), q.n_queries)[:, None]
+
+        size, marked = of_cut(n), of_cut(r)
+        self.slots = of_cut(of_group - q.group_start)  #: of the group that is cut, within the last rank
+        self.chance = hypergeometric(size, marked, self.slots)  #: of h
+        h = np.arange(self.chance.shape[1])[None, :]
+        self.possible = (h <= np.minimum(marked, self.slots)) & (h >= self.slots - (size - marked))
+        above = total(r)
+        relevant = above + h
+        self.number = relevant * (depth[:, None] - relevant)  #: all pairs
+        self.cut_loose = h * (self.slots - h)  #: pairs within the group that is cut
+        self.loose, self.spread = total(r * (n - r)), total(r * (n - r) * (n + 1))  #: pairs within other groups
+        others_below = of_group - end - (above[q.group_query, 0] - q.above_group(r) - r)
+        self.right = total(r * others_below) - h * above  #: pairs in the right order in any order of the ties
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """part / whole, NaN where there is nothing to divide."""
+    return np.divide(part, whole, out=np.full(np.broadcast(part, whole).shape, np.nan), where=whole > 0)

@@ -89,7 +89,8 @@ class _Ranking:
             return None
         rows = np.arange(run.offsets[place], run.offsets[place + 1])
         scores = Run.from_columns([query] * len(rows), run.ids(rows), run.value[rows])
-        scores = scores.judged_only(Qrels.from_dict({query: labels})) if options["judged_only"] else scores
+        if options["judged_only"] or measure.judged_only:
+            scores = scores.judged_only(Qrels.from_dict({query: labels}))
         scores = scores.projected(options["score_dtype"]) if options["score_dtype"] else scores
         if not len(scores):
             return None
