@@ -652,7 +652,7 @@ class _Computation:
         variance = np.where(fixed, 0.0, variance)
         if method is not None:
             method = method.take(~fixed).spread(n, tied[~fixed])
-        one_order = None if oblivious is None else values[n + len(tied) :]
+        one_order = None if oblivious is None else np.where(fixed, low, values[n + len(tied) :])
         if len(tied) == n:
             return _Statistics(mean, variance, low, high, one_order, method)
         spread = np.zeros(n)
