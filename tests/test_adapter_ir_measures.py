@@ -485,6 +485,13 @@ def test_missing_measures_in_every_function():
     assert only.qrel_qids == set(QRELS)
 
 
+def test_frames_without_documents_reach_measures_that_a_user_defined():
+    gold = pd.DataFrame({"query_id": ["q1"], "answer": ["abc"]})
+    found = pd.DataFrame({"query_id": ["q1"], "text": ["abcd"]})
+    longer = theirs.define_byquery(lambda qrels, run: len(run.iloc[0]["text"]) - len(qrels.iloc[0]["answer"]))
+    assert ours.calc_aggregate([longer], gold, found) == {longer: 1}
+
+
 def test_missing_measures_have_one_value():
     with pytest.raises(tw.MeasureError, match=r"Length: Tiewise does not have it, and ir_measures' own providers know"):
         ours.calc_aggregate([RR, LENGTH], QRELS, RUN, value="expected")

@@ -38,7 +38,7 @@ import numpy as np
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
 from tiewise.data.columns import Floats
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.runs import DOC_NAMES, Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.io.types import QrelsLike, RunLike
@@ -306,7 +306,8 @@ def _for_providers(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
     """Judgments or a run as ir_measures takes them: its own forms as they are, all others as a dictionary."""
     columns = set(map(str, getattr(given, "columns", ())))
     named = isinstance(given, list) and all(hasattr(row, "_fields") for row in given)
-    frame = hasattr(given, "itertuples") and {"query_id", "doc_id", number} <= columns
+    # A measure that a user defined in ir_measures may look at other columns, and at no document at all.
+    frame = hasattr(given, "itertuples") and "query_id" in columns and not columns & set(DOC_NAMES[1:])
     if isinstance(given, dict) or named or frame:
         return given
     table = read(_to_rows(given, number)).to_dict()
