@@ -25,8 +25,12 @@ TYPE_NAMES = {list: "list", str: "text", bool: "boolean", type(None): "null"}
 Value = tuple[Any, int]  # a JSON value, and the line on which it begins
 
 
-def read_document(data: bytes, format: str | None, part: str, name: str) -> tuple[str, Mapping[Any, Any]]:
+def read_document(
+    data: bytes, format: str | None, part: str, name: str, *, subtopics: bool = False
+) -> tuple[str, Mapping[Any, Any]]:
     """The format of a JSON document and its table; `part` selects a subset and a split of MTEB's predictions.
+
+    With `subtopics`, documents may have ``{subtopic: number}`` instead of a number.
 
     >>> read_document(b'{"q1": {"d1": 0.5}}', None, "", "run.json")
     ('json', {'q1': {'d1': 0.5}})
@@ -44,7 +48,7 @@ def read_document(data: bytes, format: str | None, part: str, name: str) -> tupl
         raise InputError(f"{name}: is a JSON {TYPE_NAMES.get(type(document), 'number')}. Expected {SHAPE}.")
     if format == "mteb":
         return format, _select_part({key: value for key, value in document.items() if key != META}, part, name)
-    for query, docs in document.items():
+    for query, docs in () if subtopics else document.items():
         if isinstance(docs, dict) and isinstance(next(iter(docs.values()), None), dict):
             raise InputError(f"{name}: {query!r} is nested too deep. Expected {SHAPE}; MTEB's files: format='mteb'.")
     return format, document

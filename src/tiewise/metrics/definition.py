@@ -143,6 +143,10 @@ class Measure:
         """By what to sort for the best order, unjudged documents at 0. Here: the label."""
         return label
 
+    def sort_key(self, documents: GroupedJudgments) -> Floats:
+        """The key of some documents, of a measure that looks at more than their labels. Here: `key`."""
+        return self.key(documents.label)
+
     def terms(self, order: Order) -> Floats:
         """The summand of every judged document in one order, Eq. (1) before it is divided."""
         gain = self.scaled_gain(order)
@@ -167,11 +171,11 @@ class Measure:
         """Bounds that no order leaves, for each query; they replace extremes that would have to be sampled."""
         return None
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
         """By what the measure tells documents apart, and the number of unjudged ones. Here: the gain, or the label."""
         if type(self).terms is Measure.terms and self.additive:
-            return self.gain(label), 0.0
-        return label, -math.inf
+            return self.scaled_gain(documents), 0.0
+        return documents.label, -math.inf
 
     def judged_weight(self) -> Measure | None:
         """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""
@@ -344,9 +348,10 @@ class ListMeasure(Measure):
         gain = gain[np.lexsort((-gain, qrels.query))]
         return np.split(gain, qrels.offsets[1:-1])
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
         """The gain, where only `of_gains` is defined."""
-        return (self.gain(label), 0.0) if type(self).values is ListMeasure.values else (label, -math.inf)
+        is_plain = type(self).values is ListMeasure.values
+        return (self.gain(documents.label), 0.0) if is_plain else (documents.label, -math.inf)
 
 
 def _spelled(value: object) -> str:

@@ -59,9 +59,10 @@ EXPONENT = 400
 class Order:
     """The judged documents in one order: by query, ascending rank. It holds its tie groups by a weak reference."""
 
-    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes, label: Floats):
+    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes, rows: Codes):
         self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
-        self.query, self.label, self.n_queries = query, label, grouped.n_queries
+        self.rows = rows  # of the qrels
+        self.query, self.label, self.n_queries = query, grouped.ties.qrels.label[rows], grouped.n_queries
         self.rank: Floats = rank.astype(np.float64)
 
     @property
@@ -107,11 +108,11 @@ class GroupedJudgments:
         self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
         place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
-        self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
-        self.query, self.label = qrels.query[self._rows], qrels.label[self._rows]
-        self.start, self.size = ties.start[self._rows], ties.size[self._rows]
-        new = np.ones(len(self._rows), dtype=bool)
+        self.rows = rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]  # of the qrels
+        self.query, self.label = qrels.query[rows], qrels.label[rows]
+        self.start, self.size = ties.start[rows], ties.size[rows]
+        new = np.ones(len(rows), dtype=bool)
         new[1:] = (self.query[1:] != self.query[:-1]) | (self.start[1:] != self.start[:-1])
         self.group: Codes = np.cumsum(new) - 1  # (n_documents,)
         # Arrays over the tie groups that hold one of them.
@@ -187,14 +188,14 @@ class GroupedJudgments:
         qrels = self.ties.qrels
         rows = np.lexsort((-qrels.label, qrels.query))
         rank = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1
-        return Order(self, qrels.query[rows], rank, qrels.label[rows])
+        return Order(self, qrels.query[rows], rank, rows)
 
     def oblivious(self, order: str) -> Order:
         """The judged documents where one fixed order puts them."""
         if order not in self._orders:
             if order not in self.ties.before:
                 raise InputError(f"These tie groups were counted without the order '{order}'.")
-            self._orders[order] = self.in_places(self.ties.before[order][self._rows])
+            self._orders[order] = self.in_places(self.ties.before[order][self.rows])
         return self._orders[order]
 
     @cached_property
@@ -206,26 +207,26 @@ class GroupedJudgments:
     def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
         rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
-        return Order(self, self.query, (self.start + 1 + before)[rows], self.label[rows])
+        return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
 
     def _sorted(self, which: str, measure: Measure) -> Order:
-        key, label = measure.key(self.label), self.label
-        shared = key is label  # nearly every measure: one order serves them all, and documents stand in it already
+        key, rows = measure.sort_key(self), self.rows
+        shared = key is self.label  # nearly every measure: one order serves them all, and documents stand in it already
         if shared and which in self._orders:
             return self._orders[which]
         if not shared:
-            rows = np.lexsort((-key, self.group))
-            key, label = key[rows], label[rows]
+            by_key = np.lexsort((-key, self.group))
+            key, rows = key[by_key], rows[by_key]
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
         # unjudged; by ascending key, the other way round.
         place = np.arange(len(key)) - self.first[self.group]
         back = self.n_judged[self.group] - 1 - place
         if which == "best":
-            order = Order(self, self.query, self.start + np.where(key >= 0, 1 + place, self.size - back), label)
+            order = Order(self, self.query, self.start + np.where(key >= 0, 1 + place, self.size - back), rows)
         else:
             turned = self.first[self.group] + back
             rank = self.start + np.where(key >= 0, self.size - place, 1 + back)
-            order = Order(self, self.query, rank[turned], label[turned])
+            order = Order(self, self.query, rank[turned], rows[turned])
         if shared:
             self._orders[which] = order
         return order
@@ -376,7 +377,7 @@ class GroupBlock:
     def product_above(self, values: Floats) -> Floats:
         """The product over the judged documents of all groups above."""
         q = self.grouped
-        before = Order(q, q.query, q.start, q.label).product_before(values)
+        before = Order(q, q.query, q.start, q.rows).product_before(values)
         return self._column(before[q.first])
 
     @property
@@ -576,8 +577,7 @@ class _Computation:
         is_open = ~(self._closed[0] & self._closed[1]) | (not self.measure.sorted_extremes)
         if is_open.any():
             grouped = self.grouped
-            keys, unjudged_key = self.measure.kinds(grouped.label)
-            mixed = _is_mixed(grouped, keys, unjudged_key) & is_open[grouped.group_query]
+            mixed = _is_mixed(grouped, *self.measure.kinds(grouped)) & is_open[grouped.group_query]
             inside = np.clip(self.depth[grouped.group_query] - grouped.group_start, 0, grouped.group_size)
             self._parts = parts = self._summarize(np.where(mixed, inside, 0).astype(np.int64))
             one = self.minimum()  # where no order changes the value
@@ -586,7 +586,7 @@ class _Computation:
         return mean, variance
 
     def _summarize(self, inside: Codes) -> PartStatistics:
-        keys, unjudged_key = self.measure.kinds(self.grouped.label)
+        keys, unjudged_key = self.measure.kinds(self.grouped)
         return summarize_parts(
             lambda grouped: _Computation(self.measure, grouped).part_values,
             self.grouped,
@@ -654,7 +654,8 @@ class _Computation:
         gain = self.measure.scaled_gain(grouped)
         depth, start = self.depth[grouped.group_query[tied]], grouped.group_start[tied]
         inside = np.clip(depth - start, 0, grouped.group_size[tied]).astype(np.int64)
-        return gain, inside, (inside > 0) & _is_mixed(grouped, gain, 0.0)[tied]
+        keys, unjudged_key = (gain, 0.0) if self.measure.sorted_extremes else self.measure.kinds(grouped)
+        return gain, inside, (inside > 0) & _is_mixed(grouped, keys, unjudged_key)[tied]
 
     def _summed(self, order: Order, terms: Floats) -> Floats:
         within = order.rank <= self.depth[order.query]

@@ -32,7 +32,7 @@ class TiedGroups:
         self.measure, self.grouped = measure, grouped
         self.depth = np.asarray(measure.depth(grouped))
         inside = np.clip(self.depth[grouped.group_query] - grouped.group_start, 0, grouped.group_size).astype(int)
-        self.keys, self.unjudged_key = measure.kinds(grouped.label)
+        self.keys, self.unjudged_key = measure.kinds(grouped)
         self.groups = np.flatnonzero((inside > 0) & kept[grouped.group_query] & self._has_several_kinds())
         self.inside: Codes = inside[self.groups]  #: the ranks of each group that the measure looks at
         self.size: Codes = grouped.group_size[self.groups]
@@ -88,7 +88,7 @@ class TiedGroups:
     def _order(self, rank: Codes) -> tuple[Order, Codes]:
         rows = np.argsort(self._query_key + rank)
         docs = self.docs[rows]
-        return Order(self.grouped, self.grouped.query[docs], rank[rows], self.grouped.label[docs]), docs
+        return Order(self.grouped, self.grouped.query[docs], rank[rows], self.grouped.rows[docs]), docs
 
     def constant(self, expected: Floats) -> float:
         """The sum over queries without what these groups add; `expected` has the values of all queries."""
