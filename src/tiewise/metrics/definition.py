@@ -43,6 +43,7 @@ class Param(NamedTuple):
     above: float
     below: float
     least: float
+    most: float
     shown: bool
 
     def check(self, who: str, value: object) -> None:
@@ -60,6 +61,8 @@ class Param(NamedTuple):
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")
         if value < self.least:  # type: ignore[operator]
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.least:g} or more.")
+        if value > self.most:  # type: ignore[operator]
+            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.most:g} or less.")
 
 
 def param(
@@ -69,14 +72,15 @@ def param(
     above: float = -math.inf,
     below: float = math.inf,
     least: float = -math.inf,
+    most: float = math.inf,
     shown: bool = False,
 ) -> Any:
     """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, or one of some words.
 
-    The number lies above `above`, below `below`, and is at least `least`. `shown` parameters stand in the measure's
-    name even at their default.
+    The number lies above `above` and below `below`, or from `least` to `most`. `shown` parameters stand in the
+    measure's name even at their default.
     """
-    return Param("", default, tuple(choices), above, below, least, shown)
+    return Param("", default, tuple(choices), above, below, least, most, shown)
 
 
 class Measure:
@@ -103,6 +107,7 @@ class Measure:
     sorted_extremes: ClassVar[bool] = True
     #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
     value_range: ClassVar[tuple[float, float] | None] = None
+    needs_subtopics: ClassVar[bool] = False  #: a diversity measure, of judgments for subtopics
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
     #: does if it overrides a method that may look at all judged documents, such as `terms` or `divisor`.

@@ -34,6 +34,7 @@ from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
     from tiewise.metrics.definition import Measure
+    from tiewise.metrics.subtopics import SubtopicJudgments
 
 __all__ = [
     "GroupBlock",
@@ -42,6 +43,7 @@ __all__ = [
     "estimates",
     "expected",
     "expected_with_last_group",
+    "group_means",
     "moments",
     "row_sum",
     "safe_divide",
@@ -234,6 +236,13 @@ class GroupedJudgments:
     # -- parts ------------------------------------------------------------------------------------------------
 
     @cached_property
+    def by_subtopic(self) -> SubtopicJudgments:
+        """The labels for each subtopic; an error if there are none."""
+        from tiewise.metrics.subtopics import SubtopicJudgments
+
+        return SubtopicJudgments(self)
+
+    @cached_property
     def head(self) -> Codes:
         """The first document of the query of each document, (n_documents,)."""
         return _heads(self.query)
@@ -411,6 +420,11 @@ def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = S
     return _Computation(measure, grouped, sampling).expected()
 
 
+def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
+    """The expectation of each tie group of a measure that is a sum, before it is divided, (n_groups,)."""
+    return _Computation(measure, grouped).group_means()
+
+
 def expected_with_last_group(
     measure: Measure,
     grouped: GroupedJudgments,
@@ -568,6 +582,12 @@ class _Computation:
             mean = np.where(self._closed[0], mean, parts.mean)
             variance = np.where(self._closed[1], variance, parts.variance)
         return mean, variance
+
+    def group_means(self) -> Floats:
+        """The expectation of each tie group, before it is divided, also where its order does not matter."""
+        mixed = np.zeros(len(self.grouped.first), dtype=bool)
+        mixed[self.grouped.tied_groups[0][self._mixed[2]]] = True
+        return np.where(mixed, self.group_moments[0], self.part_values(self.grouped.worst(self.measure)))
 
     @cached_property
     def _list_moments(self) -> tuple[Floats, Floats]:

@@ -14,28 +14,48 @@ from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.discounted_gain import DCG, RBP, nDCG
 from tiewise.metrics.catalogue.cascades import ERR, nERR
 from tiewise.metrics.catalogue.preferences import AUC, Bpref
+from tiewise.metrics.catalogue.diversity import (
+    AP_IA,
+    ERR_IA,
+    NRBP,
+    P_IA,
+    STREC,
+    alpha_DCG,
+    alpha_nDCG,
+    nERR_IA,
+    nNRBP,
+)
 
 __all__ = [
     "AP",
+    "AP_IA",
     "AUC",
     "Bpref",
     "DCG",
     "ERR",
+    "ERR_IA",
     "F",
     "F1",
     "Hits",
     "Judged",
+    "NRBP",
     "NumRel",
     "NumRelRet",
     "NumRet",
     "P",
+    "P_IA",
     "R",
     "RBP",
     "RR",
     "Rprec",
+    "STREC",
     "SetP",
     "SetR",
     "Success",
+    "alpha_DCG",
+    "alpha_nDCG",
     "nDCG",
     "nERR",
+    "nERR_IA",
+    "nNRBP",
 ]
