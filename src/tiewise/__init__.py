@@ -25,12 +25,17 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.io.types import QrelsLike, RunLike
     from tiewise.metrics.catalogue import (
         AP,
+        AP_IA,
         AUC,
         DCG,
         ERR,
+        ERR_IA,
         F1,
+        NRBP,
+        P_IA,
         RBP,
         RR,
+        STREC,
         Bpref,
         F,
         Hits,
@@ -44,8 +49,12 @@ if TYPE_CHECKING:  # the same names for those who read without running
         SetP,
         SetR,
         Success,
+        alpha_DCG,
+        alpha_nDCG,
         nDCG,
         nERR,
+        nERR_IA,
+        nNRBP,
     )
     from tiewise.metrics.definition import ListMeasure, Measure, param
     from tiewise.metrics.estimate import Bounds, Estimate, Estimates, Method
@@ -63,8 +72,8 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _MODULES = {
-    "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR F F1 Hits Judged NumRel NumRelRet NumRet P R RBP RR Rprec SetP "
-    "SetR Success nDCG nERR",
+    "tiewise.metrics.catalogue": "AP AP_IA AUC Bpref DCG ERR ERR_IA F F1 Hits Judged NRBP NumRel NumRelRet NumRet P "
+    "P_IA R RBP RR Rprec STREC SetP SetR Success alpha_DCG alpha_nDCG nDCG nERR nERR_IA nNRBP",
     "tiewise.analysis.comparison": "Compared PairComparison compare",
     "tiewise.rankings.correlation": "tau tau_ap",
     "tiewise.data.runs": "Qrels Run",
@@ -93,15 +102,20 @@ _SUBMODULES = ("figures", "scoring")
 
 __all__ = [
     "AP",
+    "AP_IA",
     "AUC",
     "DCG",
     "ERR",
+    "ERR_IA",
     "F1",
+    "NRBP",
+    "P_IA",
     "RBA",
     "RBO",
     "RBP",
     "RBR",
     "RR",
+    "STREC",
     "Audit",
     "Bounds",
     "Bpref",
@@ -143,6 +157,8 @@ __all__ = [
     "TiewiseWarning",
     "Unjudged",
     "__version__",
+    "alpha_DCG",
+    "alpha_nDCG",
     "audit",
     "compare",
     "evaluate",
@@ -151,6 +167,8 @@ __all__ = [
     "measures",
     "nDCG",
     "nERR",
+    "nERR_IA",
+    "nNRBP",
     "notation",
     "param",
     "parse",

@@ -98,14 +98,16 @@ class _Evaluation:
         if self._value == "oblivious":
             return self._oblivious(tool)
         measure, grouped = tool.measure, self._count(tool, "float64")
-        if self._value == "minimum":
-            return engine.value(measure, grouped, grouped.worst(measure))
-        if self._value == "maximum":
-            return engine.value(measure, grouped, grouped.best(measure))
+        if self._value in ("minimum", "maximum") and measure.sorted_extremes:
+            order = grouped.worst(measure) if self._value == "minimum" else grouped.best(measure)
+            return engine.value(measure, grouped, order)
         estimates = engine.estimates(measure, grouped)
         if self._value == "std":
             return np.sqrt(estimates.variance)
-        return estimates.expected if self._value == "expected" else self._oblivious(tool) - estimates.expected
+        if self._value == "bias":
+            return self._oblivious(tool) - estimates.expected
+        found: Floats = getattr(estimates, self._value)
+        return found
 
     def _oblivious(self, tool: ToolMeasure) -> Floats:
         assert tool.rule.order is not None, "the packages that have a drop-in can be reproduced"

@@ -91,6 +91,10 @@ class Evaluation:
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
         """Count a run for some measures."""
+        measures = list(measures)
+        for measure in measures:
+            if measure.needs_subtopics and qrels is not None:
+                qrels.require_subtopics(measure)
         all_judged = any(measure.needs_all_judged for measure in measures)
         return cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
 

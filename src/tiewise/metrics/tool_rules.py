@@ -74,6 +74,7 @@ def _binary(measure: Measure) -> Measure:
 _TREC = Rule("docid-desc")
 _TREC_10 = Rule("docid-desc", missing="error")
 _TREC_9 = Rule("docid-desc", "float32")
+_NDEVAL = Rule("docid-asc")
 
 
 def _in_trec_eval(measure: Measure) -> bool:
@@ -102,7 +103,15 @@ def _pytrec_eval(measure: Measure) -> Rule | None:
     return _TREC_9 if _in_trec_eval(measure) else None
 
 
+def _ndeval(measure: Measure) -> Rule | None:
+    """ndeval has diversity measures alone, with cutoffs up to 20."""
+    has = measure.needs_subtopics and (not measure.takes_cutoff or 1 <= (measure.cutoff or 0) <= 20)
+    return _NDEVAL if has else None
+
+
 def _ir_measures(measure: Measure) -> Rule | None:
+    if _ndeval(measure):
+        return replace(_NDEVAL, missing="zero")
     cut = measure.cutoff is not None
     if _is(measure, c.Judged):
         return Rule("docid-asc", missing="zero", measure=measure(norm="cap"))
@@ -166,6 +175,7 @@ TOOLS: dict[str, Tool] = {
         Tool("trec_eval", "10", _TREC_10, _trec_eval),
         Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval),
+        Tool("ndeval", "as in pyndeval 0.0.8", _NDEVAL, _ndeval),
         Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures),
         Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures),
         Tool("beir", "2.2", _TREC_9, _beir),
