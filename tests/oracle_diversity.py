@@ -1,8 +1,8 @@
 """Diversity measures again, naively: definitions on one ordered list, and all orders of the ties tried.
 
 Nothing is imported from `src`. A document is a dictionary with its label for each subtopic, empty if it was not judged.
-`ranked` holds documents in rank order, `unretrieved` the judged documents outside the list. Every judged document has an
-id, because the ideal list depends on it.
+`ranked` holds documents in rank order, `unretrieved` the judged documents outside the list. Documents have ids, because
+the ideal list depends on them.
 
 >>> a, b = Document("a", {"x": 1}), Document("b", {"x": 1, "y": 1})
 >>> value("STREC", [a, b], [], 1), value("STREC", [b, a], [], 1)

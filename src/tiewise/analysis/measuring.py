@@ -218,6 +218,9 @@ class _Cuts:
             return None
         lower, upper = expected.copy(), expected.copy()
         places = self._places[reached]
+        if measure.part is not None:
+            lower[places], upper[places] = (bound[places] for bound in self._over_subtopics(measure, measure.part))
+            return np.minimum(lower, expected), np.maximum(upper, expected)
         if measure.value_range is not None or not (measure.additive and measure.sorted_extremes):
             lower[places], upper[places] = measure.value_range or (np.nan, np.nan)
             return lower, upper
@@ -225,6 +228,15 @@ class _Cuts:
         lower[places] = np.minimum(self._filled(measure, "worst")[reached], known)
         upper[places] = np.maximum(self._filled(measure, "best")[reached], known)
         return lower, upper
+
+    def _over_subtopics(self, measure: Measure, part: Measure) -> tuple[Floats, Floats]:
+        """The sums of the bounds of each subtopic, for each query."""
+        grouped = self._evaluation.grouped(measure)
+        subtopics, divisor = grouped.by_subtopic, measure.divisor(grouped)
+        ties = Counted.of(subtopics.grouped.ties)
+        expected = subtopics.expected(part)
+        low, high = _Cuts(Evaluation(ties, self._evaluation.options)).bounds(part, expected) or (expected, expected)
+        return engine.safe_divide(subtopics.sum(low), divisor), engine.safe_divide(subtopics.sum(high), divisor)
 
     def _filled(self, measure: Measure, how: Literal["best", "worst"]) -> Floats:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""

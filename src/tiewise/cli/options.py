@@ -75,8 +75,8 @@ qrels_format = option(
 qrels_kind = option(
     "--qrels-kind adhoc|diversity",
     INPUT,
-    "diversity: the second column of QRELS is the subtopic for which a document was judged; diversity measures need it. "
-    "adhoc: it is ignored.",
+    "diversity: the second column of QRELS is the subtopic for which a document was judged, as diversity measures need "
+    "it. adhoc: it is ignored.",
     default="adhoc",
 )
 

@@ -784,14 +784,13 @@ def _check_duplicates(
         messages = (
             (where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row), more(row)) for row in rows
         )
-        raise InputError(*messages)
+        hint = 'If the rows are for different subtopics, read them with kind="diversity" (--qrels-kind diversity).'
+        raise InputError(*messages, *([hint] if cls is Qrels and where and not more(rows[0]) else []))
 
 
 def duplicate_message(cls: type[Table], query: str, doc: str, more: str = "") -> str:
     """The message about a document that appears twice in a list; `more` is what stands after the query."""
-    or_kind = '; if they are for two subtopics, use kind="diversity" (--qrels-kind diversity)'
-    advice = f"Keep one of the rows{or_kind if cls is Qrels and not more else ''}."
-    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'{more}. {advice}"
+    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'{more}. Keep one of the rows."
 
 
 def has_subtopics(kind: str) -> bool:

@@ -107,7 +107,6 @@ class Measure:
     sorted_extremes: ClassVar[bool] = True
     #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
     value_range: ClassVar[tuple[float, float] | None] = None
-    needs_subtopics: ClassVar[bool] = False  #: a diversity measure, of judgments for subtopics
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
     #: does if it overrides a method that may look at all judged documents, such as `terms` or `divisor`.
@@ -181,6 +180,16 @@ class Measure:
         if type(self).terms is Measure.terms and self.additive:
             return self.scaled_gain(documents), 0.0
         return documents.label, -math.inf
+
+    @property
+    def part(self) -> Measure | None:
+        """Of a diversity measure, which is a sum over subtopics: the measure of one subtopic."""
+        return None
+
+    @property
+    def needs_subtopics(self) -> bool:
+        """Whether it is a diversity measure, which needs judgments for subtopics."""
+        return self.part is not None
 
     def judged_weight(self) -> Measure | None:
         """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""

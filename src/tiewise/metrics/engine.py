@@ -61,7 +61,7 @@ EXPONENT = 400
 class Order:
     """The judged documents in one order: by query, ascending rank. It holds its tie groups by a weak reference."""
 
-    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes, rows: Codes):
+    def __init__(self, grouped: GroupedJudgments, query: Codes, rank: Codes | Floats, rows: Codes):
         self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
         self.rows = rows  # of the qrels
         self.query, self.label, self.n_queries = query, grouped.ties.qrels.label[rows], grouped.n_queries
@@ -447,7 +447,7 @@ def _means_above_last(measure: Measure, grouped: GroupedJudgments, places: Codes
     """For each tie group of `filled` its expectation, 0 for the last group of a list."""
     part, of_part = grouped.tied
     if measure not in part._means:
-        expected(measure, part)
+        part._means[measure] = _Computation(measure, part).means
     chosen = np.zeros(grouped.n_queries, dtype=bool)
     chosen[places] = True
     means = np.zeros(len(filled.first))
@@ -562,8 +562,8 @@ class _Computation:
         return expectation, safe_divide(total, self.divisor**2)
 
     @cached_property
-    def group_moments(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
+    def _closed_form(self) -> tuple[Floats, Floats]:
+        """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
         grouped = self.grouped
         tied, _ = grouped.tied_groups
         gain, inside, mixed = self._mixed
@@ -571,6 +571,15 @@ class _Computation:
         for block in grouped.blocks(gain, tied[mixed], inside[mixed]):
             e, var = self.measure.moments(block)
             mean[block.groups], variance[block.groups] = e[:, 0], var[:, 0]
+        return mean, variance
+
+    @cached_property
+    def group_moments(self) -> tuple[Floats, Floats]:
+        """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
+        grouped = self.grouped
+        tied, _ = grouped.tied_groups
+        _, inside, mixed = self._mixed
+        mean, variance = self._closed_form
         self._closed = ~np.isnan(mean), ~np.isnan(variance)
         is_open = ~(self._closed[0] & self._closed[1])
         if not self.measure.sorted_extremes:
@@ -583,11 +592,17 @@ class _Computation:
             variance = np.where(self._closed[1], variance, parts.variance)
         return mean, variance
 
+    @property
+    def means(self) -> Floats:
+        """The expectations of `group_moments`; variances are not computed if they have no closed form."""
+        mean, _ = self._closed_form
+        return self.group_moments[0] if np.isnan(mean).any() else mean
+
     def group_means(self) -> Floats:
         """The expectation of each tie group, before it is divided, also where its order does not matter."""
         mixed = np.zeros(len(self.grouped.first), dtype=bool)
         mixed[self.grouped.tied_groups[0][self._mixed[2]]] = True
-        return np.where(mixed, self.group_moments[0], self.part_values(self.grouped.worst(self.measure)))
+        return np.where(mixed, self.means, self.part_values(self.grouped.worst(self.measure)))
 
     @cached_property
     def _list_moments(self) -> tuple[Floats, Floats]:
@@ -731,7 +746,8 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
 def segment_sum(index: Codes, values: NDArray[Any], n: int) -> Floats:
     """The sum of the values of each index, added up one after another so that zeros change nothing."""
     total: Any = np.bincount(index, weights=values, minlength=n)
-    return total
+    floats: Floats = total.astype(np.float64, copy=False)  # of nothing, NumPy makes integers
+    return floats
 
 
 def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:

@@ -12,7 +12,7 @@ extremes. The variance depends on the documents that subtopics have in common.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class SubtopicJudgments:
         self.row: Codes = found.row[order]  # (n_labels,): the judged document of each label
         self.label: Floats = found.label[order]
         self._n_queries, self._n_groups, self._n_rows = grouped.n_queries, len(grouped.first), len(qrels)
-        self._grouped = GroupedJudgments(
+        self.grouped = GroupedJudgments(
             replace(
                 ties,
                 qrels=Qrels(
@@ -68,16 +68,17 @@ class SubtopicJudgments:
         group_of_row = np.full(len(qrels), -1)
         group_of_row[grouped.rows] = grouped.group
         # For each tie group of a subtopic, the tie group of the query that it is a part of.
-        self._group: Codes = group_of_row[self.row[self._grouped.rows[self._grouped.first]]]
+        self._group: Codes = group_of_row[self.row[self.grouped.rows[self.grouped.first]]]
         bounds = np.arange(grouped.n_queries + 1)
         self._first_row, self._first_subtopic = qrels.offsets, np.searchsorted(self.query, bounds)
         self._first_label = np.searchsorted(self.query[self.subtopic], bounds)
         self._means: dict[Measure, Floats] = {}
+        self._relevant_labels: dict[Measure, tuple[Codes, Floats]] = {}
         self._ideals: dict[tuple[float, float], tuple[Codes, Codes, Codes]] = {}
 
     def count_subtopics(self, measure: Binary) -> Floats:
         """The number of subtopics of each query that have a relevant document, (n_queries,)."""
-        return segment_sum(self.query, self._grouped.relevant(measure) > 0, self._n_queries)
+        return self.sum(self.grouped.relevant(measure) > 0)
 
     def count_relevant(self, measure: Binary) -> Floats:
         """The number of subtopics for which each judged document is relevant, (n_rows of the qrels,)."""
@@ -87,29 +88,48 @@ class SubtopicJudgments:
 
     def terms(self, part: Measure, order: Order) -> Floats:
         """What each document of an order adds to the sum over its subtopics."""
+        labels, divisor = self._relevant(part)  # the others add nothing
         place = np.full(self._n_rows, -1)
         place[order.rows] = np.arange(len(order.rows))
-        listed = np.flatnonzero(place[self.row] >= 0)
-        rank = order.rank[place[self.row[listed]]]
-        by_rank = np.lexsort((rank, self.subtopic[listed]))
-        labels, rank = listed[by_rank], rank[by_rank].astype(np.int64)
-        own = Order(self._grouped, self.subtopic[labels], rank, labels)
-        terms = safe_divide(part.terms(own), part.divisor(self._grouped)[own.query])
-        return segment_sum(place[self.row[labels]], terms, len(order.rows))
+        document = place[self.row[labels]]
+        listed = np.flatnonzero(document >= 0)
+        labels, document = labels[listed], document[listed]
+        rank = order.rank[document]
+        by_rank = np.argsort(self.subtopic[labels] * (rank.max(initial=0.0) + 1) + rank)
+        labels, document, rank = labels[by_rank], document[by_rank], rank[by_rank]
+        terms = part.terms(Order(self.grouped, self.subtopic[labels], rank, labels))
+        return segment_sum(document, safe_divide(terms, divisor[self.subtopic[labels]]), len(order.rows))
+
+    def _relevant(self, part: Measure) -> tuple[Codes, Floats]:
+        """The labels with a gain, and what each subtopic is divided by."""
+        if part not in self._relevant_labels:
+            divisor = np.asarray(part.divisor(self.grouped), dtype=np.float64)
+            self._relevant_labels[part] = np.flatnonzero(part.gain(self.label)), divisor
+        return self._relevant_labels[part]
 
     def group_means(self, part: Measure) -> Floats:
-        """The expectation over the orders of each tie group of the sum over subtopics, (n_groups,)."""
+        """The expectation of each tie group, summed over subtopics, (n_groups,)."""
+        return segment_sum(self._group, self._group_means(part), self._n_groups)
+
+    def expected(self, part: Measure) -> Floats:
+        """The expectation of each subtopic, (n_subtopics,)."""
+        return segment_sum(self.grouped.group_query, self._group_means(part), len(self.query))
+
+    def _group_means(self, part: Measure) -> Floats:
         if part not in self._means:
-            means, divisor = engine.group_means(part, self._grouped), part.divisor(self._grouped)
-            means = safe_divide(means, divisor[self._grouped.group_query])
-            self._means[part] = segment_sum(self._group, means, self._n_groups)
+            divisor = self._relevant(part)[1][self.grouped.group_query]
+            self._means[part] = safe_divide(engine.group_means(part, self.grouped), divisor)
         return self._means[part]
 
     def extreme_bounds(self, part: Measure) -> tuple[Floats, Floats]:
         """For each query the sums over subtopics of the lowest and the highest values."""
-        grouped = self._grouped
+        grouped = self.grouped
         low, high = (engine.value(part, grouped, order) for order in (grouped.worst(part), grouped.best(part)))
-        return segment_sum(self.query, low, self._n_queries), segment_sum(self.query, high, self._n_queries)
+        return self.sum(low), self.sum(high)
+
+    def sum(self, values: NDArray[Any]) -> Floats:
+        """The sum over the subtopics of each query, (n_queries,)."""
+        return segment_sum(self.query, values, self._n_queries)
 
     # -- documents -----------------------------------------------------------------------------------------------
 

@@ -236,6 +236,7 @@ class Aligned:
     maximum: Floats
     variance: Floats
     oblivious: Floats | None
+    exact_extremes: bool  # whether orders of ties reach minimum and maximum
 
     @property
     def scale(self) -> float:
@@ -291,5 +292,6 @@ def align(systems: Sequence[System], measure: Measure) -> Aligned:
         tuple(estimates[0].queries),
         kept,
         oblivious=np.stack(oblivious, axis=1) if len(oblivious) == len(estimates) else None,
+        exact_extremes=all(one.method is None or not one.method.extremes.any() for one in estimates),
         **columns,
     )

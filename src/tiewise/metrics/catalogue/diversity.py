@@ -1,8 +1,8 @@
 """Diversity measures, which use the labels of documents for the subtopics of a query, as ndeval defines them.
 
 A document is relevant for a subtopic if its label for it is at least `rel`. S is the number of subtopics for which a
-query has a relevant document, retrieved or not. Except for P_IA, a measure is a sum over subtopics of an ordinary
-measure of each (`part`): see `tiewise.metrics.subtopics`.
+query has a relevant document, retrieved or not. A measure is a sum over subtopics of an ordinary measure of each of
+them (`part`): see `tiewise.metrics.subtopics`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.first_relevant import Success
 from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.catalogue.sets import Hits
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, safe_divide
 from tiewise.metrics.names import measure
@@ -25,10 +26,11 @@ __all__ = ["AP_IA", "ERR_IA", "NRBP", "P_IA", "STREC", "alpha_DCG", "alpha_nDCG"
 
 
 class _Diversity(Binary):
-    """Measures of judgments for subtopics; S divides them."""
+    """Sums of a measure over subtopics, divided by S."""
 
-    needs_subtopics = True
-    value_range: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+    @property
+    def part(self) -> Measure:
+        raise NotImplementedError
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.by_subtopic.count_subtopics(self)
@@ -40,6 +42,10 @@ class _P_IA(_Diversity):
     >>> P_IA.of("({ab}b)a", k=1)
     P_IA@1 0.7500 [0.5000, 1.0000]
     """
+
+    @property
+    def part(self) -> Measure:
+        return Hits(rel=self.rel, cutoff=self.cutoff)
 
     def scaled_gain(self, documents: GroupedJudgments | Order) -> Floats:
         return documents.grouped.by_subtopic.count_relevant(self)[documents.rows]
@@ -55,14 +61,9 @@ P_IA = measure(_P_IA)
 
 
 class _OverSubtopics(_Diversity):
-    """Sums over subtopics: a document relevant for two of them has a term in two sums."""
+    """Those whose payoff depends on the documents above: a document has a term for each of its subtopics."""
 
     sorted_extremes = False
-
-    @property
-    def part(self) -> Measure:
-        """The measure of one subtopic."""
-        raise NotImplementedError
 
     def terms(self, order: Order) -> Floats:
         return order.grouped.by_subtopic.terms(self.part, order)
@@ -185,8 +186,6 @@ class _Novel(_OverSubtopics):
 
 class _IdealNovel(_Novel):
     """The same over that of an ideal list, which is found greedily and need not be the best one."""
-
-    value_range = None
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         order = q.by_subtopic.ideal(self, self.alpha, q)
