@@ -534,3 +534,17 @@ def test_the_command_line(tmp_path):
     assert compared.returncode == 0 and "ERR_IA@5" in compared.stdout
     wrong = tiewise("evaluate", *files, "-m", "alpha_nDCG@5")
     assert wrong.returncode == 2 and "--qrels-kind diversity" in wrong.stderr and not wrong.stdout
+
+
+def test_the_orders_that_the_page_shows():
+    from tiewise.output.page.tie_orders import replay_query
+
+    rng = random.Random(10)
+    docs = [f"d{i:02d}" for i in range(9)]
+    qrels, run = tw.Qrels.from_dict({"q": draw_qrels(rng, docs)}), tw.Run.from_dict({"q": dict.fromkeys(docs, 1.0)})
+    options = {"judged_only": False, "score_dtype": None, "depth": None}
+    found = replay_query(qrels, run, "q", [tw.alpha_nDCG @ 5, tw.nDCG @ 5], options)
+    values = [stop["values"][0] for stop in found["stops"]]
+    estimate = tw.evaluate(qrels, run, "alpha_nDCG@5", complete=True)["alpha_nDCG@5"]
+    assert values == sorted(values) and found["ends"][1] == "the best order of those tried"
+    assert estimate.minimum - 1e-12 <= values[0] and values[-1] <= estimate.maximum + 1e-12

@@ -415,9 +415,9 @@ def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
     return _Computation(measure, grouped).value(order)
 
 
-def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING) -> tuple[Floats, Floats]:
-    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    return _Computation(measure, grouped, sampling).expected()
+def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING) -> Floats:
+    """The expectation over all orders, for each query: Eq. (2). Nothing is sampled if it has a closed form."""
+    return _Computation(measure, grouped, sampling).expectation()
 
 
 def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
@@ -486,7 +486,7 @@ def estimates(
         maximum=maximum,
         variance=variance,
         oblivious=None if oblivious is None else one_order,
-        residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped)[0],
+        residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped),
         method=method,
         total=measure.total,
     )
@@ -549,17 +549,21 @@ class _Computation:
             low, high, method = self._extremes(self._parts, low, high)
         return _Statistics(mean, variance, low, high, method)
 
+    def expectation(self) -> Floats:
+        """Eq. (2), for each query."""
+        if not self.measure.additive:
+            return self._list_moments[0]
+        measure, grouped = self.measure, self.grouped
+        grouped._means[measure] = means = self.means
+        return self._with_means(grouped.worst(measure), self._lowest, self._mixed[2], means)
+
     def expected(self) -> tuple[Floats, Floats]:
         """Eqs. (2) and (3), for each query."""
         if not self.measure.additive:
             return self._list_moments
-        measure, grouped = self.measure, self.grouped
-        tied, _ = grouped.tied_groups
-        mean, variance = self.group_moments
-        grouped._means[measure] = mean
-        expectation = self._with_means(grouped.worst(measure), self._lowest, self._mixed[2], mean)
-        total = segment_sum(grouped.group_query[tied], variance[tied], grouped.n_queries)
-        return expectation, safe_divide(total, self.divisor**2)
+        grouped, (tied, _) = self.grouped, self.grouped.tied_groups
+        total = segment_sum(grouped.group_query[tied], self.group_moments[1][tied], grouped.n_queries)
+        return self.expectation(), safe_divide(total, self.divisor**2)
 
     @cached_property
     def _closed_form(self) -> tuple[Floats, Floats]:

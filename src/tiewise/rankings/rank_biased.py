@@ -161,14 +161,14 @@ class ObservedSets:
         mean, worst, best = self._grouped
         minimum = engine.value(measure, worst, worst.worst(measure))
         maximum = engine.value(measure, best, best.best(measure))
-        expected = np.clip(engine.expected(measure, mean)[0], minimum, maximum)
+        expected = np.clip(engine.expected(measure, mean), minimum, maximum)
         lower = np.array([expected, minimum, maximum])
         residual = phi ** self.ties.length.astype(np.float64) * (1 - self._absent_powers(phi))  # Eq. 9
         return lower, lower + residual
 
     def rbr_at(self, phi: float, k: int) -> Floats:
         """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
-        return engine.expected(RBP(p=phi, gains="graded") @ k, self._grouped[0])[0]
+        return engine.expected(RBP(p=phi, gains="graded") @ k, self._grouped[0])
 
     def recall(self, k: int | None = None) -> Floats:
         """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""

@@ -165,7 +165,7 @@ def _expected(evaluation: Evaluation, measure: Measure, rule: Rule, *, total: bo
         kept &= grouped.relevant(measure) > 0
     if rule.retrieved_only:
         grouped = engine.GroupedJudgments(grouped.ties.retrieved_only())
-    each = engine.expected(measure, grouped)[0][kept]
+    each = engine.expected(measure, grouped)[kept]
     return float(each.sum() if total else each.mean())
 
 
