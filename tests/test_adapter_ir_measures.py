@@ -542,7 +542,7 @@ def test_std_of_a_mean_is_the_same_in_every_function():
 def test_provider_supports_only_its_measures(provider):
     plain, expected = provider(), provider(value="expected")
     assert all(plain.supports(measure) for measure in SHARED)
-    others = [theirs.Compat, theirs.Accuracy, theirs.RBP, theirs.alpha_nDCG, theirs.SDCG(max_rel=4) @ 5, theirs.P]
+    others = [theirs.Compat, theirs.Accuracy, theirs.RBP, theirs.SDCG(max_rel=4) @ 5, theirs.P]
     assert not any(plain.supports(measure) for measure in others)
     assert not expected.supports(infAP)
     assert not expected.supports(IPrec @ 0.1)

@@ -323,7 +323,8 @@ def test_all_sources_count_the_same(tmp_path):
     tw.write_run(run, tmp_path / "run.trec")
     tw.write_run(run, tmp_path / "run.parquet")
     (tmp_path / "run.trec.gz").write_bytes(gzip.compress((tmp_path / "run.trec").read_bytes()))
-    shards = [{q: {d: s for d, s in one.items() if int(d[1:]) % 3 == part} for q, one in run.items()} for part in range(3)]
+    thirds = [docs[0::3], docs[1::3], docs[2::3]]
+    shards = [{q: {d: one[d] for d in third} for q, one in run.items()} for third in thirds]
     sources = [
         run,
         tw.Run.from_dict(run),
@@ -428,7 +429,7 @@ def test_a_deep_cutoff():
 
 @pytest.mark.parametrize("text", ["({ab)", "{}", "{a b", "a|-", "A", "a1{"])
 def test_bad_notation(text):
-    with pytest.raises(tw.InputError, match=r"is not ranking notation|labels for subtopics"):
+    with pytest.raises(tw.InputError, match="is not ranking notation"):
         tw.notation(text)
 
 

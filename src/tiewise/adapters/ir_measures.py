@@ -155,7 +155,7 @@ class Evaluator:
             diverse = [given for given, tool in self._ours.items() if tool.measure.needs_subtopics]
             self._qrels = _read_judgments(qrels, subtopics=bool(diverse))
             for given in diverse:
-                self._qrels.require_subtopics(given)
+                self._qrels.check_subtopics(given)
             self.qrel_qids = set(self._qrels.queries)
 
     def iter_calc(self, run: RunLike) -> Iterator[Any]:

@@ -94,7 +94,7 @@ class Evaluation:
         measures = list(measures)
         for measure in measures:
             if measure.needs_subtopics and qrels is not None:
-                qrels.require_subtopics(measure)
+                qrels.check_subtopics(measure)
         all_judged = any(measure.needs_all_judged for measure in measures)
         return cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
 

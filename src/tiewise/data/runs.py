@@ -619,15 +619,14 @@ class Qrels(Table):
 
     # -- subtopics --------------------------------------------------------------------------------------------
 
-    def require_subtopics(self, who: object) -> Subtopics:
-        """The labels for subtopics; an error if there are none. `who` needs them."""
+    def check_subtopics(self, who: object) -> None:
+        """Raise if there are no labels for subtopics, which `who` needs."""
         if self.subtopics is None:
             raise InputError(
                 f"{who} needs judgments for subtopics, and these have none. Read a TREC file whose columns are query, "
                 'subtopic, document and label with tw.read_qrels(path, kind="diversity"), or --qrels-kind diversity on '
                 "the command line; or give {query: {document: {subtopic: label}}}."
             )
-        return self.subtopics
 
     def equals(self, other: Qrels) -> bool:
         """Whether other judgments are the same, in the same order."""

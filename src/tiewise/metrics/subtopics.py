@@ -37,7 +37,9 @@ class SubtopicJudgments:
 
     def __init__(self, grouped: GroupedJudgments):
         ties, qrels = grouped.ties, grouped.ties.qrels
-        found = qrels.require_subtopics("A diversity measure")
+        qrels.check_subtopics("A diversity measure")
+        found = qrels.subtopics
+        assert found is not None
         n_names = max(len(found.names), 1)
         key = qrels.query[found.row] * n_names + found.code
         order = np.argsort(key, kind="stable")
