@@ -267,9 +267,10 @@ def _for_providers(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
     frame = hasattr(given, "itertuples") and {"query_id", "doc_id", number} <= columns
     if isinstance(given, dict) or named or frame:
         return given
-    table: dict[str, dict[str, float]] = {}
-    for query, doc, value in read(_to_rows(given, number)):
-        table.setdefault(query, {})[doc] = int(value) if value.is_integer() else value
+    rows = read(_to_rows(given, number))
+    table: dict[str, dict[str, float]] = {query: {} for query in rows.queries}
+    for query, doc, value in rows:
+        table[query][doc] = int(value) if value.is_integer() else value
     return table
 
 

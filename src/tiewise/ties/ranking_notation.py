@@ -50,9 +50,7 @@ def notation(text: str) -> TieGroups:
         raise InputError(f"{text!r} is not ranking notation: a bracket is left open, or '|' is not followed by labels.")
     labels += TOKEN.findall(unretrieved)
     if len({sign.isdecimal() for sign in labels if sign != "-"}) > 1:
-        raise InputError(
-            f"{text!r} is not ranking notation: digits are labels, letters are subtopics. Use either."
-        )
+        raise InputError(f"{text!r} is not ranking notation: digits are labels, letters are subtopics. Use either.")
     names = [f"d{place:03d}" for place in range(len(labels))]
     judged = {name: _label(sign) for name, sign in zip(names, labels, strict=True) if sign != "-"}
     run = Run.from_dict({"q": dict(zip(names, map(float, scores), strict=False))})

@@ -45,7 +45,7 @@ def replay_query(
     orders = ranking.orders(np.random.default_rng(0))
     values = ranking.values(orders, measures, options["depth"])
     ends = ["the worst order", "the best order"]
-    if not measures[0].sorted_extremes:  # the orders by key need not be the ends
+    if measures[0].needs_subtopics or not measures[0].sorted_extremes:  # the orders by label need not be the ends
         by_value = np.argsort(values[:, 0], kind="stable")
         orders, values = orders[by_value], values[by_value]
         ends = ["the worst order of those tried", "the best order of those tried"]
