@@ -65,7 +65,7 @@ A measure is a value. `P(rel=2)@10` is Python, a word on the command line, a key
 column; call it to set parameters, `@` a cutoff. Each comes back as an
 [estimate](tutorial.md#what-an-estimate-holds) over all orders of the tied documents. The examples use
 [ranking notation](tutorial.md#ranking-notation): digits are labels, `-` is unjudged, brackets tie, and what follows `|`
-was judged but not retrieved.
+was judged but not retrieved. For [diversity](diversity.md), letters are subtopics.
 
 ```python
 >>> from tiewise import *
@@ -97,6 +97,7 @@ one is meant, it is an error. Where a tool means something else by a name, [tool
 SPELLINGS = {
     "trec_eval": "ndcg_cut.5,10 ndcg_cut_10 P.10 P_10 recall.100 map map_cut.10 recip_rank success.5 Rprec bpref "
     "set_P set_recall num_ret num_rel num_rel_ret rbp.p=0.8",
+    "ndeval": "alpha-nDCG@10 ERR-IA@20 MAP-IA P-IA@5 strec@10",
     "ir_measures": "NDCG@10 nDCG(cutoff=10) MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10",
     "ranx": "ndcg@10 ndcg_burges@10 mrr@10 map@100 map@100-l2 rbp.95 hit_rate@10 r-precision f1@10 hits@10",
     "MTEB, BEIR": "NDCG@10 ndcg_at_10 mrr_at_10 map_at_100 recall_at_100 precision_at_10 hit_rate_at_10",
@@ -136,6 +137,8 @@ def measure_section(one: tw.Measure) -> str:
     facts = ["With or without a cutoff." if one.takes_cutoff else "Takes no cutoff."]
     if one.compares:
         facts.append("Between two rankings: for `similarity`, not for `evaluate` ([more](rankings.md)).")
+    if one.needs_subtopics:
+        facts.append("Needs judgments for subtopics ([more](diversity.md)).")
     if one.total:
         facts.append("Added up over queries, not averaged.")
     if one.aliases:
@@ -154,7 +157,8 @@ def allowed(param: Any) -> str:
         return ", ".join(f'`"{choice}"`' for choice in param.choices)
     bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
     bounds += [f"below {param.below:g}"] * (not math.isinf(param.below))
-    bounds += [f"from {param.least:g} on"] * (not math.isinf(param.least))
+    to = "on" if math.isinf(param.most) else f"to {param.most:g}"
+    bounds += [f"from {param.least:g} {to}"] * (not math.isinf(param.least))
     return " ".join(["a number", " and ".join(bounds)]).strip()
 
 
@@ -237,7 +241,7 @@ def option_help(param: Option) -> str:
 #: The tools of the README's table; the others behave as one of these, or cannot be reproduced.
 SHOWN_TOOLS = ("trec_eval", "pytrec_eval", "ir_measures", "beir", "mteb", "sentence-transformers")
 #: The measures by which the tools' rules are shown.
-SHOWN_MEASURES = "nDCG@10 AP AP@100 RR RR@10 P@10 R@100 Success@10 Judged@10 ERR@20"
+SHOWN_MEASURES = "nDCG@10 AP AP@100 RR RR@10 P@10 R@100 Success@10 Judged@10 ERR@20 alpha_nDCG@20"
 ORDERS = {"docid-desc": "id ↓", "docid-asc": "id ↑", "given": "input", None: "?"}
 
 

@@ -110,6 +110,7 @@ VARIANTS: dict[str, list[dict[str, object]]] = {
 MEASURES: list[tuple[tw.Measure, dict[str, object]]] = [
     (measure(**params), params)
     for name, measure in tw.measures().items()
-    if not measure.compares  # measures of two rankings: test_rankings.py
+    # Measures of two rankings: test_rankings.py; of judgments for subtopics: test_diversity.py.
+    if not measure.compares and not measure.needs_subtopics
     for params in [{"beta": 1.0} if name == "F" else {}, *VARIANTS.get(name, [])]
 ]

@@ -665,7 +665,7 @@ def test_provider_supports_only_its_measures(provider):
     plain, expected = provider(), provider(value="expected")
     assert all(plain.supports(measure) for measure in SHARED)
     assert all(plain.supports(measure) for measure in [*USER_MODELS, theirs.Compat, theirs.Accuracy @ 5])
-    others = [LENGTH, theirs.RBP, theirs.alpha_nDCG, theirs.SDCG @ 5, theirs.P]
+    others = [LENGTH, theirs.RBP, theirs.SDCG @ 5, theirs.P]
     assert not any(plain.supports(measure) for measure in others)
     assert all(expected.supports(measure) for measure in (infAP, IPrec @ 0.1, nDCG @ 10))
 

@@ -134,7 +134,8 @@ def test_a_document_twice() -> None:
         == "run:6: document 'a' appears twice in the run for query '1'. Keep one of the rows."
     )
     assert complaint(read_qrels, "q 0 a 1\nq 0 a 1\n") == (
-        "run:2: document 'a' appears twice in the qrels for query 'q'. Keep one of the rows."
+        "run:2: document 'a' appears twice in the qrels for query 'q'. Keep one of the rows.\n"
+        'If the rows are for different subtopics, read them with kind="diversity" (--qrels-kind diversity).'
     )
 
 

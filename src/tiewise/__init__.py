@@ -25,10 +25,12 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.io.types import QrelsLike, RunLike
     from tiewise.metrics.catalogue import (
         AP,
+        AP_IA,
         AUC,
         BPM,
         DCG,
         ERR,
+        ERR_IA,
         F1,
         GMAP,
         INSQ,
@@ -37,9 +39,12 @@ if TYPE_CHECKING:  # the same names for those who read without running
         NERR9,
         NERR10,
         NERR11,
+        NRBP,
+        P_IA,
         RBP,
         RR,
         SDCG,
+        STREC,
         YAAP,
         Accuracy,
         Bpref,
@@ -72,11 +77,15 @@ if TYPE_CHECKING:  # the same names for those who read without running
         TrecRBP,
         Unj,
         Utility,
+        alpha_DCG,
+        alpha_nDCG,
         binG,
         infAP,
         nDCG,
         nDCGRel,
         nERR,
+        nERR_IA,
+        nNRBP,
     )
     from tiewise.metrics.definition import ListMeasure, Measure, param
     from tiewise.metrics.estimate import Bounds, Estimate, Estimates, Method
@@ -96,10 +105,10 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _MODULES = {
-    "tiewise.metrics.catalogue": "AP AUC Accuracy BPM Bpref Compat DCG ERR ElevenPointAP F F1 G GMAP GMBpref Hits INSQ "
-    "INST IPrec Judged NERR10 NERR11 NERR8 NERR9 NumNonrelJudgedRet NumQ NumRel NumRelRet NumRet P R RBP RBPresid RR "
-    "RelativeP RnDCG Rprec RprecMult SDCG SetAP SetF SetP SetR SetRelativeP Success TrecRBP Unj Utility YAAP binG "
-    "infAP nDCG nDCGRel nERR",
+    "tiewise.metrics.catalogue": "AP AP_IA AUC Accuracy BPM Bpref Compat DCG ERR ERR_IA ElevenPointAP F F1 G GMAP "
+    "GMBpref Hits INSQ INST IPrec Judged NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelJudgedRet NumQ NumRel NumRelRet "
+    "NumRet P P_IA R RBP RBPresid RR RelativeP RnDCG Rprec RprecMult SDCG STREC SetAP SetF SetP SetR SetRelativeP "
+    "Success TrecRBP Unj Utility YAAP alpha_DCG alpha_nDCG binG infAP nDCG nDCGRel nERR nERR_IA nNRBP",
     "tiewise.analysis.comparison": "Compared PairComparison compare",
     "tiewise.rankings.correlation": "tau tau_ap",
     "tiewise.data.runs": "Qrels Run",
@@ -130,10 +139,12 @@ _SUBMODULES = ("figures", "scoring")
 
 __all__ = [
     "AP",
+    "AP_IA",
     "AUC",
     "BPM",
     "DCG",
     "ERR",
+    "ERR_IA",
     "F1",
     "GMAP",
     "INSQ",
@@ -143,12 +154,15 @@ __all__ = [
     "NERR9",
     "NERR10",
     "NERR11",
+    "NRBP",
+    "P_IA",
     "RBA",
     "RBO",
     "RBP",
     "RBR",
     "RR",
     "SDCG",
+    "STREC",
     "YAAP",
     "Accuracy",
     "Audit",
@@ -210,6 +224,8 @@ __all__ = [
     "Utility",
     "Weights",
     "__version__",
+    "alpha_DCG",
+    "alpha_nDCG",
     "audit",
     "binG",
     "compare",
@@ -222,6 +238,8 @@ __all__ = [
     "nDCG",
     "nDCGRel",
     "nERR",
+    "nERR_IA",
+    "nNRBP",
     "notation",
     "param",
     "parse",

@@ -16,6 +16,9 @@ Differences:
 - labels may be fractions, and a document that is twice in a list is an error;
 - ``NumRel(rel=2)``, ``RBP(rel=1)``, ``ERR``, ``RR(judged_only=True)@k`` and ``nDCG(dcg="exp-log2")`` need no extra;
 - ``IPrec`` of an empty list is 0, not nan;
+- diversity measures need no pyndeval, and take any cutoff; with one of them, documents have the highest of their labels
+  for all measures (ir_measures uses the last one), and judgments without subtopics are an error. ``alpha_DCG@1`` and
+  ``ERR_IA@1`` are divided by the number of subtopics as at other cutoffs, which ndeval forgets;
 - ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it.
 
 The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``) and PyTerrier use its default pipeline:
@@ -150,7 +153,10 @@ class Evaluator:
             self._providers = _theirs.DefaultPipeline.evaluator(unique, _for_providers(qrels, "relevance", as_qrels))
             self.qrel_qids = set(self._providers.qrel_qids)
         if self._ours or not self._theirs:
-            self._qrels = as_qrels(_to_rows(qrels, "relevance"))
+            diverse = [given for given, tool in self._ours.items() if tool.measure.needs_subtopics]
+            self._qrels = _read_judgments(qrels, subtopics=bool(diverse))
+            for given in diverse:
+                self._qrels.check_subtopics(given)
             self.qrel_qids = set(self._qrels.queries)
 
     def iter_calc(self, run: RunLike) -> Iterator[Any]:
@@ -310,11 +316,11 @@ def _for_providers(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
     frame = hasattr(given, "itertuples") and "query_id" in columns and not columns & set(DOC_NAMES[1:])
     if isinstance(given, dict) or named or frame:
         return given
-    table = read(_to_rows(given, number)).to_dict()
-    return {
-        query: {doc: int(value) if value.is_integer() else value for doc, value in docs.items()}
-        for query, docs in table.items()
-    }
+    rows = read(_to_rows(given, number))
+    table: dict[str, dict[str, float]] = {query: {} for query in rows.queries}
+    for query, doc, value in rows:
+        table[query][doc] = int(value) if value.is_integer() else value
+    return table
 
 
 def _keep_rows(given: Any) -> Any:
@@ -322,13 +328,26 @@ def _keep_rows(given: Any) -> Any:
     return list(given) if isinstance(given, Iterator) else given
 
 
+def _is_known(given: Any) -> bool:
+    """Whether this is anything but an iterable of rows."""
+    return isinstance(given, (str, Mapping, Run, Qrels)) or hasattr(given, "columns")
+
+
 def _to_rows(given: Any, number: str) -> Any:
     """Named tuples as rows, by the names of their fields; anything else as it is."""
-    known = isinstance(given, (str, Mapping, Run, Qrels)) or hasattr(given, "columns")
-    if known or not isinstance(given, Iterable):
+    if _is_known(given) or not isinstance(given, Iterable):
         return given
     rows = list(given)
     return list(map(attrgetter("query_id", "doc_id", number), rows)) if rows and hasattr(rows[0], "_fields") else rows
+
+
+def _read_judgments(given: Any, *, subtopics: bool) -> Qrels:
+    """Judgments; for diversity measures, ir_measures' iteration is the subtopic."""
+    if not subtopics:
+        return as_qrels(_to_rows(given, "relevance"))
+    rows = list(given) if isinstance(given, Iterable) and not _is_known(given) else given
+    is_table = hasattr(rows, "columns") or (isinstance(rows, list) and rows and hasattr(rows[0], "_fields"))
+    return as_qrels(rows, kind="diversity" if is_table else "adhoc")
 
 
 # -- measures -------------------------------------------------------------------------------------------------
@@ -381,6 +400,15 @@ _MEASURES: dict[str, definition.Measure] = {
     "NERR9": c.NERR9,
     "NERR10": c.NERR10,
     "NERR11": c.NERR11,
+    "alpha_DCG": c.alpha_DCG,
+    "alpha_nDCG": c.alpha_nDCG,
+    "ERR_IA": c.ERR_IA,
+    "nERR_IA": c.nERR_IA,
+    "NRBP": c.NRBP,
+    "nNRBP": c.nNRBP,
+    "AP_IA": c.AP_IA,
+    "P_IA": c.P_IA,
+    "StRecall": c.STREC,
 }
 #: Where their parameters are not ours: our measure from theirs.
 _TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
@@ -393,6 +421,7 @@ _TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
 }
 _ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
 _ALIASES |= {"RPrec": "Rprec", "BPref": "Bpref"}
+_ALIASES |= {"α_DCG": "alpha_DCG", "α_nDCG": "alpha_nDCG", "MAP_IA": "AP_IA"}
 
 #: RBP comes from cwl_eval, which keeps the order of the run.
 _RULES = {"RBP": Rule("given", missing="zero")}

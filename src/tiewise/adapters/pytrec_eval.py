@@ -72,9 +72,9 @@ class _Log(Binary):
     additive = False
     of_measure: ClassVar[Measure]
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
         """Those of the measure."""
-        return self.of_measure(rel=self.rel).kinds(label)
+        return self.of_measure(rel=self.rel).kinds(documents)
 
     def values(self, order: Order) -> Floats:
         """The logarithm for each query."""

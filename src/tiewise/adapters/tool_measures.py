@@ -81,10 +81,9 @@ class _Evaluation:
         if self._value == "oblivious":
             return self._oblivious(tool)
         measure, grouped = tool.measure, self._count(tool, "float64")
-        if measure.sorted_extremes and self._value == "minimum":
-            return engine.value(measure, grouped, grouped.worst(measure))
-        if measure.sorted_extremes and self._value == "maximum":
-            return engine.value(measure, grouped, grouped.best(measure))
+        if self._value in ("minimum", "maximum") and measure.sorted_extremes:
+            order = grouped.worst(measure) if self._value == "minimum" else grouped.best(measure)
+            return engine.value(measure, grouped, order)
         estimates = engine.estimates(measure, grouped)
         if self._value in ("minimum", "maximum"):
             return estimates.minimum if self._value == "minimum" else estimates.maximum

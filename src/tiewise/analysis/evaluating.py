@@ -37,7 +37,8 @@ def evaluate(
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.
 
     `qrels` and `run` are a path, ``{query: {document: number}}``, a data frame, rows of three values, or `Qrels` and
-    `Run`; a run may also be `TieGroups`, or a run in shards that `tiewise.adapters.ray.count` counted.
+    `Run`; a run may also be `TieGroups`, or a run in shards that `tiewise.adapters.ray.count` counted. For diversity
+    measures, judgments are ``{query: {document: {subtopic: label}}}`` or ``read_qrels(path, kind="diversity")``.
 
     Options:
 

@@ -92,6 +92,10 @@ class Evaluation:
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
         """Count a run for some measures."""
+        measures = list(measures)
+        for measure in measures:
+            if measure.needs_subtopics and qrels is not None:
+                qrels.check_subtopics(measure)
         all_judged = any(measure.needs_all_judged for measure in measures)
         return cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
 
@@ -235,6 +239,9 @@ class _Cuts:
             return None
         lower, upper = expected.copy(), expected.copy()
         places = part.places[reached]
+        if measure.part is not None:
+            lower[places], upper[places] = (bound[places] for bound in self._over_subtopics(measure, measure.part))
+            return np.minimum(lower, expected), np.maximum(upper, expected)
         if measure.value_range is not None or not measure.sorted_extremes:
             lower[places], upper[places] = measure.value_range or (np.nan, np.nan)
             return lower, upper
@@ -242,6 +249,15 @@ class _Cuts:
         lower[places] = np.minimum(self._expect(measure, grouped, part, "worst")[reached], known)
         upper[places] = np.maximum(self._expect(measure, grouped, part, "best")[reached], known)
         return lower, upper
+
+    def _over_subtopics(self, measure: Measure, part: Measure) -> tuple[Floats, Floats]:
+        """The sums of the bounds of each subtopic, for each query."""
+        grouped = self._evaluation.grouped(measure)
+        subtopics, divisor = grouped.by_subtopic, measure.divisor(grouped)
+        ties = Counted.of(subtopics.grouped.ties)
+        expected = subtopics.expected(part)
+        low, high = _Cuts(Evaluation(ties, self._evaluation.options)).bounds(part, expected) or (expected, expected)
+        return engine.safe_divide(subtopics.sum(low), divisor), engine.safe_divide(subtopics.sum(high), divisor)
 
     def _expect(
         self, measure: Measure, grouped: engine.GroupedJudgments, part: _Truncated, how: Literal["best", "worst"]

@@ -16,6 +16,7 @@ from tiewise.cli.conditions import FACTS
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
+from tiewise.data.runs import Kind
 from tiewise.errors import InputError
 
 __all__ = ["audit"]
@@ -46,6 +47,7 @@ EXAMPLES = (
 )
 @options.input_format
 @options.qrels_format
+@options.qrels_kind
 @options.complete
 @option(
     "--cutoff RANK",
@@ -77,6 +79,7 @@ def audit(
     library: Any,
     input_format: str | None,
     qrels_format: str | None,
+    qrels_kind: Kind,
     complete: bool,
     names: Sequence[str],
     output: Output,
@@ -97,7 +100,7 @@ def audit(
     with collect_warnings() as warned:
         found = tw.audit(
             tw.read_run(run, format=input_format),
-            qrels=None if qrels is None else tw.read_qrels(qrels, format=qrels_format),
+            qrels=None if qrels is None else tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind),
             reference=None if reference is None else tw.read_run(reference),
             measures=resolve_measures(measures or DEFAULT_MEASURES, rel, conditions),
             cutoffs=cutoffs or CUTOFFS,

@@ -13,6 +13,7 @@ from tiewise.cli.command import INPUT, MEASURES, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import parse_conditions, resolve_measures
+from tiewise.data.runs import Kind
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison import Compared, PairComparison
@@ -52,6 +53,7 @@ EXAMPLES = (
 )
 @options.input_format
 @options.qrels_format
+@options.qrels_kind
 @options.significance
 @options.names
 @options.output("one object with the list 'pairs'")
@@ -67,6 +69,7 @@ def compare(
     unjudged: bool,
     input_format: str | None,
     qrels_format: str | None,
+    qrels_kind: Kind,
     names: Sequence[str],
     output: Output,
     **significance: Any,
@@ -89,7 +92,7 @@ def compare(
     checked = resolve_measures(measures or comparison.DEFAULT_MEASURES, rel, conditions)
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned:
-        judged = tw.read_qrels(qrels, format=qrels_format)
+        judged = tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind)
         # A path is read when it is needed. Standard input, and a file whose format was given, are read now.
         whole = {
             name: tw.read_run(path, format=input_format) if input_format or str(path) == "-" else path

@@ -16,6 +16,7 @@ from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complet
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import DEFAULT_MEASURES, explain_cutoffs, parse_conditions, resolve_measures
+from tiewise.data.runs import Kind
 from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.output import Format, Value, render
@@ -31,6 +32,7 @@ EXAMPLES = (
     "tiewise evaluate qrels.txt bm25.trec dense.trec.gz --wide",
     "tiewise evaluate -q -c -M 1000 -m ndcg_cut.10 --format trec qrels.txt run.trec",
     "tiewise evaluate qrels.txt run.json --tools --oblivious sentence-transformers",
+    "tiewise evaluate qrels.txt run.trec --qrels-kind diversity -m alpha_nDCG@20",
     "tiewise evaluate qrels.txt 'shards/*.trec.gz' --engine ray --address auto",
     "tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01'",
 )
@@ -52,6 +54,7 @@ EXAMPLES = (
 @option("-c", INPUT, "The same as --missing zero, as in trec_eval.", into="count_missing")
 @options.input_format
 @options.qrels_format
+@options.qrels_kind
 @option("--tools", TIES, "Show what each known tool prints for the run.")
 @option(
     "--engine NAME",
@@ -99,6 +102,7 @@ def evaluate(
     count_missing: bool,
     input_format: str | None,
     qrels_format: str | None,
+    qrels_kind: Kind,
     tools: bool,
     engine: str,
     address: str | None,
@@ -134,7 +138,7 @@ def evaluate(
         qrels_format, input_format = "beir", None
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned:
-        judged = tw.read_qrels(qrels, format=qrels_format)
+        judged = tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind)
         if engine == "ray":
             from tiewise.adapters import ray
             from tiewise.cli.progress import progress

@@ -72,6 +72,14 @@ qrels_format = option(
     shell_complete=complete_from(lambda: FORMATS),
 )
 
+qrels_kind = option(
+    "--qrels-kind adhoc|diversity",
+    INPUT,
+    "diversity: the second column of QRELS is the subtopic for which a document was judged, as diversity measures need "
+    "it. adhoc: it is ignored.",
+    default="adhoc",
+)
+
 # -- measures -----------------------------------------------------------------------------------------------------
 
 

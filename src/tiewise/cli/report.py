@@ -15,6 +15,7 @@ from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import is_terminal
 from tiewise.cli.program import print_note
 from tiewise.cli.selection import DEFAULT_MEASURES, resolve_measures
+from tiewise.data.runs import Kind
 from tiewise.errors import InputError
 
 __all__ = ["report"]
@@ -41,6 +42,7 @@ EXAMPLES = (
 @options.evaluation
 @options.input_format
 @options.qrels_format
+@options.qrels_kind
 @options.significance
 @options.names
 @option("--title TEXT", OUTPUT, "The title of the page.", default="", default_note="measure and runs")
@@ -56,6 +58,7 @@ def report(
     evaluation: dict[str, Any],
     input_format: str | None,
     qrels_format: str | None,
+    qrels_kind: Kind,
     names: Sequence[str],
     title: str,
     output: Path,
@@ -79,7 +82,7 @@ def report(
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned, progress("runs", quiet=quiet) as callback:
         tw.write_report(
-            tw.read_qrels(qrels, format=qrels_format),
+            tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind),
             {name: tw.read_run(path, format=input_format) for name, path in files.items()},
             output,
             chosen,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsFloat
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, SupportsFloat, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from tiewise.data.columns import (
 )
 from tiewise.data.documents import Documents
 from tiewise.data.native import native
+from tiewise.data.subtopics import Subtopics
 from tiewise.errors import InputError
 from tiewise.tables.optional import data_frame
 from tiewise.tables.wording import count_noun
@@ -40,13 +41,17 @@ from tiewise.tables.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Qrels", "Run", "Source"]
+__all__ = ["Kind", "Qrels", "Run", "Source"]
 
 # The names of columns in data frames and Parquet files, ours first.
 QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
 DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id")
 SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")
 LABEL_NAMES = ("relevance", "label", "rel", "grade", "score", "gain")
+SUBTOPIC_NAMES = ("subtopic", "subtopic_id")
+
+#: The kinds of judgments: a label for each document, or one for each subtopic of a document.
+Kind = Literal["adhoc", "diversity"]
 
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
 
@@ -241,16 +246,18 @@ class Table(Lists):
         Columns are found by name: ``query_id, doc_id, score`` and the names that PyTerrier (``qid, docno``),
         MS MARCO and BEIR use. Arrow's memory is not copied if possible: do not change an array that Arrow uses.
         """
-        names, fetch = frame_columns(frame)
-        query = pick_column(cls, names, QUERY_NAMES)
-        doc = pick_column(cls, names, DOC_NAMES)
-        value = pick_column(cls, names, cls.value_names)
-        extra = {}
-        if cls is Run and "rank" in names:  # kept if all are integers
-            rank = numbers(fetch(pick_column(cls, names, ("rank",))), "rank")
-            if (np.abs(rank) < 2**53).all() and (rank == np.round(rank)).all():
-                extra["rank"] = rank.astype(np.int64)
-        return cls.from_columns(fetch(query), fetch(doc), fetch(value), **extra)
+        return cls._from_named(*frame_columns(frame))
+
+    @classmethod
+    def _from_named(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Self:
+        """A table from columns by name, which `fetch` gives."""
+        chosen = [pick_column(cls, names, known) for known in (QUERY_NAMES, DOC_NAMES, cls.value_names)]
+        return cls.from_columns(*map(fetch, chosen), **cls._optional_columns(names, fetch))
+
+    @classmethod
+    def _optional_columns(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> dict[str, Any]:
+        """The columns that not every table of this class has."""
+        return {}
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any]) -> Self:
@@ -354,8 +361,8 @@ class Table(Lists):
         kept = np.zeros(len(self) + 1, dtype=np.int64)
         kept[np.asarray(rows) + 1] = 1
         offsets = np.cumsum(kept)[self.offsets]
-        rank = getattr(self, "rank", None)
-        optional = {} if rank is None else {"rank": rank[rows]}
+        columns = {name: getattr(self, name, None) for name in ("rank", "subtopics")}
+        optional = {name: column.take(rows) for name, column in columns.items() if column is not None}
         return replace(self, offsets=offsets, documents=self.documents.take(rows), value=self.value[rows], **optional)
 
 
@@ -376,6 +383,14 @@ class Run(Table):
     noun = "run"
     value_names = SCORE_NAMES
     nan_advice = "NaN has no rank; drop the row or score it -inf"
+
+    @classmethod
+    def _optional_columns(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> dict[str, Any]:
+        if "rank" not in names:
+            return {}
+        rank = numbers(fetch(pick_column(cls, names, ("rank",))), "rank")
+        is_whole = bool((np.abs(rank) < 2**53).all() and (rank == np.round(rank)).all())
+        return {"rank": rank.astype(np.int64)} if is_whole else {}
 
     @property
     def score(self) -> Floats:
@@ -467,15 +482,188 @@ class Pool(NamedTuple):
 class Qrels(Table):
     """Judgments: a label for each judged document of each query. Labels may be fractional or negative.
 
+    Judgments for diversity measures have a label for each subtopic of a document; the label of the document is the
+    highest of these. A dictionary or a data frame shows that it has subtopics. For rows and for the column "iteration"
+    of a data frame ``kind="diversity"`` says so.
+
     >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}})
     <Qrels: 1 query, 2 rows>
+    >>> Qrels.from_dict({"q1": {"a": {"s1": 1, "s2": 2}, "b": {"s1": 0}}})
+    <Qrels: 1 query, 2 rows, 3 labels for subtopics>
     """
 
     pool: Pool | None = field(default=None, kw_only=True)  # all judged documents, if these are only some of them
+    subtopics: Subtopics | None = field(default=None, kw_only=True)  # the labels for subtopics, of each row
 
     noun = "qrels"
     value_names = LABEL_NAMES
     nan_advice = "A label is a number; drop the row if it was not judged"
+
+    # -- constructors -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_columns(cls, queries: Any, docs: Any, values: Any, *, subtopics: Any = None, **columns: Any) -> Self:
+        """Judgments from columns of equal length: query ids, document ids, labels and, for diversity, subtopics.
+
+        >>> Qrels.from_columns(["q", "q"], ["a", "a"], [1, 0], subtopics=["s1", "s2"]).to_dict()
+        {'q': {'a': {'s1': 1.0, 's2': 0.0}}}
+        """
+        if subtopics is None:
+            return super().from_columns(queries, docs, values, **columns)
+        (query, query_ids), (doc, doc_ids) = encode(queries, "query"), encode(docs, "document")
+        subtopic, names = encode(subtopics, "subtopic")
+        label = numbers(values, cls.value_names[0])
+        lengths = [len(query), len(doc), len(subtopic), len(label)]
+        if len(set(lengths)) > 1:
+            found = "{} queries, {} documents, {} subtopics, {} labels".format(*lengths)
+            raise InputError(f"Columns of different lengths: {found}. Give one of each for every row.")
+        return cls.from_subtopic_codes(query, query_ids, Documents(doc, doc_ids), label, subtopic, names)
+
+    @classmethod
+    def from_subtopic_codes(
+        cls,
+        query: Codes,
+        queries: Sequence[str],
+        documents: Documents,
+        label: Floats,
+        subtopic: Codes,
+        names: Sequence[str],
+        *,
+        where: Callable[[int], str] | None = None,
+    ) -> Self:
+        """Judgments from coded columns, with the label of a document for a subtopic in each row: see `from_codes`."""
+
+        def row_of(row: int) -> Row:
+            return Row(queries[query[row]], documents.ids(np.array([row]))[0])
+
+        query = np.asarray(query, dtype=np.int64)
+        check_numbers(cls, label, row_of, where)
+        key = query * max(len(documents.names), 1) + documents.codes
+        pair = key * max(len(names), 1) + subtopic
+        _check_duplicates(cls, pair, row_of, where, lambda row: f", subtopic '{names[subtopic[row]]}'")
+        _, first, document = np.unique(key, return_index=True, return_inverse=True)
+        first_of_query = np.full(len(queries), len(query))
+        np.minimum.at(first_of_query, query[first], first)
+        by_appearance = np.lexsort((first, first_of_query[query[first]]))  # documents, query by query
+        place = np.argsort(by_appearance)[document]  # of the document of each label
+        rows = np.argsort(place, kind="stable")
+        offsets = np.searchsorted(place[rows], np.arange(len(first) + 1))
+        subtopics = Subtopics(offsets, np.asarray(subtopic, dtype=np.int64)[rows], label[rows], tuple(names))
+        heads = first[by_appearance]
+        table = cls.from_codes(query[heads], queries, documents.take(heads), subtopics.highest, unique=True)
+        return replace(table, subtopics=subtopics)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[Any, Mapping[Any, Any]]) -> Self:
+        """Judgments from ``{query: {document: label}}`` or, for diversity, ``{query: {document: {subtopic: label}}}``.
+
+        >>> Qrels.from_dict({"q": {"a": {"s1": 1, "s2": 2}}}).label
+        array([2.])
+        """
+        labels = (label for docs in table.values() if isinstance(docs, Mapping) for label in docs.values())
+        if not isinstance(next(labels, None), Mapping):
+            return super().from_dict(table)
+        _check_mapping(cls, table)
+        rows: list[tuple[Any, ...]] = []
+        for query, docs in table.items():
+            for doc, judged in docs.items():
+                if not isinstance(judged, Mapping):
+                    raise InputError(
+                        f"query {query!r}, document {doc!r}: a {type(judged).__name__}, where other documents have "
+                        "labels for subtopics. Give {query: {document: {subtopic: label}}}."
+                    )
+                rows += ((query, doc, label, subtopic) for subtopic, label in judged.items())
+        return cls.from_rows(rows, kind="diversity")
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Any], *, kind: Kind = "adhoc") -> Self:
+        """Judgments from ``(query, document, label)``; with ``kind="diversity"``, a subtopic is the fourth value.
+
+        Values of named tuples, such as ir_measures' `Qrel` and pyndeval's `SubtopicQrel`, are found by name then.
+
+        >>> Qrels.from_rows([("q", "a", 1, "s1"), ("q", "a", 0, "s2")], kind="diversity")
+        <Qrels: 1 query, 1 row, 2 labels for subtopics>
+        """
+        if not has_subtopics(kind):
+            return super().from_rows(rows)
+        listing = list(rows)
+        columns = [list(column) for column in zip(*listing, strict=False)]
+        if listing and hasattr(listing[0], "_fields"):
+            named = dict(zip(listing[0]._fields, columns, strict=True))
+            return cls._from_named_subtopics(list(named), named.__getitem__)
+        if columns and len(columns) != 4:
+            raise InputError(f"The rows have {len(columns)} values. Give (query, document, label, subtopic).")
+        queries, docs, labels, subtopics = columns or ([], [], [], [])
+        return cls.from_columns(queries, docs, labels, subtopics=subtopics)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, kind: Kind = "adhoc") -> Self:
+        """Judgments from a data frame of pandas or polars, an Arrow table, or any Arrow stream: see `Run.from_frame`.
+
+        They have subtopics if there is a column ``subtopic`` or ``subtopic_id``; with ``kind="diversity"``,
+        ``iteration`` is one too.
+        """
+        names, fetch = frame_columns(frame)
+        return (cls._from_named_subtopics if has_subtopics(kind) else cls._from_named)(names, fetch)
+
+    @classmethod
+    def _from_named_subtopics(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Self:
+        subtopic, usual = pick_column(cls, names, (*SUBTOPIC_NAMES, "iteration")), SUBTOPIC_NAMES[0]
+        return cls._from_named([*names, usual], lambda name: fetch(subtopic if name == usual else name))
+
+    @classmethod
+    def _optional_columns(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> dict[str, Any]:
+        name = next((name for name in SUBTOPIC_NAMES if name in names), None)
+        return {} if name is None else {"subtopics": fetch(name)}
+
+    # -- subtopics --------------------------------------------------------------------------------------------
+
+    def check_subtopics(self, who: object) -> None:
+        """Raise if there are no labels for subtopics, which `who` needs."""
+        if self.subtopics is None:
+            raise InputError(
+                f"{who} needs judgments for subtopics, and these have none. Read a TREC file whose columns are query, "
+                'subtopic, document and label with tw.read_qrels(path, kind="diversity"), or --qrels-kind diversity on '
+                "the command line; or give {query: {document: {subtopic: label}}}."
+            )
+
+    def equals(self, other: Qrels) -> bool:
+        """Whether other judgments are the same, in the same order."""
+        same_subtopics = self.subtopics is other.subtopics or self.to_dict() == other.to_dict()
+        return self is other or (same_subtopics and tuple(self) == tuple(other))
+
+    def trec_rows(self) -> Iterator[tuple[str, str, str, float]]:
+        """Rows as in TREC's files: query, subtopic, document and label. The subtopic is 0 if there are none."""
+        if self.subtopics is None:
+            yield from ((query, "0", doc, label) for query, doc, label in self)
+            return
+        docs, names = self.ids(np.arange(len(self))), self.subtopics.names
+        columns = self.subtopics.row.tolist(), self.subtopics.code.tolist(), self.subtopics.label.tolist()
+        for row, code, label in zip(*columns, strict=True):
+            yield self.queries[self.query[row]], names[code], docs[row], label
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """``{query: {document: label}}``, or ``{query: {document: {subtopic: label}}}``, rows in their order."""
+        if self.subtopics is None:
+            return super().to_dict()
+        table: dict[str, dict[str, Any]] = {query: {} for query in self.queries}
+        for query, subtopic, doc, label in self.trec_rows():
+            table[query].setdefault(doc, {})[subtopic] = label
+        return table
+
+    def to_frame(self) -> Any:
+        """A data frame with the columns query_id, doc_id, relevance and, if there are any, subtopic."""
+        if self.subtopics is None:
+            return super().to_frame()
+        columns: dict[str, list[Any]] = {"query_id": [], "subtopic": [], "doc_id": [], self.value_names[0]: []}
+        for row in self.trec_rows():
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+        return data_frame(columns)
+
+    def __repr__(self) -> str:
+        labels = "" if self.subtopics is None else f", {count_noun(len(self.subtopics), 'label')} for subtopics"
+        return f"{super().__repr__()[:-1]}{labels}>"
 
     @property
     def label(self) -> Floats:
@@ -581,7 +769,11 @@ def check_numbers(
 
 
 def _check_duplicates(
-    cls: type[Table], key: Codes, row_of: Callable[[int], Row], where: Callable[[int], str] | None
+    cls: type[Table],
+    key: Codes,
+    row_of: Callable[[int], Row],
+    where: Callable[[int], str] | None,
+    more: Callable[[int], str] = lambda row: "",
 ) -> None:
     ordered = np.sort(key)
     if (ordered[1:] == ordered[:-1]).any():
@@ -589,10 +781,20 @@ def _check_duplicates(
         same = np.append(False, key[order[1:]] == key[order[:-1]])
         second = order[same & ~np.append(False, same[:-1])]  # one row for a document that appears three times
         rows = np.sort(second)[:MAX_PROBLEMS].tolist()
-        messages = ((where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row)) for row in rows)
-        raise InputError(*messages)
+        messages = (
+            (where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row), more(row)) for row in rows
+        )
+        hint = 'If the rows are for different subtopics, read them with kind="diversity" (--qrels-kind diversity).'
+        raise InputError(*messages, *([hint] if cls is Qrels and where and not more(rows[0]) else []))
 
 
-def duplicate_message(cls: type[Table], query: str, doc: str) -> str:
-    """The message about a document that appears twice in a list."""
-    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'. Keep one of the rows."
+def duplicate_message(cls: type[Table], query: str, doc: str, more: str = "") -> str:
+    """The message about a document that appears twice in a list; `more` is what stands after the query."""
+    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'{more}. Keep one of the rows."
+
+
+def has_subtopics(kind: str) -> bool:
+    """Whether judgments of this kind have subtopics; an unknown kind is an error."""
+    if kind not in get_args(Kind):
+        raise InputError(f"Unknown kind of judgments {kind!r}. Use {' or '.join(map(repr, get_args(Kind)))}.")
+    return kind == "diversity"

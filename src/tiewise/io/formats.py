@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 
-from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, Qrels, Run, Table
+from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, Kind, Qrels, Run, Table, has_subtopics
 from tiewise.errors import InputError
 
 __all__ = ["FORMATS", "Layout", "check_format", "describe_width", "detect_family", "detect_layout", "swapped_message"]
@@ -33,12 +33,20 @@ INTEGER = re.compile(rb"[-+]?[0-9]+")
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a line: "query", "document", and a number, which is a "score", a "label" or a "rank"."""
+    """The columns of a line: "query", "document", and a number, which is a "score", a "label" or a "rank".
+
+    Judgments for diversity measures have a "subtopic", too.
+    """
 
     format: str
     columns: tuple[str, ...]
     nan_advice: str
     tabs: bool = False  # only tabs separate columns, so ids may contain spaces
+
+    @property
+    def has_subtopics(self) -> bool:
+        """Whether there is a column of subtopics."""
+        return "subtopic" in self.columns
 
     @cached_property
     def number(self) -> str:
@@ -70,11 +78,16 @@ TREC_RUN = Layout("trec", ("query", "Q0", "document", "rank", "score", "tag"), R
 MSMARCO_RUN = Layout("msmarco", ("query", "document", "rank"), Run.nan_advice)
 TREC_QRELS = Layout("trec", ("query", "iteration", "document", "label"), Qrels.nan_advice)
 MSMARCO_QRELS = Layout("msmarco", ("query", "document", "label"), Qrels.nan_advice)
+DIVERSITY_QRELS = Layout("trec", ("query", "subtopic", "document", "label"), Qrels.nan_advice)
 LAYOUTS: dict[type[Table], tuple[Layout, ...]] = {
     Run: (TREC_RUN, MSMARCO_RUN),
     # MS MARCO publishes judgments in four columns and in three.
     Qrels: (TREC_QRELS, MSMARCO_QRELS, replace(TREC_QRELS, format="msmarco"), replace(MSMARCO_QRELS, format="beir")),
 }
+
+
+def _layouts(cls: type[Table], kind: Kind) -> tuple[Layout, ...]:
+    return (DIVERSITY_QRELS,) if has_subtopics(kind) else LAYOUTS[cls]
 
 
 def split_cells(line: bytes, tabs: bool = False) -> list[bytes]:
@@ -88,7 +101,7 @@ def describe_width(columns: int) -> str:
     return f"over {MAX_COLUMNS} columns" if columns > MAX_COLUMNS else f"{columns} column{'s' * (columns != 1)}"
 
 
-def check_format(cls: type[Table], format: str | None) -> tuple[str | None, str]:
+def check_format(cls: type[Table], format: str | None, kind: Kind = "adhoc") -> tuple[str | None, str]:
     """The name of a format and the part after its colon: ``mteb:default/test`` is ``("mteb", "default/test")``."""
     if format is None:
         return None, ""
@@ -99,6 +112,8 @@ def check_format(cls: type[Table], format: str | None) -> tuple[str | None, str]
         raise InputError(f"Format {format!r}: only 'mteb' takes a part, as in 'mteb:default/test'.")
     if name in ("mteb", "sentence-transformers") if cls is Qrels else name == "beir":
         raise InputError(f"Format {name!r} holds {swapped_message(cls)}")
+    if has_subtopics(kind) and name in ("msmarco", "beir"):
+        raise InputError(f"Format {name!r} has no subtopics. For diversity, use 'trec', 'json' or 'parquet'.")
     return name, part
 
 
@@ -120,7 +135,7 @@ def detect_family(head: bytes, name: str) -> str:
 
 
 def detect_layout(
-    cls: type[Table], blocks: Iterable[bytes], format: str | None, name: str
+    cls: type[Table], blocks: Iterable[bytes], format: str | None, name: str, kind: Kind = "adhoc"
 ) -> tuple[Layout, Iterator[bytes]]:
     """The layout of a text file, and its blocks without byte-order mark and header."""
     blocks = iter(blocks)
@@ -133,15 +148,15 @@ def detect_layout(
             line = match.group().strip()
             if line and not line.startswith(b"#"):
                 number = sum(skipped) + block.count(b"\n", 0, match.start()) + 1
-                layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}")
+                layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}", kind)
                 if is_header:  # an empty line replaces it, which keeps the line numbers
                     block = block[: match.start()] + block[match.end() :]
                 return layout, chain((b"\n" * lines for lines in skipped), [block], blocks)
         skipped.append(block.count(b"\n"))
-    raise InputError(f"{name}: {'has no rows' if skipped else 'is empty'}. Expected {_expected(cls)}.")
+    raise InputError(f"{name}: {'has no rows' if skipped else 'is empty'}. Expected {_expected(cls, kind)}.")
 
 
-def _layout_of_line(cls: type[Table], line: bytes, format: str | None, where: str) -> tuple[Layout, bool]:
+def _layout_of_line(cls: type[Table], line: bytes, format: str | None, where: str, kind: Kind) -> tuple[Layout, bool]:
     """The layout of a file's first line, and whether that line is a header."""
     words = [word[:HEAD].lower().decode(errors="replace") for word in split_cells(line)]
     is_header = len(words) > 2 and words[0] in QUERY_NAMES and words[1] in DOC_NAMES
@@ -150,7 +165,7 @@ def _layout_of_line(cls: type[Table], line: bytes, format: str | None, where: st
     if is_header and cls is Run and format is None:
         raise InputError(f"{where}: looks like {swapped_message(cls, 'BEIR header')}")
     accepted = "beir" if is_header and format is None else format
-    candidates = [layout for layout in LAYOUTS[cls] if accepted in (None, layout.format)]
+    candidates = [layout for layout in _layouts(cls, kind) if accepted in (None, layout.format)]
     fitting = [layout for layout in candidates if width == len(layout.columns)] or [
         layout for layout in candidates if "tag" in layout.columns and len(layout.split(line)) == len(layout.columns)
     ]
@@ -161,12 +176,12 @@ def _layout_of_line(cls: type[Table], line: bytes, format: str | None, where: st
     if not fitting and format is None:
         text = line[:60].decode(errors="replace")
         raise InputError(
-            f"{where}: {describe_width(width)}, which fits no {cls.noun}: {text!r}. Expected {_expected(cls)}."
+            f"{where}: {describe_width(width)}, which fits no {cls.noun}: {text!r}. Expected {_expected(cls, kind)}."
         )
     layout = (fitting or candidates)[0]
     return replace(layout, tabs=len(layout.columns) == 3 and b"\t" in line), is_header
 
 
-def _expected(cls: type[Table]) -> str:
-    columns = dict.fromkeys(" ".join(layout.columns) for layout in LAYOUTS[cls])
+def _expected(cls: type[Table], kind: Kind) -> str:
+    columns = dict.fromkeys(" ".join(layout.columns) for layout in _layouts(cls, kind))
     return " or ".join(f"'{names}'" for names in columns)

@@ -25,19 +25,25 @@ TYPE_NAMES = {list: "list", str: "text", bool: "boolean", type(None): "null"}
 Value = tuple[Any, int]  # a JSON value, and the line on which it begins
 
 
-def read_document(data: bytes, format: str | None, part: str, name: str) -> tuple[str, Mapping[Any, Any]]:
+def read_document(
+    data: bytes, format: str | None, part: str, name: str, *, subtopics: bool = False
+) -> tuple[str, Mapping[Any, Any]]:
     """The format of a JSON document and its table; `part` selects a subset and a split of MTEB's predictions.
+
+    With `subtopics`, documents may have ``{subtopic: number}`` instead of a number.
 
     >>> read_document(b'{"q1": {"d1": 0.5}}', None, "", "run.json")
     ('json', {'q1': {'d1': 0.5}})
     """
-    format, table = _find_table(_parse_values(data, name), format, part, name)
+    format, table = _find_table(_parse_values(data, name), format, part, name, subtopics)
     if b"true" in data or b"false" in data:  # perhaps in an id
         _refuse_booleans(table, name)
     return format, table
 
 
-def _find_table(values: list[Value], format: str | None, part: str, name: str) -> tuple[str, Mapping[Any, Any]]:
+def _find_table(
+    values: list[Value], format: str | None, part: str, name: str, subtopics: bool
+) -> tuple[str, Mapping[Any, Any]]:
     if not values:
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
@@ -50,7 +56,7 @@ def _find_table(values: list[Value], format: str | None, part: str, name: str) -
         raise InputError(f"{name}: is a JSON {TYPE_NAMES.get(type(document), 'number')}. Expected {SHAPE}.")
     if format == "mteb":
         return format, _select_part({key: value for key, value in document.items() if key != META}, part, name)
-    for query, docs in document.items():
+    for query, docs in () if subtopics else document.items():
         if isinstance(docs, dict) and isinstance(next(iter(docs.values()), None), dict):
             raise InputError(f"{name}: {query!r} is nested too deep. Expected {SHAPE}; MTEB's files: format='mteb'.")
     return format, document
@@ -60,7 +66,7 @@ def _refuse_booleans(table: Mapping[Any, Any], name: str) -> None:
     """Raise if a number is a boolean, which Python would read as 1 or 0."""
     for query, docs in table.items():
         for doc, number in docs.items() if isinstance(docs, Mapping) else ():
-            if isinstance(number, bool):
+            if any(isinstance(one, bool) for one in (number.values() if isinstance(number, dict) else [number])):
                 found = f"the value for query {query!r}, document {doc!r} is '{json.dumps(number)}'"
                 raise InputError(f"{name}: {found}, not a number. Write 1 or 0.")
 

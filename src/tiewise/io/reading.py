@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tiewise.data.native import native
-from tiewise.data.runs import Qrels, Run, Source, Table
+from tiewise.data.runs import Kind, Qrels, Run, Source, Table, has_subtopics
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
@@ -36,11 +36,14 @@ def read_run(path: PathLike, *, format: str | None = None) -> Run:
     return read_table(Run, path, format)
 
 
-def read_qrels(path: PathLike, *, format: str | None = None) -> Qrels:
+def read_qrels(path: PathLike, *, format: str | None = None, kind: Kind = "adhoc") -> Qrels:
     """The judgments in a file, plain or compressed (.gz, .zst, .bz2, .xz); ``-`` reads standard input.
 
     The format is recognised from the content: TREC's four columns, three columns (query, document, label) with BEIR's
     header or without, JSON, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``beir``, ``json``, ``parquet``.
+
+    With ``kind="diversity"`` TREC's second column is the subtopic for which a document was judged; else it is ignored.
+    JSON has ``{query: {document: {subtopic: label}}}`` then, and Parquet a column ``subtopic`` or ``iteration``.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "test.tsv"
@@ -48,23 +51,29 @@ def read_qrels(path: PathLike, *, format: str | None = None) -> Qrels:
     >>> qrels = read_qrels(path)
     >>> qrels.to_dict(), qrels.source.format
     ({'q1': {'d1': 2.0}}, 'beir')
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "diversity.txt"
+    >>> _ = path.write_text("q1 s1 d1 1\\nq1 s2 d1 0\\n")
+    >>> read_qrels(path, kind="diversity").to_dict()
+    {'q1': {'d1': {'s1': 1.0, 's2': 0.0}}}
     """
-    return read_table(Qrels, path, format)
+    return read_table(Qrels, path, format, kind=kind)
 
 
-def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashed: bool = True) -> AnyTable:
+def read_table(
+    cls: type[AnyTable], path: PathLike, format: str | None, *, hashed: bool = True, kind: Kind = "adhoc"
+) -> AnyTable:
     """A run or judgments in a file. Without `hashed` its SHA-256 is computed when it is first asked for."""
-    format, part = check_format(cls, format)
+    format, part = check_format(cls, format, kind)
     file = None if hashed else Reread(os.fspath(path))
     with opened(path, hashed=file is None) as stream:
         name = stream.name
         family = FORMATS[format] if format else detect_family(stream.head, name)
         if family == "lines":
-            format, table = _read_lines(cls, stream, format)
+            format, table = _read_lines(cls, stream, format, kind)
         elif family == "documents":
             from tiewise.io.json_documents import read_document
 
-            format, rows = read_document(stream.read(), format, part, name)
+            format, rows = read_document(stream.read(), format, part, name, subtopics=cls is Qrels)
             if cls is Qrels and format != "json":
                 raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
             with prefix_errors(name):
@@ -75,18 +84,29 @@ def read_table(cls: type[AnyTable], path: PathLike, format: str | None, *, hashe
 
             frame = ParquetFrame(stream.read(), name)
             with prefix_errors(name):
-                table = cls.from_frame(frame)
+                table = cls.from_frame(frame, **({"kind": kind} if cls is Qrels else {}))
     if not len(table):
         raise InputError(f"{name}: has no rows.")
+    if has_subtopics(kind) and getattr(table, "subtopics", None) is None:
+        raise InputError(f"{name}: has no subtopics. Expected {{query: {{document: {{subtopic: label}}}}}}.")
     sha256 = stream.sha256() if file is None else lambda: file.sha256
     return replace(table, source=Source(name, sha256, format))
 
 
-def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None) -> tuple[str, AnyTable]:
-    copies_nothing = native() is not None and not stream.hashed  # then bytes are read to where they stay
+def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None, kind: Kind) -> tuple[str, AnyTable]:
+    # Bytes are read to where they stay, except by the reader in Python.
+    copies_nothing = native() is not None and not stream.hashed and not has_subtopics(kind)
     parts = list_blocks(stream) if copies_nothing else line_blocks(stream.chunks(), stream.name)
-    layout, blocks = detect_layout(cls, parts, format, stream.name)
+    layout, blocks = detect_layout(cls, parts, format, stream.name, kind)
     found = read_columns(blocks, layout, stream.name)
+    columns: tuple[Any, ...] = (found.query, found.queries, found.documents, found.value)
+
+    def where(row: int) -> str:
+        return f"{stream.name}:{found.line(row)}"
+
+    build: Any = cls.from_codes
     optional: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
-    columns = found.query, found.queries, found.documents, found.value
-    return layout.format, cls.from_codes(*columns, where=lambda row: f"{stream.name}:{found.line(row)}", **optional)
+    if found.subtopic is not None:
+        build, columns = Qrels.from_subtopic_codes, (*columns, *found.subtopic)
+    table: AnyTable = build(*columns, where=where, **optional)
+    return layout.format, table

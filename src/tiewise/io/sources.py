@@ -15,7 +15,7 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
-from tiewise.data.runs import Qrels, Run, Table
+from tiewise.data.runs import Kind, Qrels, Run, Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
@@ -79,27 +79,29 @@ def as_run(run: RunLike, *, format: str | None = None) -> Run:
     return _convert(Run, run, format)
 
 
-def as_qrels(qrels: QrelsLike, *, format: str | None = None) -> Qrels:
+def as_qrels(qrels: QrelsLike, *, format: str | None = None, kind: Kind = "adhoc") -> Qrels:
     """Judgments from a path, ``{query: {document: label}}``, a data frame, rows, or `Qrels`, also those of ranx.
+
+    `kind` is as in `read_qrels`.
 
     >>> as_qrels({"q1": {"d1": 1, "d2": 0}})
     <Qrels: 1 query, 2 rows>
     """
-    return _convert(Qrels, qrels, format)
+    return _convert(Qrels, qrels, format, kind=kind)
 
 
-def _convert(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
+def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -> AnyTable:
     if isinstance(given, cls):
         return given
     expected = "a run" if cls is Run else "qrels"
     if isinstance(given, Table):
         raise InputError(f"Found {swapped_message(cls)}")
     if isinstance(given, (str, os.PathLike)):
-        return read_table(cls, given, format, hashed=not _is_file(given))
+        return read_table(cls, given, format, hashed=not _is_file(given), **kind)
     if isinstance(given, Mapping):
         return cls.from_dict(given)
     if any(hasattr(given, name) for name in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame
-        return cls.from_frame(given)
+        return cls.from_frame(given, **kind)
     if _is_from_ranx(given):
         return _from_ranx(cls, given)
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
@@ -114,7 +116,7 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None) -> AnyTable:
                 f"A list of text ({list_examples(map(os.fspath, rows))}) is not {expected}. Give one path{shards}."
             )
         try:
-            return cls.from_rows(rows)
+            return cls.from_rows(rows, **kind)
         except TypeError:  # its items are not rows
             pass
     number = cls.value_names[0]

@@ -33,9 +33,11 @@ MAX_PROBLEMS = 10
 
 def reader() -> Any:
     """The module that reads text: the compiled one if it is installed."""
-    compiled = native()
-    if compiled is not None:
-        return compiled
+    return native() or python_reader()
+
+
+def python_reader() -> Any:
+    """The module that reads text in Python."""
     from tiewise.io import text_python
 
     return text_python
@@ -124,6 +126,7 @@ class Columns(NamedTuple):
     value: Floats  # scores or labels; the score is −rank if the layout has only ranks
     rank: Codes | None  # None if the layout has no ranks or one of them is not an integer
     tag: str | None  # None if the layout has no tags or they differ
+    subtopic: tuple[Codes, list[str]] | None  # codes and ids; None if the layout has no subtopics
     line: Callable[[int], int]
 
 
@@ -135,9 +138,11 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     >>> columns.queries, columns.query, sorted(columns.documents.names), columns.value
     (['q1'], array([0, 0]), ['d1', 'd2'], array([1., 0.]))
     """
-    block, queries, docs, problems = reader().Block(), reader().Codes(), reader().Codes(), Problems(layout, name)
+    used = python_reader() if layout.has_subtopics else reader()  # judgments for diversity are few
+    block, queries, docs, problems = used.Block(), used.Codes(), used.Codes(), Problems(layout, name)
     # The documents of judgments are looked up, which needs no codes.
-    ids = reader().Ids() if layout.number == "label" and native() is not None else None
+    ids = None if layout.number != "label" or layout.has_subtopics or native() is None else used.Ids()
+    subtopics, subtopic = used.Codes(), list[Any]()
     query: list[Codes] = []
     doc: list[Any] = []
     value: list[Floats] = []
@@ -158,6 +163,11 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
             doc.append(docs.docs(block))
         else:
             ids.append(block)
+        if layout.has_subtopics:
+            cells = block.cells(layout.columns.index("subtopic"))
+            subtopic.append(cells)
+            for row in block.not_utf8(cells).tolist():
+                not_utf8.setdefault(("subtopic", bytes(cells[row])), first + int(block.line[row]))
         value.append(block.value.copy())
         if ranks is not None and block.rank is not None:
             ranks.append(block.rank)
@@ -177,7 +187,7 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     if ids is not None:
         documents = Documents.of_rows(ids)
     else:
-        codes = docs.join(doc) if doc and native() is None else np.concatenate(doc or [np.zeros(0, np.int64)])
+        codes = docs.join(doc) if doc and used is not native() else np.concatenate(doc or [np.zeros(0, np.int64)])
         documents = Documents(codes, docs.ids())
     return Columns(
         np.concatenate(query) if query else np.zeros(0, np.int64),
@@ -186,6 +196,7 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
         np.concatenate(value) if value else np.zeros(0),
         np.concatenate(ranks) if ranks else None,
         None if tag is None else tag.decode(errors="replace"),
+        (subtopics.join(subtopic), subtopics.ids()) if subtopic else None,
         line_of,
     )
 
@@ -237,8 +248,8 @@ class Problems:
             raise InputError(*self.messages)
 
     def check_utf8(self, lines: Mapping[tuple[str, bytes], int]) -> None:
-        """Raise if ids are not UTF-8: query ids, else document ids; `lines` has the line of each."""
-        for kind in ("query", "document"):
+        """Raise if ids are not UTF-8: query ids, else document ids, else subtopics; `lines` has the line of each."""
+        for kind in ("query", "document", "subtopic"):
             for (what, id), line in lines.items():
                 if what == kind:
                     self.add(line, f"the {what} id {id!r} is not UTF-8. Convert the file with iconv.")

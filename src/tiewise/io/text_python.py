@@ -46,17 +46,17 @@ class Block:
             self.irregular = self._irregular_lines(columns, number, kind, tabs)
         if not len(self):
             return
-        numbers = self._cells(number)
+        numbers = self.cells(number)
         self.value, irregular = _parse_numbers(numbers, kind)
         self.irregular = self.line[irregular]
-        query = self._cells(0)
+        query = self.cells(0)
         heads = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
         self._queries, self.offsets = query[heads], np.append(heads, len(query))
-        self._docs = self._cells(1 if columns == 3 else 2)
+        self._docs = self.cells(1 if columns == 3 else 2)
         if with_rank and kind != "label":
-            self.rank = _parse_integers(self._cells(3) if columns == 6 else numbers)
+            self.rank = _parse_integers(self.cells(3) if columns == 6 else numbers)
         if with_tag and columns == 6:
-            tag = self._cells(5)
+            tag = self.cells(5)
             self.tag = tag[0] if (tag == tag[0]).all() else None
 
     def __len__(self) -> int:
@@ -72,13 +72,14 @@ class Block:
 
     def not_utf8_queries(self) -> Ints:
         """The lists with a query id that is not UTF-8."""
-        return self._not_utf8(self._queries)
+        return self.not_utf8(self._queries)
 
     def not_utf8_docs(self) -> Ints:
         """The rows with a document id that is not UTF-8."""
-        return self._not_utf8(self._docs)
+        return self.not_utf8(self._docs)
 
-    def _not_utf8(self, ids: Cells) -> Ints:
+    def not_utf8(self, ids: Cells) -> Ints:
+        """The rows of a column of ids that are not UTF-8."""
         if _is_utf8(self._data):
             return EMPTY
         return np.array([place for place, id in enumerate(ids.tolist()) if not _is_utf8(id)], np.int64)
@@ -114,7 +115,7 @@ class Block:
         _, rows = _parse_numbers(np.array([*numbers.values()], object), kind)
         return np.sort(np.array(irregular + np.array([*numbers], np.int64)[rows].tolist(), np.int64))
 
-    def _cells(self, column: int) -> Cells:
+    def cells(self, column: int) -> Cells:
         """A column, its cells padded with NUL bytes to a multiple of eight."""
         begin = self._begin[:, column].copy()
         size = self._end[:, column] - begin

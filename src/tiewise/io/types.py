@@ -57,10 +57,12 @@ class RanxRun(Protocol):
 
 
 Nested = Mapping[Any, Mapping[Any, SupportsFloat]]  # {query: {document: number}}
+Diverse = Mapping[Any, Mapping[Any, Mapping[Any, SupportsFloat]]]  # {query: {document: {subtopic: label}}}
 # (query, document, number). A `Run` is iterable too, but it is neither of these: swapped arguments are a type error.
 Rows = Sequence[tuple[Any, ...] | list[Any]] | Iterator[tuple[Any, ...] | list[Any]]
 
-#: Judgments: a path, ``{query: {document: label}}``, a data frame, rows of three values, or `Qrels`.
-QrelsLike = PathLike | Qrels | Nested | ArrowStream | DataFrame | LazyFrame | RanxQrels | Rows
+#: Judgments: a path, ``{query: {document: label}}`` (for diversity, ``{query: {document: {subtopic: label}}}``), a data
+#: frame, rows of three values, or `Qrels`.
+QrelsLike = PathLike | Qrels | Nested | Diverse | ArrowStream | DataFrame | LazyFrame | RanxQrels | Rows
 #: A run: a path, ``{query: {document: score}}``, a data frame, rows of three values, a `Run`, or `TieGroups`.
 RunLike = PathLike | Run | TieGroups | RunSource | Nested | ArrowStream | DataFrame | LazyFrame | RanxRun | Rows

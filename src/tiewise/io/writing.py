@@ -53,6 +53,8 @@ def write_run(run: RunLike, path: PathLike, *, format: str | None = None, tag: s
 def write_qrels(qrels: QrelsLike, path: PathLike, *, format: str | None = None) -> None:
     """Write judgments as ``trec``, ``beir``, ``json`` or ``parquet``, with the rules of `write_run`.
 
+    Judgments for subtopics have these in TREC's second column, which is 0 else. BEIR's format does not hold them.
+
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "qrels.txt"
     >>> write_qrels({"q1": {"d1": 2, "d2": 0.5}}, path)
@@ -67,6 +69,12 @@ def write_qrels(qrels: QrelsLike, path: PathLike, *, format: str | None = None) 
         "json": lambda: _json(table, _label),
         "parquet": lambda: _parquet(table, {}),
     }
+    if table.subtopics is not None:
+        writers = {
+            "trec": lambda: _trec_qrels(table),
+            "json": lambda: [json.dumps(table.to_dict()).encode()],
+            "parquet": lambda: _parquet_subtopics(table),
+        }
     save(path, _choose_writer(writers, format, path)())
 
 
@@ -94,7 +102,8 @@ def _trec_run(run: Run, tag: str) -> Iterator[bytes]:
 
 def _trec_qrels(qrels: Qrels) -> Iterator[bytes]:
     _check_ids(qrels, "TREC", BLANK)
-    yield from (f"{query} 0 {doc} {_label(label)}\n".encode() for query, doc, label in qrels)
+    rows = qrels.trec_rows()
+    yield from (f"{query} {subtopic} {doc} {_label(label)}\n".encode() for query, subtopic, doc, label in rows)
 
 
 def _beir_qrels(qrels: Qrels) -> Iterator[bytes]:
@@ -116,6 +125,11 @@ def _parquet(table: Table, more: dict[str, Any]) -> Iterator[bytes]:
     yield parquet_bytes({"query_id": queries, "doc_id": docs, table.value_names[0]: table.value, **more})
 
 
+def _parquet_subtopics(qrels: Qrels) -> Iterator[bytes]:
+    names = "query_id", "subtopic", "doc_id", qrels.value_names[0]
+    yield parquet_bytes(dict(zip(names, map(list, zip(*qrels.trec_rows(), strict=True)), strict=True)))
+
+
 def _lists(table: Table) -> Iterator[tuple[str, Codes]]:
     """Each query and its rows."""
     for place, query in enumerate(table.queries):
@@ -134,6 +148,8 @@ def _check_ids(table: Table, what: str, forbidden: str) -> None:
         "document": [doc for doc in table.ids(np.unique(table.doc, return_index=True)[1]) if unfit(doc)],
         "query": [query for query in table.queries if unfit(query) or query.startswith("#")],
     }
+    if isinstance(table, Qrels) and table.subtopics is not None:
+        bad["subtopic"] = [name for name in table.subtopics.names if unfit(name)]
     for kind, ids in bad.items():
         if ids:
             raise InputError(

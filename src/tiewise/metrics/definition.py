@@ -54,6 +54,7 @@ class Param(NamedTuple):
     above: float
     below: float
     least: float
+    most: float
     shown: bool
     text: Callable[[str], str] | None
 
@@ -90,6 +91,8 @@ class Param(NamedTuple):
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")
         if value < self.least:  # type: ignore[operator]
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.least:g} or more.")
+        if value > self.most:  # type: ignore[operator]
+            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.most:g} or less.")
 
 
 def param(
@@ -99,16 +102,17 @@ def param(
     above: float = -math.inf,
     below: float = math.inf,
     least: float = -math.inf,
+    most: float = math.inf,
     shown: bool = False,
     text: Callable[[str], str] | None = None,
 ) -> Any:
     """A parameter in the body of a measure: ``rel: float = param(1)``; a number in bounds, a word of some, or a bool.
 
-    The number lies above `above`, below `below`, and is at least `least`. `shown` parameters stand in the measure's
-    name even at their default. `text` gives the canonical spelling of a text that is none of the `choices`, and raises
-    a ValueError for a wrong one.
+    The number lies above `above` and below `below`, or from `least` to `most`. `shown` parameters stand in the
+    measure's name even at their default. `text` gives the canonical spelling of a text that is none of the `choices`,
+    and raises a ValueError for a wrong one.
     """
-    return Param("", default, tuple(choices), above, below, least, shown, text)
+    return Param("", default, tuple(choices), above, below, least, most, shown, text)
 
 
 class Measure:
@@ -178,6 +182,10 @@ class Measure:
         """By what to sort for the best order, unjudged documents at 0. Here: the label."""
         return label
 
+    def sort_key(self, documents: GroupedJudgments) -> Floats:
+        """The key of some documents, of a measure that looks at more than their labels. Here: `key`."""
+        return self.key(documents.label)
+
     def terms(self, order: Order) -> Floats:
         """The summand of every judged document in one order, Eq. (1) before it is divided."""
         gain = self.scaled_gain(order)
@@ -215,11 +223,21 @@ class Measure:
         """This measure with its value to the power of `exponent`, of a measure with a geometric mean."""
         raise NotImplementedError
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
         """By what the measure tells documents apart, and the number of unjudged ones. Here: the gain, or the label."""
         if type(self).terms is Measure.terms and self.additive:
-            return self.gain(label), 0.0
-        return label, -math.inf
+            return self.scaled_gain(documents), 0.0
+        return documents.label, -math.inf
+
+    @property
+    def part(self) -> Measure | None:
+        """Of a diversity measure, which is a sum over subtopics: the measure of one subtopic."""
+        return None
+
+    @property
+    def needs_subtopics(self) -> bool:
+        """Whether it is a diversity measure, which needs judgments for subtopics."""
+        return self.part is not None
 
     def judged_weight(self) -> Measure | None:
         """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""
@@ -401,9 +419,10 @@ class ListMeasure(Measure):
         gain = gain[np.lexsort((-gain, qrels.query))]
         return np.split(gain, qrels.offsets[1:-1])
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
         """The gain, where only `of_gains` is defined."""
-        return (self.gain(label), 0.0) if type(self).values is ListMeasure.values else (label, -math.inf)
+        is_plain = type(self).values is ListMeasure.values
+        return (self.gain(documents.label), 0.0) if is_plain else (documents.label, -math.inf)
 
 
 def _spelled(value: object) -> str:

@@ -35,6 +35,7 @@ from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
     from tiewise.metrics.enumeration import PartStatistics
+    from tiewise.metrics.subtopics import SubtopicJudgments
 
 __all__ = [
     "GroupBlock",
@@ -44,7 +45,9 @@ __all__ = [
     "expected",
     "expected_with_last_group",
     "group",
+    "group_means",
     "linear_moments",
+    "mean_and_variance",
     "moments",
     "row_sum",
     "safe_divide",
@@ -71,14 +74,16 @@ class Order:
         self,
         grouped: GroupedJudgments,
         query: Codes,
-        rank: Floats,
-        label: Floats,
+        rank: NDArray[Any],
+        rows: Codes,
         *,
         segment: Codes | None = None,
         n_segments: int | None = None,
     ):
         self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
-        self.query, self.rank, self.label, self.n_queries = query, rank, label, grouped.n_queries
+        self.query, self.rows, self.n_queries = query, rows, grouped.n_queries  # rows of the qrels
+        self.rank: Floats = rank.astype(np.float64, copy=False)
+        self.label: Floats = grouped.ties.qrels.label[rows]
         self.segment = query if segment is None else segment
         self.n_segments = grouped.n_queries if n_segments is None else n_segments
 
@@ -91,7 +96,7 @@ class Order:
 
     def take(self, kept: NDArray[np.bool_]) -> Order:
         """Some of the documents, in the same places."""
-        columns = self.query[kept], self.rank[kept], self.label[kept]
+        columns = self.query[kept], self.rank[kept], self.rows[kept]
         return Order(self.grouped, *columns, segment=self.segment[kept], n_segments=self.n_segments)
 
     def sum(self, values: NDArray[Any]) -> Floats:
@@ -132,7 +137,6 @@ class Stack(NamedTuple):
     order: Order
     query: Codes  # (n_segments,): the query of each list
     worst: slice  # the documents in the worst order
-    group: Codes  # their groups
 
 
 class GroupedJudgments:
@@ -150,11 +154,11 @@ class GroupedJudgments:
         self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
         place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
-        self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
-        self.query, self.label = qrels.query[self._rows], qrels.label[self._rows]
-        self.start, self.size = ties.start[self._rows], ties.size[self._rows]
-        new = np.ones(len(self._rows), dtype=bool)
+        self.rows = rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]  # of the qrels
+        self.query, self.label = qrels.query[rows], qrels.label[rows]
+        self.start, self.size = ties.start[rows], ties.size[rows]
+        new = np.ones(len(rows), dtype=bool)
         new[1:] = (self.query[1:] != self.query[:-1]) | (self.start[1:] != self.start[:-1])
         self.group: Codes = np.cumsum(new) - 1  # (n_documents,)
         # Arrays over the tie groups that hold one of them.
@@ -230,14 +234,14 @@ class GroupedJudgments:
         qrels = self.ties.qrels
         rows = np.lexsort((-qrels.label, qrels.query))
         rank = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1
-        return Order(self, qrels.query[rows], rank.astype(np.float64), qrels.label[rows])
+        return Order(self, qrels.query[rows], rank, rows)
 
     def oblivious(self, order: str) -> Order:
         """The judged documents where one fixed order puts them."""
         if order not in self._orders:
             if order not in self.ties.before:
                 raise InputError(f"These tie groups were counted without the order '{order}'.")
-            self._orders[order] = self.in_places(self.ties.before[order][self._rows])
+            self._orders[order] = self.in_places(self.ties.before[order][self.rows])
         return self._orders[order]
 
     @cached_property
@@ -249,16 +253,16 @@ class GroupedJudgments:
     def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
         rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
-        return Order(self, self.query, (self.start + 1 + before)[rows].astype(np.float64), self.label[rows])
+        return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
 
     def _sorted(self, which: str, measure: Measure) -> Order:
-        key, label = measure.key(self.label), self.label
-        shared = key is label  # nearly every measure: one order serves them all, and documents stand in it already
+        key, rows = measure.sort_key(self), self.rows
+        shared = key is self.label  # nearly every measure: one order serves them all, and documents stand in it already
         if shared and which in self._orders:
             return self._orders[which]
         if not shared:
-            rows = np.lexsort((-key, self.group))
-            key, label = key[rows], label[rows]
+            by_key = np.lexsort((-key, self.group))
+            key, rows = key[by_key], rows[by_key]
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
         # unjudged; by ascending key, the other way round.
         place = np.arange(len(key)) - self.first[self.group]
@@ -268,20 +272,20 @@ class GroupedJudgments:
         else:
             turned = self.first[self.group] + back
             rank = (self.start + np.where(key >= 0, self.size - place, 1 + back))[turned]
-            label = label[turned]
-        order = Order(self, self.query, rank.astype(np.float64), label)
+            rows = rows[turned]
+        order = Order(self, self.query, rank, rows)
         if shared:
             self._orders[which] = order
         return order
 
     def stack(self, measure: Measure, oblivious: str | None) -> Stack:
         """All orders of which a measure's statistics are made, as one."""
-        key = measure.key(self.label)
+        key = measure.sort_key(self)
         if key is self.label and oblivious in self._stacks:
             return self._stacks[oblivious]
         best, n, tied = self.best(measure), self.n_queries, self.tied_queries
         if len(tied):
-            documents: Any = slice(None) if len(tied) == n else np.flatnonzero(self.place_among_tied[self.query] >= 0)
+            documents = self.tied_documents
             others = [self.worst(measure), *([] if oblivious is None else [self.oblivious(oblivious)])]
             query, n_best = self.query[documents], len(self.query)
             segment = n + self.place_among_tied[query]
@@ -289,19 +293,26 @@ class GroupedJudgments:
                 self,
                 np.concatenate([self.query, *[query] * len(others)]),
                 np.concatenate([best.rank, *(one.rank[documents] for one in others)]),
-                np.concatenate([best.label, *(one.label[documents] for one in others)]),
+                np.concatenate([best.rows, *(one.rows[documents] for one in others)]),
                 segment=np.concatenate([self.query, *(segment + i * len(tied) for i in range(len(others)))]),
                 n_segments=n + len(others) * len(tied),
             )
             queries = np.concatenate([np.arange(n), *[tied] * len(others)])
-            found = Stack(order, queries, slice(n_best, n_best + len(query)), self.group[documents])
+            found = Stack(order, queries, slice(n_best, n_best + len(query)))
         else:
-            found = Stack(best, np.arange(n), slice(0, 0), np.zeros(0, dtype=np.int64))
+            found = Stack(best, np.arange(n), slice(0, 0))
         if key is self.label:
             self._stacks[oblivious] = found
         return found
 
     # -- parts ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def by_subtopic(self) -> SubtopicJudgments:
+        """The labels for each subtopic; an error if there are none."""
+        from tiewise.metrics.subtopics import SubtopicJudgments
+
+        return SubtopicJudgments(self)
 
     @cached_property
     def head(self) -> Codes:
@@ -333,6 +344,12 @@ class GroupedJudgments:
         place = np.full(self.n_queries, -1)
         place[self.tied_queries] = np.arange(len(self.tied_queries))
         return place
+
+    @cached_property
+    def tied_documents(self) -> Any:
+        """The documents of the queries that have ties, as indices."""
+        every = len(self.tied_queries) == self.n_queries
+        return slice(None) if every else np.flatnonzero(self.place_among_tied[self.query] >= 0)
 
     def select(self, places: Codes) -> tuple[GroupedJudgments, Codes]:
         """Some queries, given by their places in ascending order, and the indices of their groups."""
@@ -467,7 +484,7 @@ class GroupBlock:
     def product_above(self, values: Floats) -> Floats:
         """The product over the judged documents of all groups above."""
         q = self.grouped
-        before = Order(q, q.query, q.start.astype(np.float64), q.label).product_before(values)
+        before = Order(q, q.query, q.start, q.rows).product_before(values)
         return self._column(before[q.first])
 
     @property
@@ -501,10 +518,20 @@ def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
     return _Computation(measure, grouped).value(order)
 
 
-def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING) -> tuple[Floats, Floats]:
+def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING) -> Floats:
+    """The expectation over all orders, for each query: Eq. (2). Nothing is sampled if it has a closed form."""
+    return _Computation(measure, grouped, sampling).expectation()
+
+
+def mean_and_variance(measure: Measure, grouped: GroupedJudgments) -> tuple[Floats, Floats]:
     """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    found = _Computation(measure, grouped, sampling).statistics(None)
+    found = _Computation(measure, grouped).statistics(None)
     return found.mean, found.variance
+
+
+def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
+    """The expectation of each tie group of a measure that is a sum, before it is divided, (n_groups,)."""
+    return _Computation(measure, grouped).all_group_means()
 
 
 def expected_with_last_group(
@@ -521,12 +548,12 @@ def expected_with_last_group(
     random order. Their expectations are those that were computed for `grouped`.
     """
     if not measure.additive:
-        return expected(measure, _untie_last_group(measure, filled.ties), sampling)[0]
+        return expected(measure, _untie_last_group(measure, filled.ties), sampling)
     computation = _Computation(measure, filled)
     if not measure.is_built_in():  # it may depend on what the last group holds
-        return computation.with_last_group(order, computation.group_moments[0])
+        return computation.with_last_group(order, computation.group_means)
     if measure not in grouped._means:
-        grouped._means[measure] = _Computation(measure, grouped).group_moments[0]
+        grouped._means[measure] = _Computation(measure, grouped).group_means
     means = np.zeros(len(filled.first))
     means[filled.above_last] = grouped._means[measure][above]  # both hold the same groups, in the same order
     return computation.with_last_group(order, means)
@@ -558,7 +585,7 @@ def estimates(
         maximum=found.maximum,
         variance=np.where(np.isnan(found.mean), np.nan, found.variance),  # NaN: it is not defined for these lists
         oblivious=found.oblivious,
-        residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped)[0],
+        residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped),
         method=found.method,
         aggregation=measure.aggregation,
         powers=partial(_estimates_of_power, measure, grouped, sampling) if is_geometric else None,
@@ -626,19 +653,21 @@ class _Computation:
         """All statistics of each query."""
         measure, grouped = self.measure, self.grouped
         n, tied = grouped.n_queries, grouped.tied_queries
-        if measure.additive:
+        if measure.additive and not measure.needs_subtopics:
             stack = grouped.stack(measure, oblivious)
             terms = self._terms(stack.order)
             values = self._divide(stack.order.sum(terms), stack.query)
+            worst = terms[stack.worst]
         else:
             orders = [grouped.worst(measure), *([] if oblivious is None else [grouped.oblivious(oblivious)])]
-            some = [measure.values(order)[tied] for order in orders] if len(tied) else []
-            values = np.concatenate([measure.values(grouped.best(measure)), *some])
+            some = [self.value(order)[tied] for order in orders] if len(tied) else []
+            values = np.concatenate([self.value(grouped.best(measure)), *some])
+            worst = None
         maximum = values[:n]
         if not len(tied):  # without ties, every statistic is the same number
             return _Statistics(maximum, np.zeros(n), maximum, maximum, None if oblivious is None else maximum, None)
         low, high = values[n : n + len(tied)], maximum[tied]
-        mean, variance = self._tied_moments(stack, terms) if measure.additive else (x[tied] for x in self.list_moments)
+        mean, variance = self._tied_moments(worst) if measure.additive else (x[tied] for x in self.list_moments)
         if measure.sorted_extremes and not measure.is_built_in():
             _check_order(measure, mean, low, high)
         method = None
@@ -666,31 +695,64 @@ class _Computation:
         oblivious_values = None if one_order is None else whole(one_order)
         return _Statistics(whole(mean), spread, whole(low), whole(high), oblivious_values, method)
 
-    def _tied_moments(self, stack: Stack, terms: Floats) -> tuple[Floats, Floats]:
-        """Eqs. (2) and (3), for each query with ties; `terms` are those of the stack."""
-        grouped = self.grouped
+    def expectation(self) -> Floats:
+        """Eq. (2), for each query."""
+        if not self.measure.additive:
+            return self.list_moments[0]
+        found = self.value(self.grouped.best(self.measure))
+        found[self.grouped.tied_queries] = self._tied_expectation(None)
+        return found
+
+    def _tied_expectation(self, worst: Floats | None) -> Floats:
+        """Eq. (2), for each query with ties; `worst` has the terms of the worst order of their documents."""
+        grouped, tied = self.grouped, self.grouped.tied_queries
         groups, _ = grouped.tied_groups
-        mean, variance = self.group_moments
-        grouped._means[self.measure] = mean
-        worst, tied = stack.worst, grouped.tied_queries
-        place = grouped.place_among_tied
+        grouped._means[self.measure] = mean = self.group_means
+        place, documents = grouped.place_among_tied, grouped.tied_documents
+        if worst is None:
+            worst = self._terms(grouped.worst(self.measure))[documents]
         # Where a group is not mixed, any order will do.
-        certain = np.where(self._mixed_groups[stack.group], 0.0, terms[worst])
-        fixed = segment_sum(place[stack.order.query[worst]], certain, len(tied))
-        of_groups = place[grouped.group_query[groups]]
-        total, squares = (segment_sum(of_groups, x[groups], len(tied)) for x in (mean, variance))
-        expectation = self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
-        return expectation, squares if self._divisor is None else safe_divide(squares, self._divisor[tied] ** 2)
+        certain = np.where(self._mixed_groups[grouped.group[documents]], 0.0, worst)
+        fixed = segment_sum(place[grouped.query[documents]], certain, len(tied))
+        total = segment_sum(place[grouped.group_query[groups]], mean[groups], len(tied))
+        return self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
+
+    def _tied_moments(self, worst: Floats | None) -> tuple[Floats, Floats]:
+        """Eqs. (2) and (3), for each query with ties."""
+        grouped, tied = self.grouped, self.grouped.tied_queries
+        groups, _ = grouped.tied_groups
+        variance = self.group_moments[1]
+        squares = segment_sum(grouped.place_among_tied[grouped.group_query[groups]], variance[groups], len(tied))
+        spread = squares if self._divisor is None else safe_divide(squares, self._divisor[tied] ** 2)
+        return self._tied_expectation(worst), spread
+
+    @property
+    def group_means(self) -> Floats:
+        """The expectations of `group_moments`; variances are not computed if they have no closed form."""
+        mean, _ = self._closed_form
+        sum_of_all = np.add.reduce(mean)
+        return mean if sum_of_all == sum_of_all else self.group_moments[0]
+
+    def all_group_means(self) -> Floats:
+        """The expectation of each tie group, before it is divided, also where its order does not matter."""
+        return np.where(self._mixed_groups, self.group_means, self.part_values(self.grouped.worst(self.measure)))
 
     @cached_property
-    def group_moments(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
+    def _closed_form(self) -> tuple[Floats, Floats]:
+        """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
         grouped, inside, mixed = self.grouped, self._inside, self._mixed_groups
         mean, variance = np.zeros(len(grouped.first)), np.zeros(len(grouped.first))
         groups = np.flatnonzero(mixed)
         for block in self._sums.blocks(groups, inside[groups]) if len(groups) else ():
             e, var = self.measure.moments(block)
             mean[block.groups], variance[block.groups] = e[:, 0], var[:, 0]
+        return mean, variance
+
+    @cached_property
+    def group_moments(self) -> tuple[Floats, Floats]:
+        """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
+        grouped, inside, mixed = self.grouped, self._inside, self._mixed_groups
+        mean, variance = self._closed_form
         sum_of_all = np.add.reduce(mean) + np.add.reduce(variance)
         if sum_of_all == sum_of_all and self.measure.sorted_extremes:  # nothing is NaN
             return mean, variance
@@ -716,7 +778,10 @@ class _Computation:
     @cached_property
     def _mixed_groups(self) -> NDArray[np.bool_]:
         """Whether the order of a group matters, within the depth, (n_groups,)."""
-        return self._sums.is_mixed & (self._inside > 0)
+        is_mixed = self._sums.is_mixed
+        if not self.measure.sorted_extremes:
+            is_mixed = _is_mixed(self.grouped, *self.measure.kinds(self.grouped))
+        return is_mixed & (self._inside > 0)
 
     @cached_property
     def list_moments(self) -> tuple[Floats, Floats]:
@@ -726,8 +791,7 @@ class _Computation:
         is_open = ~(self._closed[0] & self._closed[1]) | self._has_open_extremes
         if np.count_nonzero(is_open):
             grouped = self.grouped
-            keys, unjudged_key = self.measure.kinds(grouped.label)
-            mixed = _is_mixed(grouped, keys, unjudged_key) & is_open[grouped.group_query]
+            mixed = _is_mixed(grouped, *self.measure.kinds(grouped)) & is_open[grouped.group_query]
             self._parts = parts = self._summarize(np.where(mixed, self._inside, 0))
             one = self.measure.values(grouped.worst(self.measure))  # where no order changes the value
             found = [np.where(np.isnan(x), y, x) for x, y in ((parts.mean, one), (parts.variance, np.zeros_like(one)))]
@@ -739,7 +803,7 @@ class _Computation:
     def _summarize(self, inside: Codes) -> PartStatistics:
         from tiewise.metrics.enumeration import summarize_parts
 
-        keys, unjudged_key = self.measure.kinds(self.grouped.label)
+        keys, unjudged_key = self.measure.kinds(self.grouped)
         return summarize_parts(
             lambda grouped: _Computation(self.measure, grouped).part_values,
             self.grouped,

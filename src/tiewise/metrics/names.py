@@ -87,14 +87,14 @@ def measures() -> dict[str, Measure]:
     """The catalogue: every registered measure by name.
 
     >>> [name for name in measures() if name.startswith("n")]
-    ['nDCG', 'nERR']
+    ['nDCG', 'nERR', 'nERR_IA', 'nNRBP']
     """
     _register_catalogue()
     return dict(_registry)
 
 
 def parse(name: MeasureLike) -> Measure:
-    """The measure of a name, in our spelling or that of trec_eval, ir_measures, ranx, MTEB or BEIR.
+    """The measure of a name, in our spelling or that of trec_eval, ndeval, ir_measures, ranx, MTEB or BEIR.
 
     A name of several, such as ``nDCG@10,20``, is an error here; `parse_all` takes it.
 
@@ -173,6 +173,9 @@ def _parse_word(word: str) -> list[Measure]:
         return [one(rel=int(level[2])) for one in _parse_word(level[1])]
     if plain.lower() in _aliases:
         return [_resolve(plain, word)]
+    stem = re.split(r"[(@]", plain)[0]  # ndeval: alpha-nDCG@10
+    if "-" in stem and stem.replace("-", "_").lower() in _aliases:
+        return _parse_word(plain.replace(stem, stem.replace("-", "_"), 1))
     if plain.lower() in TREC_CUTS:
         return [_resolve(TREC_CUTS[plain.lower()], word) @ cutoff for cutoff in TREC_CUTOFFS]
     at = re.search(r"@([^()]*)$", plain)

@@ -82,6 +82,7 @@ def _binary(measure: Measure) -> Measure:
 _TREC = Rule("docid-desc")
 _TREC_10 = Rule("docid-desc", missing="error")
 _TREC_9 = Rule("docid-desc", "float32")
+_NDEVAL = Rule("docid-asc")
 
 
 def _in_trec_eval(measure: Measure) -> bool:
@@ -131,7 +132,15 @@ _NOT_IN_IR_MEASURES: tuple[Measure, ...] = (
 _USER_MODELS = (c.SDCG, c.INSQ, c.INST, c.BPM, c.NERR8, c.NERR9, c.NERR10, c.NERR11)
 
 
+def _ndeval(measure: Measure) -> Rule | None:
+    """ndeval has diversity measures alone, with cutoffs up to 20."""
+    has = measure.needs_subtopics and (not measure.takes_cutoff or 1 <= (measure.cutoff or 0) <= 20)
+    return _NDEVAL if has else None
+
+
 def _ir_measures(measure: Measure) -> Rule | None:
+    if _ndeval(measure):
+        return replace(_NDEVAL, missing="zero")
     if _is(measure, *_USER_MODELS):
         return Rule("given", missing="zero")
     if _is(measure, c.Accuracy):
@@ -201,6 +210,7 @@ TOOLS: dict[str, Tool] = {
         Tool("trec_eval", "10", _TREC_10, _trec_eval, condenses=True),
         Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9, condenses=True),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval, condenses=True),
+        Tool("ndeval", "as in pyndeval 0.0.8", _NDEVAL, _ndeval),
         Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
         Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
         Tool("beir", "2.2", _TREC_9, _beir),

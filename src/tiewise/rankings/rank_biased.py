@@ -191,13 +191,13 @@ class ObservedSets:
         mean, worst, best = self._grouped
         minimum = engine.value(measure, worst, worst.worst(measure))
         maximum = engine.value(measure, best, best.best(measure))
-        expected = np.clip(engine.expected(measure, mean)[0], minimum, maximum)
+        expected = np.clip(engine.expected(measure, mean), minimum, maximum)
         lower = np.array([expected, minimum, maximum])
         return lower, lower + self._residual(weights)
 
     def rbr_at(self, weights: Weights, k: int) -> Floats:
         """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
-        return engine.expected(_WeightedGains(weights, k), self._grouped[0])[0]
+        return engine.expected(_WeightedGains(weights, k), self._grouped[0])
 
     def recall(self, k: int | None = None) -> Floats:
         """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""

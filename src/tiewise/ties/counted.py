@@ -116,7 +116,7 @@ class Counted(RunSource):
             raise InputError("Tie groups hold counts, not scores: give score_dtype or judged_only a run.")
         if any(ties.in_shard is not None for ties in self.ties.values()):
             raise InputError("These are the tie groups of one shard. Merge those of all shards first.")
-        if request.qrels is not self.qrels and tuple(request.qrels) != tuple(self.qrels):
+        if not request.qrels.equals(self.qrels):
             raise InputError("The tie groups were counted for other qrels. Give None, or the same.")
         return self
 

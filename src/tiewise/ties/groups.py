@@ -222,7 +222,7 @@ class TieGroups:
         return Total(len(self.qrels), len(self.qrels.queries), self.before)
 
     def _check_like(self, first: TieGroups) -> None:
-        if self.qrels is not first.qrels and tuple(self.qrels) != tuple(first.qrels):
+        if not self.qrels.equals(first.qrels):
             raise InputError("Shards with different qrels cannot be merged. Use the same qrels for all.")
         if set(self.before) != set(first.before):
             raise InputError("Shards counted for different tie-break orders cannot be merged.")

@@ -32,7 +32,7 @@ class TiedGroups:
         self.measure, self.grouped = measure, grouped
         self.depth = np.asarray(measure.depth(grouped))
         inside = np.clip(self.depth[grouped.group_query] - grouped.group_start, 0, grouped.group_size).astype(int)
-        self.keys, self.unjudged_key = measure.kinds(grouped.label)
+        self.keys, self.unjudged_key = measure.kinds(grouped)
         self.groups = np.flatnonzero((inside > 0) & kept[grouped.group_query] & self._has_several_kinds())
         self.inside: Codes = inside[self.groups]  #: the ranks of each group that the measure looks at
         self.size: Codes = grouped.group_size[self.groups]
@@ -46,7 +46,7 @@ class TiedGroups:
         self.docs = np.flatnonzero(self.queries[grouped.query] & (grouped.start < self.depth[grouped.query]))
         offset = np.arange(len(grouped.group)) - grouped.first[grouped.group]
         self.rank: Codes = (grouped.start + 1 + offset)[self.docs]  #: their ranks in one possible order
-        self.label: Floats = grouped.label[self.docs]
+        self.rows: Codes = grouped.rows[self.docs]
         self._first: Codes = np.searchsorted(self.docs, grouped.first[self.groups])
         self._query_key = grouped.query[self.docs].astype(np.int64) << 32
 
@@ -71,33 +71,33 @@ class TiedGroups:
     def contributions(self, rank: Codes) -> Floats:
         """What each group adds to the value of its query if `docs` have these ranks, (n_groups,)."""
         rows = np.argsort(self._query_key + rank)
-        return self._of_groups(self.docs[rows], rank[rows], self.grouped.label[self.docs[rows]])
+        return self._of_groups(self.docs[rows], rank[rows], self.grouped.rows[self.docs[rows]])
 
-    def contributions_of_labels(self, rank: Codes, label: Floats) -> Floats:
-        """The same if these labels, group by group, have these ranks, which ascend in each query."""
-        return self._of_groups(self.docs, rank, label)
+    def contributions_of_rows(self, rank: Codes, rows: Codes) -> Floats:
+        """The same if these rows of the qrels, group by group, have these ranks, which ascend in each query."""
+        return self._of_groups(self.docs, rank, rows)
 
-    def _of_groups(self, docs: Codes, rank: Codes, label: Floats) -> Floats:
+    def _of_groups(self, docs: Codes, rank: Codes, rows: Codes) -> Floats:
         """What each group adds; the ranks ascend in each query.
 
         The value of a measure that is not a sum over documents belongs to the first of its query's groups.
         """
         if not self.measure.additive:
-            order = Order(self.grouped, self.grouped.query[docs], rank.astype(np.float64), label)
+            order = Order(self.grouped, self.grouped.query[docs], rank, rows)
             values = self.measure.values(order)
             if np.isnan(values[self.query]).any():  # not defined in this order
                 values = np.where(np.isnan(values), self._expected, values)
             return np.where(np.diff(self.query, prepend=-1) > 0, values[self.query], 0.0)
-        return safe_divide(self._sum_terms(docs, rank, label)[self.groups], self._divisor[self.groups])
+        return safe_divide(self._sum_terms(docs, rank, rows)[self.groups], self._divisor[self.groups])
 
     @cached_property
     def _expected(self) -> Floats:
-        return expected(self.measure, self.grouped)[0]
+        return expected(self.measure, self.grouped)
 
-    def _sum_terms(self, docs: Codes, rank: Codes, label: Floats) -> Floats:
+    def _sum_terms(self, docs: Codes, rank: Codes, rows: Codes) -> Floats:
         """The sum of the terms of every group of `grouped`; the ranks ascend in each query."""
         grouped = self.grouped
-        order = Order(grouped, grouped.query[docs], rank.astype(np.float64), label)
+        order = Order(grouped, grouped.query[docs], rank, rows)
         within = order.rank <= self.depth[order.query]
         terms = np.where(within, self.measure.terms(order), 0.0)
         return segment_sum(grouped.group[docs], terms, len(grouped.first))
@@ -109,7 +109,7 @@ class TiedGroups:
             return certain
         rest = np.ones(len(self.grouped.first), dtype=bool)
         rest[self.groups] = False
-        terms = safe_divide(self._sum_terms(self.docs, self.rank, self.label), self._divisor)[rest].sum()
+        terms = safe_divide(self._sum_terms(self.docs, self.rank, self.rows), self._divisor)[rest].sum()
         fixed = terms + self.measure.base(self.grouped)[self.queries].sum()
         return certain + float(fixed)
 

@@ -52,15 +52,15 @@ class TiedDocuments:
         rows = group_rows(run)[0][np.repeat(first, size) + np.arange(len(self.group)) - self._group_start]
         self._doc_hash = _hash_names(run.docs, run.doc[rows])
         self._query_hash = _hash_names(qrels.queries, tied.query)[self.group]
-        label_of_row = np.full(len(run), np.nan)
+        judgment_of_row = np.full(len(run), -1)
         found = run.find(qrels, query_of_run)[1]
-        label_of_row[found[found >= 0]] = qrels.label[found >= 0]
-        label = label_of_row[rows]
-        judged = np.flatnonzero(~np.isnan(label))
-        # In `tied.docs` the documents of a group descend by label, and equal labels are interchangeable.
-        self.judged = judged[np.lexsort((-label[judged], self.group[judged]))]
-        self.target = tied.judged_docs()  #: the same documents as indices into `tied.docs`
-        self.key = np.full(len(label), tied.unjudged_key)
+        judgment_of_row[found[found >= 0]] = np.flatnonzero(found >= 0)
+        judgment = judgment_of_row[rows]
+        self.judged = np.flatnonzero(judgment >= 0)
+        place = np.full(len(qrels), -1)
+        place[tied.grouped.rows[tied.docs]] = np.arange(len(tied.docs))
+        self.target: Codes = place[judgment[self.judged]]  #: the same documents as indices into `tied.docs`
+        self.key = np.full(len(rows), tied.unjudged_key)
         self.key[self.judged] = tied.keys[tied.docs[self.target]]
 
     def __len__(self) -> int:

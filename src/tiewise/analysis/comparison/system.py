@@ -156,7 +156,7 @@ class System:
             expected[key] = ours.expected
         grouped = self._evaluation.grouped(own, retrieved_only=rule.retrieved_only)
         if key not in expected:
-            expected[key] = engine.expected(own, grouped)[0]
+            expected[key] = engine.expected(own, grouped)
         kept = np.ones(grouped.n_queries, dtype=bool)
         if rule.missing == "skip":
             kept &= self._evaluation.ties.present
@@ -172,7 +172,7 @@ def _sample_orders(tied: TiedGroups, seed: Sequence[int]) -> Floats:
     """What all groups add to the sum over queries, in random orders of one run's ties."""
     orders, rng = RandomOrders(tied), np.random.default_rng(seed)
     n = int(np.clip(SORTED_DOCS // orders.sorted_docs, MIN_SAMPLES, MAX_SAMPLES))
-    return np.array([tied.contributions_of_labels(*orders.draw(rng)).sum() for _ in range(n)])
+    return np.array([tied.contributions_of_rows(*orders.draw(rng)).sum() for _ in range(n)])
 
 
 class RandomOrders:
@@ -193,9 +193,9 @@ class RandomOrders:
         self._large = [slice(first, first + n) for first, n in zip(self._dense_first[large], size[large], strict=True)]
         self._dense_group = np.repeat(np.arange(len(size)), size)
         place = np.arange(len(self._group)) - np.repeat(np.cumsum(tied.judged) - tied.judged, tied.judged)
-        self._dense_label = np.full(len(self._dense_group), np.nan)  # NaN: not judged
+        self._dense_row = np.full(len(self._dense_group), -1)  # −1: not judged
         dense = self._dense
-        self._dense_label[self._dense_first[self._group[dense]] + place[dense]] = tied.label[self._target[dense]]
+        self._dense_row[self._dense_first[self._group[dense]] + place[dense]] = tied.rows[self._target[dense]]
         self._small = np.flatnonzero(size[self._dense_group] <= LARGE_GROUP)
         self._small_group = self._dense_group[self._small]
 
@@ -204,29 +204,27 @@ class RandomOrders:
         """The number of documents that one order sorts."""
         return len(self._dense_group) + len(self._tied.docs)
 
-    def draw(self, rng: np.random.Generator) -> tuple[Codes, Floats]:
-        """The ranks of `tied.docs` in a random order, which ascend, and the labels of the documents at these ranks."""
-        slot, label = np.empty(len(self._group), dtype=np.int64), np.empty(len(self._group))
+    def draw(self, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """The ranks of `tied.docs` in a random order, which ascend, and the rows of the qrels at these ranks."""
+        slot, row = np.empty((2, len(self._group)), dtype=np.int64)
         for some, drawn in ((self._dense, self._shuffle_dense(rng)), (self._sparse, self._draw_sparse(rng))):
-            slot[some], label[some] = drawn
-        ranks, labels = self._tied.rank.copy(), self._tied.label.copy()
+            slot[some], row[some] = drawn
+        ranks, rows = self._tied.rank.copy(), self._tied.rows.copy()
         ranks[self._target] = self._tied.start[self._group] + 1 + slot
-        labels[self._target] = label
-        return ranks, labels
+        rows[self._target] = row
+        return ranks, rows
 
-    def _shuffle_dense(self, rng: np.random.Generator) -> tuple[Codes, Floats]:
-        """The slots and labels of judged documents, after a shuffle of all documents of dense groups."""
-        label = self._dense_label.copy()
-        label[self._small[np.argsort(self._small_group + rng.random(len(self._small)))]] = self._dense_label[
-            self._small
-        ]
+    def _shuffle_dense(self, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """The slots and rows of judged documents, after a shuffle of all documents of dense groups."""
+        row = self._dense_row.copy()
+        row[self._small[np.argsort(self._small_group + rng.random(len(self._small)))]] = self._dense_row[self._small]
         for group in self._large:  # faster than a sort
-            rng.shuffle(label[group])
-        judged = np.flatnonzero(~np.isnan(label))
-        return judged - self._dense_first[self._dense_group[judged]], label[judged]
+            rng.shuffle(row[group])
+        judged = np.flatnonzero(row >= 0)
+        return judged - self._dense_first[self._dense_group[judged]], row[judged]
 
-    def _draw_sparse(self, rng: np.random.Generator) -> tuple[Codes, Floats]:
-        """The slots and labels of judged documents of other groups: slots are drawn until they differ."""
+    def _draw_sparse(self, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """The slots and rows of judged documents of other groups: slots are drawn until they differ."""
         group, n = self._group[self._sparse], len(self._tied)
         slot = np.empty(len(group), dtype=np.int64)
         open_docs = np.arange(len(group))
@@ -237,7 +235,7 @@ class RandomOrders:
             has_equal[key[1:][key[1:] == key[:-1]] >> 32] = True
             open_docs = open_docs[has_equal[group[open_docs]]]
         order = np.argsort((group << 32) + slot)
-        return slot[order], self._tied.label[self._target[self._sparse[order]]]
+        return slot[order], self._tied.rows[self._target[self._sparse[order]]]
 
 
 # -- all systems ------------------------------------------------------------------------------------------------------
@@ -255,6 +253,7 @@ class Aligned:
     maximum: Floats
     variance: Floats
     oblivious: Floats | None
+    exact_extremes: bool  # whether orders of ties reach minimum and maximum
 
     @property
     def scale(self) -> float:
@@ -310,5 +309,6 @@ def align(systems: Sequence[System], measure: Measure) -> Aligned:
         tuple(estimates[0].queries),
         kept,
         oblivious=np.stack(oblivious, axis=1) if len(oblivious) == len(estimates) else None,
+        exact_extremes=all(one.method is None or not one.method.extremes.any() for one in estimates),
         **columns,
     )

@@ -71,7 +71,8 @@ def analyze_tie_orders(
     `values` has a column for each of the systems.
     """
     low, high = values.difference_range
-    total = _Sum(float(low.sum()), float(high.sum()), float(values.variance.sum()))
+    minimum, maximum, variance = (float(column.sum()) for column in (low, high, values.variance))
+    total = _Sum(minimum, maximum, variance, exact_range=values.exact_extremes)
     if orders != "independent" and total.maximum - total.minimum > ATOL:
         total = _in_one_order(systems, values, total, across_queries=orders == "shared", samples=samples, seed=seed)
     n, scale, expected = len(values.queries), values.scale, float(values.difference.mean())

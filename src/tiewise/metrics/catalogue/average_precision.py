@@ -93,9 +93,9 @@ class _infAP(Binary):
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        kind = np.where(label < 0, 2.0, np.where(self.gain(label) > 0, 3.0, 1.0))  # pooled, relevant, others
-        return kind, 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        label = documents.label
+        return np.where(label < 0, 2.0, np.where(self.gain(label) > 0, 3.0, 1.0)), 0.0  # pooled, relevant, others
 
     def terms(self, order: Order) -> Floats:
         gain = self.gain(order.label)
@@ -154,8 +154,8 @@ class _YAAP(Binary):
     additive = False
     aliases = ("yaap",)
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self.gain(label), 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
 
     def values(self, order: Order) -> Floats:
         within = order.rank <= order.grouped.length[order.query]

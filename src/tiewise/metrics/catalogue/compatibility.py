@@ -40,8 +40,8 @@ class _Compat(Measure):
     def gain(self, label: Floats) -> Floats:
         return np.maximum(label, 0.0)
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self.gain(label), 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
 
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.minimum(q.length, math.ceil(-700 / math.log(self.p)))  # below it, p^rank is 0 in float64

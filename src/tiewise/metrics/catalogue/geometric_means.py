@@ -43,8 +43,8 @@ class _Geometric(Binary):
     def _plain(self) -> Measure:
         return self.of_measure(rel=self.rel)
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self._plain.kinds(label)
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self._plain.kinds(documents)
 
     def values(self, order: Order) -> Floats:
         found: Floats = np.maximum(engine.value(self._plain, order.grouped, order), SMALLEST) ** self._exponent
@@ -55,7 +55,7 @@ class _Geometric(Binary):
         if self._exponent != 1:
             return super().list_moments(q)
         is_plain = engine.value(self._plain, q, q.worst(self)) >= SMALLEST
-        mean, variance = engine.expected(self._plain, q)
+        mean, variance = engine.mean_and_variance(self._plain, q)
         return np.where(is_plain, mean, np.nan), np.where(is_plain, variance, np.nan)
 
 

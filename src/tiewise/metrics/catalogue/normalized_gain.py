@@ -50,8 +50,8 @@ class _G(LevelGains):
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.judged(np.maximum(self.gain(q.ties.qrels.label), 0.0))
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self.gain(label), 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
 
     def terms(self, order: Order) -> Floats:
         ideal = _IdealList(self, order.grouped)
@@ -139,8 +139,8 @@ class _nDCGRel(LevelGains):
     additive = False
     sorted_extremes = False
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self.gain(label), 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
 
     def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """Those of the sorted orders, without negative gains: a better document higher up raises every term."""

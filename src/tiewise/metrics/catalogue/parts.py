@@ -109,7 +109,7 @@ def ideal_order(who: Measure, q: GroupedJudgments) -> Order:
         return q.ideal
     rows = np.lexsort((-key, query))
     rank = np.arange(1.0, len(rows) + 1) - q.ties.qrels.offsets[query[rows]]
-    return Order(q, query[rows], rank, label[rows])
+    return Order(q, query[rows], rank, rows)
 
 
 def ideal_sum(who: Measure, q: GroupedJudgments) -> Floats:

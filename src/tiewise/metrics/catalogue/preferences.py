@@ -152,8 +152,8 @@ class _Accuracy(Binary):
     sorted_extremes = False
     value_range = (0.0, 1.0)
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self.gain(label), 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
 
     def values(self, order: Order) -> Floats:
         depth = np.asarray(self.depth(order.grouped), dtype=np.float64)

@@ -222,8 +222,8 @@ class _OfCount(Measure):
         """The value for lists of some length, for queries with so many relevant documents."""
         raise NotImplementedError
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self.gain(label), 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
 
     def values(self, order: Order) -> Floats:
         q = order.grouped

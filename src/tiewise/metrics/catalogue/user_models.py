@@ -61,8 +61,8 @@ class UserModel(Measure):
     def gain(self, label: Floats) -> Floats:
         return (np.clip(label, self.min_rel, self.max_rel) - self.min_rel) / (self.max_rel - self.min_rel)
 
-    def kinds(self, label: Floats) -> tuple[Floats, float]:
-        return self.gain(label), 0.0
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
 
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.minimum(q.length, self.ranks)

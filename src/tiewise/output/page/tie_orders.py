@@ -44,6 +44,11 @@ def replay_query(
         return None
     orders = ranking.orders(np.random.default_rng(0))
     values = ranking.values(orders, measures, options["depth"])
+    ends = ["the worst order", "the best order"]
+    if measures[0].needs_subtopics or not measures[0].sorted_extremes:  # the orders by label need not be the ends
+        by_value = np.argsort(values[:, 0], kind="stable")
+        orders, values = orders[by_value], values[by_value]
+        ends = ["the worst order of those tried", "the best order of those tried"]
     by_value = 1 + np.argsort(values[1:-1, 0], kind="stable")
     step = (RANDOM_ORDERS + 1) // (STOPS + 1)
     chosen = [0, *by_value[step - 1 :: step].tolist(), len(orders) - 1]
@@ -58,6 +63,7 @@ def replay_query(
         "length": len(ranking.docs),
         "docs": [[ranking.docs[doc], float(ranking.label[doc])] for doc in visible],
         "groups": ranking.groups(shown),
+        "ends": ends,
         "stops": [
             {"values": values[order].tolist(), "slots": [place[doc] for doc in row]}
             for order, row in zip(chosen, slots.tolist(), strict=True)
@@ -77,20 +83,20 @@ class _Ranking:
     judged: np.ndarray[Any, np.dtype[np.bool_]]
     key: Floats  # (n_docs,): the sort key of the best order
     depth: int  # how many ranks the measure uses
-    labels: dict[str, float]  # of all judged documents, retrieved or not
+    judgments: dict[str, Any]  # of all judged documents, retrieved or not: labels, or labels for subtopics
 
     @classmethod
     def of_query(
         cls, qrels: Qrels, run: Run, query: str, measure: Measure, options: Mapping[str, Any]
     ) -> _Ranking | None:
         place = run.query_index.get(query)
-        labels = _labels(qrels, query)
+        judgments, labels = _judgments(qrels, query)
         if place is None:
             return None
         rows = np.arange(run.offsets[place], run.offsets[place + 1])
         scores = Run.from_columns([query] * len(rows), run.ids(rows), run.value[rows])
         if options["judged_only"] or measure.judged_only:
-            scores = scores.judged_only(Qrels.from_dict({query: labels}))
+            scores = scores.judged_only(Qrels.from_dict({query: judgments}))
         scores = scores.projected(options["score_dtype"]) if options["score_dtype"] else scores
         if not len(scores):
             return None
@@ -101,10 +107,11 @@ class _Ranking:
         # Counting needs a retrieved document that is judged, so a second query has one.
         other, first = f"{query}'", next(iter(labels))
         both = Run.from_columns([query] * len(docs) + [other], [*docs, first], np.append(scores.value[down], 0.0))
-        ties = count_ties(Qrels.from_dict({query: labels, other: labels}), both, ())["float64"]
+        ties = count_ties(Qrels.from_dict({query: judgments, other: judgments}), both, ())["float64"]
         grouped = engine.GroupedJudgments(ties.to_depth(options["depth"]))
         key = np.where(judged, measure.key(label), 0.0)
-        return cls(query, docs, scores.value[down], start, label, judged, key, int(measure.depth(grouped)[0]), labels)
+        depth = int(measure.depth(grouped)[0])
+        return cls(query, docs, scores.value[down], start, label, judged, key, depth, judgments)
 
     def orders(self, rng: np.random.Generator) -> Codes:
         """The worst order, random ones, and the best: (n_orders, n_docs) positions of documents."""
@@ -116,7 +123,7 @@ class _Ranking:
     def values(self, orders: Codes, measures: Sequence[Measure], depth: int | None) -> Floats:
         """The value of each order by each measure, (n_orders, n_measures); every order is evaluated as a query."""
         n_orders, n = orders.shape
-        first = next(iter(self.labels))  # evaluating needs a retrieved document that is judged: one more query has it
+        first = next(iter(self.judgments))  # evaluating needs a retrieved judged document: one more query has it
         docs = list(dict.fromkeys([*self.docs, first]))
         names = [str(order) for order in range(n_orders + 1)]
         run = Run.from_codes(
@@ -126,7 +133,7 @@ class _Ranking:
             np.append(np.tile(-np.arange(n, dtype=np.float64), n_orders), 0.0),
             unique=True,
         )
-        qrels = Qrels.from_dict(dict.fromkeys(names, self.labels))
+        qrels = Qrels.from_dict(dict.fromkeys(names, self.judgments))
         report = evaluate(qrels, run, measures, oblivious=None, complete=True, depth=depth)
         return np.stack([report.per_query(measure).expected[:n_orders] for measure in measures], axis=1)
 
@@ -148,7 +155,9 @@ class _Ranking:
         return groups
 
 
-def _labels(qrels: Qrels, query: str) -> dict[str, float]:
+def _judgments(qrels: Qrels, query: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """The judgments of a query, and the labels of its documents."""
     place = qrels.query_index[query]
     rows = np.arange(qrels.offsets[place], qrels.offsets[place + 1])
-    return dict(zip(qrels.ids(rows), qrels.label[rows].tolist(), strict=True))
+    labels = dict(zip(qrels.ids(rows), qrels.label[rows].tolist(), strict=True))
+    return labels if qrels.subtopics is None else qrels.take(rows).to_dict()[query], labels

@@ -183,7 +183,7 @@ function play() {
   const at = Number($("play-order").value);
   const stop = list.stops[at];
   const last = list.stops.length - 1;
-  const name = at === 0 ? "the worst order" : at === last ? "the best order" : `random order ${at} of ${last - 1}, by value`;
+  const name = at === 0 ? list.ends[0] : at === last ? list.ends[1] : `random order ${at} of ${last - 1}, by value`;
   const [worst, best] = [list.stops[0].values[0], list.stops[last].values[0]];
   const others = data.measures.slice(1).map((measure, place) => `${measure} ${number(stop.values[place + 1])}`);
   const shown = [make("span", `${data.measures[0]} in ${name}`), make("strong", number(stop.values[0]))];
