@@ -16,7 +16,9 @@ Differences:
 - labels may be fractions, and a document that is twice in a list is an error;
 - ``NumRel(rel=2)``, ``RBP(rel=1)``, ``ERR``, ``RR(judged_only=True)@k`` and ``nDCG(dcg="exp-log2")`` need no extra;
 - ``IPrec`` of an empty list is 0, not nan;
-- ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it.
+- ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it;
+- ``Accuracy`` leaves out a query whose documents are all relevant, as one without a relevant document;
+- ``Compat`` does not depend on the sign of scores, and its ideal ranking has ties in the order of the run.
 
 The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``) and PyTerrier use its default pipeline:
 ``TiewiseProvider().install()`` puts Tiewise first there, for the measures that it has.
