@@ -157,3 +157,12 @@ def test_queries_without_a_pair_are_left_out():
 def test_bad_parameters(name, message):
     with pytest.raises(tw.MeasureError, match=message.replace("(", r"\(")):
         tw.parse(name)
+
+
+def test_the_page_of_a_measure_that_is_not_defined_in_every_order(tmp_path):
+    qrels = {"q": {"a": 1}, "p": {"a": 1, "b": 1}}
+    runs = {name: {q: {"a": 1.0, "b": 1.0, "c": score} for q in qrels} for name, score in (("A", 1.0), ("B", 0.5))}
+    tw.write_report(
+        qrels, runs, tmp_path / "page.html", measures=["Accuracy@2", "INST", "P(judged_only=True)@1"], complete=True
+    )
+    assert "Accuracy@2" in (tmp_path / "page.html").read_text(encoding="utf-8")
