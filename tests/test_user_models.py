@@ -152,6 +152,7 @@ def test_queries_without_a_pair_are_left_out():
         ("SDCG(dcg='exp-log2')@10", "dcg='exp-log2' is not possible"),
         ("Compat(normalize=1)", "normalize=1 is not possible. Use True or False"),
         ("BPM(min_rel=-1)@5", "min_rel=-1 is not possible"),
+        ("SDCG@10000000000", "the cutoff may be at most 10,000,000"),
     ],
 )
 def test_bad_parameters(name, message):
