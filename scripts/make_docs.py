@@ -80,6 +80,7 @@ Definitions that all of them share:
   or not.
 * Unjudged documents and those with a negative label have gain 0 and are never relevant. Bpref passes both over;
   `judged_only` (`-J`) takes both out of the lists, as trec_eval does; Judged counts negative labels as judged.
+* `judged_only=True` is a parameter of every measure: `nDCG(judged_only=True)@10` takes them out for this measure alone.
 * Without a cutoff the whole list counts. A cutoff beyond the list's end is allowed: P@k still divides by k.
 * Where a divisor is 0 (no relevant document, say) the value is 0; `no_relevant="skip"` leaves such queries out.
 
@@ -98,7 +99,8 @@ SPELLINGS = {
     "trec_eval": "ndcg_cut.5,10 ndcg_cut_10 P.10 P_10 recall.100 map map_cut.10 recip_rank success.5 Rprec bpref "
     "set_P set_recall num_ret num_rel num_rel_ret rbp.p=0.8",
     "ndeval": "alpha-nDCG@10 ERR-IA@20 MAP-IA P-IA@5 strec@10",
-    "ir_measures": "NDCG@10 nDCG(cutoff=10) MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10",
+    "ir_measures": "NDCG@10 nDCG(cutoff=10) MAP MRR@10 P(rel=2)@5 RBP(p=0.8) Judged@10 "
+    "AP(judged_only=True)@100 INST(max_rel=3) SDCG(max_rel=3)@10",
     "ranx": "ndcg@10 ndcg_burges@10 mrr@10 map@100 map@100-l2 rbp.95 hit_rate@10 r-precision f1@10 hits@10",
     "MTEB, BEIR": "NDCG@10 ndcg_at_10 mrr_at_10 map_at_100 recall_at_100 precision_at_10 hit_rate_at_10",
 }

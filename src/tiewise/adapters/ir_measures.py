@@ -19,7 +19,9 @@ Differences:
 - diversity measures need no pyndeval, and take any cutoff; with one of them, documents have the highest of their labels
   for all measures (ir_measures uses the last one), and judgments without subtopics are an error. ``alpha_DCG@1`` and
   ``ERR_IA@1`` are divided by the number of subtopics as at other cutoffs, which ndeval forgets;
-- ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it.
+- ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it;
+- ``Accuracy`` leaves out a query whose documents are all relevant, as one without a relevant document;
+- ``Compat`` does not depend on the sign of scores, and its ideal ranking has ties in the order of the run.
 
 The methods of ir_measures' own measures (``nDCG.calc_aggregate(qrels, run)``) and PyTerrier use its default pipeline:
 ``TiewiseProvider().install()`` puts Tiewise first there, for the measures that it has.

@@ -44,7 +44,7 @@ class _Compat(Measure):
         return self.gain(documents.label), 0.0
 
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
-        return np.minimum(q.length, math.ceil(-700 / math.log(self.p)))  # below it, p^rank is 0 in float64
+        return np.minimum(q.length, math.ceil(-700 / math.log(self.p)))  # below it, p^rank < 1e-300
 
     def _depths(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """The number of depths of each query, and its documents with a label above 0."""

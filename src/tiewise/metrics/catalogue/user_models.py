@@ -27,8 +27,8 @@ from tiewise.metrics.names import measure
 
 __all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG", "Reading", "UserModel"]
 
-#: How many ranks a user reads at most, if there is no cutoff.
-RANKS = 1000
+#: How many ranks a user reads at most, if there is no cutoff, and the largest cutoff: there is a weight for each rank.
+RANKS, MAX_RANKS = 1000, 10_000_000
 
 
 class Reading(NamedTuple):
@@ -52,6 +52,8 @@ class UserModel(Measure):
                 f"{self.stem}: min_rel={self.min_rel:g} is not below max_rel={self.max_rel:g}. They are the lowest and "
                 "the highest label of the scale."
             )
+        if self.ranks > MAX_RANKS:
+            raise MeasureError(f"{self.name}: the cutoff may be at most {MAX_RANKS:,}.")
 
     @property
     def ranks(self) -> int:

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -152,12 +153,14 @@ def _json(data: Any) -> str:
 
 
 def _plain(part: Any) -> Any:
-    """Data with numbers of six digits, and texts without control characters."""
+    """Data with numbers of six digits, None for NaN, and texts without control characters."""
     if isinstance(part, Mapping):
         return {escape_controls(str(name)): _plain(one) for name, one in part.items()}
     if isinstance(part, (list, tuple)):
         return [_plain(one) for one in part]
     if isinstance(part, float):
+        if math.isnan(part):  # a value that is not defined
+            return None
         return int(part) if part.is_integer() and abs(part) < 1e15 else float(f"{part:.6g}")
     return escape_controls(part) if isinstance(part, str) else part
 

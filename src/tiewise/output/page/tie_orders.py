@@ -121,7 +121,10 @@ class _Ranking:
         return np.stack([worst, *shuffled, best])
 
     def values(self, orders: Codes, measures: Sequence[Measure], depth: int | None) -> Floats:
-        """The value of each order by each measure, (n_orders, n_measures); every order is evaluated as a query."""
+        """The value of each order by each measure, (n_orders, n_measures); every order is evaluated as a query.
+
+        NaN: the measure is not defined for this order.
+        """
         n_orders, n = orders.shape
         first = next(iter(self.judgments))  # evaluating needs a retrieved judged document: one more query has it
         docs = list(dict.fromkeys([*self.docs, first]))
@@ -135,7 +138,11 @@ class _Ranking:
         )
         qrels = Qrels.from_dict(dict.fromkeys(names, self.judgments))
         report = evaluate(qrels, run, measures, oblivious=None, complete=True, depth=depth)
-        return np.stack([report.per_query(measure).expected[:n_orders] for measure in measures], axis=1)
+        values = np.full((n_orders + 1, len(measures)), np.nan)
+        for place, measure in enumerate(measures):
+            found = report.per_query(measure)
+            values[[int(name) for name in found.queries], place] = found.expected
+        return values[:n_orders]
 
     def groups(self, shown: int) -> list[dict[str, Any]]:
         """The tie groups within the ranks shown, with counts of labels; groups without a judged document are joined."""
