@@ -433,7 +433,7 @@ def results():
             tw.audit(run, qrels=qrels),
         ),
         *(tw.rbo("a (b c)", "b a c", phi=0.9), tw.rba("a b", "b a", phi=0.9, ties="share"), tw.tau("a (b c)", "b c a")),
-        *(tw.tau_ap("a (b c)", "b c a"), tw.Estimate(), Rows({}), tw.Run.from_dict({})),
+        *(tw.tau_ap("a (b c)", "b c a"), tw.med_rbp("a (b c)", "b c a"), tw.Estimate(), Rows({}), tw.Run.from_dict({})),
         tw.audit(run, qrels=qrels, reference={query: dict.fromkeys(docs, 1.0) for query, docs in run.items()}).fidelity,
         *(report.provenance, tw.unjudged(qrels, run, ["P@3", "RBP(p=0.8)"], complete=True)),
         *compared(qrels, run),

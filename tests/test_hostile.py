@@ -330,18 +330,30 @@ def test_while_it_is_written_a_file_is_no_more_open_than_the_one_it_replaces(fol
 def test_a_signal_leaves_no_file_behind(name: str, folder: Path) -> None:
     """The process writes a file that is never complete; it is stopped as soon as that file appears."""
     code = """
-import itertools, sys
+import time
 from tiewise import cli
 from tiewise.cli import program
 from tiewise.io.compression import save
-program.status_of = lambda args: save("out", itertools.repeat(b"row\\n" * 100, 10**9))
+
+def rows():
+    while True:
+        time.sleep(0.01)
+        yield b"row\\n" * 100
+
+program.status_of = lambda args: save("out", rows())
 cli.main()
 """
-    with subprocess.Popen([sys.executable, "-c", code], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
-        while not list(folder.glob(".out.*")) and process.poll() is None:
-            time.sleep(0.02)
-        process.send_signal(number := getattr(signal, name))
-        error = process.communicate(timeout=60)[1]
+    number = getattr(signal, name)
+    default = lambda: signal.signal(number, signal.SIG_DFL)  # noqa: E731  # whoever runs the tests may ignore it
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, preexec_fn=default) as process:
+        try:
+            while not list(folder.glob(".out.*")) and process.poll() is None:
+                time.sleep(0.02)
+            process.send_signal(number)
+            error = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
     assert (process.returncode, error) == (128 + number, "tiewise: interrupted\n")
     assert sorted(path.name for path in folder.iterdir()) == ["qrels", "run"]
 

@@ -246,11 +246,6 @@ class Report(Result):
                     "candidates were listed so, or because ids go with their sources."
                 )
         notes.extend(method_notes(self._means))
-        inexact = [str(m) for m, e in self._means.items() if e.std is None and e.expected is not None]
-        if inexact:
-            notes.append(
-                f"The standard deviation of {', '.join(inexact)} is left out: tie groups are too large for it."
-            )
         return tuple(notes)
 
     @cached_property

@@ -31,7 +31,7 @@ COMMANDS = {
     "evaluate": "Evaluate runs against relevance judgments.",
     "compare": "Compare runs: which is better, and how certain is that?",
     "audit": "Count the ties of a run, find their cause, suggest a remedy.",
-    "similarity": "Compare the rankings of runs: RBO, RBA, RBR, MED_RBP, tau, tau_ap.",
+    "similarity": "Compare the rankings of runs: RBO, RBA, MED_RBP, tau and others.",
     "recall": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
     "report": "Write an HTML page that compares runs.",

@@ -24,7 +24,7 @@ from tiewise.metrics.definition import Sampling
 if TYPE_CHECKING:
     from tiewise.metrics.engine import GroupedJudgments, Order
 
-__all__ = ["PartStatistics", "RandomOrders", "summarize_parts"]
+__all__ = ["PartStatistics", "RandomOrders", "mix_bits", "summarize_parts"]
 
 #: About how many documents the random orders of one measure may move: with more documents fewer orders are drawn.
 MOVED_DOCUMENTS = 40_000_000
@@ -201,8 +201,7 @@ def _enumerate(
 def _sample(values: Callable[[Order], Floats], grouped: GroupedJudgments, sampling: Sampling, n_parts: int) -> _Summary:
     """Random orders of all tie groups."""
     orders = RandomOrders(grouped, sampling.seed)
-    samples = int(np.clip(MOVED_DOCUMENTS // orders.moved, MIN_SAMPLES, max(sampling.samples, MIN_SAMPLES)))
-    samples = min(samples, max(sampling.samples, 1))
+    samples = min(sampling.samples, max(MOVED_DOCUMENTS // orders.moved, MIN_SAMPLES))
     summary, one = _Summary(n_parts, samples), np.ones(n_parts)
     for index in range(samples):
         summary.add(values(grouped.in_places(orders.before(index))), one)
@@ -215,7 +214,7 @@ class RandomOrders:
     def __init__(self, grouped: GroupedJudgments, seed: int):
         self._group, self._size = grouped.group, grouped.group_size
         names = np.array([crc32(query.encode("utf-8", "surrogatepass")) for query in grouped.ties.qrels.queries])
-        self._key = _mix(names.astype(np.uint64)[grouped.group_query] ^ _mix(np.uint64(seed % 2**64)))
+        self._key = mix_bits(names.astype(np.uint64)[grouped.group_query] ^ mix_bits(np.uint64(seed % 2**64)))
         self._key += grouped.group_start.astype(np.uint64) << np.uint64(20)
         is_dense = grouped.n_judged**2 > self._size  # two random places would be equal too often
         slots = np.where(is_dense, self._size, 0)
@@ -252,12 +251,12 @@ class RandomOrders:
         return before
 
     def _uniform(self, number: int, attempt: int, group: Codes, place: Codes) -> Floats:
-        key = self._key[group] + _mix(np.uint64(number * 1024 + attempt)) + place.astype(np.uint64)
-        uniform: Floats = (_mix(key) >> np.uint64(11)) * 2.0**-53
+        key = self._key[group] + mix_bits(np.uint64(number * 1024 + attempt)) + place.astype(np.uint64)
+        uniform: Floats = (mix_bits(key) >> np.uint64(11)) * 2.0**-53
         return uniform
 
 
-def _mix(key: Any) -> Any:
+def mix_bits(key: Any) -> Any:
     """A hash of 64 bits to 64 bits, each of which depends on all of them (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):
         key = key + np.uint64(0x9E3779B97F4A7C15)

@@ -18,6 +18,7 @@ from tiewise.analysis.comparison.arrangements import Component, Kind, TiedGroups
 from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
+from tiewise.metrics.enumeration import mix_bits
 from tiewise.ties.orders import group_rows
 
 __all__ = ["TiedDocuments", "link_groups", "sample_shared_orders"]
@@ -105,13 +106,9 @@ def sample_shared_orders(documents: TiedDocuments, seed: int) -> Floats:
 
 
 def _priority(ids: Hashes, seed: int, sample: int) -> Hashes:
-    """A random number for each id, the same wherever the id occurs (splitmix64)."""
-    step = np.uint64((0x9E3779B97F4A7C15 * (sample + 1) + 0xD1B54A32D192ED03 * (seed + 1)) % 2**64)
-    with np.errstate(over="ignore"):
-        x = ids + step
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(x ^ (x >> np.uint64(31)))
+    """A random number for each id, the same wherever the id occurs (SplitMix64)."""
+    step = np.uint64((0x9E3779B97F4A7C15 * sample + 0xD1B54A32D192ED03 * (seed + 1)) % 2**64)
+    return np.asarray(mix_bits(ids + step))
 
 
 def link_groups(runs: Sequence[TiedDocuments], *, across_queries: bool) -> list[Component] | None:
