@@ -41,6 +41,8 @@ if TYPE_CHECKING:  # the same names for those who read without running
         Hits,
         IPrec,
         Judged,
+        LogAP,
+        LogBpref,
         NumNonrelJudgedRet,
         NumQ,
         NumRel,
@@ -84,9 +86,9 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _MODULES = {
-    "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR ElevenPointAP F F1 G GMAP GMBpref Hits IPrec Judged "
-    "NumNonrelJudgedRet NumQ NumRel NumRelRet NumRet P R RBP RBPresid RR RelativeP RnDCG Rprec RprecMult SetAP SetF "
-    "SetP SetR SetRelativeP Success TrecRBP Unj Utility YAAP binG infAP nDCG nDCGRel nERR",
+    "tiewise.metrics.catalogue": "AP AUC Bpref DCG ERR ElevenPointAP F F1 G GMAP GMBpref Hits IPrec Judged LogAP "
+    "LogBpref NumNonrelJudgedRet NumQ NumRel NumRelRet NumRet P R RBP RBPresid RR RelativeP RnDCG Rprec RprecMult "
+    "SetAP SetF SetP SetR SetRelativeP Success TrecRBP Unj Utility YAAP binG infAP nDCG nDCGRel nERR",
     "tiewise.analysis.comparison": "Compared PairComparison compare",
     "tiewise.rankings.correlation": "tau tau_ap",
     "tiewise.data.runs": "Qrels Run",
@@ -142,6 +144,8 @@ __all__ = [
     "InputError",
     "Judged",
     "ListMeasure",
+    "LogAP",
+    "LogBpref",
     "Measure",
     "MeasureError",
     "MeasureLike",

@@ -122,7 +122,13 @@ def trec_eval(
         depth=max_retrieved_per_topic,
         judged_only=judged_docs_only,
     )
-    columns = _Columns(lists, complete=complete_rel_info_wanted, expected=expected, with_range=with_range)
+    columns = _Columns(
+        lists,
+        complete=complete_rel_info_wanted,
+        expected=expected,
+        with_range=with_range,
+        with_queries=query_eval_wanted,
+    )
     table = [column for one in chosen for column in columns.of(one)]
     if any(one.name == "runid" for one in chosen):
         tag = source.rows().name if str(run) == "-" else read_tag(run)
@@ -184,8 +190,9 @@ class _Column(NamedTuple):
 class _Columns:
     """The values of measures as text."""
 
-    def __init__(self, lists: TrecLists, *, complete: bool, expected: bool, with_range: bool):
-        self._lists, self._complete, self._expected, self._with_range = lists, complete, expected, with_range
+    def __init__(self, lists: TrecLists, *, complete: bool, expected: bool, with_range: bool, with_queries: bool):
+        self._lists, self._complete, self._with_queries = lists, complete, with_queries
+        self._expected, self._with_range = expected, with_range
         self._means: dict[Measure, Estimate] = {}
         self._undefined: list[str] = []
 
@@ -228,17 +235,16 @@ class _Columns:
         assert measure is not None
         if self._complete and chosen.name == "num_rel":  # with -c it counts labels from 1 on, whatever -l says
             values = self._lists.values(measure(rel=1))
-        if self._filled.is_undefined(measure):  # nan in trec_eval
+        if self._lists.is_undefined(measure):  # nan in trec_eval
             self._undefined.append(chosen.printed)
             return 0.0
         total = float(np.cumsum(measure.aggregation.terms(values))[-1])  # one after another, as trec_eval adds
         return measure.aggregation.of_sum(total, len(values))
 
-    @staticmethod
-    def _format(name: str, chosen: _Chosen, values: Floats, summary: float | None) -> _Column:
+    def _format(self, name: str, chosen: _Chosen, values: Floats, summary: float | None) -> _Column:
         assert chosen.measure is not None and summary is not None
         format = partial(format_number, is_count=chosen.measure.total)
-        has_queries = NAMES[chosen.name].shown != "summary"
+        has_queries = self._with_queries and NAMES[chosen.name].shown != "summary"
         return _Column(name, [*map(format, values.tolist())] if has_queries else (), format(summary))
 
 

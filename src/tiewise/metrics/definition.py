@@ -278,7 +278,8 @@ class Measure:
         return type(self)(**({"cutoff": self.cutoff} | self._values() | params))
 
     def __matmul__(self, cutoff: float | None) -> Self:
-        return type(self)(**({"cutoff": self.cutoff} | self._values() | {self.after_at: cutoff}))
+        sets = "cutoff" if cutoff is None else self.after_at
+        return type(self)(**({"cutoff": self.cutoff} | self._values() | {sets: cutoff}))
 
     @property
     def uncut(self) -> Self:

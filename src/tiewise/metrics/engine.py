@@ -114,10 +114,14 @@ class GroupedJudgments:
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
         self._units: dict[Measure, Floats | None] = {}
+        self._relevant: dict[Measure, Floats] = {}
         self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
         place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
-        self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
+        if (ties.size[seen] > 1).any():
+            self._rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]
+        else:  # quicker, as a place has one document
+            self._rows = seen[np.argsort(place[seen], kind="stable")]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
         self.query, self.label = qrels.query[self._rows], qrels.label[self._rows]
         self.start, self.size = ties.start[self._rows], ties.size[self._rows]
@@ -143,7 +147,9 @@ class GroupedJudgments:
 
     def relevant(self, measure: Measure) -> Floats:
         """The number of judged documents with a gain, retrieved or not (N+)."""
-        return self.judged(measure.gain(self.ties.qrels.label) > 0)
+        if measure not in self._relevant:
+            self._relevant[measure] = self.judged(measure.gain(self.ties.qrels.label) > 0)
+        return self._relevant[measure]
 
     def unit(self, measure: Measure) -> Floats | None:
         """For each query a power of two near its largest gain, where that is too large or too small to be squared.

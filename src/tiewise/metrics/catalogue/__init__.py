@@ -38,7 +38,7 @@ from tiewise.metrics.catalogue.discounted_gain import DCG, RBP, RBPresid, TrecRB
 from tiewise.metrics.catalogue.normalized_gain import G, RnDCG, nDCGRel
 from tiewise.metrics.catalogue.cascades import ERR, nERR
 from tiewise.metrics.catalogue.preferences import AUC, Bpref, binG
-from tiewise.metrics.catalogue.geometric_means import GMAP, GMBpref
+from tiewise.metrics.catalogue.geometric_means import GMAP, GMBpref, LogAP, LogBpref
 
 __all__ = [
     "AP",
@@ -55,6 +55,8 @@ __all__ = [
     "Hits",
     "IPrec",
     "Judged",
+    "LogAP",
+    "LogBpref",
     "NumNonrelJudgedRet",
     "NumQ",
     "NumRel",
