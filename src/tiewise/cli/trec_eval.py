@@ -131,7 +131,7 @@ def trec_eval(
     )
     table = [column for one in chosen for column in columns.of(one)]
     if any(one.name == "runid" for one in chosen):
-        tag = source.rows().name if str(run) == "-" else read_tag(run)
+        tag = read_tag(run) if run.is_file() else source.rows().name  # a pipe can be read only once
         table.insert(0, _Column("runid", (), tag or run.stem))
     write("".join(_lines(table, lists.queries if query_eval_wanted else (), summary=not nosummary)))
     print_note(*columns.notes)
@@ -195,6 +195,7 @@ class _Columns:
         self._expected, self._with_range = expected, with_range
         self._means: dict[Measure, Estimate] = {}
         self._undefined: list[str] = []
+        self._notes: list[str] = []
 
     @cached_property
     def _filled(self) -> TrecLists:
@@ -202,19 +203,21 @@ class _Columns:
 
     @property
     def notes(self) -> list[str]:
-        """How expectations and ranges were found, if not exactly; where trec_eval prints nan."""
+        """How expectations and ranges were found, if not exactly; where trec_eval prints nan; what is left out."""
         nan = (
             f"Some lists are empty. There trec_eval divides 0 by 0 and prints nan, also for all queries: "
             f"{', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts these lists as 0."
         )
-        return [*method_notes(self._means), *([nan] if self._undefined else [])]
+        return [*method_notes(self._means), *([nan] if self._undefined else []), *self._notes]
 
     def of(self, chosen: _Chosen) -> Iterator[_Column]:
         """The columns of a measure: one, or three with its range."""
         lists = self._filled if chosen.text is not None and chosen.name in FILLED else self._lists
         measure, printed = chosen.measure, chosen.printed
         if measure is None:
-            if chosen.name == "relstring" and not self._expected:
+            if chosen.name == "relstring" and self._expected:
+                self._notes.append("relstring is a text, which has no expectation. It is left out.")
+            elif chosen.name == "relstring":
                 texts = lists.relevance_strings(_parse_length(chosen.text))
                 yield _Column(printed, [f"'{text}'" for text in texts], None)
             return

@@ -88,7 +88,7 @@ def measures() -> dict[str, Measure]:
     """The catalogue: every registered measure by name.
 
     >>> [name for name in measures() if name.startswith("n")]
-    ['nDCG', 'nERR']
+    ['nDCG', 'nDCGRel', 'nERR']
     """
     _register_catalogue()
     return dict(_registry)
