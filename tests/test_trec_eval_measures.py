@@ -84,9 +84,10 @@ def test_gains_by_label():
     measure = tw.parse("ndcg.2=9.0,1=5")
     assert str(measure) == 'nDCG(gains="1=5,2=9")' and measure == tw.nDCG(gains="1=5, 2=9")
     assert measure.of("123").expected == pytest.approx((5 + 9 / math.log2(3) + 3 / 2) / (9 + 5 / math.log2(3) + 3 / 2))
-    for wrong in ("1", "x=2", "1=2=3", "-1=2", "1=2,1=3"):
+    for wrong in ("1", 5, None, "x=2", "1=2=3", "-1=2", "1=2,1=3"):
         with pytest.raises(tw.MeasureError, match="gains="):
             tw.nDCG(gains=wrong)
+    assert tw.ElevenPointAP(points=0.5) == tw.ElevenPointAP(points="0.50")
 
 
 @pytest.mark.parametrize(

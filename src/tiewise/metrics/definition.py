@@ -51,13 +51,13 @@ class Param(NamedTuple):
         """A value that is possible, in one spelling."""
         if isinstance(value, np.generic):
             return value.item()
-        return self.text(value) if self.text is not None and value not in self.choices else value
+        return self.text(str(value)) if self.text is not None and value not in self.choices else value
 
     def check(self, who: str, value: object) -> None:
         """Raise if the parameter cannot take this value."""
-        if self.text is not None and isinstance(value, str) and value not in self.choices:
+        if self.text is not None and value not in self.choices:
             try:
-                self.text(value)
+                self.text(str(value))
             except ValueError as error:
                 known = "".join(f'"{choice}", ' for choice in self.choices)
                 given = f"Use {known[:-2]}, or this: {error}" if known else str(error)
