@@ -466,6 +466,8 @@ MEASURES: dict[str, Callable[..., float]] = {
     "RBPresid": trec_rbp_residual,
     "GMAP": geometric_ap,
     "GMBpref": geometric_bpref,
+    "LogAP": lambda *given, **params: math.log(geometric_ap(*given, **params)),
+    "LogBpref": lambda *given, **params: math.log(geometric_bpref(*given, **params)),
 }
 
 

@@ -616,7 +616,7 @@ def test_version(process):
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("-m nD", ["nDCG"]),
+        ("-m nD", ["nDCG", "nDCGRel"]),
         ("--oblivious sent", ["sentence-transformers", "sentence-transformers-rerank"]),
         ("--format j", ["json", "jsonl"]),
         ("--no", ["--no-relevant", "--no-summary"]),

@@ -31,6 +31,9 @@ def test_every_statistic_equals_the_enumerated_one(measure, params, case, cutoff
     found = engine.estimates(measure, case.grouped("given"), oblivious="given").mean()
     name = measure.stem
     truth = oracle.estimate(name, case.scores, case.labels, case.unretrieved, measure.cutoff, **params)
+    if "sampled" in found.method.values():  # 7 documents of 7 kinds have more arrangements than are enumerated
+        assert abs(found.expected - truth.expected) <= 5 * (found.standard_error or 1e-12)
+        return
     for field in ("expected", "minimum", "maximum", "std", "oblivious"):
         assert isclose(getattr(found, field), getattr(truth, field)), field
 
@@ -57,7 +60,8 @@ def test_laws(measure, case):
     if found.expected is None:  # not defined for this list
         return
     assert found.minimum <= found.expected <= found.maximum
-    assert found.oblivious is None or found.minimum - 1e-15 <= found.oblivious <= found.maximum + 1e-15
+    if found.method["extremes"] == "exact" and found.oblivious is not None:
+        assert found.minimum - 1e-15 <= found.oblivious <= found.maximum + 1e-15
     if found.minimum == found.maximum:  # no order matters: nothing is left to chance, to the last bit
         assert (found.expected, found.std, found.bias) == (found.minimum, 0.0, 0.0)
 

@@ -56,6 +56,8 @@ if TYPE_CHECKING:  # the same names for those who read without running
         Hits,
         IPrec,
         Judged,
+        LogAP,
+        LogBpref,
         NumNonrelJudgedRet,
         NumQ,
         NumRel,
@@ -106,9 +108,9 @@ if TYPE_CHECKING:  # the same names for those who read without running
 
 _MODULES = {
     "tiewise.metrics.catalogue": "AP AP_IA AUC Accuracy BPM Bpref Compat DCG ERR ERR_IA ElevenPointAP F F1 G GMAP "
-    "GMBpref Hits INSQ INST IPrec Judged NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelJudgedRet NumQ NumRel NumRelRet "
-    "NumRet P P_IA R RBP RBPresid RR RelativeP RnDCG Rprec RprecMult SDCG STREC SetAP SetF SetP SetR SetRelativeP "
-    "Success TrecRBP Unj Utility YAAP alpha_DCG alpha_nDCG binG infAP nDCG nDCGRel nERR nERR_IA nNRBP",
+    "GMBpref Hits INSQ INST IPrec Judged LogAP LogBpref NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelJudgedRet NumQ NumRel "
+    "NumRelRet NumRet P P_IA R RBP RBPresid RR RelativeP RnDCG Rprec RprecMult SDCG STREC SetAP SetF SetP SetR "
+    "SetRelativeP Success TrecRBP Unj Utility YAAP alpha_DCG alpha_nDCG binG infAP nDCG nDCGRel nERR nERR_IA nNRBP",
     "tiewise.analysis.comparison": "Compared PairComparison compare",
     "tiewise.rankings.correlation": "tau tau_ap",
     "tiewise.data.runs": "Qrels Run",
@@ -182,6 +184,8 @@ __all__ = [
     "InputError",
     "Judged",
     "ListMeasure",
+    "LogAP",
+    "LogBpref",
     "Measure",
     "MeasureError",
     "MeasureLike",

@@ -20,23 +20,21 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
-from tiewise.data.columns import Floats
 from tiewise.data.runs import Qrels, Run, Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning
 from tiewise.io import as_qrels
 from tiewise.io.formats import Layout
 from tiewise.io.text import read_columns
 from tiewise.metrics import catalogue as c
-from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import GroupedJudgments, Order
+from tiewise.metrics.engine import GroupedJudgments
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.metrics.trec_eval_names import NAMES, NICKNAMES, TrecName
 from tiewise.tables.wording import list_examples
@@ -65,39 +63,13 @@ class _Text(Measure):
         return np.zeros(q.n_queries)
 
 
-class _Log(Binary):
-    """The logarithm of a measure, of which pytrec_eval gives the geometric mean."""
-
-    takes_cutoff = False
-    additive = False
-    of_measure: ClassVar[Measure]
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        """Those of the measure."""
-        return self.of_measure(rel=self.rel).kinds(documents)
-
-    def values(self, order: Order) -> Floats:
-        """The logarithm for each query."""
-        logs: Floats = np.log(self.of_measure(rel=self.rel).values(order))
-        return logs
-
-
-class _LogAP(_Log):
-    of_measure = c.GMAP
-
-
-class _LogBpref(_Log):
-    of_measure = c.GMBpref
-    distinguishes_unjudged = True
-
-
 _OFFSET = 0.9  # of trec_eval 9
 #: Where pytrec_eval computes something else than trec_eval 10.
 _OWN: dict[str, Measure] = {
     "runid": _Text(),
     "relstring": _Text(),
-    "gm_map": _LogAP(),
-    "gm_bpref": _LogBpref(),
+    "gm_map": c.LogAP,
+    "gm_bpref": c.LogBpref,
     "iprec_at_recall": c.IPrec(offset=_OFFSET),
     "11pt_avg": c.ElevenPointAP(offset=_OFFSET),
 }

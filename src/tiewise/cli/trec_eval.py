@@ -122,10 +122,16 @@ def trec_eval(
         depth=max_retrieved_per_topic,
         judged_only=judged_docs_only,
     )
-    columns = _Columns(lists, complete=complete_rel_info_wanted, expected=expected, with_range=with_range)
+    columns = _Columns(
+        lists,
+        complete=complete_rel_info_wanted,
+        expected=expected,
+        with_range=with_range,
+        with_queries=query_eval_wanted,
+    )
     table = [column for one in chosen for column in columns.of(one)]
     if any(one.name == "runid" for one in chosen):
-        tag = source.rows().name if str(run) == "-" else read_tag(run)
+        tag = read_tag(run) if run.is_file() else source.rows().name  # a pipe can be read only once
         table.insert(0, _Column("runid", (), tag or run.stem))
     write("".join(_lines(table, lists.queries if query_eval_wanted else (), summary=not nosummary)))
     print_note(*columns.notes)
@@ -184,10 +190,12 @@ class _Column(NamedTuple):
 class _Columns:
     """The values of measures as text."""
 
-    def __init__(self, lists: TrecLists, *, complete: bool, expected: bool, with_range: bool):
-        self._lists, self._complete, self._expected, self._with_range = lists, complete, expected, with_range
+    def __init__(self, lists: TrecLists, *, complete: bool, expected: bool, with_range: bool, with_queries: bool):
+        self._lists, self._complete, self._with_queries = lists, complete, with_queries
+        self._expected, self._with_range = expected, with_range
         self._means: dict[Measure, Estimate] = {}
         self._undefined: list[str] = []
+        self._notes: list[str] = []
 
     @cached_property
     def _filled(self) -> TrecLists:
@@ -195,19 +203,21 @@ class _Columns:
 
     @property
     def notes(self) -> list[str]:
-        """How expectations and ranges were found, if not exactly; where trec_eval prints nan."""
+        """How expectations and ranges were found, if not exactly; where trec_eval prints nan; what is left out."""
         nan = (
             f"Some lists are empty. There trec_eval divides 0 by 0 and prints nan, also for all queries: "
             f"{', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts these lists as 0."
         )
-        return [*method_notes(self._means), *([nan] if self._undefined else [])]
+        return [*method_notes(self._means), *([nan] if self._undefined else []), *self._notes]
 
     def of(self, chosen: _Chosen) -> Iterator[_Column]:
         """The columns of a measure: one, or three with its range."""
         lists = self._filled if chosen.text is not None and chosen.name in FILLED else self._lists
         measure, printed = chosen.measure, chosen.printed
         if measure is None:
-            if chosen.name == "relstring" and not self._expected:
+            if chosen.name == "relstring" and self._expected:
+                self._notes.append("relstring is a text, which has no expectation. It is left out.")
+            elif chosen.name == "relstring":
                 texts = lists.relevance_strings(_parse_length(chosen.text))
                 yield _Column(printed, [f"'{text}'" for text in texts], None)
             return
@@ -228,17 +238,16 @@ class _Columns:
         assert measure is not None
         if self._complete and chosen.name == "num_rel":  # with -c it counts labels from 1 on, whatever -l says
             values = self._lists.values(measure(rel=1))
-        if self._filled.is_undefined(measure):  # nan in trec_eval
+        if self._lists.is_undefined(measure):  # nan in trec_eval
             self._undefined.append(chosen.printed)
             return 0.0
         total = float(np.cumsum(measure.aggregation.terms(values))[-1])  # one after another, as trec_eval adds
         return measure.aggregation.of_sum(total, len(values))
 
-    @staticmethod
-    def _format(name: str, chosen: _Chosen, values: Floats, summary: float | None) -> _Column:
+    def _format(self, name: str, chosen: _Chosen, values: Floats, summary: float | None) -> _Column:
         assert chosen.measure is not None and summary is not None
         format = partial(format_number, is_count=chosen.measure.total)
-        has_queries = NAMES[chosen.name].shown != "summary"
+        has_queries = self._with_queries and NAMES[chosen.name].shown != "summary"
         return _Column(name, [*map(format, values.tolist())] if has_queries else (), format(summary))
 
 

@@ -62,13 +62,13 @@ class Param(NamedTuple):
         """A value that is possible, in one spelling."""
         if isinstance(value, np.generic):
             return value.item()
-        return self.text(value) if self.text is not None and value not in self.choices else value
+        return self.text(str(value)) if self.text is not None and value not in self.choices else value
 
     def check(self, who: str, value: object) -> None:
         """Raise if the parameter cannot take this value."""
-        if self.text is not None and isinstance(value, str) and value not in self.choices:
+        if self.text is not None and value not in self.choices:
             try:
-                self.text(value)
+                self.text(str(value))
             except ValueError as error:
                 known = "".join(f'"{choice}", ' for choice in self.choices)
                 given = f"Use {known[:-2]}, or this: {error}" if known else str(error)
@@ -139,7 +139,8 @@ class Measure:
     additive: ClassVar[bool] = True
     #: Whether the orders by `key` are the best and the worst one. If not, orders are enumerated or sampled for them.
     sorted_extremes: ClassVar[bool] = True
-    #: The lowest and the highest value there can be, of a measure that a better document in the list can lower.
+    #: The lowest and the highest value there can be, of a measure that a better document in the list can lower; NaN
+    #: where there are none.
     value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
@@ -315,8 +316,9 @@ class Measure:
         return type(self)(**(own | self._values() | params))
 
     def __matmul__(self, cutoff: float | None) -> Self:
+        sets = "cutoff" if cutoff is None else self.after_at
         own = {"cutoff": self.cutoff, "judged_only": self.judged_only}
-        return type(self)(**(own | self._values() | {self.after_at: cutoff}))
+        return type(self)(**(own | self._values() | {sets: cutoff}))
 
     @property
     def uncut(self) -> Self:

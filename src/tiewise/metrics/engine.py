@@ -151,11 +151,15 @@ class GroupedJudgments:
         self._stacks: dict[str | None, Stack] = {}
         self._sums: list[_GroupSums] = []
         self._units: dict[Measure, Floats | None] = {}
+        self._relevant: dict[Measure, Floats] = {}
         self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
         seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
         place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
+        if (ties.size[seen] > 1).any():
+            self.rows = rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]  # of the qrels
+        else:  # quicker, as a place has one document
+            self.rows = rows = seen[np.argsort(place[seen], kind="stable")]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
-        self.rows = rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]  # of the qrels
         self.query, self.label = qrels.query[rows], qrels.label[rows]
         self.start, self.size = ties.start[rows], ties.size[rows]
         new = np.ones(len(rows), dtype=bool)
@@ -180,7 +184,9 @@ class GroupedJudgments:
 
     def relevant(self, measure: Measure) -> Floats:
         """The number of judged documents with a gain, retrieved or not (N+)."""
-        return self.judged(measure.gain(self.ties.qrels.label) > 0)
+        if measure not in self._relevant:
+            self._relevant[measure] = self.judged(measure.gain(self.ties.qrels.label) > 0)
+        return self._relevant[measure]
 
     def unit(self, measure: Measure) -> Floats | None:
         """For each query a power of two near its largest gain, where that is too large or too small to be squared.
@@ -681,7 +687,10 @@ class _Computation:
         variance = np.where(fixed, 0.0, variance)
         if method is not None:
             method = method.take(~fixed).spread(n, tied[~fixed])
-        one_order = None if oblivious is None else np.where(fixed, low, values[n + len(tied) :])
+        one_order = None
+        if oblivious is not None:
+            one_order = values[n + len(tied) :]
+            one_order = np.where(fixed & ~np.isnan(one_order), low, one_order)
         if len(tied) == n:
             return _Statistics(mean, variance, low, high, one_order, method)
         spread = np.zeros(n)

@@ -87,7 +87,7 @@ def measures() -> dict[str, Measure]:
     """The catalogue: every registered measure by name.
 
     >>> [name for name in measures() if name.startswith("n")]
-    ['nDCG', 'nERR', 'nERR_IA', 'nNRBP']
+    ['nDCG', 'nDCGRel', 'nERR', 'nERR_IA', 'nNRBP']
     """
     _register_catalogue()
     return dict(_registry)

@@ -33,6 +33,7 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
 from tiewise.io import as_qrels, as_source
 from tiewise.io.types import QrelsLike, RunLike
+from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
@@ -117,6 +118,12 @@ def compare(
     (False, 0.5, 0.5)
     """
     chosen, checked = resolve_measures(measures), Options.of("compare", options)
+    for one in chosen:
+        if one.aggregation is GEOMETRIC_MEAN:
+            raise MeasureError(
+                f"{one} is a geometric mean over queries, so two systems have no difference in a query. Compare "
+                f"{one.stem.replace('GM', 'Log')} instead: its mean is the logarithm of {one}."
+            )
     if not isinstance(runs, Mapping):
         raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
     named = by_name(runs, "system")

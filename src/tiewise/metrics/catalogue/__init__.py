@@ -40,7 +40,7 @@ from tiewise.metrics.catalogue.cascades import ERR, nERR
 from tiewise.metrics.catalogue.user_models import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11, SDCG
 from tiewise.metrics.catalogue.preferences import AUC, Accuracy, Bpref, binG
 from tiewise.metrics.catalogue.compatibility import Compat
-from tiewise.metrics.catalogue.geometric_means import GMAP, GMBpref
+from tiewise.metrics.catalogue.geometric_means import GMAP, GMBpref, LogAP, LogBpref
 from tiewise.metrics.catalogue.diversity import (
     AP_IA,
     ERR_IA,
@@ -75,6 +75,8 @@ __all__ = [
     "INST",
     "IPrec",
     "Judged",
+    "LogAP",
+    "LogBpref",
     "NERR8",
     "NERR9",
     "NERR10",

@@ -1,4 +1,4 @@
-"""Geometric means over queries: GMAP and GMBpref."""
+"""Geometric means over queries, GMAP and GMBpref, and the logarithms of which they are made."""
 
 from __future__ import annotations
 
@@ -16,18 +16,33 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.engine import GroupedJudgments, Order
 from tiewise.metrics.names import measure
 
-__all__ = ["GMAP", "GMBpref"]
+__all__ = ["GMAP", "GMBpref", "LogAP", "LogBpref"]
 
 #: Smaller values count as this one, as in trec_eval: a single 0 would make a geometric mean 0.
 SMALLEST = 0.00001
 
 
-class _Geometric(Binary):
-    """The geometric mean over queries of another measure, of which a value is at least 0.00001."""
+class _Floored(Binary):
+    """Another measure, of which a value is at least 0.00001."""
 
     takes_cutoff = False
     additive = False
     of_measure: ClassVar[Measure]
+
+    @property
+    def _plain(self) -> Measure:
+        return self.of_measure(rel=self.rel)
+
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self._plain.kinds(documents)
+
+    def values(self, order: Order) -> Floats:
+        return np.maximum(engine.value(self._plain, order.grouped, order), SMALLEST)
+
+
+class _Geometric(_Floored):
+    """The geometric mean over queries of another measure."""
+
     _exponent = 1.0
 
     @property
@@ -39,16 +54,9 @@ class _Geometric(Binary):
         vars(power)["_exponent"] = exponent
         return power
 
-    @property
-    def _plain(self) -> Measure:
-        return self.of_measure(rel=self.rel)
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self._plain.kinds(documents)
-
     def values(self, order: Order) -> Floats:
-        found: Floats = np.maximum(engine.value(self._plain, order.grouped, order), SMALLEST) ** self._exponent
-        return found
+        power: Floats = super().values(order) ** self._exponent
+        return power
 
     def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """Those of the plain measure, if that is never too small."""
@@ -57,6 +65,14 @@ class _Geometric(Binary):
         is_plain = engine.value(self._plain, q, q.worst(self)) >= SMALLEST
         mean, variance = engine.mean_and_variance(self._plain, q)
         return np.where(is_plain, mean, np.nan), np.where(is_plain, variance, np.nan)
+
+
+class _Log(_Floored):
+    """The logarithm of another measure."""
+
+    def values(self, order: Order) -> Floats:
+        logs: Floats = np.log(super().values(order))
+        return logs
 
 
 class _GMAP(_Geometric):
@@ -73,6 +89,19 @@ class _GMAP(_Geometric):
 GMAP = measure(_GMAP)
 
 
+class _LogAP(_Log):
+    """The natural logarithm of AP, which is at least 0.00001. Its mean over queries is the logarithm of GMAP.
+
+    >>> LogAP.of("(10)1")
+    LogAP -0.3607 [-0.5390, -0.1823]
+    """
+
+    of_measure = AP
+
+
+LogAP = measure(_LogAP)
+
+
 class _GMBpref(_Geometric):
     """The geometric mean over queries of Bpref, of which a value is at least 0.00001.
 
@@ -86,3 +115,17 @@ class _GMBpref(_Geometric):
 
 
 GMBpref = measure(_GMBpref)
+
+
+class _LogBpref(_Log):
+    """The natural logarithm of Bpref, which is at least 0.00001. Its mean over queries is the logarithm of GMBpref.
+
+    >>> LogBpref.of("(10)1")
+    LogBpref -6.1030 [-11.5129, -0.6931]
+    """
+
+    distinguishes_unjudged = True
+    of_measure = Bpref
+
+
+LogBpref = measure(_LogBpref)

@@ -33,7 +33,7 @@ class _Bpref(Binary):
         return q.relevant(self)
 
     def _other(self, label: Floats) -> NDArray[np.bool_]:
-        return (label >= 0) & (self.gain(label) == 0)
+        return (label >= 0) & (label < self.rel)
 
     def _preference(self, above: Floats, relevant: Floats, other: Floats) -> Floats:
         return 1.0 - safe_divide(np.minimum(above, relevant), np.minimum(other, relevant))

@@ -320,6 +320,7 @@ class _Utility(Binary, _OfCount):
     """
 
     takes_cutoff = False
+    value_range = (np.nan, np.nan)
     a: float = param(1.0)
     b: float = param(-1.0)
     c: float = param(0.0)
@@ -474,6 +475,8 @@ class _Unj(_OfCount):
     >>> Unj.of("(1-)0", k=1)
     Unj@1 0.5000 [0.0000, 1.0000]
     """
+
+    value_range = (0.0, 1.0)
 
     def gain(self, label: Floats) -> Floats:
         return (label >= 0).astype(np.float64)
