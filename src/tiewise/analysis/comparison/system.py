@@ -139,6 +139,8 @@ class System:
 
     def _in_orders(self, measure: Measure) -> dict[str, PrintedValue]:
         kept = self.kept(measure)
+        if not kept.any():
+            return {}
         values = {order: self._evaluation.in_order(measure, Rule(order)) for order in ORDER_NAMES}
         return {
             ORDER_NAMES[order]: PrintedValue(measure.aggregation.of_values(value[kept]), True)
