@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.runs import Qrels, Run
-from tiewise.metrics.engine import GroupedJudgments
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties import tie_groups
 
 

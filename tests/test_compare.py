@@ -20,7 +20,7 @@ from tiewise.analysis.comparison import arrangements, comparing, leaderboard, sh
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics import arrangements as few_arrangements
-from tiewise.metrics import engine
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.output import OutputOptions, render
 from tiewise.output.comparison_tables import ComparisonTables
 
@@ -684,7 +684,7 @@ def test_random_ranks_are_uniform_in_their_group(size, held, large, monkeypatch)
     judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
     run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
     tied = arrangements.TiedGroups(
-        tw.parse("DCG"), engine.GroupedJudgments(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
+        tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
     )
     rng, draws = np.random.default_rng(0), 3000
     places = system.RandomOrders(tied)
@@ -804,7 +804,7 @@ def test_priorities_that_differ_in_their_last_bits_only():
     judged = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1, "b": 0}, "s": {"a": 1, "b": 0}})
     run = tw.Run.from_dict({q: {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0} for q in "qrs"})
     tied = arrangements.TiedGroups(
-        tw.parse("DCG"), engine.GroupedJudgments(tw.tie_groups(judged, run)), np.ones(3, dtype=bool)
+        tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, run)), np.ones(3, dtype=bool)
     )
     members = shared_order.TiedDocuments(tied, run, across_queries=True)
     rng = np.random.default_rng(0)

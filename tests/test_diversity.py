@@ -21,6 +21,7 @@ from oracle_diversity import Document
 from tiewise.io import as_source
 from tiewise.metrics import engine, enumeration
 from tiewise.metrics.enumeration import Sampling
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import rule_for
 
 NAMES = tuple(oracle.MEASURES)
@@ -44,9 +45,9 @@ class Case:
     def run(self) -> dict[str, float]:
         return {one.id: score for one, score in zip(self.documents, self.scores, strict=True)}
 
-    def grouped(self) -> engine.GroupedJudgments:
+    def grouped(self) -> GroupedJudgments:
         ties = tw.tie_groups({"q": self.labels}, {"q": self.run}, ("given", "docid-asc"))
-        return engine.GroupedJudgments(ties)
+        return GroupedJudgments(ties)
 
     def truth(self, measure: tw.Measure) -> oracle.Statistics:
         params = {name: getattr(measure, name) for name in measure.params}

@@ -15,6 +15,7 @@ from cases import Case, cases
 from tiewise.metrics import engine, enumeration
 from tiewise.metrics.definition import ListMeasure, Measure, Sampling, param
 from tiewise.metrics.enumeration import RandomOrders
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 
 FIELDS = ("expected", "minimum", "maximum", "std", "oblivious")
 
@@ -124,7 +125,7 @@ def test_lists_without_a_closed_form_are_compared(list_ap):
 @pytest.mark.parametrize(("size", "n_judged"), [(6, 4), (400, 3), (5, 1), (1000, 30)])
 def test_random_orders_are_uniform(size, n_judged):
     ties = tw.notation("(" + "1" * n_judged + "-" * (size - n_judged) + ")")
-    orders = RandomOrders(engine.GroupedJudgments(ties), seed=3)
+    orders = RandomOrders(GroupedJudgments(ties), seed=3)
     n = 4000
     drawn = np.array([orders.before(number) for number in range(n)])
     assert all(len(set(row)) == n_judged for row in drawn.tolist())
@@ -138,7 +139,7 @@ def test_random_orders_are_uniform(size, n_judged):
 def test_few_orders_are_drawn_of_very_many_documents(monkeypatch):
     monkeypatch.setattr(enumeration, "MOVED_DOCUMENTS", 1000)
     ties = tw.notation("(" + "1" * 20 + "-" * 20 + ")")
-    found = engine.estimates(ListAP(), engine.GroupedJudgments(ties)).mean()
+    found = engine.estimates(ListAP(), GroupedJudgments(ties)).mean()
     assert found.standard_error == pytest.approx(found.std / math.sqrt(enumeration.MIN_SAMPLES))
 
 

@@ -17,6 +17,7 @@ import oracle
 import tiewise as tw
 from cases import MEASURES, Case, cases
 from tiewise.metrics import engine
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties import notation
 
 NAMES = [str(measure) for measure, _ in MEASURES]
@@ -95,13 +96,13 @@ def test_the_examples_of_a_measure_run(name):
 # -- numerics: a million tied documents, and two million above them ------------------------------------------------
 
 
-def one_group(start: int, size: int, labels: list[float], unretrieved: list[float] = ()) -> engine.GroupedJudgments:
+def one_group(start: int, size: int, labels: list[float], unretrieved: list[float] = ()) -> GroupedJudgments:
     """A tie group of `size` documents that holds the given labels, after `start` unjudged documents."""
     ties = notation("(" + "1" * len(labels) + ")|" + "1" * len(unretrieved))
     n, everything = len(labels), np.array([*labels, *unretrieved], dtype=float)
     held = np.arange(len(everything)) < n
     qrels = replace(ties.qrels, value=everything)
-    return engine.GroupedJudgments(
+    return GroupedJudgments(
         replace(
             ties,
             qrels=qrels,
@@ -220,8 +221,8 @@ def test_documents_of_label_zero_may_be_left_out(measure, case, cutoff):
         assert isclose(getattr(one, name), math.nan if value is None else value), name
 
 
-def _without_zero(grouped: engine.GroupedJudgments) -> engine.GroupedJudgments:
-    return engine.GroupedJudgments(grouped.ties.with_nonzero_labels())
+def _without_zero(grouped: GroupedJudgments) -> GroupedJudgments:
+    return GroupedJudgments(grouped.ties.with_nonzero_labels())
 
 
 def test_which_measures_need_documents_of_label_zero():

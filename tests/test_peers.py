@@ -12,6 +12,7 @@ import pytest
 import oracle
 import tiewise as tw
 from tiewise.metrics import engine
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 
@@ -109,7 +110,7 @@ def test_authors_package_leaves_its_own_range():
     trm = pytest.importorskip("trm")
     theirs = trm.evaluate([[3.0, 3.0]], [[True, False]], metrics=["precision"], k_list=[3]).metrics["precision"][3]
     assert not theirs.minimum <= theirs.expected <= theirs.maximum
-    ours = engine.estimates(tw.P @ 3, engine.GroupedJudgments(tw.notation("(10)"))).mean()
+    ours = engine.estimates(tw.P @ 3, GroupedJudgments(tw.notation("(10)"))).mean()
     truth = oracle.estimate("P", [3, 3], [1, 0], k=3)
     assert (ours.minimum, ours.expected, ours.maximum) == (truth.minimum, truth.expected, truth.maximum)
 

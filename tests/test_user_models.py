@@ -15,6 +15,7 @@ import tiewise as tw
 from cases import Case
 from tiewise.metrics import engine
 from tiewise.metrics.enumeration import Sampling
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties import notation
 
 #: Seven gains that differ: 5,040 orders, more than are enumerated.
@@ -84,11 +85,11 @@ def test_compat_has_an_exact_expectation_and_a_sampled_deviation():
     assert found.std == pytest.approx(truth.std(), rel=0.1)
 
 
-def one_group(start: int, size: int, labels: list[float]) -> engine.GroupedJudgments:
+def one_group(start: int, size: int, labels: list[float]) -> GroupedJudgments:
     """A tie group that holds documents of these labels, after `start` unjudged ones."""
     ties = notation("(" + "1" * len(labels) + ")")
     n = len(labels)
-    return engine.GroupedJudgments(
+    return GroupedJudgments(
         replace(
             ties,
             qrels=replace(ties.qrels, value=np.array(labels)),

@@ -51,7 +51,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition
 from tiewise.metrics import names as registry
 from tiewise.metrics.catalogue.user_models import UserModel
-from tiewise.metrics.engine import Order
+from tiewise.metrics.grouped_judgments import Order
 from tiewise.metrics.tool_rules import Rule, rule_for
 from tiewise.tables.optional import installed
 

@@ -34,7 +34,7 @@ from tiewise.io.formats import Layout
 from tiewise.io.text import read_columns
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import GroupedJudgments
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.metrics.trec_eval_names import NAMES, NICKNAMES, TrecName
 from tiewise.tables.wording import list_examples

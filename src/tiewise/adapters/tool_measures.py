@@ -20,6 +20,7 @@ from tiewise.io import as_source
 from tiewise.io.types import RunLike
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import RunSource
 
@@ -70,7 +71,7 @@ class _Evaluation:
 
     def __init__(self, qrels: Qrels, source: RunSource, measures: Iterable[ToolMeasure], value: str):
         self._qrels, self._source, self._value = qrels, source, value
-        self._grouped: dict[tuple[object, ...], engine.GroupedJudgments] = {}
+        self._grouped: dict[tuple[object, ...], GroupedJudgments] = {}
         self._orders: dict[tuple[object, ...], set[str]] = {}
         for one in measures:
             if one.rule.order is not None and value in ("oblivious", "bias"):
@@ -99,7 +100,7 @@ class _Evaluation:
         grouped = self._count(tool, tool.rule.dtype)
         return engine.value(tool.measure, grouped, grouped.oblivious(tool.rule.order))
 
-    def _count(self, tool: ToolMeasure, dtype: str) -> engine.GroupedJudgments:
+    def _count(self, tool: ToolMeasure, dtype: str) -> GroupedJudgments:
         key = _kind_of_list(tool, dtype)
         if key not in self._grouped:
             qrels = replace_labels(self._qrels, tool.labels)

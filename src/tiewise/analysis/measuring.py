@@ -22,7 +22,9 @@ from tiewise.io import as_qrels
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
 from tiewise.metrics.names import MeasureLike, parse_all
+from tiewise.metrics.segments import safe_divide
 from tiewise.metrics.tool_rules import Rule, rule_for
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
@@ -87,7 +89,7 @@ class Evaluation:
         self.counted, self.options = counted, options
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
-        self._grouped: dict[tuple[str, bool, bool, bool], engine.GroupedJudgments] = {}
+        self._grouped: dict[tuple[str, bool, bool, bool], GroupedJudgments] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -130,9 +132,7 @@ class Evaluation:
             )
         return count_run(self.qrels, self.source, self.options)
 
-    def grouped(
-        self, measure: Measure, dtype: str = "float64", *, retrieved_only: bool = False
-    ) -> engine.GroupedJudgments:
+    def grouped(self, measure: Measure, dtype: str = "float64", *, retrieved_only: bool = False) -> GroupedJudgments:
         """The tie groups that matter to a measure, for scores read as a type, or for retrieved judgments alone.
 
         Most measures do not tell judged non-relevant documents from unjudged ones: they need no document of label 0.
@@ -223,7 +223,7 @@ class _Cuts:
     def __init__(self, evaluation: Evaluation):
         self._evaluation = evaluation
         self._parts: dict[int, _Truncated] = {}  # by the identity of all tie groups
-        self._grouped: dict[tuple[int, bytes], engine.GroupedJudgments] = {}
+        self._grouped: dict[tuple[int, bytes], GroupedJudgments] = {}
 
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
         """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
@@ -257,10 +257,10 @@ class _Cuts:
         ties = Counted.of(subtopics.grouped.ties)
         expected = subtopics.expected(part)
         low, high = _Cuts(Evaluation(ties, self._evaluation.options)).bounds(part, expected) or (expected, expected)
-        return engine.safe_divide(subtopics.sum(low), divisor), engine.safe_divide(subtopics.sum(high), divisor)
+        return safe_divide(subtopics.sum(low), divisor), safe_divide(subtopics.sum(high), divisor)
 
     def _expect(
-        self, measure: Measure, grouped: engine.GroupedJudgments, part: _Truncated, how: Literal["best", "worst"]
+        self, measure: Measure, grouped: GroupedJudgments, part: _Truncated, how: Literal["best", "worst"]
     ) -> Floats:
         """The expectation if the last tie group holds the best documents there are for it, or the worst."""
         ties = part.ties
@@ -273,14 +273,14 @@ class _Cuts:
             rows = rows[place < ties.lowest_size[query[rows]]]
         key = id(grouped), rows.tobytes()
         if key not in self._grouped:  # many measures rank documents in the same way
-            self._grouped[key] = engine.GroupedJudgments(ties.with_last_group(rows))
+            self._grouped[key] = GroupedJudgments(ties.with_last_group(rows))
         sampling = self._evaluation.options.sampling
         return engine.expected_with_last_group(measure, grouped, part.above, self._grouped[key], how, sampling)
 
-    def _part(self, grouped: engine.GroupedJudgments) -> _Truncated:
+    def _part(self, grouped: GroupedJudgments) -> _Truncated:
         if id(grouped) not in self._parts:
             places = np.flatnonzero(grouped.ties.may_be_truncated)
-            ties = engine.select_queries(grouped.ties, places)
+            ties = select_queries(grouped.ties, places)
             chosen = np.zeros(grouped.n_queries, dtype=bool)
             chosen[places] = True
             above = np.flatnonzero(grouped.above_last & chosen[grouped.group_query])

@@ -22,6 +22,7 @@ from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.catalogue.interpolated_precision import Interpolated
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates, Methods
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import RunSource
@@ -80,11 +81,11 @@ class TrecLists:
         return replace(ties, start=np.where(kept, rank - 1, 0), size=kept.astype(np.int64), length=length, before={})
 
     @cached_property
-    def _orders(self) -> dict[bool, tuple[engine.GroupedJudgments, engine.Order]]:
+    def _orders(self) -> dict[bool, tuple[GroupedJudgments, Order]]:
         """The lists for measures that need documents of label 0 (True), and for others."""
         ties = self._ordered
         few = ties if ties.qrels.pool is not None else ties.with_nonzero_labels()
-        both = {True: engine.GroupedJudgments(ties), False: engine.GroupedJudgments(few)}
+        both = {True: GroupedJudgments(ties), False: GroupedJudgments(few)}
         return {key: (one, one.in_places(np.zeros(len(one.label), dtype=np.int64))) for key, one in both.items()}
 
     def values(self, measure: Measure) -> Floats:
@@ -123,7 +124,7 @@ class TrecLists:
 
     def _estimates(self, measure: Measure, ties: TieGroups) -> Estimates:
         few = ties if measure.needs_all_judged or ties.qrels.pool is not None else ties.with_nonzero_labels()
-        return engine.estimates(measure, engine.GroupedJudgments(few))
+        return engine.estimates(measure, GroupedJudgments(few))
 
     @cached_property
     def _tied(self) -> TieGroups:

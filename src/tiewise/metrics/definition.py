@@ -29,8 +29,8 @@ from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order
     from tiewise.metrics.estimate import Estimate
+    from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 
 __all__ = ["SAMPLING", "ListMeasure", "Measure", "Param", "Sampling", "param"]
 

@@ -22,7 +22,7 @@ from tiewise.metrics.arrangements import MAX_ARRANGEMENTS, Arrangements, arrange
 from tiewise.metrics.definition import Sampling
 
 if TYPE_CHECKING:
-    from tiewise.metrics.engine import GroupedJudgments, Order
+    from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 
 __all__ = ["PartStatistics", "RandomOrders", "mix_bits", "summarize_parts"]
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels
 from tiewise.metrics import engine
-from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide, segment_sum
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+from tiewise.metrics.segments import safe_divide, segment_sum
 
 if TYPE_CHECKING:
     from tiewise.metrics.catalogue.parts import Binary

@@ -31,7 +31,9 @@ from tiewise.metrics import engine
 from tiewise.metrics.catalogue import RBP, Hits
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.metrics.segments import safe_divide, segment_sum
 from tiewise.rankings.pairs import PairRow, RankingPair, make_estimate
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi
@@ -75,7 +77,7 @@ def rbp(
         """RBP of the items at some positions, in units of gain; `tail` is added."""
         start, size = x.groups.item_start[items], x.groups.item_size[items]
         ties = _judged_items(start[None], size[None], gain[items], np.array([len(x.items)]))
-        mean = engine.estimates(measure, engine.GroupedJudgments(ties)).mean()
+        mean = engine.estimates(measure, GroupedJudgments(ties)).mean()
         values = (mean.expected, mean.minimum, mean.maximum)
         expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
         return Estimate(expected, minimum, maximum, (mean.std or 0.0) * gmax, measure="RBP")
@@ -203,14 +205,14 @@ class ObservedSets:
         """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""
         ties, length = self.ties, self._reference_length(k)
         inside = np.clip((length[ties.qrels.query] - ties.start) / np.maximum(ties.size, 1), 0.0, 1.0)
-        return engine.safe_divide(self._sum(self.probability * np.where(ties.size > 0, inside, 0.0)), length)
+        return safe_divide(self._sum(self.probability * np.where(ties.size > 0, inside, 0.0)), length)
 
     def recall_range(self, k: int | None = None) -> tuple[Floats, Floats]:
         """The lowest and the highest `recall` over the tie orders."""
         hits, (_, worst, best) = Hits @ k, self._grouped
         low = engine.value(hits, worst, worst.worst(hits))
         high = engine.value(hits, best, best.best(hits))
-        return engine.safe_divide(low, self._reference_length(k)), engine.safe_divide(high, self._reference_length(k))
+        return safe_divide(low, self._reference_length(k)), safe_divide(high, self._reference_length(k))
 
     def _reference_length(self, k: int | None) -> Codes:
         return self.ties.length if k is None else np.minimum(self.ties.length, k)
@@ -223,7 +225,7 @@ class ObservedSets:
     # -- the members of the sets -------------------------------------------------------------------------------
 
     @cached_property
-    def _grouped(self) -> tuple[engine.GroupedJudgments, engine.GroupedJudgments, engine.GroupedJudgments]:
+    def _grouped(self) -> tuple[GroupedJudgments, GroupedJudgments, GroupedJudgments]:
         """The reference with the probabilities as labels, and with the members of the worst and the best sets."""
         mean = self._with_labels(self.probability)
         if not len(self._uncertain):
@@ -231,8 +233,8 @@ class ObservedSets:
         worst, best = self._extreme_sets
         return mean, self._with_labels(worst), self._with_labels(best)
 
-    def _with_labels(self, label: Floats) -> engine.GroupedJudgments:
-        return engine.GroupedJudgments(replace(self.ties, qrels=replace(self.ties.qrels, value=label)))
+    def _with_labels(self, label: Floats) -> GroupedJudgments:
+        return GroupedJudgments(replace(self.ties, qrels=replace(self.ties.qrels, value=label)))
 
     @cached_property
     def _uncertain(self) -> Codes:
@@ -285,4 +287,4 @@ class ObservedSets:
 
     def _sum(self, values: NDArray[Any]) -> Floats:
         """The sum of the values of each query."""
-        return engine.segment_sum(self.ties.qrels.query, values, len(self.ties.length))
+        return segment_sum(self.ties.qrels.query, values, len(self.ties.length))

@@ -15,9 +15,9 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
-from tiewise.metrics.engine import safe_divide
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.metrics.segments import safe_divide
 from tiewise.rankings.pairs import make_estimate
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 

@@ -17,7 +17,9 @@ from tiewise.analysis.comparison.distribution import Distribution
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.arrangements import Arrangements, arrange
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import GroupedJudgments, Order, expected, safe_divide, segment_sum
+from tiewise.metrics.engine import expected
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+from tiewise.metrics.segments import safe_divide, segment_sum
 
 __all__ = ["Component", "TiedGroups", "enumerate_components"]
 

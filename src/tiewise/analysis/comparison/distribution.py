@@ -14,7 +14,7 @@ import numpy as np
 
 from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Floats
-from tiewise.metrics.engine import segment_sum
+from tiewise.metrics.segments import segment_sum
 
 __all__ = ["Distribution", "Probabilities", "add_distributions", "compare_distributions"]
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary, sorted_extremes
 from tiewise.metrics.definition import param
-from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, row_sum
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import row_sum
 
 __all__ = ["AP", "YAAP", "infAP"]
 

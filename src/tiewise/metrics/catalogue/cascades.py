@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import clip_labels, exponential_gain, ideal_sum
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import BLOCK, GroupBlock, GroupedJudgments, Order, row_sum
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import BLOCK, row_sum
 
 __all__ = ["ERR", "nERR"]
 

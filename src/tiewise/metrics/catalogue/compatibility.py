@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, sum_payoffs
+from tiewise.metrics.engine import sum_payoffs
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
 
 __all__ = ["Compat"]

@@ -18,8 +18,10 @@ from tiewise.metrics.catalogue.parts import (
     spell_levels,
 )
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, linear_moments, row_sum
+from tiewise.metrics.engine import linear_moments
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import row_sum
 
 __all__ = ["DCG", "RBP", "RBPresid", "TrecRBP", "nDCG"]
 

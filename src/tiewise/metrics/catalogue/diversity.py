@@ -19,8 +19,9 @@ from tiewise.metrics.catalogue.first_relevant import Success
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.catalogue.sets import Hits
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, safe_divide
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import safe_divide
 
 __all__ = ["AP_IA", "ERR_IA", "NRBP", "P_IA", "STREC", "alpha_DCG", "alpha_nDCG", "nERR_IA", "nNRBP"]
 

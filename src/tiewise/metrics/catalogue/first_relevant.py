@@ -6,7 +6,7 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
-from tiewise.metrics.engine import GroupBlock
+from tiewise.metrics.grouped_judgments import GroupBlock
 from tiewise.metrics.names import measure
 
 __all__ = ["RR", "Success", "first_moments"]

@@ -13,7 +13,7 @@ from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.catalogue.preferences import Bpref
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import GroupedJudgments, Order
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.names import measure
 
 __all__ = ["GMAP", "GMBpref", "LogAP", "LogBpref"]

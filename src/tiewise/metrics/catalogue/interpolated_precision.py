@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary, spell_numbers
 from tiewise.metrics.definition import param
-from tiewise.metrics.engine import GroupedJudgments, Order
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 

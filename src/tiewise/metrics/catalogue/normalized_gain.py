@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.catalogue.parts import LevelGains, ideal_order, sorted_extremes
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupBlock, GroupedJudgments, Order, linear_moments, safe_divide
+from tiewise.metrics.engine import linear_moments
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import safe_divide
 
 __all__ = ["G", "RnDCG", "nDCGRel"]
 

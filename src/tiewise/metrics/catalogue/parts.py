@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupedJudgments, Order, value
+from tiewise.metrics.engine import value
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 
 __all__ = [
     "Binary",

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide, segment_sum
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import safe_divide, segment_sum
 
 __all__ = [
     "F1",

@@ -21,9 +21,10 @@ from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.first_relevant import first_moments
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import GroupedJudgments, Order, safe_divide
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import safe_divide
 
 __all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG", "Reading", "UserModel"]
 

@@ -18,8 +18,8 @@ from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
 from tiewise.data.runs import Qrels, Run
-from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties.counting import count_ties
 from tiewise.ties.orders import group_rows
 
@@ -108,7 +108,7 @@ class _Ranking:
         other, first = f"{query}'", next(iter(labels))
         both = Run.from_columns([query] * len(docs) + [other], [*docs, first], np.append(scores.value[down], 0.0))
         ties = count_ties(Qrels.from_dict({query: judgments, other: judgments}), both, ())["float64"]
-        grouped = engine.GroupedJudgments(ties.to_depth(options["depth"]))
+        grouped = GroupedJudgments(ties.to_depth(options["depth"]))
         key = np.where(judged, measure.key(label), 0.0)
         depth = int(measure.depth(grouped)[0])
         return cls(query, docs, scores.value[down], start, label, judged, key, depth, judgments)

@@ -1,0 +1,70 @@
+"""Sums over segments of flat arrays, and segments as blocks of about one width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.data.columns import Codes, Floats
+
+__all__ = ["BLOCK", "alike", "heads", "padded", "row_sum", "safe_divide", "segment_sum"]
+
+#: How many numbers a block may hold.
+BLOCK = 1 << 20
+
+
+def segment_sum(index: Codes, values: NDArray[Any], n: int) -> Floats:
+    """The sum of the values of each index, added up one after another so that zeros change nothing."""
+    if not len(index):  # bincount would give integers
+        return np.zeros(n)
+    total: Any = np.bincount(index, weights=values, minlength=n)
+    return total
+
+
+def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
+    """amount / divisor, 0 where the divisor is 0."""
+    divisor = np.asarray(divisor, dtype=np.float64)
+    if np.count_nonzero(divisor) == divisor.size:
+        return amount / divisor
+    return np.divide(amount, divisor, out=np.zeros_like(divisor), where=divisor != 0)
+
+
+def row_sum(values: Floats) -> Floats:
+    """The sum of each row of a block, as a column."""
+    total: Floats = values.sum(axis=1, keepdims=True)
+    return total
+
+
+def heads(segment: Codes) -> Codes:
+    """For each element, where its segment begins."""
+    new = np.ones(len(segment), dtype=bool)
+    new[1:] = segment[1:] != segment[:-1]
+    heads: Codes = np.flatnonzero(new)[np.cumsum(new) - 1]
+    return heads
+
+
+def padded(lengths: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:
+    """Segments of a flat array as matrices of row numbers, with a mask; segments of like length together."""
+    starts = np.cumsum(lengths) - lengths
+    held = np.flatnonzero(lengths)
+    for some in alike(lengths[held]):
+        segments = held[some]
+        column = np.arange(int(lengths[segments].max()))
+        there = column < lengths[segments][:, None]
+        yield starts[segments][:, None] + np.where(there, column, 0), there
+
+
+def alike(widths: Codes) -> Iterator[Codes]:
+    """Indices in blocks of like width: at most twice the narrowest, and at most BLOCK numbers in a block."""
+    order = np.argsort(widths, kind="stable")
+    ascending = widths[order]
+    low = 0
+    while low < len(order):
+        width = max(int(ascending[low]), 16) * 2
+        high = low + int(np.searchsorted(ascending[low : low + max(BLOCK // width, 1)], width, side="right"))
+        high = max(high, low + 1)
+        yield order[low:high]
+        low = high
