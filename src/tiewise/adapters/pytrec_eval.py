@@ -19,6 +19,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -208,7 +209,11 @@ def _expand_names(names: Iterable[str], level: float, judged_only: bool) -> dict
     """The measures by key, in trec_eval's order."""
     if isinstance(names, str):
         raise MeasureError(f"measures={names!r}: give the names in a set or a list, such as {{{names!r}}}.")
-    names = list(names)
+    return _expand_all(tuple(sorted(set(names), key=str)), level, judged_only)
+
+
+@lru_cache(maxsize=64)  # evaluators are made for every call in many loops
+def _expand_all(names: tuple[str, ...], level: float, judged_only: bool) -> dict[str, ToolMeasure]:
     parameters = {name: set[str]() for given in names for name in _NICKNAMES.get(given, ())}
     for name, numbers in (_split(given) for given in names if given not in _NICKNAMES):
         parameters.setdefault(name, set()).update(numbers)

@@ -74,10 +74,9 @@ class _ScoreView:
         self.qrels, self.orders = qrels, orders
         self.dtypes = dtypes  # scores are rounded to these types, one after another
         self.scores = scores  # the judged scores, if this run is one shard of several
-        self.clear()
 
     def clear(self) -> None:
-        """Discard all counts."""
+        """Discard all counts, or begin to count."""
         n_judged, n_queries = len(self.qrels), len(self.qrels.queries)
         self.tied_rows = 0
         self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
