@@ -240,13 +240,25 @@ class DeviceScorer(Scorer):
 
     def _make_tile(self, operand: Operand, rows: Rows, size: int, side: str) -> Tile:
         n = _length(rows)
-        mask = None if operand.mask is None else self._pad_rows(operand.mask[rows], size)
-        vectors, extra = self.function.prepare(self._pad_rows(self._pad_dims(operand.take(rows)), size), mask)
+        given, mask = self._take(operand, rows)
+        mask = None if mask is None else self._pad_rows(mask, size)
+        vectors, extra = self.function.prepare(self._pad_rows(self._pad_dims(given), size), mask)
         if self.fn == "cosine":
             assert extra is not None
             key = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
             self._zero_masks[side, key] = rows, extra[:n] == 0
         return Tile(vectors, extra, n)
+
+    def _take(self, operand: Operand, rows: Rows) -> tuple[Array, Array | None]:
+        """Some rows and their mask. Token vectors of rows of different lengths are filled with zeros."""
+        vectors = operand.take(rows)
+        if operand.lengths is None:
+            return vectors, None if operand.mask is None else operand.mask[rows]
+        counts = np.arange(operand.tokens) < operand.lengths[rows][:, None]
+        mask = self.backend.to_device(counts)
+        padded = self.backend.zeros((*counts.shape, operand.dims), vectors.dtype)
+        padded[mask] = vectors
+        return padded, mask
 
     def _pad_dims(self, x: Array) -> Array:
         """Vectors filled with zeros, which change no product, no norm and no distance."""

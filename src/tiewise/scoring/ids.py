@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
-from itertools import repeat
 from operator import eq
 from typing import Any, TypeAlias
 
@@ -42,7 +40,8 @@ class Ids:
         if len(self._ids) != n:
             counts = f"{count_noun(len(self._ids), f'{what} id')} for {count_noun(n, f'{what} vector')}"
             raise InputError(f"{counts}. Give one id per row.")
-        if len(set(self._ids)) < n:
+        self._row_by_id = dict(zip(self._ids, range(n), strict=True))
+        if len(self._row_by_id) < n:
             seen: set[str] = set()
             repeated = [one for one in self._ids if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
             occurs = count_noun(len(repeated), f"{what} id occurs", f"{what} ids occur")
@@ -65,14 +64,8 @@ class Ids:
         return positions(self._row_by_id, ids)
 
     def find_doc_rows(self, table: Table) -> Indices:
-        """The row of each document of a table, −1 where there is none. It uses the table's index of documents."""
-        if self.are_row_numbers or len(table.docs) > self.n:
-            return self.find_rows(table.docs)
-        code = np.fromiter(map(table.doc_index.get, self._ids, repeat(-1)), np.int64, self.n)
-        rows = np.full(len(table.docs), -1)
-        matched = np.flatnonzero(code >= 0)
-        rows[code[matched]] = matched
-        return rows
+        """The row of each document of a table, −1 where there is none."""
+        return self.find_rows(table.docs)
 
     def sort_keys(
         self, rows: Indices, other_rows: Indices, other_ids: Callable[[], list[str]]
@@ -99,10 +92,6 @@ class Ids:
         """Integers that sort like the rows in decimal notation: by their digits, then by the number of digits."""
         lengths = _decimal_lengths(rows)
         return rows * POWERS_OF_TEN[self.digits - lengths] * (self.digits + 1) + lengths
-
-    @cached_property
-    def _row_by_id(self) -> dict[str, int]:
-        return dict(zip(self._ids, range(self.n), strict=True))
 
     def _parse_rows(self, ids: list[str]) -> Indices:
         """The rows whose numbers are given: "7", but neither "07" nor "+7"."""
