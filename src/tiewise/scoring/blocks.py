@@ -33,10 +33,8 @@ class Scorer(ABC):
         self._zero_rows: dict[str, set[int]] = {"queries": set(), "documents": set()}
 
     @abstractmethod
-    def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
-    ) -> tuple[int, int]:
-        """The number of queries and of documents in a block; `counting` tells that scores are only counted."""
+    def block_sizes(self, n_queries: int, block: int | None, query_block: int | None) -> tuple[int, int]:
+        """The number of queries and of documents in a block."""
 
     @abstractmethod
     def doc_block(self, rows: slice) -> Any:
@@ -90,13 +88,11 @@ class Blocks:
         block: int | None = None,
         query_block: int | None = None,
         progress: Progress | None = None,
-        *,
-        counting: bool = False,
     ):
         check_progress(progress)
         block = require_int(block, "block", optional=True)
         query_block = require_int(query_block, "query_block", optional=True)
-        query_size, doc_size = scorer.block_sizes(n_queries, block, query_block, counting)
+        query_size, doc_size = scorer.block_sizes(n_queries, block, query_block)
         self._scorer = scorer
         self.queries = split(slice(0, n_queries), query_size)
         self.docs = split(slice(0, scorer.docs.n), doc_size)

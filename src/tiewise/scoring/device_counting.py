@@ -15,7 +15,7 @@ from tiewise.data.columns import Floats
 from tiewise.scoring.backends import Array, Indices, TorchBackend
 from tiewise.scoring.judgments import Slots
 
-__all__ = ["BlockCounts", "gather_thresholds"]
+__all__ = ["BlockCounts", "gather_thresholds", "scale_products"]
 
 
 class BlockCounts:
@@ -114,6 +114,16 @@ def gather_thresholds(
         return own.masked_fill(columns < 0, np.inf), columns
     given = backend.cast(backend.to_device(table), scores.dtype)
     return backend.xp.where(columns < 0, given, own), columns
+
+
+def scale_products(products: Array, doc_factors: Array, query_factors: Array) -> None:
+    """Multiply a matrix, in place, with a factor for each column and then with one for each row."""
+    kernels = _load_kernels(products.device.type)
+    if kernels is None or products.stride(1) != 1:
+        products *= doc_factors
+        products *= query_factors[:, None]
+    else:
+        kernels.scale(products, doc_factors, query_factors)
 
 
 def _count_with_torch(

@@ -23,10 +23,13 @@ tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["count", "find_tied"]
+__all__ = ["count", "find_tied", "scale"]
 
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
+
+#: The products that a program scales.
+SCALED = 4096
 
 #: The smallest threshold that is compared by arithmetic; and 1 over the sum of one equal score, larger than a chunk.
 TINY, UNIT = 2.0**-100, 4096
@@ -74,8 +77,27 @@ def find_tied(torch: Any, scores: Any, thresholds: Any, counts: Any, cells: Any,
     return docs
 
 
+def scale(products: Any, doc_factors: Any, query_factors: Any) -> None:
+    """Multiply a matrix, in place, with a factor for each column and then with one for each row."""
+    (rows, n), chunks = products.shape, -(-products.shape[1] // SCALED)
+    inputs = (products, products.stride(0), n, doc_factors, query_factors, chunks)
+    with import_module("torch").cuda.device(products.device):
+        _scale_chunk[(rows * chunks,)](*inputs, BLOCK=SCALED, num_warps=4)
+
+
 def _kernel(function: Any) -> Any:
     return function if triton is None else triton.jit(function)
+
+
+@_kernel
+def _scale_chunk(products, stride, n, doc_factors, query_factors, chunks, BLOCK: tl.constexpr):
+    """Multiply one chunk of a row; two roundings, as torch does it."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(products + row * stride + doc, mask=doc < n)
+    x = x * tl.load(doc_factors + doc, mask=doc < n) * tl.load(query_factors + row)
+    tl.store(products + row * stride + doc, x, mask=doc < n)
 
 
 @_kernel

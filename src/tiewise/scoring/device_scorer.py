@@ -9,7 +9,10 @@ then depends on its two vectors alone.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from functools import cached_property
+from itertools import cycle
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,11 +21,12 @@ from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error
 from tiewise.scoring.blocks import Scorer, as_slice, round_up, split
+from tiewise.scoring.device_counting import scale_products
 from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
 from tiewise.scoring.host_scorer import overflow_remedy
 from tiewise.scoring.operands import Operand
 
-__all__ = ["MIN_TILE", "DeviceScorer", "gather_scores"]
+__all__ = ["MIN_TILE", "QUEUED_BLOCKS", "DeviceScorer", "gather_scores"]
 
 #: The smallest number of queries in a tile: for fewer, libraries use kernels for narrow matrices. A single query is
 #: scored alone on CUDA, where its products do not depend on the position of a document.
@@ -37,8 +41,34 @@ DIMS_ALIGNMENT = 16
 #: From this number of tiles on, documents may be multiplied in one product.
 MIN_TILES_AT_ONCE = 4
 
+#: How many blocks are queued on a device at a time.
+QUEUED_BLOCKS = 2
+
 #: By device and shape: whether one product of all documents has the bits of the products of tiles.
 _same_bits: dict[Any, dict[Any, bool]] = {}
+
+
+class Queue:
+    """Blocks of scores that a device works on, each in its own buffer, and what is done with them in main memory."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._buffers = cycle(range(1, QUEUED_BLOCKS + 1))
+
+    def next_buffer(self) -> int:
+        """The number of a buffer that no waiting block uses."""
+        if len(self._waiting) == QUEUED_BLOCKS:
+            self._waiting.popleft()()
+        return next(self._buffers)
+
+    def add(self, finish_block: Callable[[], None]) -> None:
+        """Put off what waits for the device."""
+        self._waiting.append(finish_block)
+
+    def finish(self) -> None:
+        """Do all that was put off."""
+        while self._waiting:
+            self._waiting.popleft()()
 
 
 class DeviceScorer(Scorer):
@@ -63,6 +93,7 @@ class DeviceScorer(Scorer):
         self.query_tile = self._choose_query_tile(queries_at_once or queries.n)
         self.doc_tile = max((doc_tile or backend.doc_tile) // docs.tokens, 1)
         self._dims_padding = -queries.dims % DIMS_ALIGNMENT
+        self.queue = Queue()
         self._buffers: dict[int, Array] = {}
         self._zero_masks: dict[tuple[str, Any], tuple[Rows, Array]] = {}  # by side and rows
 
@@ -74,15 +105,13 @@ class DeviceScorer(Scorer):
         tiles = max(-(-n // max(self.backend.query_tile // tokens, 1)), 1)
         return round_up(max(-(-n // tiles), 1), -(-MIN_TILE // tokens))
 
-    def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
-    ) -> tuple[int, int]:
+    def block_sizes(self, n_queries: int, block: int | None, query_block: int | None) -> tuple[int, int]:
         """The number of queries and of documents in a block, in whole tiles."""
         query_size = round_up(query_block or self.query_tile, self.query_tile)
         doc_size = max(self.backend.block // self.docs.tokens, 1)
-        if counting:  # two blocks of scores are kept at a time
-            tiles = self.backend.score_memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile
-            doc_size = max(doc_size, tiles * self.doc_tile)
+        # Two blocks of scores are kept at a time.
+        tiles = self.backend.score_memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile
+        doc_size = max(doc_size, tiles * self.doc_tile)
         return query_size, round_up(block or doc_size, self.doc_tile)
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -109,6 +138,7 @@ class DeviceScorer(Scorer):
         if in_place and n:
             assert isinstance(rows, slice)
             self._multiply(out, placed, rows)
+            self._scale(out, placed, rows)
         else:
             for j, part in enumerate(_parts(rows, self.doc_tile)):
                 docs = self._make_tile(self.docs, part, self.doc_tile, "documents")
@@ -180,7 +210,7 @@ class DeviceScorer(Scorer):
     def _multiplies_in_place(self) -> bool:
         """Whether scores are products of the documents as they are in memory."""
         arithmetic, matrix = self.arithmetic, self.docs.matrix
-        if matrix is None or not self.function.is_plain_product or self._dims_padding:
+        if matrix is None or not self.function.is_product or self._dims_padding:
             return False
         if not (arithmetic.float32_output or matrix.dtype == arithmetic.compute_dtype):
             return False
@@ -205,6 +235,29 @@ class DeviceScorer(Scorer):
             if same_bits[shape]:
                 return
         self._multiply_tiles(out, tiles, rows)
+
+    def _scale(self, out: Array, tiles: list[tuple[slice, Tile]], rows: slice) -> None:
+        """Multiply products with the factors of their documents and of their queries."""
+        if self.fn != "cosine":
+            return
+        factors, zero_rows = self._prepare_docs()
+        for out_rows, tile in tiles:
+            scale_products(_part(out, out_rows, _length(rows)), factors[rows], self.function.factors(tile.extra))
+        self._zero_rows["documents"].update(zero_rows[(zero_rows >= rows.start) & (zero_rows < rows.stop)].tolist())
+
+    def _prepare_docs(self) -> tuple[Array, Indices]:
+        """The factors of all documents, and which are zero vectors; computed once, in tiles of one shape."""
+        key = f"factors, {self.arithmetic.compute_dtype}"
+        if key not in self.docs.prepared:
+            norms = self.backend.zeros((self.docs.n,), self.arithmetic.compute_dtype)
+            for part in split(slice(0, self.docs.n), self.doc_tile):
+                _, extra = self.function.prepare(self._pad_rows(self.docs.take(part), self.doc_tile), None)
+                assert extra is not None
+                norms[part] = extra[: _length(part)]
+            zero_rows = np.flatnonzero(self.backend.to_numpy(norms == 0))
+            self.docs.prepared[key] = self.function.factors(norms), zero_rows
+        factors, zero_rows = self.docs.prepared[key]
+        return factors, zero_rows
 
     def _has_bits_of_tiles(self, out: Array, tile: tuple[slice, Tile], rows: slice) -> bool:
         """Whether the product of all documents has the bits of products of tiles."""

@@ -8,7 +8,6 @@ differ nevertheless, the scores of the blocks are used and the collection is cou
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +15,11 @@ import numpy as np
 from tiewise.scoring.backends import Array, Indices
 from tiewise.scoring.blocks import Blocks, as_slice
 from tiewise.scoring.device_counting import BlockCounts, gather_thresholds
-from tiewise.scoring.device_scorer import DeviceScorer, gather_scores
+from tiewise.scoring.device_scorer import QUEUED_BLOCKS, DeviceScorer, gather_scores
 from tiewise.scoring.judgments import Slots
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
 __all__ = ["DeviceTieCounts"]
-
-#: How many blocks of queries are queued on a device at a time.
-QUEUED_BLOCKS = 2
 
 
 class _QueuedBlock(NamedTuple):
@@ -60,22 +56,22 @@ class DeviceTieCounts(TieCounts):
         The products of two blocks of queries are queued before anything else is done. So the device works on the next
         block while the counts of the last one are copied.
         """
-        buffers, docs = cycle(range(1, QUEUED_BLOCKS + 1)), blocks.docs[0]
-        scores = [self._queue_scores(block, docs, next(buffers)) for block in blocks.queries[:QUEUED_BLOCKS]]
+        docs, queue = blocks.docs[0], self.scorer.queue
+        first = [(block, self._queue_scores(block, docs)) for block in blocks.queries[:QUEUED_BLOCKS]]
         self.allocate()
-        queue = [self._queue_counts(block, one) for block, one in zip(blocks.queries, scores, strict=False)]
+        for block, scores in first:
+            self._queue_counts(block, scores, blocks)
         for block in blocks.queries[QUEUED_BLOCKS:]:
-            self._finish(queue.pop(0), blocks)
-            queue.append(self._queue_counts(block, self._queue_scores(block, docs, next(buffers))))
-        for queued in queue:
-            self._finish(queued, blocks)
+            self._queue_counts(block, self._queue_scores(block, docs), blocks)
+        queue.finish()
 
-    def _queue_scores(self, block: slice, docs: slice, buffer: int) -> Array:
+    def _queue_scores(self, block: slice, docs: slice) -> Array:
         """Start to compute the scores of a block of queries against all documents."""
+        buffer = self.scorer.queue.next_buffer()
         tiles = self.scorer.query_tiles(self.judgments.rows_of_block(block))
         return self.scorer.scores(tiles, docs, buffer=buffer)
 
-    def _queue_counts(self, block: slice, scores: Array) -> _QueuedBlock:
+    def _queue_counts(self, block: slice, scores: Array, blocks: Blocks) -> None:
         """Take the scores of the judged documents from all scores, and start to count."""
         backend, judgments, shared = self.scorer.backend, self.judgments, self.shared_scores
         slots = judgments.slots(block, shared)  # documents are looked up while the device works
@@ -86,7 +82,8 @@ class DeviceTieCounts(TieCounts):
         counts = BlockCounts(backend, scores, thresholds, doc_table if count_ties else None, judgments.doc_ids.digits)
         query, position = judgments.queries_in_block(block)
         queries = as_slice(query), as_slice(position)
-        return _QueuedBlock(block, scores, slots, slots.flat_indices, as_slice(slots.judged), queries, counts)
+        queued = _QueuedBlock(block, scores, slots, slots.flat_indices, as_slice(slots.judged), queries, counts)
+        self.scorer.queue.add(lambda: self._finish(queued, blocks))
 
     def _finish(self, queued: _QueuedBlock, blocks: Blocks) -> None:
         """Copy the counts of a block to the judgments."""

@@ -50,7 +50,7 @@ def count_tie_groups(
     shared_scores = None if scores is None else _check_scores(scores, judgments)
     make_counts = DeviceTieCounts if isinstance(scorer, DeviceScorer) else HostTieCounts
     counts = make_counts(scorer, judgments, tuple(orders), shared_scores)
-    blocks = Blocks(scorer, len(judgments.query_rows), block, query_block, progress, counting=True)
+    blocks = Blocks(scorer, len(judgments.query_rows), block, query_block, progress)
     counts.count(blocks)
     blocks.finish()
     scorer.warn_of_zero_vectors()

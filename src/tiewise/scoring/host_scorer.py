@@ -116,9 +116,7 @@ class HostScorer(Scorer):
         unit = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
         return np.ascontiguousarray(self.rounding(unit), dtype=np.float32)
 
-    def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
-    ) -> tuple[int, int]:
+    def block_sizes(self, n_queries: int, block: int | None, query_block: int | None) -> tuple[int, int]:
         """The number of queries and of documents in a block."""
         query_size = query_block or max(QUERIES // self.queries.tokens, 1)
         # Few queries have few scores, so that their blocks may have more documents.

@@ -5,11 +5,15 @@ A tie group at the end of a list is never cut, unless a cap is given.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from tiewise.data.columns import Floats
 from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress
 from tiewise.data.runs import Run
+from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks, Scorer, warn
 from tiewise.scoring.candidates import make_candidates
 from tiewise.scoring.ids import Ids
@@ -36,7 +40,7 @@ def find_best(
     query, doc, score = map(np.concatenate, zip(nothing, *(part.finish() for part in candidates), strict=True))
     blocks.finish()
     scorer.warn_of_zero_vectors()
-    order = np.lexsort((-score, query))  # stable: tied documents stay in the order of their rows
+    order = _rank(query, doc, score)
     starts = np.searchsorted(query[order], np.arange(scorer.queries.n + 1))
     if cap is not None:
         fits = np.arange(len(order)) - starts[query[order]] < min(cap, len(order))
@@ -46,6 +50,24 @@ def find_best(
             warn(f"cap={cap} left out {documents} with the last one of a list.")
         order = order[fits]
         starts = np.searchsorted(query[order], np.arange(scorer.queries.n + 1))
-    distinct, codes = np.unique(doc[order], return_inverse=True)  # ids only of documents that were found
+    distinct, codes = _distinct(doc[order], doc_ids.n)  # ids only of documents that were found
     names = tuple(query_ids.of_rows(range(query_ids.n)))
     return Run(names, starts, Documents(codes, doc_ids.of_rows(distinct)), score[order])
+
+
+def _rank(query: Indices, doc: Indices, score: Floats) -> Any:
+    """The order of rows by query, descending score, and document. Often they have it already."""
+    ordered = (query[1:] > query[:-1]) | (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (doc[1:] > doc[:-1]))
+    if ordered.all() and (query[1:] >= query[:-1]).all():
+        return np.arange(len(query))
+    return np.lexsort((doc, -score, query))
+
+
+def _distinct(doc: Indices, n: int) -> tuple[Indices, Indices]:
+    """The distinct documents, ascending, and the position of each among them."""
+    if len(doc) < n // 16:
+        distinct, codes = np.unique(doc, return_inverse=True)
+        return distinct, codes
+    found = np.zeros(n, bool)  # a pass over all documents costs less than sorting
+    found[doc] = True
+    return np.flatnonzero(found), (np.cumsum(found) - 1)[doc]
