@@ -31,12 +31,16 @@ class BlockCounts:
     ):
         self.backend, self.scores, self._thresholds = backend, scores, thresholds
         self._kernels, self._shape = _load_kernels(scores.device.type), tuple(thresholds.shape)
-        self._has_ties_before = docs is not None and self._kernels is not None
-        count = _count_with_torch if self._kernels is None else self._kernels.count
-        counts: tuple[Array, Array] = count(backend.xp, scores, thresholds, docs, digits)
-        self._wait, self._chunk_counts = backend.to_numpy_async(counts[0]), counts[1]
+        self._by_search = self._kernels is not None and thresholds.shape[1] > self._kernels.MAX_COMPARISONS
+        self._has_ties_before = docs is not None and self._kernels is not None and not self._by_search
+        if self._by_search:
+            counts: tuple[Array, Array] = self._kernels.count_by_search(backend.xp, scores, thresholds)
+        else:
+            count = _count_with_torch if self._kernels is None else self._kernels.count
+            counts = count(backend.xp, scores, thresholds, docs, digits)
+        self._wait, self._for_ties = backend.to_numpy_async(counts[0]), counts[1]
         if self._has_ties_before:  # these are not used any more, and freeing them now costs no waiting
-            del self._thresholds, self._chunk_counts
+            del self._thresholds, self._for_ties
 
     @cached_property
     def _tables(self) -> list[Indices]:
@@ -86,14 +90,24 @@ class BlockCounts:
             cells = zip(row.tolist(), column.tolist(), strict=True)
             tied = [self.backend.xp.nonzero(self.scores[i] == self._thresholds[i, j]) for i, j in cells]
             docs = self.backend.to_numpy(self.backend.xp.cat(tied))[:, 0]
+        elif self._by_search:
+            return self._find_by_search(row, column, int(sizes.sum()))
         else:
             with self.backend.side_stream():
                 cells = self.backend.as_indices(np.stack([row, column, np.cumsum(sizes) - sizes]))
                 tied = self._kernels.find_tied(
-                    self.backend.xp, self.scores, self._thresholds, self._chunk_counts, cells, int(sizes.sum())
+                    self.backend.xp, self.scores, self._thresholds, self._for_ties, cells, int(sizes.sum())
                 )
                 docs = self.backend.to_numpy(tied)
         return np.repeat(np.arange(len(row)), sizes), docs
+
+    def _find_by_search(self, row: Indices, column: Indices, n_docs: int) -> tuple[Indices, Indices]:
+        """The same where scores are searched among many thresholds; the device finds the documents in any order."""
+        with self.backend.side_stream():
+            found = self._for_ties(self.backend.as_indices(row), self.backend.as_indices(column), n_docs)
+            position, docs = self.backend.to_numpy(found)
+        order = np.lexsort((docs, position))
+        return position[order], docs[order]
 
 
 def gather_thresholds(

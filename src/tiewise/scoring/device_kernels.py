@@ -23,13 +23,16 @@ tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["count", "find_tied", "scale"]
+__all__ = ["MAX_COMPARISONS", "count", "count_by_search", "find_tied", "scale"]
 
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
 
 #: The products that a program scales.
 SCALED = 4096
+
+#: With more thresholds in a row, each score is searched among them; the chunks that a program searches.
+MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 32
 
 #: The smallest threshold that is compared by arithmetic; and 1 over the sum of one equal score, larger than a chunk.
 TINY, UNIT = 2.0**-100, 4096
@@ -61,6 +64,56 @@ def count(torch: Any, scores: Any, thresholds: Any, docs: Any, digits: int) -> t
             *inputs, rows, out, *order, ORDER=docs is not None, STEP=1024, BLOCK=BLOCK, num_warps=4
         )
     return out, counts
+
+
+def count_by_search(torch: Any, scores: Any, thresholds: Any) -> tuple[Any, Any]:
+    """The counts of `count`, without `docs`, for many thresholds; and a function that finds tied documents.
+
+    Every score is searched among the sorted thresholds of its row. A program counts how many scores are between two
+    thresholds, and how many equal one.
+    """
+    (rows, n), width, on_device = scores.shape, thresholds.shape[1], {"device": scores.device}
+    chunks, stride = -(-n // BLOCK), scores.stride(0)
+    ascending, order = thresholds.sort(dim=1)
+    bins = triton.next_power_of_2(2 * width + 1)
+    histogram = torch.zeros((rows, bins), dtype=torch.int32, **on_device)
+    row_chunks = torch.empty((2, rows, chunks), dtype=scores.dtype, **on_device)
+    per_row = torch.empty((3, rows), dtype=torch.int64, **on_device)
+    groups = -(-chunks // SEARCHED_CHUNKS)
+    inputs = (scores, stride, n, ascending, width, histogram, row_chunks, row_chunks[1], chunks, groups)
+    with torch.cuda.device(scores.device):
+        _search_chunks[(rows * groups,)](
+            *inputs, STEPS=width.bit_length(), BINS=bins, CHUNKS=SEARCHED_CHUNKS, BLOCK=BLOCK, num_warps=8
+        )
+        _sum_chunks[(rows,)](
+            scores, stride, n, ascending, 0, histogram, row_chunks, row_chunks[1], chunks, rows, per_row,
+            ascending, 1, 1, ORDER=False, STEP=1024, BLOCK=BLOCK, num_warps=4,
+        )  # fmt: skip
+    first = torch.searchsorted(ascending, ascending)  # equal thresholds share the bins of the first one
+    at_or_below = histogram.cumsum(1).gather(1, 2 * first + 1)
+    equal = histogram.gather(1, 2 * first + 1).long()
+    table = torch.empty((2, rows, width), dtype=torch.int64, **on_device)
+    table[0].scatter_(1, order, n - at_or_below)
+    table[1].scatter_(1, order, equal)
+    counts = torch.cat([thresholds.double().view(torch.int64).ravel(), table.ravel(), per_row.ravel()])
+
+    def find(row: Any, column: Any, n_docs: int) -> Any:
+        """The threshold, as a position in `row`, and the document of every score that equals one of some thresholds."""
+        wanted = torch.full((rows, width), -1, dtype=torch.int64, **on_device)
+        wanted[row, column] = torch.arange(len(row), **on_device)
+        found, size = (
+            torch.empty((2, n_docs), dtype=torch.int64, **on_device),
+            torch.zeros(1, dtype=torch.int64, **on_device),
+        )
+        number = torch.full_like(wanted, -1).scatter_reduce_(1, first, wanted.gather(1, order), "amax")
+        with torch.cuda.device(scores.device):
+            _find_by_search[(rows * chunks,)](
+                scores, stride, n, ascending, width, number, chunks, found, n_docs, size,
+                STEPS=width.bit_length(), BLOCK=BLOCK, num_warps=4,
+            )  # fmt: skip
+        return found
+
+    return counts, find
 
 
 def find_tied(torch: Any, scores: Any, thresholds: Any, counts: Any, cells: Any, n_docs: int) -> Any:
@@ -249,6 +302,70 @@ def _count_lowest(scores, n, lowest, not_finite, chunks, out, distance, STEP: tl
     tl.store(out, lowest.to(tl.int64, bitcast=True))
     tl.store(out + distance, tl.sum(size))
     tl.store(out + 2 * distance, (tl.sum(zero) != 0).to(tl.int64))
+
+
+@_kernel
+def _search(x, first, width, STEPS: tl.constexpr):
+    """How many of the ascending thresholds are below each score."""
+    low = tl.zeros_like(x).to(tl.int32)
+    high = low + width
+    for _ in range(STEPS):
+        middle = (low + high) // 2
+        is_below = (low < high) & (tl.load(first + middle, mask=low < high, other=float("inf")) < x)
+        high = tl.where(is_below, high, middle)
+        low = tl.where(is_below, middle + 1, low)
+    return low
+
+
+@_kernel
+def _search_chunks(
+    scores, stride, n, thresholds, width, histogram, lowest, not_finite, chunks, groups,
+    STEPS: tl.constexpr, BINS: tl.constexpr, CHUNKS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Count in some chunks of a row: bin 2j for scores below threshold j and above the one before, 2j + 1 at it."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // groups
+    first_chunk = (program - row * groups) * CHUNKS
+    first = thresholds + row * width
+    total = tl.zeros([BINS], dtype=tl.int32)
+    for number in range(CHUNKS):
+        chunk = first_chunk + number
+        if chunk < chunks:
+            doc = chunk * BLOCK + tl.arange(0, BLOCK)
+            exists = doc < n
+            x = tl.load(scores + row * stride + doc, mask=exists, other=float("-inf"))
+            position = _search(x, first, width, STEPS)
+            at = tl.load(first + position, mask=position < width, other=float("inf")) == x
+            total += tl.histogram(2 * position + at.to(tl.int32), BINS)
+            tl.store(lowest + row * chunks + chunk, tl.min(tl.where(exists, x, float("inf"))))
+            tl.store(not_finite + row * chunks + chunk, tl.sum(tl.where(exists, x * 0.0, 0.0)))
+    bin = tl.arange(0, BINS)
+    past = tl.minimum(chunks * BLOCK - n, BLOCK)  # documents behind the end were counted below all thresholds
+    last = (first_chunk < chunks) & (first_chunk + CHUNKS >= chunks)
+    total -= tl.where((bin == 0) & last, past, 0).to(tl.int32)
+    tl.atomic_add(histogram + row * BINS + bin, total, mask=total != 0)
+
+
+@_kernel
+def _find_by_search(
+    scores, stride, n, thresholds, width, number, chunks, found, n_docs, size, STEPS: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Write the documents of a chunk that equal one of the numbered thresholds, in any order."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(scores + row * stride + doc, mask=doc < n, other=float("-inf"))
+    position = _search(x, thresholds + row * width, width, STEPS)
+    inside = (position < width) & (doc < n)
+    same = inside & (tl.load(thresholds + row * width + position, mask=inside, other=float("inf")) == x)
+    which = tl.load(number + row * width + position, mask=same, other=-1)
+    wanted = which >= 0
+    n_here = tl.sum(wanted.to(tl.int64))
+    if n_here > 0:
+        start = tl.atomic_add(size, n_here)
+        place = start + tl.cumsum(wanted.to(tl.int64), 0) - 1
+        tl.store(found + place, which, mask=wanted & (place < n_docs))
+        tl.store(found + n_docs + place, doc, mask=wanted & (place < n_docs))
 
 
 @_kernel
