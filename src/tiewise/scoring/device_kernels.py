@@ -288,18 +288,18 @@ def _count_lowest(scores, n, lowest, not_finite, chunks, out, distance, STEP: tl
         exists = first + number < chunks
         low = tl.minimum(low, tl.load(lowest + first + number, mask=exists, other=float("inf")).to(tl.float64))
         zero += tl.load(not_finite + first + number, mask=exists, other=0.0).to(tl.float64)
-    lowest = tl.min(low)
+    smallest = tl.min(low)
     size = tl.zeros([BLOCK], dtype=tl.int64)
     for first in range(0, chunks, STEP):
         ends = tl.load(lowest + first + number, mask=first + number < chunks, other=float("inf")).to(tl.float64)
-        hits = (ends == lowest).to(tl.int32)
+        hits = (ends == smallest).to(tl.int32)
         while tl.max(hits, 0) > 0:
             which = tl.argmax(hits, 0)
             hits = tl.where(number == which, 0, hits)
             doc = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
             x = tl.load(scores + doc, mask=doc < n, other=float("inf")).to(tl.float64)
-            size += (x == lowest).to(tl.int64)
-    tl.store(out, lowest.to(tl.int64, bitcast=True))
+            size += (x == smallest).to(tl.int64)
+    tl.store(out, smallest.to(tl.int64, bitcast=True))
     tl.store(out + distance, tl.sum(size))
     tl.store(out + 2 * distance, (tl.sum(zero) != 0).to(tl.int64))
 
