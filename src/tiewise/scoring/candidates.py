@@ -17,7 +17,7 @@ from tiewise.data.columns import Floats
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices
 from tiewise.scoring.blocks import Scorer
-from tiewise.scoring.device_counting import BlockCounts
+from tiewise.scoring.device_counting import BestDocuments, ScoreBlock
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
@@ -105,26 +105,15 @@ class _DeviceCandidates(Candidates):
 
     def add(self, docs: slice) -> None:
         queue, backend = self.scorer.queue, self.scorer.backend
-        buffer = queue.next_buffer()
-        scores = self.scorer.scores(self.tiles, docs, buffer=buffer)
-        best = backend.xp.topk(scores, min(self.k, docs.stop - docs.start), dim=1)
-        counts = BlockCounts(backend, scores, best.values[:, -1:].contiguous())
-        values, indices = backend.to_numpy_async(best.values), backend.to_numpy_async(best.indices)
-        queue.add(lambda: self._add_best(docs, scores, counts, values(), indices()))
+        block = self.scorer.score_block(self.tiles, docs, buffer=queue.next_buffer())
+        best = BestDocuments(backend, block, self.k)
+        queue.add(lambda: self._add_best(docs, block, best))
 
-    def _add_best(self, docs: slice, scores: Array, counts: BlockCounts, values: Any, indices: Any) -> None:
+    def _add_best(self, docs: slice, block: ScoreBlock, best: BestDocuments) -> None:
         """Take the best documents of a block, after the device has found them."""
-        if not counts.all_finite:
-            self.scorer.raise_not_finite(scores, docs, self.rows)
-        row = np.repeat(np.arange(self.n), values.shape[1])
-        doc, score = indices.ravel(), values.ravel().astype(np.float64)
-        (above,), (equal,) = counts.above.T, counts.equal.T
-        more = np.flatnonzero(above + equal > values.shape[1])  # more documents tie with the k-th than are listed
-        if len(more):
-            tied, tied_doc = counts.find_tied(more, np.zeros(len(more), np.int64))
-            listed = ~np.isin(row, more) | (score > values[row, -1])
-            row, doc = np.concatenate([row[listed], more[tied]]), np.concatenate([doc[listed], tied_doc])
-            score = np.concatenate([score[listed], values[more[tied], -1].astype(np.float64)])
+        all_finite, row, doc, score = best.wait()
+        if not all_finite:
+            self.scorer.raise_not_finite(block.matrix(), docs, self.rows)
         part = row, doc + docs.start, score
         if not self._parts:  # with one block of documents these are the k best
             self._parts.append(part)
@@ -134,9 +123,9 @@ class _DeviceCandidates(Candidates):
     def _merge(self, part: tuple[Array, ...]) -> None:
         if not np.isfinite(self._top).any():
             first = self._parts.pop()
-            self._update_top(*_by_row(first[0], first[2]))
+            self._update_top(first[0], first[2])
             self._keep(*first)
-        self._update_top(*_by_row(part[0], part[2]))
+        self._update_top(part[0], part[2])
         self._keep(*part)
 
     def finish(self) -> tuple[Indices, Indices, Floats]:
@@ -150,12 +139,6 @@ class _DeviceCandidates(Candidates):
     def _final_scores(self) -> tuple[Indices, Indices, Floats]:
         row, doc, score = self._parts[0]
         return row, doc, score
-
-
-def _by_row(row: Indices, score: Floats) -> tuple[Indices, Floats]:
-    """Rows and scores in the order of rows."""
-    order = np.argsort(row, kind="stable")
-    return row[order], score[order]
 
 
 class _HostCandidates(Candidates):

@@ -21,7 +21,7 @@ from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error
 from tiewise.scoring.blocks import Scorer, as_slice, round_up, split
-from tiewise.scoring.device_counting import scale_products
+from tiewise.scoring.device_counting import ScoreBlock
 from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
 from tiewise.scoring.host_scorer import overflow_remedy
 from tiewise.scoring.operands import Operand
@@ -131,21 +131,28 @@ class DeviceScorer(Scorer):
 
         With a `buffer` number, they overwrite the result of the last call with the same number. This saves memory.
         """
+        return self.score_block(tiles, rows, buffer=buffer).matrix()
+
+    def score_block(self, tiles: list[Tile], rows: Rows, *, buffer: int = 0) -> ScoreBlock:
+        """The same scores, perhaps still as products and factors."""
         n = _length(rows)
         in_place = isinstance(rows, slice) and self._multiplies_in_place
         out = self._allocate(len(tiles), round_up(n, ALIGNMENT if in_place else self.doc_tile), buffer)
         placed = [(slice(i * self.query_tile, (i + 1) * self.query_tile), tile) for i, tile in enumerate(tiles)]
+        own_rows = slice(0, sum(tile.n for tile in tiles))
         if in_place and n:
             assert isinstance(rows, slice)
             self._multiply(out, placed, rows)
-            self._scale(out, placed, rows)
+            if self.fn == "cosine":
+                query_factors = self.backend.xp.concatenate([self.function.factors(tile.extra) for tile in tiles])
+                return ScoreBlock(_part(out, own_rows, n), self._doc_factors(rows), query_factors[own_rows])
         else:
             for j, part in enumerate(_parts(rows, self.doc_tile)):
                 docs = self._make_tile(self.docs, part, self.doc_tile, "documents")
                 columns = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
                 for out_rows, queries in placed:
                     self.function.combine_into(out[out_rows, columns], queries, docs)
-        return _part(out, slice(0, sum(tile.n for tile in tiles)), n)
+        return ScoreBlock(_part(out, own_rows, n))
 
     def finite_scores(self, tiles: list[Tile], rows: Rows, query_rows: Rows, *, buffer: int = 0) -> Array:
         """The same scores; an error if one of them is not finite."""
@@ -236,17 +243,8 @@ class DeviceScorer(Scorer):
                 return
         self._multiply_tiles(out, tiles, rows)
 
-    def _scale(self, out: Array, tiles: list[tuple[slice, Tile]], rows: slice) -> None:
-        """Multiply products with the factors of their documents and of their queries."""
-        if self.fn != "cosine":
-            return
-        factors, zero_rows = self._prepare_docs()
-        for out_rows, tile in tiles:
-            scale_products(_part(out, out_rows, _length(rows)), factors[rows], self.function.factors(tile.extra))
-        self._zero_rows["documents"].update(zero_rows[(zero_rows >= rows.start) & (zero_rows < rows.stop)].tolist())
-
-    def _prepare_docs(self) -> tuple[Array, Indices]:
-        """The factors of all documents, and which are zero vectors; computed once, in tiles of one shape."""
+    def _doc_factors(self, rows: slice) -> Array:
+        """The factors of some documents; they are computed once for all, in tiles of one shape."""
         key = f"factors, {self.arithmetic.compute_dtype}"
         if key not in self.docs.prepared:
             norms = self.backend.zeros((self.docs.n,), self.arithmetic.compute_dtype)
@@ -257,7 +255,8 @@ class DeviceScorer(Scorer):
             zero_rows = np.flatnonzero(self.backend.to_numpy(norms == 0))
             self.docs.prepared[key] = self.function.factors(norms), zero_rows
         factors, zero_rows = self.docs.prepared[key]
-        return factors, zero_rows
+        self._zero_rows["documents"].update(zero_rows[(zero_rows >= rows.start) & (zero_rows < rows.stop)].tolist())
+        return factors[rows]
 
     def _has_bits_of_tiles(self, out: Array, tile: tuple[slice, Tile], rows: slice) -> bool:
         """Whether the product of all documents has the bits of products of tiles."""

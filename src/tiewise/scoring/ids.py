@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from operator import eq
 from typing import Any, TypeAlias
 
@@ -18,6 +19,9 @@ from tiewise.tables.wording import count_noun, list_examples
 __all__ = ["Ids", "IdsLike"]
 
 IdsLike: TypeAlias = Iterable[str | int] | NDArray[Any] | None
+
+#: Up to this number of rows, the texts of row numbers are kept.
+FEW_ROWS = 2**17
 
 POWERS_OF_TEN = 10 ** np.arange(19, dtype=np.int64)
 
@@ -55,7 +59,15 @@ class Ids:
     def of_rows(self, rows: Any) -> list[str]:
         """The ids of some rows."""
         numbers = rows.tolist() if hasattr(rows, "tolist") else list(rows)
-        return [str(row) for row in numbers] if self.are_row_numbers else [self._ids[row] for row in numbers]
+        if self.are_row_numbers and (self.n > FEW_ROWS or len(numbers) < self.n // 4):
+            return list(map(str, numbers))
+        ids = self._row_texts if self.are_row_numbers else self._ids
+        return list(ids) if len(numbers) == self.n and numbers == list(range(self.n)) else [ids[row] for row in numbers]
+
+    @cached_property
+    def _row_texts(self) -> list[str]:
+        """The numbers of all rows as text, kept for the next call."""
+        return list(map(str, range(self.n)))
 
     def find_rows(self, ids: Any) -> Indices:
         """The row of each id, −1 where there is none."""
