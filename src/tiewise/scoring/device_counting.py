@@ -18,8 +18,8 @@ from tiewise.scoring.judgments import Slots
 __all__ = ["BestDocuments", "BlockCounts", "ScoreBlock", "gather_thresholds"]
 
 
-#: Documents, beside 2k, for which there is room while the k best are selected.
-SPARE_DOCUMENTS = 64
+#: Documents, beside 3k/2, for which there is room while the k best are selected.
+SPARE_DOCUMENTS = 32
 
 
 class ScoreBlock(NamedTuple):
@@ -182,7 +182,7 @@ class BestDocuments:
         self._selection = None
         if kernels is not None and kernels.selection_chunk(block.products.shape[1], self.k) >= kernels.SMALLEST_CHUNK:
             self._selection = kernels.Selection(backend.xp, block, self.k)
-            self._wait = backend.to_numpy_async(self._selection.select(SPARE_DOCUMENTS + 2 * self.k))
+            self._wait = backend.to_numpy_async(self._selection.select(SPARE_DOCUMENTS + 3 * self.k // 2))
         else:
             self._scores = block.matrix()
             self._limit = backend.xp.topk(self._scores, self.k, dim=1, sorted=False).values.amin(1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cached_property
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from operator import eq
 from typing import Any, TypeAlias
 
@@ -20,9 +20,6 @@ __all__ = ["Ids", "IdsLike"]
 
 IdsLike: TypeAlias = Iterable[str | int] | NDArray[Any] | None
 
-#: Up to this number of rows, the texts of row numbers are kept.
-FEW_ROWS = 2**17
-
 POWERS_OF_TEN = 10 ** np.arange(19, dtype=np.int64)
 
 
@@ -35,6 +32,7 @@ class Ids:
 
     def __init__(self, given: IdsLike, n: int, what: str):
         self.n, self.are_row_numbers = n, given is None
+        self._last_table: tuple[weakref.ref[Table] | None, Indices] = None, np.zeros(0, np.int64)
         if given is None:
             return
         values = given.tolist() if hasattr(given, "tolist") else given
@@ -59,15 +57,12 @@ class Ids:
     def of_rows(self, rows: Any) -> list[str]:
         """The ids of some rows."""
         numbers = rows.tolist() if hasattr(rows, "tolist") else list(rows)
-        if self.are_row_numbers and (self.n > FEW_ROWS or len(numbers) < self.n // 4):
-            return list(map(str, numbers))
-        ids = self._row_texts if self.are_row_numbers else self._ids
-        return list(ids) if len(numbers) == self.n and numbers == list(range(self.n)) else [ids[row] for row in numbers]
+        return list(map(str, numbers)) if self.are_row_numbers else [self._ids[row] for row in numbers]
 
-    @cached_property
-    def _row_texts(self) -> list[str]:
-        """The numbers of all rows as text, kept for the next call."""
-        return list(map(str, range(self.n)))
+    @property
+    def all(self) -> Sequence[str]:
+        """The ids of all rows. Row numbers become text only when they are used."""
+        return _RowNumbers(self.n) if self.are_row_numbers else self._ids
 
     def find_rows(self, ids: Any) -> Indices:
         """The row of each id, −1 where there is none."""
@@ -76,8 +71,12 @@ class Ids:
         return positions(self._row_by_id, ids)
 
     def find_doc_rows(self, table: Table) -> Indices:
-        """The row of each document of a table, −1 where there is none."""
-        return self.find_rows(table.docs)
+        """The row of each document of a table, −1 where there is none. It is kept for the next call with the table."""
+        last, rows = self._last_table
+        if last is None or last() is not table:
+            rows = self.find_rows(table.docs)
+            self._last_table = weakref.ref(table), rows
+        return rows
 
     def sort_keys(
         self, rows: Indices, other_rows: Indices, other_ids: Callable[[], list[str]]
@@ -125,3 +124,16 @@ class Ids:
 def _decimal_lengths(rows: Indices) -> Indices:
     """The number of digits of non-negative integers."""
     return np.maximum(np.searchsorted(POWERS_OF_TEN, rows, side="right"), 1)
+
+
+class _RowNumbers(Sequence[str]):
+    """The texts "0", "1", … of row numbers."""
+
+    def __init__(self, n: int):
+        self._rows = range(n)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        return list(map(str, self._rows[row])) if isinstance(row, slice) else str(self._rows[row])

@@ -50,9 +50,8 @@ def find_best(
             warn(f"cap={cap} left out {documents} with the last one of a list.")
         order = order[fits]
         starts = np.searchsorted(query[order], np.arange(scorer.queries.n + 1))
-    distinct, codes = _distinct(doc[order], doc_ids.n)  # ids only of documents that were found
     names = tuple(query_ids.of_rows(range(query_ids.n)))
-    return Run(names, starts, Documents(codes, doc_ids.of_rows(distinct)), score[order])
+    return Run(names, starts, Documents(doc[order], doc_ids.all, distinct=False), score[order])
 
 
 def _rank(query: Indices, doc: Indices, score: Floats) -> Any:
@@ -61,13 +60,3 @@ def _rank(query: Indices, doc: Indices, score: Floats) -> Any:
     if ordered.all() and (query[1:] >= query[:-1]).all():
         return np.arange(len(query))
     return np.lexsort((doc, -score, query))
-
-
-def _distinct(doc: Indices, n: int) -> tuple[Indices, Indices]:
-    """The distinct documents, ascending, and the position of each among them."""
-    if len(doc) < n // 16:
-        distinct, codes = np.unique(doc, return_inverse=True)
-        return distinct, codes
-    found = np.zeros(n, bool)  # a pass over all documents costs less than sorting
-    found[doc] = True
-    return np.flatnonzero(found), (np.cumsum(found) - 1)[doc]
