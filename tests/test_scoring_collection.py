@@ -158,6 +158,23 @@ def test_every_kind_on_a_device(kind, on_device):
     check(scoring.Collection(docs, fn=fn, device="cpu"), queries, plain(wide_queries, wide_docs, fn))
 
 
+@pytest.mark.parametrize(
+    "kind", ["float32", "bfloat16", "float8_e4m3fn", "cosine", "int8, cosine", "hamming", "ragged"]
+)
+def test_reproducible_scores_of_a_device_have_the_bits_of_the_cpu(kind, on_device):
+    make, fn = KINDS[kind]
+    queries, docs, *_ = make()
+    truth = scoring.Collection(docs, fn=fn)
+    device = scoring.Collection(docs, fn=fn, device="cpu", reproducible=True)
+    for block in (None, 50):
+        assert device.search(queries, 10, block=block).to_dict() == truth.search(queries, 10).to_dict()
+        ties, same = (one.tie_groups(queries, QRELS, orders=("given",), block=block) for one in (device, truth))
+        for name in ("score", "start", "size", "lowest", "lowest_size"):
+            np.testing.assert_array_equal(getattr(ties, name), getattr(same, name), err_msg=name)
+        np.testing.assert_array_equal(ties.before["given"], same.before["given"])
+    assert device.rescore(device.search(queries, 9), queries).to_dict() == device.search(queries, 9).to_dict()
+
+
 @pytest.mark.parametrize("kind", ["bfloat16", "int8, cosine", "hamming", "ragged", "sparse"])
 def test_shards_equal_the_whole(kind):
     make, fn = KINDS[kind]

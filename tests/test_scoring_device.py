@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -227,3 +228,21 @@ def test_kinds_of_collections():
         best, truly = found.search(queries, 10).to_dict(), truth.search(queries, 10).to_dict()
         for query in best:
             np.testing.assert_allclose(list(best[query].values())[:10], list(truly[query].values())[:10], rtol=1e-4)
+
+
+@pytest.mark.parametrize("fn", ["dot", "cosine"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float8_e4m3fn"])
+@pytest.mark.parametrize("dims", [33, 384, 1024])
+def test_reproducible_scores_have_the_bits_of_the_cpu(dims, dtype, fn):
+    q, d, _ = random_vectors(dims, dtype, docs=20_003, queries=9)
+    d[77] = 0
+    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in (0, 5 + i, 19_999)} for i in range(len(q))})
+    found, truth = scoring.Collection(d, fn=fn, reproducible=True), scoring.Collection(d.cpu(), fn=fn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tw.errors.TiewiseWarning)
+        for block in (None, 5000):
+            assert found.search(q, 50, block=block).to_dict() == truth.search(q.cpu(), 50).to_dict()
+            ties, same = found.tie_groups(q, qrels, block=block), truth.tie_groups(q.cpu(), qrels)
+            for name in NAMES:
+                np.testing.assert_array_equal(getattr(ties, name), getattr(same, name), err_msg=name)
+            np.testing.assert_array_equal(ties.before["docid-desc"], same.before["docid-desc"])

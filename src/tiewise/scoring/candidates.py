@@ -165,14 +165,10 @@ class _HostCandidates(Candidates):
 
     def _set_first_limit(self, approximate: ApproximateScores) -> None:
         """A first limit from a part of the first block, so that not all of it become candidates."""
-        if approximate.values.shape[1] < 2 * self.k:
-            return
-        first = approximate.take_first(max(4 * self.k, 4096))
-        values = np.where(np.isfinite(first.matrix), first.matrix, -np.inf)
-        kth = values.shape[1] - self.k
-        value = np.partition(values, kth, axis=1)[:, kth].astype(np.float64)
         # These documents will be added with the block, so their lower ends must not be in _top already.
-        self._first_limit = self._to_score(np.arange(self.n), value - first.max_error())
+        lower = approximate.kth_lower_bound(self.k)
+        if lower is not None:
+            self._first_limit = self._to_score(np.arange(self.n), lower)
 
     def _filter_limit(self) -> Floats:
         """The lowest score that may still round to the limit, on the scale of the filter."""

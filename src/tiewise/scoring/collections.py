@@ -12,7 +12,7 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike
-from tiewise.scoring.backends import Backend, device_backend
+from tiewise.scoring.backends import device_backend
 from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.full_ranking import count_tie_groups, score_judged
@@ -42,6 +42,8 @@ class Collection:
     - `device`: where scores are computed, such as ``"cuda"``; by default, where the queries are. The documents are
       copied there once if they fit, and otherwise block by block in every call.
     - `dims`: only the first dimensions of documents and queries count, as for Matryoshka embeddings.
+    - `reproducible`: scores of a GPU have the bits of the CPU, at a price. Without it a document ties with its copy and
+      shards equal the whole, for one model of GPU.
 
     >>> docs = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     >>> collection = Collection(docs, doc_ids=["a", "b", "c", "d"])
@@ -63,11 +65,13 @@ class Collection:
         device: Any = None,
         doc_mask: Mask = None,
         dims: int | None = None,
+        reproducible: bool = False,
     ):
         check_pair_function(fn)
         check_precision(precision)
         check_masks(fn, doc_mask)
         self.fn, self.precision, self.dims = fn, precision, require_int(dims, "dims", optional=True)
+        self.reproducible = bool(reproducible)
         self._backend = None if device is None else device_backend(device)
         if is_path(docs):
             storage, found_ids = open_vectors(docs, fn)
@@ -97,8 +101,15 @@ class Collection:
     def _scorer(self, queries: VectorsLike, query_mask: Mask, **device_options: Any) -> Scorer:
         check_masks(self.fn, query_mask)
         storage = self._cut(make_storage(queries, "queries", self.fn), "queries")
-        backend: Backend | None = self._backend
-        return self._docs.scorer(storage, self.fn, self.precision, query_mask, backend, **device_options)
+        return self._docs.scorer(
+            storage,
+            self.fn,
+            self.precision,
+            query_mask,
+            self._backend,
+            reproducible=self.reproducible,
+            **device_options,
+        )
 
     @ieee_arithmetic()
     def search(

@@ -44,6 +44,9 @@ MIN_TILES_AT_ONCE = 4
 #: How many blocks are queued on a device at a time.
 QUEUED_BLOCKS = 2
 
+#: Scores in a block of several tiles of queries.
+SCORES_AT_ONCE = 2**27
+
 #: By device and shape: whether one product of all documents has the bits of the products of tiles.
 _same_bits: dict[Any, dict[Any, bool]] = {}
 
@@ -107,7 +110,10 @@ class DeviceScorer(Scorer):
 
     def block_sizes(self, n_queries: int, block: int | None, query_block: int | None) -> tuple[int, int]:
         """The number of queries and of documents in a block, in whole tiles."""
-        query_size = round_up(query_block or self.query_tile, self.query_tile)
+        # Several tiles of queries at a time, if there are few documents: a block has its own cost.
+        scores_of_tile = self.query_tile * round_up(max(self.docs.n, 1), self.doc_tile)
+        at_once = self.query_tile * max(SCORES_AT_ONCE // scores_of_tile, 1)
+        query_size = round_up(query_block or min(at_once, max(n_queries, 1)), self.query_tile)
         doc_size = max(self.backend.block // self.docs.tokens, 1)
         # Two blocks of scores are kept at a time.
         tiles = self.backend.score_memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile

@@ -11,6 +11,7 @@ from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Mask, Operand, check_operands, make_operand
 from tiewise.scoring.options import check_pair_function, check_precision
+from tiewise.scoring.reproducible import ReproducibleScorer
 from tiewise.scoring.storage import Codes, Sparse, Storage, VectorsLike, make_storage
 
 __all__ = ["DocumentOperands", "check_masks", "make_scorer"]
@@ -37,6 +38,8 @@ class DocumentOperands:
         precision: str,
         query_mask: Mask = None,
         backend: Backend | None = None,
+        *,
+        reproducible: bool = False,
         **device_options: Any,
     ) -> Scorer:
         """The scorer of queries against the documents, by default where the queries are.
@@ -49,11 +52,22 @@ class DocumentOperands:
         if isinstance(queries, Sparse) or isinstance(self.storage, Sparse):
             backend = NumpyBackend()
         integers = isinstance(queries, Codes) and isinstance(self.storage, Codes)
-        left = make_operand(queries, backend, query_mask, "queries", integers=integers)
-        right = self.on(backend, integers=integers)
-        if isinstance(backend, TorchBackend):
-            return DeviceScorer(backend, left, right, fn, precision, **device_options)
-        return HostScorer(left, right, fn, precision)
+
+        def operands(place: Backend) -> tuple[Operand, Operand]:
+            left = make_operand(queries, place, query_mask, "queries", integers=integers)
+            return left, self.on(place, integers=integers)
+
+        if not isinstance(backend, TorchBackend):
+            return HostScorer(*operands(backend), fn, precision)
+        scorer = DeviceScorer(backend, *operands(backend), fn, precision, **device_options)
+        if not reproducible or scorer.types.integer:  # integers are exact everywhere
+            return scorer
+        host = operands(NumpyBackend())
+        return (
+            ReproducibleScorer(*host, scorer)
+            if ReproducibleScorer.supports(scorer)
+            else HostScorer(*host, fn, precision)
+        )
 
 
 def make_scorer(
