@@ -32,8 +32,8 @@ from pages import FENCE
 from tiewise import scoring
 from tiewise.adapters import ray as sharded
 from tiewise.adapters.ray.shard_files import list_shards
-from tiewise.adapters.ray.vectors import ID_NAMES, VECTOR_NAMES
 from tiewise.errors import InputError
+from tiewise.io.vectors import ID_NAMES, VECTOR_NAMES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::tiewise.CutWarning"),

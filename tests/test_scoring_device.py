@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -154,3 +155,94 @@ def test_device_products_stay_within_the_error_bound(kind):
             bound = 1.01 * (dims + 2) * 2.0**-24 * q.double().norm(dim=1)[:, None] * d.double().norm(dim=1)
             off = (scoring.score(q, d, fn="dot").double() - exact).abs()
             assert float((off / bound).max()) <= 1, (dims, dtype)
+
+
+def tied_table(scores, judged):
+    own = scores[:, judged]
+    above = torch.stack([(scores > own[:, j : j + 1]).sum(1) for j in range(own.shape[1])], 1)
+    equal = torch.stack([(scores == own[:, j : j + 1]).sum(1) for j in range(own.shape[1])], 1)
+    return above.ravel().tolist(), equal.ravel().tolist()
+
+
+@pytest.mark.parametrize("fn", ["dot", "cosine"])
+def test_many_judged_documents(fn):
+    """Scores are searched among thresholds, of which some are equal."""
+    q, d, places = random_vectors(64, "bfloat16", docs=30_001, queries=5)
+    judged = np.concatenate([[0], places[:40], np.random.default_rng(0).choice(len(d), 400, replace=False)])
+    judged = np.unique(judged)
+    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in judged} for i in range(len(q))})
+    collection = scoring.Collection(d, fn=fn)
+    ties = collection.tie_groups(q, qrels, orders=("docid-desc", "docid-asc", "given"))
+    above, equal = tied_table(scoring.score(q, d, fn=fn), torch.from_numpy(judged).cuda())
+    assert ties.start.tolist() == above and ties.size.tolist() == equal
+    few = tw.Qrels.from_dict({str(i): {str(j): 1 for j in judged[:9]} for i in range(len(q))})
+    some = collection.tie_groups(q, few, orders=("docid-desc", "docid-asc", "given"))
+    for order in some.before:
+        at = np.concatenate([np.arange(9) + i * len(judged) for i in range(len(q))])
+        np.testing.assert_array_equal(ties.before[order][at], some.before[order], err_msg=order)
+
+
+@pytest.mark.parametrize("k", [1, 100, 5000])
+def test_search_among_many_ties(k):
+    """More documents tie with the k-th than there is room for at first; and the best are all in one place."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    d = torch.randint(-2, 3, (40_000, 16), device="cuda", generator=generator).bfloat16()
+    d[5000:7000] = 3
+    q = torch.ones((3, 16), device="cuda").bfloat16()
+    q[1, 0], q[2] = 5, -1
+    for fn in ("dot", "cosine"):
+        scores = scoring.score(q, d, fn=fn)
+        run = scoring.Collection(d, fn=fn).search(q, k)
+        assert run.descending
+        for row, found in enumerate(run.to_dict().values()):
+            bound = scores[row].topk(k).values.min()
+            expected = torch.nonzero(scores[row] >= bound)[:, 0].tolist()
+            assert found == {str(j): float(scores[row, j]) for j in expected}
+        blocks = scoring.Collection(d, fn=fn).search(q, k, block=1)
+        assert blocks.to_dict() == run.to_dict()
+
+
+def test_kinds_of_collections():
+    """Documents in main memory, on the device, quantised, without padding, and cut to their first dimensions."""
+    rng = np.random.default_rng(0)
+    q, d = rng.normal(size=(7, 64)).astype("f4"), rng.normal(size=(3000, 64)).astype("f4")
+    d[[5, 2999]] = d[0]
+    tokens = [rng.normal(size=(n, 32)).astype("f4") for n in rng.integers(1, 9, 500)]
+    tokens[499] = tokens[0].copy()
+    int8 = scoring.quantize(d, "int8")
+    kinds = {
+        "numpy": (q, d, "cosine", {}),
+        "int8": (q, int8, "dot", {}),
+        "int4": (q, scoring.quantize(d, "int4"), "cosine", {}),
+        "hamming": (scoring.quantize(q, "binary"), scoring.quantize(d, "binary"), "hamming", {}),
+        "dims": (q, d, "cosine", {"dims": 33}),
+        "tokens": (tokens[3:6], tokens, "maxsim", {}),
+    }
+    for name, (queries, docs, fn, options) in kinds.items():
+        qrels = {"0": {"0": 1, "7": 1}, "1": {"4": 1}}
+        found = scoring.Collection(docs, fn=fn, device="cuda", **options)
+        truth = scoring.Collection(docs, fn=fn, precision="float64", device="cpu", **options)
+        ties, exact = found.tie_groups(queries, qrels), truth.tie_groups(queries, qrels)
+        np.testing.assert_allclose(ties.score, exact.score, rtol=1e-5, atol=1e-5, err_msg=name)
+        assert np.abs(ties.start - exact.start).max() <= 2 and (ties.size[:1] >= 2).all(), name
+        best, truly = found.search(queries, 10).to_dict(), truth.search(queries, 10).to_dict()
+        for query in best:
+            np.testing.assert_allclose(list(best[query].values())[:10], list(truly[query].values())[:10], rtol=1e-4)
+
+
+@pytest.mark.parametrize("fn", ["dot", "cosine"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float8_e4m3fn"])
+@pytest.mark.parametrize("dims", [33, 384, 1024])
+def test_reproducible_scores_have_the_bits_of_the_cpu(dims, dtype, fn):
+    q, d, _ = random_vectors(dims, dtype, docs=20_003, queries=9)
+    d[77] = 0
+    qrels = tw.Qrels.from_dict({str(i): {str(j): 1 for j in (0, 5 + i, 19_999)} for i in range(len(q))})
+    found, truth = scoring.Collection(d, fn=fn, reproducible=True), scoring.Collection(d.cpu(), fn=fn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tw.errors.TiewiseWarning)
+        for block in (None, 5000):
+            assert found.search(q, 50, block=block).to_dict() == truth.search(q.cpu(), 50).to_dict()
+            ties, same = found.tie_groups(q, qrels, block=block), truth.tie_groups(q.cpu(), qrels)
+            for name in NAMES:
+                np.testing.assert_array_equal(getattr(ties, name), getattr(same, name), err_msg=name)
+            np.testing.assert_array_equal(ties.before["docid-desc"], same.before["docid-desc"])

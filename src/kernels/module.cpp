@@ -109,6 +109,44 @@ void fast_products(Matrix<const float> x, Matrix<const float> rows, Matrix<float
   });
 }
 
+// Products of vectors of −1 and 1 that are given as bits: dims − 2 · (different bits).
+template <class T>
+TIEWISE_INLINE void bit_products_of_rows(const uint64_t* x, size_t n_x, const uint64_t* rows, size_t words, double dims,
+                                         size_t first, size_t last, size_t all, T* out) {
+  constexpr size_t BLOCK = 256;  // rows that stay in the cache for all x
+  for (size_t start = first; start < last; start += BLOCK) {
+    const size_t stop = std::min(start + BLOCK, last);
+    for (size_t q = 0; q < n_x; ++q) {
+      const uint64_t* own = x + q * words;
+      for (size_t p = start; p < stop; ++p) {
+        const uint64_t* row = rows + p * words;
+        uint64_t different = 0;
+        for (size_t w = 0; w < words; ++w) different += static_cast<uint64_t>(__builtin_popcountll(own[w] ^ row[w]));
+        out[q * all + p] = static_cast<T>(dims - 2 * static_cast<double>(different));
+      }
+    }
+  }
+}
+TIEWISE_CLONES void bit_products_of(const uint64_t* x, size_t n_x, const uint64_t* rows, size_t words, double dims,
+                                    size_t first, size_t last, size_t all, float* out) {
+  bit_products_of_rows(x, n_x, rows, words, dims, first, last, all, out);
+}
+TIEWISE_CLONES void bit_products_of(const uint64_t* x, size_t n_x, const uint64_t* rows, size_t words, double dims,
+                                    size_t first, size_t last, size_t all, double* out) {
+  bit_products_of_rows(x, n_x, rows, words, dims, first, last, all, out);
+}
+
+template <class T>
+void bit_products(Matrix<const uint64_t> x, Matrix<const uint64_t> rows, size_t dims, Matrix<T> out, size_t threads) {
+  const size_t all = rows.shape(0), n_x = x.shape(0), words = rows.shape(1);
+  if (x.shape(1) != words || out.shape(0) != n_x || out.shape(1) != all) throw std::length_error("shapes");
+  nb::gil_scoped_release no_gil;
+  run_in_threads(all, threads, [&](size_t first, size_t last, size_t) {
+    bit_products_of(x.data(), n_x, rows.data(), words, static_cast<double>(dims), first, last, all, out.data());
+    return true;
+  });
+}
+
 template <class T>
 ApproximateScores<T> make_scores(const Rows<T>& values, std::optional<Vector<const T>>& scale,
                                  std::optional<Vector<const T>>& offset, Matrix<const double>& row,
@@ -280,6 +318,8 @@ void define(nb::module_& m) {
         "skipped"_a.noconvert(), "threads"_a);
   m.def("select", &select<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a, "limit"_a,
         "below"_a, "max_selected"_a, "skipped"_a.noconvert(), "threads"_a);
+  m.def("bit_products", &bit_products<T>, "x"_a.noconvert(), "rows"_a.noconvert(), "dims"_a, "out"_a.noconvert(),
+        "threads"_a);
   m.def("minimum", &minimum<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a,
         "out"_a.noconvert(), "threads"_a);
 }

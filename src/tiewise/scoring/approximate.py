@@ -78,6 +78,15 @@ class ApproximateScores:
         doc_error = np.ascontiguousarray(self.doc_error[:, :n])
         return ApproximateScores(self.values[:, :n], self.row_error, doc_error, scale, offset)
 
+    def kth_lower_bound(self, k: int) -> Floats | None:
+        """(n_rows,): at least k of the first documents score this much; None if there are fewer than 2k documents."""
+        if self.values.shape[1] < 2 * k:
+            return None
+        first = self.take_first(max(4 * k, 4096))
+        values = np.where(np.isfinite(first.matrix), first.matrix, -np.inf)
+        kth = values.shape[1] - k
+        return np.partition(values, kth, axis=1)[:, kth].astype(np.float64) - first.max_error()
+
     def intervals(self, row: int) -> tuple[Floats, Floats]:
         """The lowest and the highest value that the exact score of each document of a row can have."""
         scores = self._take(row).astype(np.float64)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.errors import InputError, TiewiseWarning
+from tiewise.tables.optional import need
 from tiewise.tables.wording import count_noun
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Rows",
     "TorchBackend",
     "backend_of",
+    "device_backend",
     "dtype_name",
     "is_integer",
     "is_low_precision",
@@ -72,6 +74,10 @@ class NumpyBackend:
     def as_index(self, rows: Any) -> Any:
         """Rows (a slice or indices) as this library indexes with them."""
         return rows
+
+    def has_room(self, nbytes: int) -> bool:
+        """Whether documents of a size should be copied to this device."""
+        return False
 
     def dtype(self, name: str) -> Any:
         """A type by name."""
@@ -133,6 +139,12 @@ class TorchBackend(NumpyBackend):
     def as_index(self, rows: Any) -> Any:
         """Rows (a slice or indices) as torch indexes with them."""
         return rows if isinstance(rows, slice) else self.torch.from_numpy(np.asarray(rows, dtype=np.int64))
+
+    def has_room(self, nbytes: int) -> bool:
+        """Whether documents of a size fit into two thirds of the free memory of the device, and scores beside them."""
+        if not self.is_cuda:
+            return self.on_device
+        return 3 * nbytes < 2 * int(self.torch.cuda.mem_get_info(self.device)[0])
 
     def dtype(self, name: str) -> Any:
         """A type by name."""
@@ -253,6 +265,18 @@ def backend_of(array: Any) -> Backend:
 def scoring_backend(array: Any) -> Backend:
     """The backend that computes scores for a first operand: torch on a device, NumPy in main memory."""
     backend = backend_of(array)
+    return backend if backend.on_device else NumpyBackend()
+
+
+def device_backend(device: Any) -> Backend:
+    """The backend that computes scores on a device of torch, which is imported for it."""
+    torch = need("torch", "Scoring on a device", "torch")
+    try:
+        place = torch.empty(0, device=device).device  # "cuda" is the current one of several devices
+    except (RuntimeError, TypeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"There is no device {device!r} ({reason}). Use 'cpu', 'cuda' or 'cuda:0'.") from None
+    backend = TorchBackend(place)
     return backend if backend.on_device else NumpyBackend()
 
 

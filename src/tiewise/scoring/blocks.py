@@ -5,6 +5,7 @@ Blocks bound the memory and change no score.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from tiewise.scoring.backends import Array, Backend, Indices, Rows
 from tiewise.scoring.operands import Operand, ScoreTypes
 from tiewise.scoring.options import require_int
 
-__all__ = ["Blocks", "QueryBlock", "Scorer", "as_slice", "round_up", "split"]
+__all__ = ["Blocks", "QueryBlock", "Scorer", "as_slice", "round_up", "split", "warn"]
 
 
 class Scorer(ABC):
@@ -32,10 +33,8 @@ class Scorer(ABC):
         self._zero_rows: dict[str, set[int]] = {"queries": set(), "documents": set()}
 
     @abstractmethod
-    def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
-    ) -> tuple[int, int]:
-        """The number of queries and of documents in a block; `counting` tells that scores are only counted."""
+    def block_sizes(self, n_queries: int, block: int | None, query_block: int | None) -> tuple[int, int]:
+        """The number of queries and of documents in a block."""
 
     @abstractmethod
     def doc_block(self, rows: slice) -> Any:
@@ -67,11 +66,7 @@ class Scorer(ABC):
         """Warn about zero vectors, whose cosine was taken as 0."""
         sides = [f"{len(rows):,} of the {side}" for side, rows in self.zero_rows().items() if rows]
         if sides:
-            warnings.warn(
-                f"Zero vectors have no direction: {' and '.join(sides)}. Their cosine is taken as 0.",
-                TiewiseWarning,
-                stacklevel=4,
-            )
+            warn(f"Zero vectors have no direction: {' and '.join(sides)}. Their cosine is taken as 0.")
 
 
 class QueryBlock(Protocol):
@@ -93,13 +88,11 @@ class Blocks:
         block: int | None = None,
         query_block: int | None = None,
         progress: Progress | None = None,
-        *,
-        counting: bool = False,
     ):
         check_progress(progress)
         block = require_int(block, "block", optional=True)
         query_block = require_int(query_block, "query_block", optional=True)
-        query_size, doc_size = scorer.block_sizes(n_queries, block, query_block, counting)
+        query_size, doc_size = scorer.block_sizes(n_queries, block, query_block)
         self._scorer = scorer
         self.queries = split(slice(0, n_queries), query_size)
         self.docs = split(slice(0, scorer.docs.n), doc_size)
@@ -123,6 +116,14 @@ class Blocks:
         """Report that everything is done."""
         if self._progress is not None:
             self._progress(self._total, self._total)
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("tiewise", "contextlib"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, TiewiseWarning, stacklevel=level)
 
 
 def split(rows: slice, size: int) -> list[slice]:

@@ -1,9 +1,9 @@
 """The best documents of a block of queries, kept while the documents come block by block.
 
 Every candidate has the lowest and the highest score that it may have. The k-th largest of the lowest scores is a limit:
-a document that cannot reach it is neither among the k best nor tied with the k-th. On a device both ends are the score
-itself. In main memory they are the ends of an interval around an approximate score; the few documents that are left at
-the end, little more than k for a query, are scored by the definition.
+a document that cannot reach it is neither among the k best nor tied with the k-th. From a device both ends are the
+score itself. In main memory they are the ends of an interval around an approximate score; the few documents that are
+left at the end, little more than k for a query, are scored by the definition.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.scoring.approximate import ApproximateScores
-from tiewise.scoring.backends import Array, Backend, Indices, NumpyBackend
+from tiewise.scoring.backends import Array, Indices
 from tiewise.scoring.blocks import Scorer
+from tiewise.scoring.device_counting import BestDocuments, ScoreBlock
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
@@ -35,10 +36,10 @@ def make_candidates(scorer: Scorer, rows: slice, k: int) -> Candidates:
 class Candidates(ABC):
     """For a block of queries, the documents that may be among the k best."""
 
-    def __init__(self, backend: Backend, dtype: Any, rows: slice, k: int):
-        self.backend, self.first_row, self.n, self.k = backend, rows.start, rows.stop - rows.start, k
-        self._top = backend.zeros((self.n, k), dtype) - np.inf  # the k largest lower ends of each query, in any order
-        self._parts: list[tuple[Array, ...]] = []  # query, document, and one or both ends
+    def __init__(self, rows: slice, k: int):
+        self.first_row, self.n, self.k = rows.start, rows.stop - rows.start, k
+        self._top = np.full((self.n, k), -np.inf)  # the k largest lower ends of each query, in any order
+        self._parts: list[tuple[Any, ...]] = []  # query, document, and one or both ends
         self._n_new = 0  # candidates since the last time that some were dropped
 
     @abstractmethod
@@ -49,9 +50,9 @@ class Candidates(ABC):
     def _final_scores(self) -> tuple[Indices, Indices, Floats]:
         """Queries, documents and scores of the result, in main memory."""
 
-    @abstractmethod
-    def _largest(self, values: Array) -> Array:
+    def _largest(self, values: Floats) -> Floats:
         """The k largest values of each row, in any order."""
+        return np.partition(values, values.shape[1] - self.k, axis=1)[:, values.shape[1] - self.k :]
 
     def finish(self) -> tuple[Indices, Indices, Floats]:
         """Queries, documents and scores of the k best, and of all that tie with the k-th."""
@@ -62,22 +63,21 @@ class Candidates(ABC):
         return row + self.first_row, doc, score
 
     @property
-    def _limit(self) -> Array:
+    def _limit(self) -> Floats:
         """(n,): at least k documents score this much."""
-        return self.backend.xp.amin(self._top, 1)
+        return np.asarray(self._top.min(1))
 
-    def _update_top(self, row: Array, lower: Array) -> None:
+    def _update_top(self, row: Indices, lower: Floats) -> None:
         """Merge new lower ends, ordered by query, into the k largest."""
         if not len(row):
             return
-        xp = self.backend.xp
-        counts = xp.bincount(row, minlength=self.n)
-        column = self.backend.as_indices(np.arange(len(row))) - (xp.cumsum(counts, 0) - counts)[row]
-        new = self.backend.zeros((self.n, int(counts.max())), lower.dtype) - np.inf
+        counts = np.bincount(row, minlength=self.n)
+        column = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+        new = np.full((self.n, int(counts.max())), -np.inf)
         new[row, column] = lower
-        self._top = self._largest(xp.concatenate([self._top, new], 1))
+        self._top = self._largest(np.concatenate([self._top, new], 1))
 
-    def _keep(self, row: Array, doc: Array, *ends: Array) -> None:
+    def _keep(self, row: Indices, doc: Indices, *ends: Floats) -> None:
         """Keep documents that reach the limit."""
         fits = ends[-1] >= self._limit[row]
         self._parts.append(tuple(column[fits] for column in (row, doc, *ends)))
@@ -86,39 +86,58 @@ class Candidates(ABC):
             self._drop_below_limit()
 
     def _drop_below_limit(self) -> None:
-        columns = [self.backend.xp.concatenate(column) for column in zip(*self._parts, strict=True)]
+        columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
         self._parts, self._n_new = [], 0
         fits = columns[-1] >= self._limit[columns[0]]
         self._parts = [tuple(column[fits] for column in columns)]
 
 
 class _DeviceCandidates(Candidates):
-    """Candidates with their scores on a device."""
+    """Candidates from the scores of a device.
+
+    Of each block of documents the k best come to main memory, and all that tie with the k-th. A document below them is
+    not among the k best of all blocks. The next blocks are queued on the device before that is waited for.
+    """
 
     def __init__(self, scorer: DeviceScorer, rows: slice, k: int):
-        super().__init__(scorer.backend, scorer.arithmetic.out_dtype, rows, k)
+        super().__init__(rows, k)
         self.scorer, self.rows, self.tiles = scorer, rows, scorer.query_tiles(rows)
 
-    def _largest(self, values: Array) -> Array:
-        if values.shape[1] <= self.k:
-            return values
-        return self.backend.xp.topk(values, self.k, dim=1, sorted=False).values
-
     def add(self, docs: slice) -> None:
-        scores = self.scorer.finite_scores(self.tiles, docs, self.rows, buffer=1)
-        if not self._parts:
-            self._top = self._largest(self.backend.xp.concatenate([self._top, self._largest(scores)], 1))
-            row, column = self._find_above_limit(scores)
-        else:
-            row, column = self._find_above_limit(scores)
-            self._update_top(row, scores[row, column])
-        self._keep(row, column + docs.start, scores[row, column])
+        queue, backend = self.scorer.queue, self.scorer.backend
+        block = self.scorer.score_block(self.tiles, docs, buffer=queue.next_buffer())
+        best = BestDocuments(backend, block, self.k)
+        queue.add(lambda: self._add_best(docs, block, best))
 
-    def _find_above_limit(self, scores: Array) -> tuple[Array, Array]:
-        return self.backend.xp.nonzero(scores >= self._limit[:, None], as_tuple=True)
+    def _add_best(self, docs: slice, block: ScoreBlock, best: BestDocuments) -> None:
+        """Take the best documents of a block, after the device has found them."""
+        all_finite, row, doc, score = best.wait()
+        if not all_finite:
+            self.scorer.raise_not_finite(block.matrix(), docs, self.rows)
+        part = row, doc + docs.start, score
+        if not self._parts:  # with one block of documents these are the k best
+            self._parts.append(part)
+            return
+        self._merge(part)
+
+    def _merge(self, part: tuple[Array, ...]) -> None:
+        if not np.isfinite(self._top).any():
+            first = self._parts.pop()
+            self._update_top(first[0], first[2])
+            self._keep(*first)
+        self._update_top(part[0], part[2])
+        self._keep(*part)
+
+    def finish(self) -> tuple[Indices, Indices, Floats]:
+        """Queries, documents and scores of the k best, and of all that tie with the k-th."""
+        self.scorer.queue.finish()
+        if len(self._parts) == 1 and not np.isfinite(self._top).any():
+            row, doc, score = self._parts[0]
+            return row + self.first_row, doc, score
+        return super().finish()
 
     def _final_scores(self) -> tuple[Indices, Indices, Floats]:
-        row, doc, score = (self.backend.to_numpy(column) for column in self._parts[0])
+        row, doc, score = self._parts[0]
         return row, doc, score
 
 
@@ -126,12 +145,9 @@ class _HostCandidates(Candidates):
     """Candidates in main memory, each with an interval for its score."""
 
     def __init__(self, scorer: HostScorer, rows: slice, k: int):
-        super().__init__(NumpyBackend(), np.float64, rows, k)
+        super().__init__(rows, k)
         self.scorer, self.queries = scorer, scorer.query_block(rows)
         self._first_limit = np.full(self.n, -np.inf)
-
-    def _largest(self, values: Array) -> Array:
-        return np.partition(values, values.shape[1] - self.k, axis=1)[:, values.shape[1] - self.k :]
 
     def add(self, docs: VectorBlock) -> None:
         approximate = self.scorer.approximate(self.queries, docs)
@@ -149,14 +165,10 @@ class _HostCandidates(Candidates):
 
     def _set_first_limit(self, approximate: ApproximateScores) -> None:
         """A first limit from a part of the first block, so that not all of it become candidates."""
-        if approximate.values.shape[1] < 2 * self.k:
-            return
-        first = approximate.take_first(max(4 * self.k, 4096))
-        values = np.where(np.isfinite(first.matrix), first.matrix, -np.inf)
-        kth = values.shape[1] - self.k
-        value = np.partition(values, kth, axis=1)[:, kth].astype(np.float64)
         # These documents will be added with the block, so their lower ends must not be in _top already.
-        self._first_limit = self._to_score(np.arange(self.n), value - first.max_error())
+        lower = approximate.kth_lower_bound(self.k)
+        if lower is not None:
+            self._first_limit = self._to_score(np.arange(self.n), lower)
 
     def _filter_limit(self) -> Floats:
         """The lowest score that may still round to the limit, on the scale of the filter."""

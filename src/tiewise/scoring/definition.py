@@ -19,7 +19,15 @@ from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.scoring.backends import Indices
 
-__all__ = ["Rounding", "dot_sums", "float32_rounding", "squared_distances", "squared_norms", "thread_count"]
+__all__ = [
+    "Rounding",
+    "SparseRows",
+    "dot_sums",
+    "float32_rounding",
+    "squared_distances",
+    "squared_norms",
+    "thread_count",
+]
 
 #: How many numbers NumPy multiplies at a time.
 CHUNK = 2**20
@@ -27,7 +35,7 @@ CHUNK = 2**20
 #: Threads of the compiled kernels. With fewer steps for each, starting a thread costs more than it saves.
 MAX_THREADS, STEPS_PER_THREAD = 8, 2**18
 
-Vectors = NDArray[Any]  # (n_rows, dims), float32 or float64
+Vectors = Any  # (n_rows, dims), float32 or float64, or SparseRows
 
 
 def dot_sums(x: Vectors, y: Vectors, i: Indices, j: Indices) -> Floats:
@@ -37,6 +45,8 @@ def dot_sums(x: Vectors, y: Vectors, i: Indices, j: Indices) -> Floats:
     >>> dot_sums(x, x, np.array([0, 0]), np.array([0, 1]))
     array([ 5. , -1.5])
     """
+    if isinstance(y, SparseRows):
+        return y.dot_sums(x, i, j)
     return _sum_pairs(x, y, i, j, squared=False)
 
 
@@ -67,6 +77,60 @@ def _sum_pairs(x: Vectors, y: Vectors, i: Indices, j: Indices, *, squared: bool)
         terms = np.square(left - right) if squared else left * right
         out[chunk] = np.cumsum(terms, axis=1)[:, -1] + 0.0  # cumsum adds in order, sum does not
     return out
+
+
+class SparseRows:
+    """Rows of a compressed matrix of scipy, with sorted columns. To leave out products that are 0 changes no bit."""
+
+    def __init__(self, matrix: Any):
+        self.matrix, self.dtype, self.shape = matrix, matrix.dtype, matrix.shape
+        self.values = matrix.data
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: Any) -> SparseRows:
+        return SparseRows(self.matrix[rows])
+
+    def dot_sums(self, x: Any, i: Indices, j: Indices) -> Floats:
+        """S(x[i], y[j]) for pairs of rows of dense vectors (or these vectors) and these."""
+        out, longest = np.zeros(len(i)), int(np.diff(self.matrix.indptr).max(initial=1))
+        for start in range(0, len(i), size := max(CHUNK // max(longest, 1), 1)):
+            pairs = slice(start, start + size)
+            rows = self.matrix[j[pairs]]
+            lengths = np.diff(rows.indptr)
+            pair = np.repeat(np.arange(len(lengths)), lengths)
+            own = rows.data.astype(np.float64)
+            other = own if x is self else x[i[pairs][pair], rows.indices]
+            table = np.zeros((len(lengths), max(int(lengths.max(initial=0)), 1)))
+            table[pair, np.arange(len(pair)) - rows.indptr[pair]] = own * other
+            out[pairs] = np.cumsum(table, axis=1)[:, -1] + 0.0
+        return out
+
+    def products_with(self, x: NDArray[Any], dtype: Any) -> NDArray[Any]:
+        """Approximate products with dense vectors, (len(x), rows)."""
+        product = self.matrix.astype(dtype, copy=False) @ np.ascontiguousarray(x.T, dtype=dtype)
+        return np.ascontiguousarray(product.T)
+
+    def norm_bounds(self) -> Floats:
+        """Upper bounds of the norms of the rows."""
+        wide = self.matrix.astype(np.float64)
+        squares = np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
+        return np.sqrt(squares) * (1 + (self.shape[1] + 4) * 2.0**-52)
+
+    def rows_not_finite(self) -> Indices:
+        """The rows that hold NaN or infinity."""
+        return np.unique(np.searchsorted(self.matrix.indptr, np.flatnonzero(~np.isfinite(self.values)), "right") - 1)
+
+    def scale_rows(self) -> tuple[SparseRows, Indices]:
+        """Rows times 2^-e, so that their largest absolute value is between ½ and 1, and the exponents e."""
+        matrix = self.matrix.astype(np.float64)
+        row = np.repeat(np.arange(len(self)), np.diff(matrix.indptr))
+        largest = np.zeros(len(self))
+        np.maximum.at(largest, row, np.where(np.isfinite(matrix.data), np.abs(matrix.data), 0.0))
+        exponents = np.frexp(np.where(largest > 0, largest, 1.0))[1].astype(np.int64)
+        matrix.data = np.ldexp(matrix.data, -exponents[row])
+        return SparseRows(matrix), exponents
 
 
 def thread_count(steps: int) -> int:

@@ -7,7 +7,7 @@ waits for the device until the first count is used.
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,28 +15,72 @@ from tiewise.data.columns import Floats
 from tiewise.scoring.backends import Array, Indices, TorchBackend
 from tiewise.scoring.judgments import Slots
 
-__all__ = ["BlockCounts", "gather_thresholds"]
+__all__ = ["BestDocuments", "BlockCounts", "ScoreBlock", "gather_thresholds"]
+
+
+#: Documents, beside 3k/2, for which there is room while the k best are selected.
+SPARE_DOCUMENTS = 32
+
+
+class ScoreBlock(NamedTuple):
+    """Scores on a device: products, or products times a factor of the document and then one of the query."""
+
+    products: Array  # (rows, documents)
+    doc_factors: Array | None = None  # (documents,)
+    query_factors: Array | None = None  # (rows,)
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether products are not the scores yet."""
+        return self.doc_factors is not None
+
+    @property
+    def pairs(self) -> int:
+        """The number of scores."""
+        return int(self.products.shape[0] * self.products.shape[1])
+
+    def gather(self, columns: Array) -> Array:
+        """Some scores of each row, (rows, any)."""
+        found = self.products.gather(1, columns)
+        if self.doc_factors is None or self.query_factors is None:
+            return found
+        return found * self.doc_factors[columns] * self.query_factors[:, None]
+
+    def matrix(self) -> Array:
+        """All scores; they replace the products, so this is the last use of the block."""
+        if self.doc_factors is not None and self.query_factors is not None:
+            kernels = _load_kernels(self.products.device.type)
+            if kernels is None or self.products.stride(1) != 1:
+                self.products.mul_(self.doc_factors).mul_(self.query_factors[:, None])
+            else:
+                kernels.scale(self.products, self.doc_factors, self.query_factors)
+        return self.products
 
 
 class BlockCounts:
     """The counts of a block of scores. They come to main memory, in one array, when the first of them is used.
 
-    `thresholds` are scores, (rows, largest number for a row), of the type of the scores, (rows, documents). Unused ones
+    `thresholds` are scores, (rows, largest number for a row), of the type of the scores. Unused ones
     are infinite; no score equals them. `docs` has the documents whose scores the thresholds are, if the ids are row
     numbers of at most `digits` digits. Then the tied documents before each of them are counted too.
     """
 
     def __init__(
-        self, backend: TorchBackend, scores: Array, thresholds: Array, docs: Array | None = None, digits: int = 1
+        self, backend: TorchBackend, block: ScoreBlock, thresholds: Array, docs: Array | None = None, digits: int = 1
     ):
-        self.backend, self.scores, self._thresholds = backend, scores, thresholds
-        self._kernels, self._shape = _load_kernels(scores.device.type), tuple(thresholds.shape)
-        self._has_ties_before = docs is not None and self._kernels is not None
-        count = _count_with_torch if self._kernels is None else self._kernels.count
-        counts: tuple[Array, Array] = count(backend.xp, scores, thresholds, docs, digits)
-        self._wait, self._chunk_counts = backend.to_numpy_async(counts[0]), counts[1]
+        self._kernels, self._shape = _load_kernels(thresholds.device.type), tuple(thresholds.shape)
+        block = block if self._kernels is not None else ScoreBlock(block.matrix())
+        self.backend, self.block, self._thresholds = backend, block, thresholds
+        self._by_search = self._kernels is not None and thresholds.shape[1] > self._kernels.MAX_COMPARISONS
+        self._has_ties_before = docs is not None and self._kernels is not None and not self._by_search
+        if self._by_search:
+            counts: tuple[Array, Array] = self._kernels.count_by_search(backend.xp, block, thresholds)
+        else:
+            count = _count_with_torch if self._kernels is None else self._kernels.count
+            counts = count(backend.xp, block, thresholds, docs, digits)
+        self._wait, self._for_ties = backend.to_numpy_async(counts[0]), counts[1]
         if self._has_ties_before:  # these are not used any more, and freeing them now costs no waiting
-            del self._thresholds, self._chunk_counts
+            del self._thresholds, self._for_ties
 
     @cached_property
     def _tables(self) -> list[Indices]:
@@ -84,20 +128,30 @@ class BlockCounts:
         sizes = self.equal[row, column]
         if self._kernels is None:
             cells = zip(row.tolist(), column.tolist(), strict=True)
-            tied = [self.backend.xp.nonzero(self.scores[i] == self._thresholds[i, j]) for i, j in cells]
+            tied = [self.backend.xp.nonzero(self.block.products[i] == self._thresholds[i, j]) for i, j in cells]
             docs = self.backend.to_numpy(self.backend.xp.cat(tied))[:, 0]
+        elif self._by_search:
+            return self._find_by_search(row, column, int(sizes.sum()))
         else:
             with self.backend.side_stream():
                 cells = self.backend.as_indices(np.stack([row, column, np.cumsum(sizes) - sizes]))
                 tied = self._kernels.find_tied(
-                    self.backend.xp, self.scores, self._thresholds, self._chunk_counts, cells, int(sizes.sum())
+                    self.backend.xp, self.block, self._thresholds, self._for_ties, cells, int(sizes.sum())
                 )
                 docs = self.backend.to_numpy(tied)
         return np.repeat(np.arange(len(row)), sizes), docs
 
+    def _find_by_search(self, row: Indices, column: Indices, n_docs: int) -> tuple[Indices, Indices]:
+        """The same where scores are searched among many thresholds; the device finds the documents in any order."""
+        with self.backend.side_stream():
+            found = self._for_ties(self.backend.as_indices(row), self.backend.as_indices(column), n_docs)
+            position, docs = self.backend.to_numpy(found)
+        order = np.lexsort((docs, position))
+        return position[order], docs[order]
+
 
 def gather_thresholds(
-    backend: TorchBackend, scores: Array, slots: Slots, table: Floats | None, docs: Indices
+    backend: TorchBackend, block: ScoreBlock, slots: Slots, table: Floats | None, docs: Indices
 ) -> tuple[Array, Array]:
     """A table of thresholds on the device, and the table of their documents, −1 where there is none.
 
@@ -108,18 +162,53 @@ def gather_thresholds(
     doc_table[slots.row[slots.has_vectors], slots.column[slots.has_vectors]] = docs
     columns = backend.as_indices_on_side_stream(doc_table)
     if len(docs) == doc_table.size:
-        return scores.gather(1, columns), columns
-    own = scores.gather(1, backend.xp.clip(columns, 0))
+        return block.gather(columns), columns
+    own = block.gather(backend.xp.clip(columns, 0))
     if table is None:
         return own.masked_fill(columns < 0, np.inf), columns
-    given = backend.cast(backend.to_device(table), scores.dtype)
+    given = backend.cast(backend.to_device(table), own.dtype)
     return backend.xp.where(columns < 0, given, own), columns
 
 
+class BestDocuments:
+    """The k best documents of each query in a block of scores, and all that tie with the k-th.
+
+    They are found by kernels, which wait for nothing, or by torch.
+    """
+
+    def __init__(self, backend: TorchBackend, block: ScoreBlock, k: int):
+        self.backend, self.k = backend, min(k, block.products.shape[1])
+        kernels = _load_kernels(block.products.device.type)
+        self._selection = None
+        if kernels is not None and kernels.selection_chunk(block.products.shape[1], self.k) >= kernels.SMALLEST_CHUNK:
+            self._selection = kernels.Selection(backend.xp, block, self.k)
+            self._wait = backend.to_numpy_async(self._selection.select(SPARE_DOCUMENTS + 3 * self.k // 2))
+        else:
+            self._scores = block.matrix()
+            self._limit = backend.xp.topk(self._scores, self.k, dim=1, sorted=False).values.amin(1)
+
+    def wait(self) -> tuple[bool, Indices, Indices, Floats]:
+        """Whether all scores are finite; rows, documents and scores, in the order of rows."""
+        if self._selection is None:
+            row, doc = self.backend.xp.nonzero(self._scores >= self._limit[:, None], as_tuple=True)
+            found = [self.backend.to_numpy(one) for one in (row, doc, self._scores[row, doc].double())]
+            return self.backend.all_finite(self._scores), found[0], found[1], found[2]
+        table = self._wait()
+        capacity = (table.shape[1] - 3) // 2
+        if table[:, 0].max(initial=0) > capacity:  # many documents tie, or the best are in few chunks
+            capacity = int(table[:, 0].max())
+            table = self.backend.to_numpy(self._selection.select(capacity))
+        selected = np.arange(capacity) < table[:, 2:3]
+        score = np.ascontiguousarray(table[:, 3 + capacity :]).view(np.float64)[selected]
+        row = np.repeat(np.arange(len(table)), table[:, 2])
+        return not table[:, 1].any(), row, table[:, 3 : 3 + capacity][selected], score
+
+
 def _count_with_torch(
-    torch: Any, scores: Array, thresholds: Array, docs: Array | None, digits: int
+    torch: Any, block: ScoreBlock, thresholds: Array, docs: Array | None, digits: int
 ) -> tuple[Array, None]:
     """What the kernels count, without the tied documents before others."""
+    scores = block.products
     columns = [thresholds[:, j : j + 1] for j in range(thresholds.shape[1])]
     above, equal = [(scores > one).sum(1) for one in columns], [(scores == one).sum(1) for one in columns]
     low, high = torch.aminmax(scores, dim=1)

@@ -72,9 +72,13 @@ class Dot:
         self.backend, self.arithmetic, self.queries, self.docs = backend, arithmetic, queries, docs
 
     @property
-    def is_plain_product(self) -> bool:
-        """Whether scores are products without any other step."""
-        return type(self) is Dot and self.arithmetic.low_dtype is None
+    def is_product(self) -> bool:
+        """Whether scores are products, perhaps times a factor for each query and each document (`factors`)."""
+        return type(self) in (Dot, Cosine) and self.arithmetic.low_dtype is None
+
+    def factors(self, extra: Array) -> Array | None:
+        """The factors of products from what `prepare` returned beside the rows, if there are any."""
+        return None
 
     def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
         """Rows for the product, and what belongs to them."""
@@ -86,16 +90,16 @@ class Dot:
 
     def combine_into(self, out: Array, left: Tile, right: Tile) -> None:
         """Write the scores of all pairs of two tiles into `out`."""
-        if not (self.is_plain_product and self.backend.product_into(out, left.vectors, right.vectors)):
+        if not (type(self) is Dot and self.is_product and self.backend.product_into(out, left.vectors, right.vectors)):
             out[...] = self.combine(left, right)
 
 
 class Cosine(Dot):
     """The dot product over the norms; 0 for a zero vector.
 
-    The product is divided by the norms, so that low-precision vectors are multiplied as they are. In native precision
-    vectors are divided by their norms first and both are rounded, as a model normalises its output. A norm that
-    overflows is an error.
+    The product is multiplied with the inverse norms, first that of the document, so that low-precision vectors are
+    multiplied as they are. In native precision vectors are divided by their norms first and both are rounded, as a
+    model normalises its output. A norm that overflows is an error.
     """
 
     def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
@@ -115,7 +119,11 @@ class Cosine(Dot):
         product = self.arithmetic.product(left.vectors, right.vectors)
         if self.arithmetic.low_dtype is not None:
             return product
-        return product / self._zero_to_one(left.extra)[:, None] / self._zero_to_one(right.extra)
+        return product * self.factors(right.extra) * self.factors(left.extra)[:, None]
+
+    def factors(self, extra: Array) -> Array:
+        """Inverse norms."""
+        return 1 / self._zero_to_one(extra)
 
     def _zero_to_one(self, norm: Array) -> Array:
         """Norms with 1 in place of 0, so that they can divide."""

@@ -23,17 +23,29 @@ tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["count", "find_tied"]
+__all__ = ["MAX_COMPARISONS", "Selection", "count", "count_by_search", "find_tied", "scale"]
 
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
+
+#: The products that a program scales.
+SCALED = 4096
+
+#: With smaller chunks, documents are not selected by the maxima of chunks.
+SMALLEST_CHUNK = 16
+
+#: With more thresholds in a row, each score is searched among them; the chunks that a program searches.
+MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 64
+
+#: The scores that are searched at a time, and the warps that do it; chosen by measurement.
+SEARCH_BLOCK, SEARCH_WARPS = 8192, 16
 
 #: The smallest threshold that is compared by arithmetic; and 1 over the sum of one equal score, larger than a chunk.
 TINY, UNIT = 2.0**-100, 4096
 
 
-def count(torch: Any, scores: Any, thresholds: Any, docs: Any, digits: int) -> tuple[Any, Any]:
-    """Counts for a matrix of scores and a table of thresholds on one device; and the counts of chunks, for `find_tied`.
+def count(torch: Any, block: Any, thresholds: Any, docs: Any, digits: int) -> tuple[Any, Any]:
+    """Counts for a `ScoreBlock` and a table of thresholds on one device; and the counts of chunks, for `find_tied`.
 
     It does not wait for the device. The counts are one array of 64-bit integers with these tables one after the other:
     the thresholds (the bits of their float64 values), the scores above each, and the scores equal to it, all in the
@@ -42,36 +54,152 @@ def count(torch: Any, scores: Any, thresholds: Any, docs: Any, digits: int) -> t
     follow: how many tied documents have an earlier row, and how many have a row that is greater as text. `digits` is
     the number of digits of the last row.
     """
+    scores, *factors = _arguments(block)
     (rows, n), width = scores.shape, thresholds.shape[1]
     chunks, stride, on_device = -(-n // BLOCK), scores.stride(0), {"device": scores.device}
     counts = torch.empty((rows, chunks, width), dtype=torch.int32, **on_device)
     row_chunks = torch.empty((2, rows, chunks), dtype=scores.dtype, **on_device)
     out = torch.empty(rows * ((3 if docs is None else 5) * width + 3), dtype=torch.int64, **on_device)
     fast, padded_width = scores.dtype == torch.float32, triton.next_power_of_2(width)
-    inputs = (scores, stride, n, thresholds, width, counts, row_chunks, row_chunks[1], chunks)
+    inputs = (scores, stride, n, *factors, thresholds, width, counts, row_chunks, row_chunks[1], chunks)
+    options = {"FACTORS": block.has_factors, "BLOCK": BLOCK}
     order = (thresholds if docs is None else docs, digits, 10 ** (digits - 1))
     with torch.cuda.device(scores.device):
         _count_chunk[(rows * chunks,)](
-            *inputs, FAST=fast, TINY=TINY, UNIT=UNIT, PADDED_WIDTH=padded_width, BLOCK=BLOCK, num_warps=WARPS
+            *inputs, FAST=fast, TINY=TINY, UNIT=UNIT, PADDED_WIDTH=padded_width, num_warps=WARPS, **options
         )
         _sum_chunks[(rows * (width + 1),)](
-            *inputs, rows, out, *order, ORDER=docs is not None, STEP=1024, BLOCK=BLOCK, num_warps=4
+            *inputs, rows, out, *order, ORDER=docs is not None, STEP=1024, num_warps=4, **options
         )
     return out, counts
 
 
-def find_tied(torch: Any, scores: Any, thresholds: Any, counts: Any, cells: Any, n_docs: int) -> Any:
+def count_by_search(torch: Any, block: Any, thresholds: Any) -> tuple[Any, Any]:
+    """The counts of `count`, without `docs`, for many thresholds; and a function that finds tied documents.
+
+    Every score is searched among the sorted thresholds of its row. A program counts how many scores are between two
+    thresholds, and how many equal one.
+    """
+    scores, *factors = _arguments(block)
+    (rows, n), width, on_device = scores.shape, thresholds.shape[1], {"device": scores.device}
+    chunks, stride = -(-n // SEARCH_BLOCK), scores.stride(0)
+    ascending, order = thresholds.sort(dim=1)
+    bins = 2 * width + 1
+    histogram = torch.zeros((rows, bins), dtype=torch.int32, **on_device)
+    row_chunks = torch.empty((2, rows, chunks), dtype=scores.dtype, **on_device)
+    per_row = torch.empty((3, rows), dtype=torch.int64, **on_device)
+    groups = -(-chunks // SEARCHED_CHUNKS)
+    inputs = (scores, stride, n, *factors, ascending, width, histogram, row_chunks, row_chunks[1], chunks)
+    options = {"FACTORS": block.has_factors, "BLOCK": SEARCH_BLOCK}
+    with torch.cuda.device(scores.device):
+        _search_chunks[(rows * groups,)](
+            *inputs, groups, bins, STEPS=width.bit_length(), CHUNKS=SEARCHED_CHUNKS, num_warps=SEARCH_WARPS, **options
+        )
+        _sum_chunks[(rows,)](
+            *inputs[:6], 0, *inputs[7:], rows, per_row, ascending, 1, 1, ORDER=False, STEP=1024, num_warps=4, **options
+        )
+    first = torch.searchsorted(ascending, ascending)  # equal thresholds share the bins of the first one
+    at_or_below = histogram.cumsum(1).gather(1, 2 * first + 1)
+    equal = histogram.gather(1, 2 * first + 1).long()
+    table = torch.empty((2, rows, width), dtype=torch.int64, **on_device)
+    table[0].scatter_(1, order, n - at_or_below)
+    table[1].scatter_(1, order, equal)
+    counts = torch.cat([thresholds.double().view(torch.int64).ravel(), table.ravel(), per_row.ravel()])
+
+    def find(row: Any, column: Any, n_docs: int) -> Any:
+        """The threshold, as a position in `row`, and the document of every score that equals one of some thresholds."""
+        wanted = torch.full((rows, width), -1, dtype=torch.int64, **on_device)
+        wanted[row, column] = torch.arange(len(row), **on_device)
+        found, size = (
+            torch.empty((2, n_docs), dtype=torch.int64, **on_device),
+            torch.zeros(1, dtype=torch.int64, **on_device),
+        )
+        number = torch.full_like(wanted, -1).scatter_reduce_(1, first, wanted.gather(1, order), "amax")
+        with torch.cuda.device(scores.device):
+            _find_by_search[(rows * chunks,)](
+                *inputs[:7], number, chunks, found, n_docs, size, STEPS=width.bit_length(), num_warps=4, **options
+            )
+        return found
+
+    return counts, find
+
+
+def find_tied(torch: Any, block: Any, thresholds: Any, counts: Any, cells: Any, n_docs: int) -> Any:
     """The documents whose scores equal some of the thresholds.
 
     `cells` has three rows: the row and the column of each threshold, and the position of its first document in the
     result. `n_docs` is the length of the result.
     """
+    scores, *factors = _arguments(block)
     (_, n), (_, chunks, width), n_cells = scores.shape, counts.shape, cells.shape[1]
     docs = torch.empty(n_docs, dtype=torch.int64, device=scores.device)
-    inputs = (scores, scores.stride(0), n, thresholds, width, counts, chunks, cells, n_cells, docs)
+    inputs = (scores, scores.stride(0), n, *factors, thresholds, width, counts, chunks, cells, n_cells, docs)
     with torch.cuda.device(scores.device):
-        _find_tied_in_chunk[(n_cells * chunks,)](*inputs, STEP=1024, BLOCK=BLOCK, num_warps=4)
+        _find_tied_in_chunk[(n_cells * chunks,)](*inputs, FACTORS=block.has_factors, BLOCK=BLOCK, num_warps=4)
     return docs
+
+
+class Selection:
+    """The k best documents of each row of a `ScoreBlock`, and all that tie with the k-th.
+
+    The k-th largest of the maxima of chunks is a limit that k documents reach, and few others. Only chunks that reach
+    it are read again.
+    """
+
+    def __init__(self, torch: Any, block: Any, k: int):
+        scores, *factors = _arguments(block)
+        self.torch, self.block, self.k, self.device = torch, block, k, scores.device
+        self.rows, self.n = scores.shape
+        self.size = selection_chunk(self.n, k)
+        self.chunks, on_device = -(-self.n // self.size), {"device": scores.device}
+        maxima = torch.empty((2, self.rows, self.chunks), dtype=scores.dtype, **on_device)
+        self._inputs = (scores, scores.stride(0), self.n, *factors, maxima, self.chunks)
+        self._options = {"FACTORS": block.has_factors, "BLOCK": self.size, "num_warps": 4 if self.size > 256 else 1}
+        with torch.cuda.device(self.device):
+            _find_maxima[(self.rows * self.chunks,)](*self._inputs, maxima[1], **self._options)
+        self.limit = torch.topk(maxima[0], k, dim=1, sorted=False).values.amin(1)
+        self.not_finite = (maxima[1] != 0).any(1).long()
+
+    def select(self, capacity: int) -> Any:
+        """One array for each row: how many documents reach the limit, 0 if all scores are finite, how many are the
+        best, then documents and scores (bits of float64) in descending order, `capacity` of each.
+        """
+        torch, on_device = self.torch, {"device": self.device}
+        size = torch.zeros(self.rows, dtype=torch.int32, **on_device)
+        docs = torch.full((self.rows, capacity), self.n, dtype=torch.int64, **on_device)
+        values = torch.full((self.rows, capacity), float("-inf"), dtype=self.block.products.dtype, **on_device)
+        with torch.cuda.device(self.device):
+            _select_chunk[(self.rows * self.chunks,)](
+                *self._inputs, self.limit, size, docs, values, capacity, **self._options
+            )
+        docs, order = docs.sort(dim=1)
+        values, by_score = values.gather(1, order).sort(dim=1, descending=True, stable=True)
+        selected = (values >= values[:, self.k - 1 : self.k]).sum(1)
+        per_row = torch.stack([size.long(), self.not_finite, selected], 1)
+        return torch.cat([per_row, docs.gather(1, by_score), values.double().view(torch.int64)], 1)
+
+
+def selection_chunk(n: int, k: int) -> int:
+    """The size of chunks in which k of n documents are selected: small enough for four chunks per document."""
+    size = BLOCK
+    while size >= SMALLEST_CHUNK and -(-n // size) < 4 * k:
+        size //= 2
+    return size
+
+
+def _arguments(block: Any) -> tuple[Any, Any, Any]:
+    """Products and factors for a kernel; where there are no factors, the kernel does not read them."""
+    if block.has_factors:
+        return block.products, block.doc_factors, block.query_factors
+    return block.products, block.products, block.products
+
+
+def scale(products: Any, doc_factors: Any, query_factors: Any) -> None:
+    """Multiply a matrix, in place, with a factor for each column and then with one for each row."""
+    (rows, n), chunks = products.shape, -(-products.shape[1] // SCALED)
+    inputs = (products, products.stride(0), n, doc_factors, query_factors, chunks)
+    with import_module("torch").cuda.device(products.device):
+        _scale_chunk[(rows * chunks,)](*inputs, BLOCK=SCALED, num_warps=4)
 
 
 def _kernel(function: Any) -> Any:
@@ -79,22 +207,80 @@ def _kernel(function: Any) -> Any:
 
 
 @_kernel
+def _load_scores(scores, doc, n, doc_factors, query_factor, other, FACTORS: tl.constexpr):
+    """Scores of a row: products, or products times factors with two roundings, as torch does it."""
+    x = tl.load(scores + doc, mask=doc < n, other=other)
+    if FACTORS:
+        x = x * tl.load(doc_factors + doc, mask=doc < n, other=1.0) * query_factor
+    return x
+
+
+@_kernel
+def _find_maxima(
+    scores, stride, n, doc_factors, query_factors, maxima, chunks, not_finite,
+    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the largest score of a chunk, and whether all of it is finite."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    query_factor = tl.load(query_factors + row)
+    x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+    tl.store(maxima + program, tl.max(x))
+    tl.store(not_finite + program, tl.sum(tl.where(doc < n, x * 0.0, 0.0)))
+
+
+@_kernel
+def _select_chunk(
+    scores, stride, n, doc_factors, query_factors, maxima, chunks, limits, sizes, docs, values, capacity,
+    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the documents of a chunk that reach the limit of its row, in any order."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    limit = tl.load(limits + row)
+    if tl.load(maxima + program) >= limit:
+        doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+        query_factor = tl.load(query_factors + row)
+        x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+        reaches = (x >= limit) & (doc < n)
+        place = tl.atomic_add(sizes + row, tl.sum(reaches.to(tl.int32))) + tl.cumsum(reaches.to(tl.int32), 0) - 1
+        fits = reaches & (place < capacity)
+        tl.store(docs + row * capacity + place, doc, mask=fits)
+        tl.store(values + row * capacity + place, x, mask=fits)
+
+
+@_kernel
+def _scale_chunk(products, stride, n, doc_factors, query_factors, chunks, BLOCK: tl.constexpr):
+    """Multiply one chunk of a row; two roundings, as torch does it."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(products + row * stride + doc, mask=doc < n)
+    x = x * tl.load(doc_factors + doc, mask=doc < n) * tl.load(query_factors + row)
+    tl.store(products + row * stride + doc, x, mask=doc < n)
+
+
+@_kernel
 def _count_chunk(
-    scores, stride, n, thresholds, width, counts, lowest, not_finite, chunks,
-    FAST: tl.constexpr, TINY: tl.constexpr, UNIT: tl.constexpr, PADDED_WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    scores, stride, n, doc_factors, query_factors, thresholds, width, counts, lowest, not_finite, chunks,
+    FAST: tl.constexpr, TINY: tl.constexpr, UNIT: tl.constexpr, PADDED_WIDTH: tl.constexpr,
+    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Count in one chunk, and write its lowest score and whether all of it is finite."""
     program = tl.program_id(0).to(tl.int64)
     row = program // chunks
     chunk = program - row * chunks
     doc = chunk * BLOCK + tl.arange(0, BLOCK)
-    pointer = scores + row * stride + doc
+    pointer, query_factor = scores + row * stride + doc, tl.load(query_factors + row)
     if (chunk + 1) * BLOCK <= n:
         x = tl.load(pointer)
+        if FACTORS:
+            x = x * tl.load(doc_factors + doc) * query_factor
         low = tl.min(x)
         zero = tl.sum(x * 0.0)  # NaN if anything is not finite
     else:  # behind the end, −infinity is below every threshold
-        x = tl.load(pointer, mask=doc < n, other=float("-inf"))
+        x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
         low = tl.min(tl.where(doc < n, x, float("inf")))
         zero = tl.sum(tl.where(doc < n, x * 0.0, 0.0))
     number, out, first = tl.arange(0, PADDED_WIDTH), counts + program * width, thresholds + row * width
@@ -130,13 +316,15 @@ def _compare(x, threshold):
 
 @_kernel
 def _sum_chunks(
-    scores, stride, n, thresholds, width, counts, lowest, not_finite, chunks, rows, out, docs, digits, power,
-    ORDER: tl.constexpr, STEP: tl.constexpr, BLOCK: tl.constexpr,
+    scores, stride, n, doc_factors, query_factors, thresholds, width, counts, lowest, not_finite, chunks, rows, out,
+    docs, digits, power,
+    ORDER: tl.constexpr, STEP: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Sum over the chunks of a row: the counts of one threshold, or those of the lowest score."""
     row = tl.program_id(0).to(tl.int64) // (width + 1)
     j = tl.program_id(0).to(tl.int64) - row * (width + 1)
     row_scores, per_row, size = scores + row * stride, out + 3 * rows * width, rows * width
+    query_factor = tl.load(query_factors + row)
     if j < width:
         cell, chunk_counts = row * width + j, counts + row * chunks * width + j
         threshold = tl.load(thresholds + cell)
@@ -144,12 +332,23 @@ def _sum_chunks(
         if ORDER:
             own, before = tl.load(docs + cell), per_row + 3 * rows + cell
             _count_ties_before(
-                row_scores, n, threshold, width, chunk_counts, chunks, equal, own, digits, power, before, size,
-                STEP, BLOCK,
+                row_scores, n, doc_factors, query_factor, threshold, width, chunk_counts, chunks, equal, own, digits,
+                power, before, size, STEP, FACTORS, BLOCK,
             )  # fmt: skip
     else:
         _count_lowest(
-            row_scores, n, lowest + row * chunks, not_finite + row * chunks, chunks, per_row + row, rows, STEP, BLOCK
+            row_scores,
+            n,
+            doc_factors,
+            query_factor,
+            lowest + row * chunks,
+            not_finite + row * chunks,
+            chunks,
+            per_row + row,
+            rows,
+            STEP,
+            FACTORS,
+            BLOCK,
         )
 
 
@@ -172,8 +371,8 @@ def _sum_threshold(threshold, width, counts, chunks, out, distance, STEP: tl.con
 
 @_kernel
 def _count_ties_before(
-    scores, n, threshold, width, counts, chunks, equal, own, digits, power, out, distance,
-    STEP: tl.constexpr, BLOCK: tl.constexpr,
+    scores, n, doc_factors, query_factor, threshold, width, counts, chunks, equal, own, digits, power, out, distance,
+    STEP: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Count the documents that equal a threshold and are before its own document: by row, and by the row as text."""
     earlier, greater = tl.zeros([BLOCK], dtype=tl.int64), tl.zeros([BLOCK], dtype=tl.int64)
@@ -185,7 +384,7 @@ def _count_ties_before(
                 which = tl.argmax(hits, 0)
                 hits = tl.where(number == which, 0, hits)
                 doc = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-                same = tl.load(scores + doc, mask=doc < n, other=float("-inf")) == threshold
+                same = _load_scores(scores, doc, n, doc_factors, query_factor, float("-inf"), FACTORS) == threshold
                 earlier += (same & (doc < own)).to(tl.int64)
                 greater += (same & (_text_key(doc, digits, power) > own_key)).to(tl.int64)
     tl.store(out, tl.sum(earlier))
@@ -204,7 +403,10 @@ def _text_key(row, digits, power):
 
 
 @_kernel
-def _count_lowest(scores, n, lowest, not_finite, chunks, out, distance, STEP: tl.constexpr, BLOCK: tl.constexpr):
+def _count_lowest(
+    scores, n, doc_factors, query_factor, lowest, not_finite, chunks, out, distance,
+    STEP: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Find the lowest score of a row, count it in the chunks that have it, and sum what is not finite."""
     number = tl.arange(0, STEP)
     low = tl.full([STEP], float("inf"), dtype=tl.float64)
@@ -213,26 +415,88 @@ def _count_lowest(scores, n, lowest, not_finite, chunks, out, distance, STEP: tl
         exists = first + number < chunks
         low = tl.minimum(low, tl.load(lowest + first + number, mask=exists, other=float("inf")).to(tl.float64))
         zero += tl.load(not_finite + first + number, mask=exists, other=0.0).to(tl.float64)
-    lowest = tl.min(low)
+    smallest = tl.min(low)
     size = tl.zeros([BLOCK], dtype=tl.int64)
     for first in range(0, chunks, STEP):
         ends = tl.load(lowest + first + number, mask=first + number < chunks, other=float("inf")).to(tl.float64)
-        hits = (ends == lowest).to(tl.int32)
+        hits = (ends == smallest).to(tl.int32)
         while tl.max(hits, 0) > 0:
             which = tl.argmax(hits, 0)
             hits = tl.where(number == which, 0, hits)
             doc = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-            x = tl.load(scores + doc, mask=doc < n, other=float("inf")).to(tl.float64)
-            size += (x == lowest).to(tl.int64)
-    tl.store(out, lowest.to(tl.int64, bitcast=True))
+            x = _load_scores(scores, doc, n, doc_factors, query_factor, float("inf"), FACTORS).to(tl.float64)
+            size += (x == smallest).to(tl.int64)
+    tl.store(out, smallest.to(tl.int64, bitcast=True))
     tl.store(out + distance, tl.sum(size))
     tl.store(out + 2 * distance, (tl.sum(zero) != 0).to(tl.int64))
 
 
 @_kernel
+def _search(x, first, width, STEPS: tl.constexpr):
+    """How many of the ascending thresholds are below each score."""
+    low = tl.zeros_like(x).to(tl.int32)
+    high = low + width
+    for _ in range(STEPS):
+        middle = (low + high) // 2
+        is_below = (low < high) & (tl.load(first + middle, mask=low < high, other=float("inf")) < x)
+        high = tl.where(is_below, high, middle)
+        low = tl.where(is_below, middle + 1, low)
+    return low
+
+
+@_kernel
+def _search_chunks(
+    scores, stride, n, doc_factors, query_factors, thresholds, width, histogram, lowest, not_finite, chunks, groups,
+    bins, STEPS: tl.constexpr, CHUNKS: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Count in some chunks of a row: bin 2j for scores below threshold j and above the one before, 2j + 1 at it."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // groups
+    first_chunk = (program - row * groups) * CHUNKS
+    first, query_factor = thresholds + row * width, tl.load(query_factors + row)
+    for number in range(CHUNKS):
+        chunk = first_chunk + number
+        if chunk < chunks:
+            doc = chunk * BLOCK + tl.arange(0, BLOCK)
+            exists = doc < n
+            x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+            position = _search(x, first, width, STEPS)
+            at = tl.load(first + position, mask=position < width, other=float("inf")) == x
+            cell = histogram + row * bins + 2 * position + at.to(tl.int32)
+            tl.atomic_add(cell, 1, mask=exists, sem="relaxed")  # faster than tl.histogram
+            tl.store(lowest + row * chunks + chunk, tl.min(tl.where(exists, x, float("inf"))))
+            tl.store(not_finite + row * chunks + chunk, tl.sum(tl.where(exists, x * 0.0, 0.0)))
+
+
+@_kernel
+def _find_by_search(
+    scores, stride, n, doc_factors, query_factors, thresholds, width, number, chunks, found, n_docs, size,
+    STEPS: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the documents of a chunk that equal one of the numbered thresholds, in any order."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    query_factor = tl.load(query_factors + row)
+    x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+    position = _search(x, thresholds + row * width, width, STEPS)
+    inside = (position < width) & (doc < n)
+    same = inside & (tl.load(thresholds + row * width + position, mask=inside, other=float("inf")) == x)
+    which = tl.load(number + row * width + position, mask=same, other=-1)
+    wanted = which >= 0
+    n_here = tl.sum(wanted.to(tl.int64))
+    if n_here > 0:
+        start = tl.atomic_add(size, n_here)
+        place = start + tl.cumsum(wanted.to(tl.int64), 0) - 1
+        tl.store(found + place, which, mask=wanted & (place < n_docs))
+        tl.store(found + n_docs + place, doc, mask=wanted & (place < n_docs))
+
+
+@_kernel
 def _find_tied_in_chunk(
-    scores, stride, n, thresholds, width, counts, chunks, cells, n_cells, docs, STEP: tl.constexpr, BLOCK: tl.constexpr
-):
+    scores, stride, n, doc_factors, query_factors, thresholds, width, counts, chunks, cells, n_cells, docs,
+    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Write the tied documents of a chunk behind those of the chunks before it."""
     cell = tl.program_id(0).to(tl.int64) // chunks
     chunk = tl.program_id(0).to(tl.int64) - cell * chunks
@@ -244,6 +508,7 @@ def _find_tied_in_chunk(
         for before in range(chunk):
             start += tl.load(chunk_counts + before * width) >> 16
         doc = chunk * BLOCK + tl.arange(0, BLOCK)
-        x = tl.load(scores + row * stride + doc, mask=doc < n, other=float("inf"))
+        query_factor = tl.load(query_factors + row)
+        x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("inf"), FACTORS)
         same = x == tl.load(thresholds + row * width + column)
         tl.store(docs + start + tl.cumsum(same.to(tl.int32), 0) - 1, doc, mask=same)

@@ -9,7 +9,10 @@ then depends on its two vectors alone.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from functools import cached_property
+from itertools import cycle
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,11 +21,12 @@ from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error
 from tiewise.scoring.blocks import Scorer, as_slice, round_up, split
+from tiewise.scoring.device_counting import ScoreBlock
 from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
 from tiewise.scoring.host_scorer import overflow_remedy
 from tiewise.scoring.operands import Operand
 
-__all__ = ["MIN_TILE", "DeviceScorer", "gather_scores"]
+__all__ = ["MIN_TILE", "QUEUED_BLOCKS", "DeviceScorer", "gather_scores"]
 
 #: The smallest number of queries in a tile: for fewer, libraries use kernels for narrow matrices. A single query is
 #: scored alone on CUDA, where its products do not depend on the position of a document.
@@ -37,8 +41,37 @@ DIMS_ALIGNMENT = 16
 #: From this number of tiles on, documents may be multiplied in one product.
 MIN_TILES_AT_ONCE = 4
 
+#: How many blocks are queued on a device at a time.
+QUEUED_BLOCKS = 2
+
+#: Scores in a block of several tiles of queries.
+SCORES_AT_ONCE = 2**27
+
 #: By device and shape: whether one product of all documents has the bits of the products of tiles.
 _same_bits: dict[Any, dict[Any, bool]] = {}
+
+
+class Queue:
+    """Blocks of scores that a device works on, each in its own buffer, and what is done with them in main memory."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._buffers = cycle(range(1, QUEUED_BLOCKS + 1))
+
+    def next_buffer(self) -> int:
+        """The number of a buffer that no waiting block uses."""
+        if len(self._waiting) == QUEUED_BLOCKS:
+            self._waiting.popleft()()
+        return next(self._buffers)
+
+    def add(self, finish_block: Callable[[], None]) -> None:
+        """Put off what waits for the device."""
+        self._waiting.append(finish_block)
+
+    def finish(self) -> None:
+        """Do all that was put off."""
+        while self._waiting:
+            self._waiting.popleft()()
 
 
 class DeviceScorer(Scorer):
@@ -63,6 +96,7 @@ class DeviceScorer(Scorer):
         self.query_tile = self._choose_query_tile(queries_at_once or queries.n)
         self.doc_tile = max((doc_tile or backend.doc_tile) // docs.tokens, 1)
         self._dims_padding = -queries.dims % DIMS_ALIGNMENT
+        self.queue = Queue()
         self._buffers: dict[int, Array] = {}
         self._zero_masks: dict[tuple[str, Any], tuple[Rows, Array]] = {}  # by side and rows
 
@@ -74,15 +108,16 @@ class DeviceScorer(Scorer):
         tiles = max(-(-n // max(self.backend.query_tile // tokens, 1)), 1)
         return round_up(max(-(-n // tiles), 1), -(-MIN_TILE // tokens))
 
-    def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
-    ) -> tuple[int, int]:
+    def block_sizes(self, n_queries: int, block: int | None, query_block: int | None) -> tuple[int, int]:
         """The number of queries and of documents in a block, in whole tiles."""
-        query_size = round_up(query_block or self.query_tile, self.query_tile)
+        # Several tiles of queries at a time, if there are few documents: a block has its own cost.
+        scores_of_tile = self.query_tile * round_up(max(self.docs.n, 1), self.doc_tile)
+        at_once = self.query_tile * max(SCORES_AT_ONCE // scores_of_tile, 1)
+        query_size = round_up(query_block or min(at_once, max(n_queries, 1)), self.query_tile)
         doc_size = max(self.backend.block // self.docs.tokens, 1)
-        if counting:  # two blocks of scores are kept at a time
-            tiles = self.backend.score_memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile
-            doc_size = max(doc_size, tiles * self.doc_tile)
+        # Two blocks of scores are kept at a time.
+        tiles = self.backend.score_memory // (2 * query_size * self.arithmetic.out_dtype.itemsize) // self.doc_tile
+        doc_size = max(doc_size, tiles * self.doc_tile)
         return query_size, round_up(block or doc_size, self.doc_tile)
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -102,20 +137,28 @@ class DeviceScorer(Scorer):
 
         With a `buffer` number, they overwrite the result of the last call with the same number. This saves memory.
         """
+        return self.score_block(tiles, rows, buffer=buffer).matrix()
+
+    def score_block(self, tiles: list[Tile], rows: Rows, *, buffer: int = 0) -> ScoreBlock:
+        """The same scores, perhaps still as products and factors."""
         n = _length(rows)
         in_place = isinstance(rows, slice) and self._multiplies_in_place
         out = self._allocate(len(tiles), round_up(n, ALIGNMENT if in_place else self.doc_tile), buffer)
         placed = [(slice(i * self.query_tile, (i + 1) * self.query_tile), tile) for i, tile in enumerate(tiles)]
+        own_rows = slice(0, sum(tile.n for tile in tiles))
         if in_place and n:
             assert isinstance(rows, slice)
             self._multiply(out, placed, rows)
+            if self.fn == "cosine":
+                query_factors = self.backend.xp.concatenate([self.function.factors(tile.extra) for tile in tiles])
+                return ScoreBlock(_part(out, own_rows, n), self._doc_factors(rows), query_factors[own_rows])
         else:
             for j, part in enumerate(_parts(rows, self.doc_tile)):
                 docs = self._make_tile(self.docs, part, self.doc_tile, "documents")
                 columns = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
                 for out_rows, queries in placed:
                     self.function.combine_into(out[out_rows, columns], queries, docs)
-        return _part(out, slice(0, sum(tile.n for tile in tiles)), n)
+        return ScoreBlock(_part(out, own_rows, n))
 
     def finite_scores(self, tiles: list[Tile], rows: Rows, query_rows: Rows, *, buffer: int = 0) -> Array:
         """The same scores; an error if one of them is not finite."""
@@ -180,7 +223,7 @@ class DeviceScorer(Scorer):
     def _multiplies_in_place(self) -> bool:
         """Whether scores are products of the documents as they are in memory."""
         arithmetic, matrix = self.arithmetic, self.docs.matrix
-        if matrix is None or not self.function.is_plain_product or self._dims_padding:
+        if matrix is None or not self.function.is_product or self._dims_padding:
             return False
         if not (arithmetic.float32_output or matrix.dtype == arithmetic.compute_dtype):
             return False
@@ -205,6 +248,21 @@ class DeviceScorer(Scorer):
             if same_bits[shape]:
                 return
         self._multiply_tiles(out, tiles, rows)
+
+    def _doc_factors(self, rows: slice) -> Array:
+        """The factors of some documents; they are computed once for all, in tiles of one shape."""
+        key = f"factors, {self.arithmetic.compute_dtype}"
+        if key not in self.docs.prepared:
+            norms = self.backend.zeros((self.docs.n,), self.arithmetic.compute_dtype)
+            for part in split(slice(0, self.docs.n), self.doc_tile):
+                _, extra = self.function.prepare(self._pad_rows(self.docs.take(part), self.doc_tile), None)
+                assert extra is not None
+                norms[part] = extra[: _length(part)]
+            zero_rows = np.flatnonzero(self.backend.to_numpy(norms == 0))
+            self.docs.prepared[key] = self.function.factors(norms), zero_rows
+        factors, zero_rows = self.docs.prepared[key]
+        self._zero_rows["documents"].update(zero_rows[(zero_rows >= rows.start) & (zero_rows < rows.stop)].tolist())
+        return factors[rows]
 
     def _has_bits_of_tiles(self, out: Array, tile: tuple[slice, Tile], rows: slice) -> bool:
         """Whether the product of all documents has the bits of products of tiles."""
@@ -240,13 +298,25 @@ class DeviceScorer(Scorer):
 
     def _make_tile(self, operand: Operand, rows: Rows, size: int, side: str) -> Tile:
         n = _length(rows)
-        mask = None if operand.mask is None else self._pad_rows(operand.mask[rows], size)
-        vectors, extra = self.function.prepare(self._pad_rows(self._pad_dims(operand.take(rows)), size), mask)
+        given, mask = self._take(operand, rows)
+        mask = None if mask is None else self._pad_rows(mask, size)
+        vectors, extra = self.function.prepare(self._pad_rows(self._pad_dims(given), size), mask)
         if self.fn == "cosine":
             assert extra is not None
             key = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
             self._zero_masks[side, key] = rows, extra[:n] == 0
         return Tile(vectors, extra, n)
+
+    def _take(self, operand: Operand, rows: Rows) -> tuple[Array, Array | None]:
+        """Some rows and their mask. Token vectors of rows of different lengths are filled with zeros."""
+        vectors = operand.take(rows)
+        if operand.lengths is None:
+            return vectors, None if operand.mask is None else operand.mask[rows]
+        counts = np.arange(operand.tokens) < operand.lengths[rows][:, None]
+        mask = self.backend.to_device(counts)
+        padded = self.backend.zeros((*counts.shape, operand.dims), vectors.dtype)
+        padded[mask] = vectors
+        return padded, mask
 
     def _pad_dims(self, x: Array) -> Array:
         """Vectors filled with zeros, which change no product, no norm and no distance."""

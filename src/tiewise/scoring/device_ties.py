@@ -8,29 +8,25 @@ differ nevertheless, the scores of the blocks are used and the collection is cou
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.scoring.backends import Array, Indices
+from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks, as_slice
-from tiewise.scoring.device_counting import BlockCounts, gather_thresholds
-from tiewise.scoring.device_scorer import DeviceScorer, gather_scores
+from tiewise.scoring.device_counting import BlockCounts, ScoreBlock, gather_thresholds
+from tiewise.scoring.device_scorer import QUEUED_BLOCKS, DeviceScorer, gather_scores
 from tiewise.scoring.judgments import Slots
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
 __all__ = ["DeviceTieCounts"]
-
-#: How many blocks of queries are queued on a device at a time.
-QUEUED_BLOCKS = 2
 
 
 class _QueuedBlock(NamedTuple):
     """A block of queries whose counts are queued on the device."""
 
     block: slice
-    scores: Array
+    scores: ScoreBlock
     slots: Slots
     flat_indices: Indices  # of the slots
     judged: Any  # indices or a slice
@@ -60,22 +56,22 @@ class DeviceTieCounts(TieCounts):
         The products of two blocks of queries are queued before anything else is done. So the device works on the next
         block while the counts of the last one are copied.
         """
-        buffers, docs = cycle(range(1, QUEUED_BLOCKS + 1)), blocks.docs[0]
-        scores = [self._queue_scores(block, docs, next(buffers)) for block in blocks.queries[:QUEUED_BLOCKS]]
+        docs, queue = blocks.docs[0], self.scorer.queue
+        first = [(block, self._queue_scores(block, docs)) for block in blocks.queries[:QUEUED_BLOCKS]]
         self.allocate()
-        queue = [self._queue_counts(block, one) for block, one in zip(blocks.queries, scores, strict=False)]
+        for block, scores in first:
+            self._queue_counts(block, scores, blocks)
         for block in blocks.queries[QUEUED_BLOCKS:]:
-            self._finish(queue.pop(0), blocks)
-            queue.append(self._queue_counts(block, self._queue_scores(block, docs, next(buffers))))
-        for queued in queue:
-            self._finish(queued, blocks)
+            self._queue_counts(block, self._queue_scores(block, docs), blocks)
+        queue.finish()
 
-    def _queue_scores(self, block: slice, docs: slice, buffer: int) -> Array:
+    def _queue_scores(self, block: slice, docs: slice) -> ScoreBlock:
         """Start to compute the scores of a block of queries against all documents."""
+        buffer = self.scorer.queue.next_buffer()
         tiles = self.scorer.query_tiles(self.judgments.rows_of_block(block))
-        return self.scorer.scores(tiles, docs, buffer=buffer)
+        return self.scorer.score_block(tiles, docs, buffer=buffer)
 
-    def _queue_counts(self, block: slice, scores: Array) -> _QueuedBlock:
+    def _queue_counts(self, block: slice, scores: ScoreBlock, blocks: Blocks) -> None:
         """Take the scores of the judged documents from all scores, and start to count."""
         backend, judgments, shared = self.scorer.backend, self.judgments, self.shared_scores
         slots = judgments.slots(block, shared)  # documents are looked up while the device works
@@ -86,13 +82,14 @@ class DeviceTieCounts(TieCounts):
         counts = BlockCounts(backend, scores, thresholds, doc_table if count_ties else None, judgments.doc_ids.digits)
         query, position = judgments.queries_in_block(block)
         queries = as_slice(query), as_slice(position)
-        return _QueuedBlock(block, scores, slots, slots.flat_indices, as_slice(slots.judged), queries, counts)
+        queued = _QueuedBlock(block, scores, slots, slots.flat_indices, as_slice(slots.judged), queries, counts)
+        self.scorer.queue.add(lambda: self._finish(queued, blocks))
 
     def _finish(self, queued: _QueuedBlock, blocks: Blocks) -> None:
         """Copy the counts of a block to the judgments."""
         block, scores, slots, flat_indices, judged, (query, position), counts = queued
         if not counts.all_finite:
-            self.scorer.raise_not_finite(scores, blocks.docs[0], self.judgments.rows_of_block(block))
+            self.scorer.raise_not_finite(scores.matrix(), blocks.docs[0], self.judgments.rows_of_block(block))
         score, above, equal = counts.take(flat_indices)
         if self.shared_scores is None:
             self.score[judged] = score
@@ -109,7 +106,7 @@ class DeviceTieCounts(TieCounts):
             group, first = some.group_ties(self.score[some.judged])
             tied_group, tied_doc = counts.find_tied(some.row[first], some.column[first])
             self.count_ties_before(some, group, tied_group, tied_doc)
-        blocks.add_done(scores.shape[0] * scores.shape[1])
+        blocks.add_done(scores.pairs)
 
 
 class _DeviceBlockCounts(QueryBlockCounts):
@@ -132,7 +129,7 @@ class _DeviceBlockCounts(QueryBlockCounts):
         scorer, doc = self.counts.scorer, self.counts.judgments.doc[self.own.judged]
         scores = scorer.scores(self.tiles, docs, buffer=1)
         here = (doc >= docs.start) & (doc < docs.stop)
-        counts = BlockCounts(scorer.backend, scores, self.thresholds)
+        counts = BlockCounts(scorer.backend, ScoreBlock(scores), self.thresholds)
         if not counts.all_finite:
             scorer.raise_not_finite(scores, docs, self.query_rows)
         self.own_scores[here] = gather_scores(scorer.backend, scores, self.own.row[here], doc[here] - docs.start)

@@ -31,10 +31,11 @@ from tiewise.scoring.blocks import split
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.host_scorer import HostScorer
-from tiewise.scoring.operands import Mask, VectorsLike
+from tiewise.scoring.operands import Mask
 from tiewise.scoring.options import ACTIVATIONS, FUNCTIONS, PAIR_FUNCTIONS, as_int, check_precision
 from tiewise.scoring.quantised import Quantized
 from tiewise.scoring.scorers import make_scorer
+from tiewise.scoring.storage import TokenVectors, VectorsLike
 
 __all__ = ["LEVELS", "head", "logit", "score"]
 
@@ -315,7 +316,7 @@ def _multiply_tile(backend: Any, states: Array, weights: Array) -> Array:
 
 def _as_rows(given: Any, mask: Mask, fn: str) -> tuple[Any, Any, bool]:
     """Rows and their mask from an operand, and whether it was a single row."""
-    if isinstance(given, Quantized):
+    if isinstance(given, (Quantized, TokenVectors)):
         return given, mask, False
     array = backend_of(given).as_array(given, "vectors")
     if array.ndim != (2 if fn == "maxsim" else 1):

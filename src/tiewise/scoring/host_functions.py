@@ -24,7 +24,8 @@ from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Indices, Rows, not_finite_error
-from tiewise.scoring.definition import Rounding, dot_sums, squared_distances, thread_count
+from tiewise.scoring.definition import Rounding, SparseRows, dot_sums, squared_distances, squared_norms, thread_count
+from tiewise.scoring.storage import segment_indices
 
 __all__ = ["FUNCTIONS", "Dot", "VectorBlock", "relative_error", "scale_rows"]
 
@@ -43,13 +44,13 @@ class VectorBlock:
     """Some queries or documents, prepared for scoring. Late interaction has several vectors for each of the n rows."""
 
     n: int
-    vectors: NDArray[Any]  # (n_vectors, dims), float32 or float64
-    scaled: NDArray[Any]  # the vectors as the definition takes them: float64 vectors are scaled by 2^-exponent
+    vectors: Any  # (n_vectors, dims): float32 or float64, words of bits, or SparseRows
+    scaled: Any  # the vectors as the definition takes them: float64 vectors are scaled by 2^-exponent
     exponents: Indices  # (n_vectors,): all 0 for float32
-    squared_norms: Floats  # (n_vectors,): S(x, x) of the scaled vectors; empty unless the function needs it
-    mask: NDArray[np.bool_] | None  # (n, tokens)
+    offsets: Indices  # (n + 1,): the vectors of each row
     side: str  # "queries" or "documents"
     rows: Rows  # which rows these are
+    known_norms: Floats | None = None  # of these rows in all calls; NaN where they are not known yet
 
     @property
     def start(self) -> int:
@@ -57,56 +58,91 @@ class VectorBlock:
         assert isinstance(self.rows, slice)
         return int(self.rows.start)
 
+    @property
+    def lengths(self) -> Indices:
+        """(n,): the number of vectors of each row."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def squared_norms(self) -> Floats:
+        """(n_vectors,): S(x, x) of the scaled vectors."""
+        squares = squared_norms(self.scaled)
+        if not np.isfinite(squares).all():
+            self.check_finite()
+        return squares
+
     @cached_property
     def norms(self) -> Floats:
-        """(n_vectors,): upper bounds of the Euclidean norms."""
-        if not len(self.squared_norms) and self.scaled.dtype == np.float32:
-            return self._check_norms(_norm_bounds(self.scaled, _fast_products(self.scaled[:0], self.scaled)[1]))
-        squares = self.squared_norms if len(self.squared_norms) else np.einsum("ij,ij->i", self.scaled, self.scaled)
+        """(n_vectors,): upper bounds of the Euclidean norms, at most by `norm_error` too large."""
+        if self.known_norms is not None and not np.isnan(self.known_norms).any():
+            return self.known_norms
+        if isinstance(self.scaled, SparseRows):
+            return self._keep_norms(np.ldexp(self.scaled.norm_bounds(), self.exponents))
+        if self.scaled.dtype == np.float32:
+            return self._keep_norms(_norm_bounds(self.scaled, _fast_products(self.scaled[:0], self.scaled)[1]))
+        squares = np.einsum("ij,ij->i", self.scaled, self.scaled)
         norms = np.ldexp(np.sqrt(squares), self.exponents)
-        return self._check_norms(norms * (1 + (self.scaled.shape[1] + 4) * 2.0**-52))
+        return self._keep_norms(norms * (1 + (self.scaled.shape[1] + 4) * 2.0**-52))
 
-    def products_with(self, few: VectorBlock) -> NDArray[Any]:
+    @property
+    def norm_error(self) -> float:
+        """How much too large a norm can be, relative to it."""
+        return 2.02 * (self.scaled.shape[1] + 4) * (2.0**-24 if self.scaled.dtype == np.float32 else 2.0**-52)
+
+    def products_with(self, few: NDArray[Any]) -> NDArray[Any]:
         """Approximate products with a few vectors, in float32. The norms are computed in the same pass."""
-        products, squares = _fast_products(few.vectors, self.vectors)
+        products, squares = _fast_products(few, self.vectors)
         if "norms" not in vars(self):
-            vars(self)["norms"] = self._check_norms(_norm_bounds(self.vectors, squares))
+            vars(self)["norms"] = self._keep_norms(_norm_bounds(self.vectors, squares))
         return products
 
-    def _check_norms(self, norms: Floats) -> Floats:
+    def _keep_norms(self, norms: Floats) -> Floats:
         if not np.isfinite(norms).all():
             self.check_finite()
+        if self.known_norms is not None:
+            self.known_norms[...] = norms
         return norms
 
     def check_finite(self) -> None:
         """Raise if a vector holds NaN or infinity."""
-        bad = np.flatnonzero(~np.isfinite(self.vectors).reshape(self.n, -1).all(1))
-        if len(bad):
-            raise not_finite_error(self.side, bad, self.rows, " Leave it out or correct it.")
+        values = self.vectors.values if isinstance(self.vectors, SparseRows) else self.vectors
+        if np.isfinite(values).all():
+            return
+        if isinstance(self.vectors, SparseRows):
+            bad = self.vectors.rows_not_finite()
+        else:
+            bad = np.flatnonzero(~np.isfinite(self.vectors).all(1))
+        rows = np.unique(np.searchsorted(self.offsets, bad, side="right") - 1)
+        raise not_finite_error(self.side, rows, self.rows, " Leave it out or correct it.")
 
     def take(self, rows: Indices) -> VectorBlock:
         """Some of the rows."""
-        tokens = len(self.vectors) // max(self.n, 1)
-        at = (rows[:, None] * tokens + np.arange(tokens)).ravel()
-        return VectorBlock(
+        lengths = self.lengths[rows]
+        at = segment_indices(self.offsets[rows], lengths)
+        taken = VectorBlock(
             len(rows),
             self.vectors[at],
             self.scaled[at],
             self.exponents[at],
-            self.squared_norms[at] if len(self.squared_norms) else self.squared_norms,
-            None if self.mask is None else self.mask[rows],
+            np.concatenate([[0], np.cumsum(lengths)]),
             self.side,
             rows + self.rows.start if isinstance(self.rows, slice) else self.rows[rows],
         )
+        for name in vars(self).keys() & {"norms", "squared_norms"}:
+            vars(taken)[name] = vars(self)[name][at]
+        return taken
 
 
 class Dot:
     """The dot product."""
 
-    def __init__(self, dims: int, rounding: Rounding, integer: bool, tokens: tuple[int, int], low_precision: bool):
-        """`integer` vectors have exact products; with `low_precision` every step is rounded."""
-        self.dims, self.rounding, self.integer = dims, rounding, integer
-        self.tokens, self.low_precision = tokens, low_precision
+    def __init__(self, dims: int, terms: int, rounding: Rounding, integer: bool, low_precision: bool):
+        """`integer` vectors have exact products; with `low_precision` every step is rounded.
+
+        A sum over the dimensions has at most `terms` products that are not 0.
+        """
+        self.dims, self.terms, self.rounding = dims, terms, rounding
+        self.integer, self.low_precision = integer, low_precision
 
     def exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
         """The scores of some pairs of rows by the definition, before the last rounding."""
@@ -115,10 +151,8 @@ class Dot:
 
     def approximate(self, q: VectorBlock, d: VectorBlock, dtype: Any) -> ApproximateScores:
         """All pairs by a product in float32 or float64, with error bounds (Eq. 29)."""
-        if q.n <= FEW_QUERIES and q.vectors.dtype == dtype == np.float32:
-            values = d.products_with(q)
-        else:
-            values = _product(q.vectors, d.vectors, dtype)
+        few = _is_few(q, d, dtype)
+        values = d.products_with(q.vectors) if few else _product(q.vectors, d.vectors, dtype)
         if values.dtype == np.float64 and self.rounding.eps:  # the definition decides about scores that overflow
             values[np.abs(values) > self.rounding.largest] = np.nan
         return ApproximateScores(values, *self._error_bounds(q.norms, d.norms, dtype))
@@ -142,9 +176,9 @@ class Dot:
         if self.integer:
             return np.zeros((2, len(q_norms))), np.zeros((1, len(d_norms)))
         tiny = sums * float(np.finfo(dtype).smallest_normal)
-        flushed = tiny * self.dims**0.5
-        relative = relative_error(self.dims + 2, dtype) + extra
-        return np.stack([relative * q_norms + flushed, tiny * (self.dims + 1) + flushed * q_norms]), d_norms[None]
+        flushed = tiny * self.terms**0.5
+        relative = relative_error(self.terms + 2, dtype) + extra
+        return np.stack([relative * q_norms + flushed, tiny * (self.terms + 1) + flushed * q_norms]), d_norms[None]
 
 
 class Cosine(Dot):
@@ -152,18 +186,26 @@ class Cosine(Dot):
 
     def exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
         """S(q, d) / √(S(q, q)·S(d, d))."""
-        norms = np.sqrt(q.squared_norms[i] * d.squared_norms[j])
+        squares = d.squared_norms[j] if "squared_norms" in vars(d) else dot_sums(d.scaled, d.scaled, j, j)
+        norms = np.sqrt(q.squared_norms[i] * squares)
         return np.where(norms == 0, 0.0, dot_sums(q.scaled, d.scaled, i, j) / norms)
 
     def approximate(self, q: VectorBlock, d: VectorBlock, dtype: Any) -> ApproximateScores:
         """Products of normalised queries with documents, times the inverse norms of the documents (Eq. 30)."""
-        vectors, norms = _in_safe_range(d, dtype)
-        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)
+        unit = _normalise(q, dtype)
+        product = d.products_with(unit) if _is_few(q, d, dtype) else None
         u = float(np.finfo(dtype).eps) / 2
         # The factor 1.01 is for the length of the query, which is 1 up to rounding.
-        bound = 1.01 * relative_error(self.dims + 2, dtype) + 8 * u + (self.dims + 2) * u * 2.0**-20
+        bound = 1.01 * relative_error(self.terms + 2, dtype) + 8 * u + (self.terms + 2) * u * 2.0**-20
+        if dtype == np.float32 and d.scaled.dtype == np.float32:  # norms that are bounds are faster
+            norms, bound = d.norms, bound + 1.01 * d.norm_error
+        else:
+            norms = np.sqrt(d.squared_norms)
+        vectors, norms = _in_safe_range(d, norms, dtype)
+        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)
         row_error = np.stack([np.full(q.n, bound), np.zeros(q.n)])
-        product = _product(_normalise(q, dtype), vectors, dtype)
+        if product is None or vectors is not d.scaled:
+            product = _product(unit, vectors, dtype)
         return ApproximateScores(product, row_error, np.ones((1, d.n)), scale=inverse)
 
 
@@ -207,48 +249,62 @@ class MaxSim(Dot):
 
     def exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
         """Σ over query tokens, in their order, of the maximum over document tokens of S."""
-        scores, (q_tokens, d_tokens) = np.empty(len(i)), self.tokens
-        for start in range(0, len(i), size := max(CHUNK // (q_tokens * d_tokens), 1)):
-            chunk = slice(start, start + size)
-            a = i[chunk, None, None] * q_tokens + np.arange(q_tokens)[:, None]
-            b = j[chunk, None, None] * d_tokens + np.arange(d_tokens)
-            a, b = (np.ascontiguousarray(part).ravel() for part in np.broadcast_arrays(a, b))
-            products = super().exact(q, d, a, b)
-            products = (self.rounding(products) if self.low_precision else products).reshape(-1, q_tokens, d_tokens)
-            if d.mask is not None:
-                products = np.where(d.mask[j[chunk]][:, None, :], products, -np.inf)
-            best = products.max(2)
-            if q.mask is not None:
-                best = np.where(q.mask[i[chunk]], best, 0.0)
-            scores[chunk] = np.cumsum(best, axis=1)[:, -1] + 0.0
+        scores, products = np.empty(len(i)), np.cumsum(q.lengths[i] * d.lengths[j])
+        start = 0
+        while start < len(i):
+            done = products[start - 1] if start else 0
+            stop = max(int(np.searchsorted(products, done + CHUNK, side="right")), start + 1)
+            scores[start:stop] = self._exact(q, d, i[start:stop], j[start:stop])
+            start = stop
         return scores
+
+    def _exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
+        q_lengths = q.lengths[i]
+        pair, token = np.repeat(np.arange(len(i)), q_lengths), segment_indices(q.offsets[i], q_lengths)
+        d_lengths = d.lengths[j][pair]  # of each query token of each pair
+        starts = np.cumsum(d_lengths) - d_lengths
+        products = super().exact(q, d, np.repeat(token, d_lengths), segment_indices(d.offsets[j][pair], d_lengths))
+        best = np.maximum.reduceat(self.rounding(products) if self.low_precision else products, starts)
+        table = np.zeros((len(i), int(q_lengths.max())))
+        table[pair, segment_indices(np.zeros(len(i), np.int64), q_lengths)] = best
+        return np.cumsum(table, axis=1)[:, -1] + 0.0
 
     def approximate(self, q: VectorBlock, d: VectorBlock, dtype: Any) -> ApproximateScores:
         """The same from one product of all tokens."""
-        q_tokens, d_tokens = self.tokens
-        products = _product(q.vectors, d.vectors, dtype).reshape(q.n, q_tokens, d.n, d_tokens)
-        unknown = ~np.isfinite(products).all(3)  # a maximum would hide a product that overflowed
-        if d.mask is not None:
-            products = np.where(d.mask, products, -np.inf)
-        best = np.where(unknown, np.nan, products.max(3)).astype(dtype)
-        q_mask = np.ones((q.n, q_tokens), bool) if q.mask is None else q.mask
-        d_mask = np.ones((d.n, d_tokens), bool) if d.mask is None else d.mask
-        best = np.where(q_mask[:, :, None], best, 0)
-        q_norms = np.where(q_mask, q.norms.reshape(q.n, q_tokens), 0.0).sum(1)
-        d_norms = np.where(d_mask, d.norms.reshape(d.n, d_tokens), 0.0).max(1, initial=0.0)
-        extra = relative_error(q_tokens + 2, dtype) + (2.0 * self.rounding.eps if self.low_precision else 0.0)
-        row_error, doc_error = self._error_bounds(q_norms, d_norms, dtype, extra, sums=q_tokens)
+        products = _product(q.vectors, d.vectors, dtype)
+        products[~np.isfinite(products)] = np.nan  # a maximum would hide a product that overflowed
+        best = _reduce_segments(np.maximum, products, d.offsets, axis=1)
+        q_norms = np.add.reduceat(q.norms, q.offsets[:-1]) if q.n else np.zeros(0)
+        d_norms = np.maximum.reduceat(d.norms, d.offsets[:-1]) if d.n else np.zeros(0)
+        tokens = int(q.lengths.max(initial=1))
+        extra = relative_error(tokens + 2, dtype) + (2.0 * self.rounding.eps if self.low_precision else 0.0)
+        row_error, doc_error = self._error_bounds(q_norms, d_norms, dtype, extra, sums=tokens)
         if self.low_precision:  # the rounding of subnormal numbers has no relative error bound
-            row_error[1] += q_tokens * self.rounding.smallest_normal * self.rounding.eps
-        return ApproximateScores(best.sum(1), row_error, doc_error)
+            row_error[1] += tokens * self.rounding.smallest_normal * self.rounding.eps
+        return ApproximateScores(_reduce_segments(np.add, best, q.offsets, axis=0), row_error, doc_error)
 
 
 class Hamming(Dot):
-    """The number of equal bits, from the product of vectors of −1 and 1."""
+    """The number of equal bits. The filter is the product of vectors of −1 and 1: equal bits less different ones."""
 
     def exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
-        """(S + dims) / 2."""
-        return (super().exact(q, d, i, j) + self.dims) / 2
+        """Dimensions less different bits."""
+        scores = np.empty(len(i))
+        for start in range(0, len(i), size := max(CHUNK // q.vectors.shape[1], 1)):
+            chunk = slice(start, start + size)
+            scores[chunk] = self.dims - _count_bits(q.vectors[i[chunk]] ^ d.vectors[j[chunk]])
+        return scores
+
+    def approximate(self, q: VectorBlock, d: VectorBlock, dtype: Any) -> ApproximateScores:
+        """Exact values: different bits are counted in words."""
+        values, kernels = np.empty((q.n, d.n), dtype), native("kernels")
+        if kernels is not None:
+            steps = q.n * d.vectors.size
+            kernels.bit_products(q.vectors, d.vectors, self.dims, values, thread_count(steps))
+        else:
+            for row, words in enumerate(q.vectors):
+                values[row] = self.dims - 2 * _count_bits(d.vectors ^ words)
+        return ApproximateScores(values, np.zeros((2, q.n)), np.zeros((1, d.n)))
 
     def to_filter(self, q: VectorBlock, score: Floats) -> Floats:
         """2s − dims."""
@@ -283,8 +339,39 @@ def scale_rows(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], Indices]:
     return np.ldexp(x, -exponents[:, None]), exponents.astype(np.int64)
 
 
-def _product(a: NDArray[Any], b: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    return a.astype(dtype, copy=False) @ b.astype(dtype, copy=False).T
+def _product(a: NDArray[Any], b: Any, dtype: Any) -> NDArray[Any]:
+    if isinstance(b, SparseRows):
+        return b.products_with(a, dtype)
+    product: NDArray[Any] = a.astype(dtype, copy=False) @ b.astype(dtype, copy=False).T
+    return product
+
+
+def _is_few(q: VectorBlock, d: VectorBlock, dtype: Any) -> bool:
+    """Whether products and norms are computed in one pass over the documents."""
+    return (
+        q.n <= FEW_QUERIES
+        and q.vectors.dtype == d.scaled.dtype == dtype == np.float32
+        and isinstance(d.scaled, np.ndarray)
+    )
+
+
+def _reduce_segments(reduce: Any, values: NDArray[Any], offsets: Indices, axis: int) -> NDArray[Any]:
+    """A ufunc over segments of an axis, none of them empty."""
+    lengths = np.diff(offsets)
+    if not len(lengths):
+        return values
+    if (lengths == lengths[0]).all():  # faster than reduceat
+        shape = (*values.shape[:axis], len(lengths), int(lengths[0]), *values.shape[axis + 1 :])
+        return np.ascontiguousarray(reduce.reduce(values.reshape(shape), axis=axis + 1))
+    return np.ascontiguousarray(reduce.reduceat(values, offsets[:-1], axis=axis))
+
+
+def _count_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The number of bits that are set in each row of words."""
+    if hasattr(np, "bitwise_count"):  # NumPy 2
+        return np.bitwise_count(words).sum(1, dtype=np.int64)
+    counts: NDArray[np.int64] = np.unpackbits(words.view(np.uint8), axis=1).sum(1, dtype=np.int64)
+    return counts
 
 
 def _fast_products(few: NDArray[Any], rows: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
@@ -319,16 +406,19 @@ def _normalise(q: VectorBlock, dtype: Any) -> NDArray[Any]:
     return np.where(norms > 0, q.scaled / norms, 0.0).astype(dtype)
 
 
-def _in_safe_range(d: VectorBlock, dtype: Any) -> tuple[NDArray[Any], Floats]:
+def _in_safe_range(d: VectorBlock, norms: Floats, dtype: Any) -> tuple[Any, Floats]:
     """Vectors and norms; very long and very short vectors are scaled by a power of two."""
-    norms = np.sqrt(d.squared_norms)
     if d.scaled.dtype == np.float64:
         return d.scaled, norms
     low, high = SAFE_NORMS[np.dtype(dtype)]
     unsafe = np.flatnonzero((norms > 0) & ~((norms > low) & (norms < high)))
     if not len(unsafe):
         return d.scaled, norms
-    vectors, norms = d.scaled.copy(), norms.copy()
+    norms = norms.copy()
+    if isinstance(d.scaled, SparseRows):
+        norms[unsafe] = np.nan  # the definition decides
+        return d.scaled, norms
+    vectors = d.scaled.copy()
     scaled, exponents = scale_rows(d.scaled[unsafe].astype(np.float64))
     vectors[unsafe], norms[unsafe] = scaled, np.ldexp(norms[unsafe], -exponents)
     return vectors, norms

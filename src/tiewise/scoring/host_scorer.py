@@ -16,7 +16,7 @@ from tiewise.errors import InputError
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
 from tiewise.scoring.blocks import Blocks, Scorer
-from tiewise.scoring.definition import Rounding, float32_rounding, squared_norms
+from tiewise.scoring.definition import Rounding, SparseRows, float32_rounding
 from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
 from tiewise.scoring.operands import Operand
 from tiewise.tables.wording import count_noun
@@ -41,8 +41,7 @@ class HostScorer(Scorer):
         self.rounding = self._make_rounding()
         # In low precision, vectors are normalised before they are multiplied.
         function = Dot if fn == "cosine" and self.types.low else FUNCTIONS[fn]
-        tokens = queries.tokens, docs.tokens
-        self.function = function(queries.dims, self.rounding, self.types.integer, tokens, self.types.low)
+        self.function = function(queries.dims, docs.terms, self.rounding, self.types.integer, self.types.low)
         self.vector_dtype: Any = np.dtype(np.float64 if self.types.wide else np.float32)
         self.result_name = "scores"  # for messages
 
@@ -64,23 +63,47 @@ class HostScorer(Scorer):
         return self._prepare(self.docs, rows, "documents")
 
     def _prepare(self, operand: Operand, rows: Rows, side: str) -> VectorBlock:
-        given = np.asarray(operand.take(rows))
-        n = len(given)
-        vectors = np.ascontiguousarray(given.reshape(-1, given.shape[-1]), dtype=self.vector_dtype)
-        mask = None if operand.mask is None else np.asarray(operand.mask[rows])
-        if mask is not None:
-            vectors = np.where(mask.reshape(-1, 1), vectors, 0)  # tokens that do not count need not be finite
-        scaled, exponents = scale_rows(vectors) if self.types.wide else (vectors, np.zeros(len(vectors), np.int64))
-        squares = squared_norms(scaled) if self.fn in ("cosine", "euclidean") else np.zeros(0)
-        block = VectorBlock(n, vectors, scaled, exponents, squares, mask, side, rows)
-        if not np.isfinite(squares).all():
-            block.check_finite()
-        if self.fn == "cosine":
-            self._add_zero_rows(side, rows, squares == 0)
-            if self.types.low:
-                vectors = self._normalise_in_low_precision(vectors, squares)
-                return VectorBlock(n, vectors, vectors, exponents, np.zeros(0), mask, side, rows)
+        given = operand.take(rows)
+        if self.fn == "hamming":
+            words = _as_words(np.asarray(given))
+            n = len(words)
+            return VectorBlock(n, words, words, np.zeros(n, np.int64), np.arange(n + 1), side, rows)
+        vectors, offsets = self._to_vectors(operand, given, rows, side)
+        if not self.types.wide:
+            scaled, exponents = vectors, np.zeros(len(vectors), np.int64)
+        else:
+            scaled, exponents = vectors.scale_rows() if isinstance(vectors, SparseRows) else scale_rows(vectors)
+        known_norms = self._known_norms(operand, rows) if side == "documents" else None
+        block = VectorBlock(len(offsets) - 1, vectors, scaled, exponents, offsets, side, rows, known_norms)
+        if self.fn == "cosine" and self.types.low:
+            unit = self._normalise_in_low_precision(vectors, block.squared_norms)
+            return VectorBlock(block.n, unit, unit, exponents, offsets, side, rows)
         return block
+
+    def _to_vectors(self, operand: Operand, given: Any, rows: Rows, side: str) -> tuple[Any, Indices]:
+        """Vectors, one after the other, and where those of each row start. Tokens that do not count are left out."""
+        if operand.is_sparse:
+            sparse = SparseRows(given.astype(self.vector_dtype, copy=False))
+            vectors = sparse if side == "documents" else sparse.matrix.toarray()
+            return vectors, np.arange(given.shape[0] + 1)
+        given = np.asarray(given)
+        vectors = np.ascontiguousarray(given.reshape(-1, given.shape[-1]), dtype=self.vector_dtype)
+        if operand.lengths is not None:
+            return vectors, np.concatenate([[0], np.cumsum(operand.lengths[rows])])
+        if operand.mask is None:
+            return vectors, np.arange(len(given) + 1) * operand.tokens
+        mask = np.asarray(operand.mask[rows])
+        return vectors[mask.ravel()], np.concatenate([[0], np.cumsum(mask.sum(1))])
+
+    def _known_norms(self, docs: Operand, rows: Rows) -> Floats | None:
+        """The norms of some documents from earlier calls, NaN where there are none; for documents of one vector."""
+        if docs.tokens > 1 or docs.lengths is not None or not isinstance(rows, slice):
+            return None
+        key = f"norms, {self.vector_dtype}"
+        if key not in docs.prepared:
+            docs.prepared[key] = np.full(docs.n, np.nan)
+        norms: Floats = docs.prepared[key][rows]
+        return norms
 
     def _normalise_in_low_precision(self, vectors: NDArray[Any], squares: Floats) -> NDArray[Any]:
         """Vectors over their norms, both rounded to low precision, as a model normalises its output."""
@@ -93,9 +116,7 @@ class HostScorer(Scorer):
         unit = np.where(norms[:, None] > 0, vectors / norms[:, None], 0.0)
         return np.ascontiguousarray(self.rounding(unit), dtype=np.float32)
 
-    def block_sizes(
-        self, n_queries: int, block: int | None, query_block: int | None, counting: bool
-    ) -> tuple[int, int]:
+    def block_sizes(self, n_queries: int, block: int | None, query_block: int | None) -> tuple[int, int]:
         """The number of queries and of documents in a block."""
         query_size = query_block or max(QUERIES // self.queries.tokens, 1)
         # Few queries have few scores, so that their blocks may have more documents.
@@ -106,10 +127,13 @@ class HostScorer(Scorer):
 
     def approximate(self, q: VectorBlock, d: VectorBlock) -> ApproximateScores:
         """Approximate scores of all pairs."""
-        return self.function.approximate(q, d, self.vector_dtype)
+        scores = self.function.approximate(q, d, self.vector_dtype)
+        self._find_zero_rows(q, d)
+        return scores
 
     def exact_scores(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
         """The scores of some pairs by the definition."""
+        self._find_zero_rows(q, d)
         return self._check_finite(self.rounding(self.function.exact(q, d, i, j)), q, d)
 
     def exact_matrix(self, q: VectorBlock, d: VectorBlock, bias: Floats | None = None) -> Floats:
@@ -119,6 +143,7 @@ class HostScorer(Scorer):
         ends of it round to the same value, that is the score.
         """
         approximate = self.function.approximate(q, d, np.float64)
+        self._find_zero_rows(q, d)
         row = np.arange(q.n)[:, None]
         error = approximate.error(row, np.arange(d.n))
         ends = [self.function.from_filter(q, row, approximate.matrix + sign * error) for sign in (-1, 1)]
@@ -159,6 +184,12 @@ class HostScorer(Scorer):
         array = backend.torch.from_numpy(scores) if isinstance(backend, TorchBackend) else scores
         return self.to_result_type(array, backend)
 
+    def _find_zero_rows(self, *blocks: VectorBlock) -> None:
+        """Remember zero vectors, for the warning; they have norms of 0 in low precision too."""
+        if self.fn == "cosine":
+            for block in blocks:
+                self._add_zero_rows(block.side, block.rows, block.norms == 0)
+
     def _check_finite(self, scores: Floats, q: VectorBlock, d: VectorBlock) -> Floats:
         too_large = scores.size - np.count_nonzero(np.isfinite(scores))
         if too_large:
@@ -169,6 +200,13 @@ class HostScorer(Scorer):
                 f"{too_large:,} of the {self.result_name} are too large for {name}. {overflow_remedy(name)}"
             )
         return scores
+
+
+def _as_words(packed: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Rows of bytes as rows of words of 64 bits, filled with 0."""
+    missing = -packed.shape[1] % 8
+    padded = np.pad(packed, [(0, 0), (0, missing)]) if missing else np.ascontiguousarray(packed)
+    return padded.view(np.uint64)
 
 
 def max_near(docs: int) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cached_property
-from itertools import repeat
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from operator import eq
 from typing import Any, TypeAlias
 
@@ -33,6 +32,7 @@ class Ids:
 
     def __init__(self, given: IdsLike, n: int, what: str):
         self.n, self.are_row_numbers = n, given is None
+        self._last_table: tuple[weakref.ref[Table] | None, Indices] = None, np.zeros(0, np.int64)
         if given is None:
             return
         values = given.tolist() if hasattr(given, "tolist") else given
@@ -42,7 +42,8 @@ class Ids:
         if len(self._ids) != n:
             counts = f"{count_noun(len(self._ids), f'{what} id')} for {count_noun(n, f'{what} vector')}"
             raise InputError(f"{counts}. Give one id per row.")
-        if len(set(self._ids)) < n:
+        self._row_by_id = dict(zip(self._ids, range(n), strict=True))
+        if len(self._row_by_id) < n:
             seen: set[str] = set()
             repeated = [one for one in self._ids if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
             occurs = count_noun(len(repeated), f"{what} id occurs", f"{what} ids occur")
@@ -56,7 +57,12 @@ class Ids:
     def of_rows(self, rows: Any) -> list[str]:
         """The ids of some rows."""
         numbers = rows.tolist() if hasattr(rows, "tolist") else list(rows)
-        return [str(row) for row in numbers] if self.are_row_numbers else [self._ids[row] for row in numbers]
+        return list(map(str, numbers)) if self.are_row_numbers else [self._ids[row] for row in numbers]
+
+    @property
+    def all(self) -> Sequence[str]:
+        """The ids of all rows. Row numbers become text only when they are used."""
+        return _RowNumbers(self.n) if self.are_row_numbers else self._ids
 
     def find_rows(self, ids: Any) -> Indices:
         """The row of each id, −1 where there is none."""
@@ -65,13 +71,11 @@ class Ids:
         return positions(self._row_by_id, ids)
 
     def find_doc_rows(self, table: Table) -> Indices:
-        """The row of each document of a table, −1 where there is none. It uses the table's index of documents."""
-        if self.are_row_numbers or len(table.docs) > self.n:
-            return self.find_rows(table.docs)
-        code = np.fromiter(map(table.doc_index.get, self._ids, repeat(-1)), np.int64, self.n)
-        rows = np.full(len(table.docs), -1)
-        matched = np.flatnonzero(code >= 0)
-        rows[code[matched]] = matched
+        """The row of each document of a table, −1 where there is none. It is kept for the next call with the table."""
+        last, rows = self._last_table
+        if last is None or last() is not table:
+            rows = self.find_rows(table.docs)
+            self._last_table = weakref.ref(table), rows
         return rows
 
     def sort_keys(
@@ -100,10 +104,6 @@ class Ids:
         lengths = _decimal_lengths(rows)
         return rows * POWERS_OF_TEN[self.digits - lengths] * (self.digits + 1) + lengths
 
-    @cached_property
-    def _row_by_id(self) -> dict[str, int]:
-        return dict(zip(self._ids, range(self.n), strict=True))
-
     def _parse_rows(self, ids: list[str]) -> Indices:
         """The rows whose numbers are given: "7", but neither "07" nor "+7"."""
         if len(ids) <= self.n and all(map(eq, ids, map(str, range(self.n)))):  # stops at the first difference
@@ -124,3 +124,16 @@ class Ids:
 def _decimal_lengths(rows: Indices) -> Indices:
     """The number of digits of non-negative integers."""
     return np.maximum(np.searchsorted(POWERS_OF_TEN, rows, side="right"), 1)
+
+
+class _RowNumbers(Sequence[str]):
+    """The texts "0", "1", … of row numbers."""
+
+    def __init__(self, n: int):
+        self._rows = range(n)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        return list(map(str, self._rows[row])) if isinstance(row, slice) else str(self._rows[row])

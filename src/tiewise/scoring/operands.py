@@ -11,124 +11,80 @@ three.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Backend, Rows, backend_of, dtype_name, is_integer, is_low_precision
-from tiewise.scoring.quantised import Quantized, unpack_bits
+from tiewise.scoring.backends import Array, Backend, Rows, backend_of, is_integer, is_low_precision
+from tiewise.scoring.storage import Bits, Codes, Sparse, Storage
 from tiewise.tables.wording import count_noun
 
-__all__ = ["Mask", "Operand", "ScoreTypes", "VectorsLike", "make_operands"]
+__all__ = ["Mask", "Operand", "ScoreTypes", "check_operands", "make_operand"]
 
-#: What functions take as queries and documents: NumPy arrays, torch tensors, lists, quantised vectors.
-VectorsLike: TypeAlias = ArrayLike | Quantized
 Mask: TypeAlias = ArrayLike | None
 
 #: Integer types whose products can be exact in float32.
 SMALL_INTEGERS = ("bool", "int8", "uint8")
 
 
-class Operand(NamedTuple):
-    """Queries or documents."""
+class Operand:
+    """Queries or documents on the device where scores are computed."""
 
-    take: Callable[[Rows], Array]  # rows, on the device where scores are computed
-    n: int
-    dims: int
-    backend: Backend  # of the given vectors
-    dtype: Any  # of the given vectors
-    dtype_name: str
-    tokens: int = 1  # vectors per row, for late interaction
-    mask: Array | None = None  # (n, tokens): which tokens count
-    matrix: Array | None = None  # the vectors, if they are one matrix on the device where scores are computed
+    def __init__(self, storage: Storage, backend: Backend, mask: Array | None = None):
+        self.storage, self.target, self.mask = storage, backend, mask  # mask: (n, tokens), which tokens count
+        self.n, self.dims, self.tokens, self.lengths = storage.n, storage.dims, storage.tokens, storage.lengths
+        self.backend, self.dtype, self.dtype_name = storage.backend, storage.dtype, storage.dtype_name
+        self._is_local = storage.backend.device == backend.device
+        #: What was computed from the vectors, for the next call.
+        self.prepared: dict[str, Any] = {}
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether `take` gives sparse rows."""
+        return isinstance(self.storage, Sparse)
+
+    @property
+    def terms(self) -> int:
+        """The largest number of products that are not 0 in a sum over the dimensions."""
+        return self.storage.terms if isinstance(self.storage, Sparse) else self.dims
+
+    @property
+    def matrix(self) -> Array | None:
+        """The vectors, if they are one matrix on the device where scores are computed."""
+        array = self.storage.array
+        return array if array is not None and array.ndim == 2 and self._is_local else None
+
+    def take(self, rows: Rows) -> Array:
+        """Some rows on the device. Bits are packed in main memory, and −1 and 1 elsewhere."""
+        part = self.storage.take(rows)
+        part = part if self._is_local or self.is_sparse else self.target.to_device(part)
+        if isinstance(self.storage, Bits) and self.target.on_device:
+            return self.storage.unpack(self.target, part)
+        return part
 
 
-def make_operands(
-    backend: Backend, queries: VectorsLike, docs: VectorsLike, fn: str, query_mask: Mask, doc_mask: Mask
-) -> tuple[Operand, Operand]:
-    """Queries and documents for a score function, checked; `backend` is where scores are computed."""
-    if fn != "maxsim" and (query_mask is not None or doc_mask is not None):
-        raise InputError(f"Masks are for fn='maxsim', which scores tokens; fn={fn!r} has one vector per row.")
-    both_quantised = isinstance(queries, Quantized) and isinstance(docs, Quantized)
-    left = _make_operand(backend, queries, "queries", fn, query_mask, both_quantised)
-    right = _make_operand(backend, docs, "documents", fn, doc_mask, both_quantised)
-    if left.dims != right.dims:
+def make_operand(storage: Storage, backend: Backend, mask: Mask, what: str, *, integers: bool = False) -> Operand:
+    """Queries or documents for scores on a device. Codes stay `integers` if both sides are quantised."""
+    if isinstance(storage, Codes) and integers:
+        storage = Codes(storage.quantised, decoded=False)
+    if mask is None:
+        return Operand(storage, backend)
+    if storage.lengths is not None:
+        raise InputError(f"The {what} are token vectors without padding, so they take no mask.")
+    return Operand(storage, backend, _check_mask(backend, mask, (storage.n, storage.tokens), what))
+
+
+def check_operands(queries: Storage, docs: Storage) -> None:
+    """Raise if queries and documents do not fit together."""
+    if queries.dims != docs.dims:
         raise InputError(
-            f"Queries have {left.dims} dimensions and documents {right.dims}. Both must come from one model."
+            f"Queries have {queries.dims} dimensions and documents {docs.dims}. Both must come from one model."
         )
-    if isinstance(queries, Quantized) and isinstance(docs, Quantized) and not queries.same_scale(docs):
+    if isinstance(queries, Codes) and isinstance(docs, Codes) and not queries.quantised.same_scale(docs.quantised):
         raise InputError("Queries and documents are quantised on different scales. Share one: calibration=docs.")
-    return left, right
-
-
-def _make_operand(
-    backend: Backend, given: VectorsLike, what: str, fn: str, mask: Mask, both_quantised: bool
-) -> Operand:
-    if isinstance(given, Quantized):
-        return _quantised_operand(backend, given, fn, both_quantised)
-    source = backend_of(given)
-    array = source.as_array(given, what)
-    shape, ndim = tuple(array.shape), 3 if fn == "maxsim" else 2
-    if len(shape) != ndim or not all(shape[1:]):
-        expected = "(rows, tokens, dimensions)" if ndim == 3 else "(rows, dimensions)"
-        raise InputError(f"The {what} have shape {shape}. fn={fn!r} takes {expected}.")
-    if fn == "hamming":
-        return _bit_operand(backend, source, array, what)
-    is_local = source.device == backend.device
-
-    def take(rows: Rows) -> Array:
-        everything = isinstance(rows, slice) and rows.stop - rows.start == shape[0]
-        part = array if everything else array[source.as_index(rows)]
-        return part if is_local else backend.to_device(part)
-
-    return Operand(
-        take,
-        shape[0],
-        shape[-1],
-        source,
-        array.dtype,
-        dtype_name(array.dtype),
-        tokens=shape[1] if ndim == 3 else 1,
-        mask=None if mask is None else _check_mask(backend, mask, shape[:2], what),
-        matrix=array if is_local and ndim == 2 else None,
-    )
-
-
-def _quantised_operand(backend: Backend, given: Quantized, fn: str, both_quantised: bool) -> Operand:
-    """Codes as integers if both sides are quantised, decoded vectors if only one is."""
-    if fn == "maxsim":
-        raise InputError("Late interaction (fn='maxsim') does not take quantised vectors. Decode them first.")
-    if fn == "hamming" and not (both_quantised and given.kind == "binary"):
-        raise InputError("fn='hamming' compares bits. Quantise both queries and documents to 'binary'.")
-    source, name = backend_of(given.codes), "int8" if both_quantised else "float32"
-    unpack = given.values if both_quantised else given.decode
-
-    def take(rows: Rows) -> Array:
-        return backend.to_device(unpack(source.as_index(rows)))
-
-    return Operand(take, len(given), given.dims, source, source.dtype(name), name)
-
-
-def _bit_operand(backend: Backend, source: Backend, array: Array, what: str) -> Operand:
-    """Rows of −1 and 1 from bytes as `packbits` makes them, or from truth values."""
-    name = dtype_name(array.dtype)
-    if name not in ("uint8", "bool"):
-        raise InputError(
-            f"The {what} are {name}, but fn='hamming' compares bits: uint8 from packbits, bool, or quantize(..., "
-            "to='binary')."
-        )
-    n, dims = array.shape[0], array.shape[1] * (8 if name == "uint8" else 1)
-
-    def take(rows: Rows) -> Array:
-        bits = backend.to_device(array[source.as_index(rows)])
-        bits = unpack_bits(backend, bits, dims) if name == "uint8" else bits
-        return backend.cast(bits, backend.dtype("int8")) * 2 - 1
-
-    return Operand(take, n, dims, source, source.dtype("int8"), "int8")
 
 
 def _check_mask(backend: Backend, mask: Mask, shape: tuple[int, ...], what: str) -> Array:

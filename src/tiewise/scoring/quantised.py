@@ -63,6 +63,17 @@ class Quantized:
             return backend.cast(halves, backend.dtype("int8")) - 8
         return backend.cast(unpack_bits(backend, codes, self.dims), backend.dtype("int8")) * 2 - 1
 
+    def cut(self, dims: int) -> Quantized:
+        """The codes of the first dimensions."""
+        per_byte = {"int8": 1, "int4": 2, "binary": 8}[self.kind]
+        low, step = (None if part is None else part[:dims] for part in (self.low, self.step))
+        return Quantized(self.codes[:, : -(-dims // per_byte)], self.kind, dims, low, step)
+
+    def to(self, backend: Backend) -> Quantized:
+        """The codes on another device."""
+        low, step = (None if part is None else backend.to_device(part) for part in (self.low, self.step))
+        return Quantized(backend.to_device(self.codes), self.kind, self.dims, low, step)
+
     @ieee_arithmetic()
     def decode(self, rows: Any = slice(None)) -> Array:
         """The vectors that the codes of some rows stand for, in float32.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,74 +18,35 @@ from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
-from tiewise.io import as_run
-from tiewise.io.types import RunLike
 from tiewise.scoring.backends import Indices
+from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.device_scorer import MIN_TILE
-from tiewise.scoring.environment import ieee_arithmetic
-from tiewise.scoring.ids import IdsLike
-from tiewise.scoring.operands import Mask, VectorsLike
-from tiewise.scoring.options import require_int
-from tiewise.scoring.scorers import prepare
+from tiewise.scoring.ids import Ids
 from tiewise.tables.wording import count_noun, list_examples
 
-__all__ = ["rescore"]
+__all__ = ["DEVICE_OPTIONS", "rescore_run"]
 
-#: Document vectors in a tile of a device. Candidates are few, so it is small.
-CANDIDATE_TILE = 1024
+#: Tiles of a device. Candidates are few, so a tile has few document vectors.
+DEVICE_OPTIONS = {"queries_at_once": MIN_TILE, "doc_tile": 1024}
 
 #: Candidates that are scored at a time, unless a single list has more; and lists.
 MAX_CANDIDATES, MAX_LISTS = 2**16, 1024
 
 
-@ieee_arithmetic()
-def rescore(
-    run: RunLike,
-    queries: VectorsLike,
-    docs: VectorsLike,
+def rescore_run(
+    scorer: Scorer,
+    query_ids: Ids,
+    doc_ids: Ids,
+    table: Run,
+    depth: int | None,
+    progress: Progress | None,
     *,
-    fn: str = "dot",
-    precision: str = "float32",
-    depth: int | None = None,
-    only: Literal["tied"] | None = None,
-    query_ids: IdsLike = None,
-    doc_ids: IdsLike = None,
-    query_mask: Mask = None,
-    doc_mask: Mask = None,
-    progress: Progress | None = None,
+    only_tied: bool,
 ) -> Run:
-    """The run with its first `depth` documents (all, if None) scored again, in their new order.
-
-    Give float queries with `Quantized` documents, or with the original vectors, and the `fn` that the model was trained
-    for: for most embedding models ``"cosine"``, unless vectors have length 1. Masks are those of `search`. A tie group
-    in which `depth` ends is scored as a whole.
-
-    - Documents below `depth` keep their order and their ties, below those that are scored again: their scores are
-      integers that decrease from below the lowest new score, in steps of 1 or, far from 0, in steps that float32 can
-      distinguish.
-    - ``only="tied"`` scores only tied documents. A tie group keeps its position and is ordered within. New scores
-      cannot be compared with those of other groups, so all scores of the run become decreasing integers.
-
-    >>> run = {"q": {"a": 3.0, "b": 2.0, "c": 2.0, "d": 1.0}}
-    >>> vectors = [[0.1], [0.2], [0.3], [0.9]]
-    >>> options = dict(query_ids=["q"], doc_ids=["a", "b", "c", "d"], precision="float64")
-    >>> rescore(run, [[1.0]], vectors, **options).to_dict()
-    {'q': {'d': 0.9, 'c': 0.3, 'b': 0.2, 'a': 0.1}}
-    >>> rescore(run, [[1.0]], vectors, depth=2, **options).to_dict()
-    {'q': {'c': 0.3, 'b': 0.2, 'a': 0.1, 'd': -1.0}}
-    >>> rescore(run, [[1.0]], vectors, only="tied", **options).to_dict()
-    {'q': {'a': 4.0, 'c': 3.0, 'b': 2.0, 'd': 1.0}}
-    """
+    """The run with its first `depth` documents scored again, or only the tied ones of them."""
     check_progress(progress)
-    depth = require_int(depth, "depth", optional=True)
-    if only not in (None, "tied"):
-        raise InputError(f"only must be 'tied' or None, not {only!r}.")
-    table = as_run(run)
-    device_options = {"queries_at_once": MIN_TILE, "doc_tile": CANDIDATE_TILE}
-    ids, masks = (query_ids, doc_ids), (query_mask, doc_mask)
-    scorer, query_names, doc_names = prepare(queries, docs, fn, precision, ids=ids, masks=masks, **device_options)
-    query_row, doc_row = query_names.find_rows(table.queries), doc_names.find_doc_rows(table)
-    lists = _RankedLists(table, depth, only_tied=only == "tied")
+    query_row, doc_row = query_ids.find_rows(table.queries), doc_ids.find_doc_rows(table)
+    lists = _RankedLists(table, depth, only_tied=only_tied)
     doc, offsets = table.doc[lists.order], table.offsets
     _check_found(query_row, np.arange(len(query_row)), table.queries, ("query", "queries"), "query_ids")
     _check_found(doc_row, doc[lists.selected], table.docs, ("document", "documents"), "doc_ids")
@@ -98,7 +58,7 @@ def rescore(
         if progress is not None:
             progress(stop, len(table.queries))
     scorer.warn_of_zero_vectors()
-    new = lists.append_rest(scores) if only is None else lists.order_groups(scores)
+    new = lists.append_rest(scores) if not only_tied else lists.order_groups(scores)
     order = np.lexsort((-new, lists.number))
     return replace(table, documents=Documents(doc[order], table.docs), value=new[order], rank=None, source=None)
 

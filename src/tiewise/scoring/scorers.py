@@ -1,34 +1,73 @@
-"""How every call starts: operands, options and ids are checked, and the operands decide about the scorer."""
+"""How every call starts: queries and documents are checked, and they decide about the scorer."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tiewise.scoring.backends import TorchBackend, scoring_backend
+from tiewise.errors import InputError
+from tiewise.scoring.backends import Backend, NumpyBackend, TorchBackend
 from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_scorer import HostScorer
-from tiewise.scoring.ids import Ids, IdsLike
-from tiewise.scoring.operands import Mask, VectorsLike, make_operands
+from tiewise.scoring.operands import Mask, Operand, check_operands, make_operand
 from tiewise.scoring.options import check_pair_function, check_precision
-from tiewise.scoring.quantised import Quantized
+from tiewise.scoring.reproducible import ReproducibleScorer
+from tiewise.scoring.storage import Codes, Sparse, Storage, VectorsLike, make_storage
 
-__all__ = ["make_scorer", "prepare"]
+__all__ = ["DocumentOperands", "check_masks", "make_scorer"]
 
 
-def prepare(
-    queries: VectorsLike,
-    docs: VectorsLike,
-    fn: str,
-    precision: str,
-    *,
-    ids: tuple[IdsLike, IdsLike],
-    masks: tuple[Mask, Mask],
-    **device_options: Any,
-) -> tuple[Scorer, Ids, Ids]:
-    """A scorer, and the ids of the queries and of the documents."""
-    scorer = make_scorer(queries, docs, fn, precision, masks=masks, **device_options)
-    return scorer, Ids(ids[0], scorer.queries.n, "query"), Ids(ids[1], scorer.docs.n, "document")
+class DocumentOperands:
+    """The documents of one or many calls, on each device on which they are scored."""
+
+    def __init__(self, docs: Storage, mask: Mask = None):
+        self.storage, self._mask = docs, mask
+        self._operands: dict[tuple[Any, bool], Operand] = {}
+
+    def on(self, backend: Backend, *, integers: bool) -> Operand:
+        """The documents on a device; what was prepared for an earlier call is still there."""
+        key = backend.device, integers
+        if key not in self._operands:
+            self._operands[key] = make_operand(self.storage, backend, self._mask, "documents", integers=integers)
+        return self._operands[key]
+
+    def scorer(
+        self,
+        queries: Storage,
+        fn: str,
+        precision: str,
+        query_mask: Mask = None,
+        backend: Backend | None = None,
+        *,
+        reproducible: bool = False,
+        **device_options: Any,
+    ) -> Scorer:
+        """The scorer of queries against the documents, by default where the queries are.
+
+        Sparse vectors are scored in main memory. `device_options` are options of `DeviceScorer`.
+        """
+        check_operands(queries, self.storage)
+        if backend is None:
+            backend = queries.backend if queries.backend.on_device else NumpyBackend()
+        if isinstance(queries, Sparse) or isinstance(self.storage, Sparse):
+            backend = NumpyBackend()
+        integers = isinstance(queries, Codes) and isinstance(self.storage, Codes)
+
+        def operands(place: Backend) -> tuple[Operand, Operand]:
+            left = make_operand(queries, place, query_mask, "queries", integers=integers)
+            return left, self.on(place, integers=integers)
+
+        if not isinstance(backend, TorchBackend):
+            return HostScorer(*operands(backend), fn, precision)
+        scorer = DeviceScorer(backend, *operands(backend), fn, precision, **device_options)
+        if not reproducible or scorer.types.integer:  # integers are exact everywhere
+            return scorer
+        host = operands(NumpyBackend())
+        return (
+            ReproducibleScorer(*host, scorer)
+            if ReproducibleScorer.supports(scorer)
+            else HostScorer(*host, fn, precision)
+        )
 
 
 def make_scorer(
@@ -40,11 +79,15 @@ def make_scorer(
     masks: tuple[Mask, Mask] = (None, None),
     **device_options: Any,
 ) -> Scorer:
-    """The scorer of queries against documents; `device_options` are options of `DeviceScorer`."""
+    """The scorer of queries against documents for a single call."""
     check_pair_function(fn)
     check_precision(precision)
-    backend = scoring_backend(queries.codes if isinstance(queries, Quantized) else queries)
-    left, right = make_operands(backend, queries, docs, fn, *masks)
-    if isinstance(backend, TorchBackend):
-        return DeviceScorer(backend, left, right, fn, precision, **device_options)
-    return HostScorer(left, right, fn, precision)
+    check_masks(fn, *masks)
+    left, right = make_storage(queries, "queries", fn), make_storage(docs, "documents", fn)
+    return DocumentOperands(right, masks[1]).scorer(left, fn, precision, masks[0], **device_options)
+
+
+def check_masks(fn: str, *masks: Mask) -> None:
+    """Raise if there are masks for a function of single vectors."""
+    if fn != "maxsim" and any(mask is not None for mask in masks):
+        raise InputError(f"Masks are for fn='maxsim', which scores tokens; fn={fn!r} has one vector per row.")

@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from tiewise import scoring
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.data.columns import Floats, positions
-from tiewise.data.runs import DOC_NAMES, QUERY_NAMES
 from tiewise.errors import InputError
+from tiewise.io.vectors import find_vector_columns, vectors_to_matrix
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.options import check_pair_function, check_precision
 from tiewise.scoring.scorers import make_scorer
 from tiewise.tables.optional import need
-from tiewise.tables.wording import count_noun, list_examples
+from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import EXAMPLES, Counted
 from tiewise.ties.shards import Counts, small
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["QueryVectors", "VectorCounter", "Vectors", "read_query_vectors"]
-
-ID_NAMES = ("id", "_id", *DOC_NAMES, *QUERY_NAMES)
-VECTOR_NAMES = ("vector", "embedding", "embeddings", "vectors", "emb", "values")
 
 QueryVectors: TypeAlias = "str | os.PathLike[str] | pyarrow.Table | tuple[Sequence[Any], ArrayLike]"
 
@@ -51,8 +48,8 @@ class Vectors:
     @staticmethod
     def from_table(table: pyarrow.Table, source: str) -> Vectors:
         """The ids and vectors of an Arrow table."""
-        ids, vectors = _find_columns(table.column_names, source)
-        matrix = _to_matrix(table.column(vectors), f"{source}: column '{vectors}'")
+        ids, vectors = find_vector_columns(table.column_names, source)
+        matrix = vectors_to_matrix(table.column(vectors), f"{source}: column '{vectors}'")
         return Vectors(table.column(ids).to_pylist(), matrix, source)
 
     @contextmanager
@@ -140,21 +137,6 @@ def read_query_vectors(given: QueryVectors, fn: str = "dot", precision: str = "f
     return queries
 
 
-def _find_columns(names: Sequence[str], source: str) -> tuple[str, str]:
-    """The names of the column of ids and of the column of vectors."""
-
-    def find(what: str, known: Sequence[str]) -> str:
-        for name in known:
-            if name in names:
-                return name
-        options = f"{', '.join(known[:-1])} or {known[-1]}"
-        raise InputError(
-            f"{source}: has no column of {what}, called {options}. It has: {', '.join(names) or 'none'}. Rename one."
-        )
-
-    return find("ids", ID_NAMES), find("vectors", VECTOR_NAMES)
-
-
 def _read(shard: Shard) -> Vectors:
     """The vectors of a Parquet file, or of a block of a data set."""
     if not isinstance(shard, str):
@@ -166,35 +148,9 @@ def _read(shard: Shard) -> Vectors:
     parquet = need("pyarrow.parquet", "Parquet", "arrow")
     try:
         with parquet.ParquetFile(shard) as file:
-            table = file.read(columns=_find_columns(file.schema_arrow.names, shard))
+            table = file.read(columns=find_vector_columns(file.schema_arrow.names, shard))
     except FileNotFoundError:
         raise InputError(f"{shard}: there is no such file.") from None
     except (arrow.ArrowException, OSError) as error:
         raise InputError(f"{shard}: is not readable as Parquet ({str(error).splitlines()[0].rstrip('.')}).") from None
     return Vectors.from_table(table, shard)
-
-
-def _to_matrix(column: pyarrow.ChunkedArray, where: str) -> NDArray[Any]:
-    """A column of lists of one length as a matrix."""
-    arrow = need("pyarrow", "Parquet", "arrow")
-    array = column.combine_chunks()
-    if isinstance(array, arrow.ChunkedArray):  # extension types stay in chunks
-        array = arrow.concat_arrays(array.chunks) if array.num_chunks else arrow.array([], array.type.value_type)
-    if hasattr(array, "storage") and not hasattr(array, "flatten"):
-        array = array.storage  # a tensor of Ray or Arrow
-    if not hasattr(array, "flatten"):
-        raise InputError(f"{where} holds {array.type}, not vectors.")
-    if array.null_count:
-        row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(f"{where} has no vector in row {row} ({count_noun(array.null_count, 'such row')}). Drop it.")
-    rows = len(array)
-    if hasattr(array, "offsets") and rows:
-        lengths = np.diff(array.offsets.to_numpy())
-        odd = np.flatnonzero(lengths != lengths[0])
-        if len(odd):
-            row = int(odd[0])
-            raise InputError(
-                f"{where} has vectors of {lengths[0]} numbers and, in row {row}, of {lengths[row]}. Use one length."
-            )
-    values = array.flatten().to_numpy(zero_copy_only=False)
-    return values.reshape(rows, -1) if rows else np.zeros((0, 1), dtype=np.float32)

@@ -1,0 +1,121 @@
+"""Documents from files: arrays that are mapped into memory, and Parquet files that are read in row groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from tiewise.errors import InputError
+from tiewise.io.tensors import read_tensors
+from tiewise.io.vectors import find_vector_columns, vectors_to_matrix
+from tiewise.scoring.backends import Array, NumpyBackend, Rows
+from tiewise.scoring.storage import Shards, Storage, TokenVectors, make_storage
+from tiewise.tables.optional import need
+
+__all__ = ["is_path", "open_vectors"]
+
+#: The names of the arrays in a file with several: the vectors, their ids, and for token vectors the lengths of rows.
+VECTORS, IDS, LENGTHS = "docs", "doc_ids", "lengths"
+
+Path_ = str | os.PathLike[str]
+
+
+def is_path(docs: Any) -> TypeGuard[Path_ | Sequence[Path_]]:
+    """Whether documents are given as a file or a list of files."""
+    if isinstance(docs, (str, os.PathLike)):
+        return True
+    return isinstance(docs, (list, tuple)) and bool(docs) and all(isinstance(one, (str, os.PathLike)) for one in docs)
+
+
+def open_vectors(docs: Path_ | Sequence[Path_], fn: str) -> tuple[Storage, list[Any] | None]:
+    """The vectors of files, one after the other, and their ids, if the files have any."""
+    paths = [docs] if isinstance(docs, (str, os.PathLike)) else list(docs)
+    names = [os.fspath(path) for path in paths]
+    opened = [_open(name, fn) for name in names]
+    storages = [storage for storage, _ in opened]
+    storage = storages[0] if len(storages) == 1 else Shards(storages, names)
+    with_ids = [ids for _, ids in opened if ids is not None]
+    if len(with_ids) not in (0, len(opened)):
+        raise InputError("Some of the files have ids of documents and some have none. Give doc_ids for all.")
+    return storage, [one for ids in with_ids for one in ids] if with_ids else None
+
+
+def _open(name: str, fn: str) -> tuple[Storage, Any]:
+    if Path(name).suffix.lower() in (".parquet", ".pq"):
+        parquet = ParquetVectors(name)
+        if fn not in ("dot", "cosine", "euclidean"):
+            raise InputError(
+                f"{name}: vectors of a Parquet file are for fn='dot', 'cosine' or 'euclidean', not {fn!r}."
+            )
+        return parquet, parquet.read_ids()
+    arrays = read_tensors(name)
+    if VECTORS not in arrays and len(arrays) != 1:
+        found = ", ".join(map(repr, arrays)) or "none"
+        raise InputError(
+            f"{name}: has no array called '{VECTORS}'. It has: {found}. Rename one, or give the array itself."
+        )
+    vectors: Any = arrays[VECTORS] if VECTORS in arrays else next(iter(arrays.values()))
+    vectors = TokenVectors(vectors, arrays[LENGTHS]) if LENGTHS in arrays else vectors
+    try:
+        storage = make_storage(vectors, "documents", fn)
+    except InputError as error:
+        raise InputError(*(f"{name}: {problem}" for problem in error.problems)) from None
+    ids = arrays.get(IDS)
+    return storage, None if ids is None else ids.tolist()
+
+
+class ParquetVectors(Storage):
+    """The vectors of a Parquet file; a row group is decoded when one of its rows is taken."""
+
+    def __init__(self, name: str, dims: int | None = None):
+        self.name, self.backend, self._first_dims = name, NumpyBackend(), dims
+        arrow = need("pyarrow", "Parquet", "arrow")
+        parquet = need("pyarrow.parquet", "Parquet", "arrow")
+        try:
+            self._file = parquet.ParquetFile(name)
+        except FileNotFoundError:
+            raise InputError(f"{name}: there is no such file.") from None
+        except (arrow.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise InputError(f"{name}: is not readable as Parquet ({reason}).") from None
+        self._ids, self._column = find_vector_columns(self._file.schema_arrow.names, name)
+        groups = self._file.metadata
+        sizes = [groups.row_group(number).num_rows for number in range(groups.num_row_groups)]
+        self.offsets = np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))])
+        self.n = int(self.offsets[-1])
+        self._read_group = lru_cache(2)(self._decode)
+        first = self._read_group(0) if self.n else np.zeros((0, 1), np.float32)
+        self.dims, self.dtype = first.shape[1], first.dtype
+
+    def read_ids(self) -> list[Any]:
+        """The ids of all rows."""
+        ids: list[Any] = self._file.read(columns=[self._ids]).column(0).to_pylist()
+        return ids
+
+    def _decode(self, number: int) -> Array:
+        table = self._file.read_row_group(number, columns=[self._column])
+        where = f"{self.name}: column '{self._column}', row group {number}"
+        matrix = vectors_to_matrix(table.column(0), where)
+        if hasattr(self, "dims") and len(matrix) and matrix.shape[1] < self.dims:
+            raise InputError(f"{where} has vectors of {matrix.shape[1]} numbers, not {self.dims}. Use one length.")
+        return matrix if self._first_dims is None else matrix[:, : self._first_dims]
+
+    def take(self, rows: Rows) -> Array:
+        """Some rows, from the row groups that have them."""
+        if isinstance(rows, slice):
+            rows = np.arange(rows.start, rows.stop)
+        out = np.empty((len(rows), self.dims), self.dtype)
+        number = np.searchsorted(self.offsets, rows, side="right") - 1
+        for group in np.unique(number).tolist():
+            here = np.flatnonzero(number == group)
+            out[here] = self._read_group(group)[rows[here] - self.offsets[group]]
+        return out
+
+    def cut(self, dims: int) -> Storage:
+        """The first dimensions."""
+        return ParquetVectors(self.name, dims)
