@@ -35,6 +35,7 @@ __all__ = [
     "holm",
     "p_values",
     "permutation_test",
+    "simultaneous_bounds",
     "sum_in_blocks",
 ]
 
@@ -297,3 +298,35 @@ def _split_samples(samples: int, n: int) -> Iterator[int]:
     step = min(max(MEMORY_LIMIT // n, 1), 256)
     for first in range(0, samples, step):
         yield min(step, samples - first)
+
+
+def simultaneous_bounds(
+    values: Floats, confidence: float = 0.95, *, samples: int = 10_000, seed: int = 0
+) -> tuple[Floats, Floats]:
+    """A lower and an upper bound on the mean of each column, each of which holds for all columns at once.
+
+    Both are one-sided. The quantile is that of the largest t-statistic of all columns in bootstrap samples (max-T), so
+    that a column may be chosen after looking at all of them. Columns of equal values have no spread: their bounds are
+    their mean.
+
+    >>> low, high = simultaneous_bounds(np.array([[0.0, 0.1], [0.0, 0.3], [0.0, 0.2]]))
+    >>> low[0], high[0], bool(low[1] < 0.2 < high[1])
+    (0.0, 0.0, True)
+    """
+    mean, n = values.mean(axis=0), len(values)
+    varies = np.ptp(values, axis=0) > ATOL if n else np.zeros(values.shape[1], dtype=bool)
+    low, high = mean.copy(), mean.copy()
+    if not varies.any():
+        return low, high
+    centred = values[:, varies] - mean[varies]
+    error = np.sqrt(np.mean(centred**2, axis=0) / (n - 1))
+    tops, bottoms = [], []
+    for batch in bootstrap_means(np.hstack([centred, centred**2]), samples, seed):
+        shift, square = np.hsplit(batch, 2)
+        errors = np.sqrt(np.maximum(square - shift**2, 0.0) / (n - 1))
+        t = np.divide(shift, errors, out=np.zeros_like(shift), where=errors > ATOL)
+        tops.append(t.max(axis=1))
+        bottoms.append((-t).max(axis=1))
+    low[varies] -= np.quantile(np.concatenate(tops), confidence) * error
+    high[varies] += np.quantile(np.concatenate(bottoms), confidence) * error
+    return low, high

@@ -1,0 +1,343 @@
+"""`Precisions`: a table of ways to store and score vectors, and which of them loses little enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from tiewise.analysis.significance import bootstrap_intervals, simultaneous_bounds
+from tiewise.data.columns import Floats
+from tiewise.errors import InputError
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Bounds, Estimate, Estimates
+from tiewise.metrics.names import parse
+from tiewise.scoring.precision.setups import Setup
+from tiewise.tables.model import BEST, Cell, Section, Table
+from tiewise.tables.results import Result
+from tiewise.tables.wording import PLAIN, count_noun, format_percent
+
+__all__ = ["Difference", "PrecisionRow", "Precisions", "Speed"]
+
+#: A query that loses more than this counts as one that loses much.
+LARGE_LOSS = 0.1
+#: With fewer differences than this, an interval rests on too little.
+FEW = 10
+
+Verdict = Literal["reference", "keeps", "equivalent", "loses", "unknown"]
+
+
+class Speed(NamedTuple):
+    """How fast a search was: the mean and the standard deviation of its repetitions."""
+
+    queries_per_second: float
+    std: float
+    batch: int
+    repeats: int
+    device: str
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRow:
+    """One way to store and score the vectors, measured."""
+
+    setup: Setup
+    bytes: float  #: of a document vector, with its share of the scales; not of the vectors for rescoring
+    estimates: Mapping[Measure, Estimates]  #: by query
+    judged: float | None  #: the share of judged documents in the first ranks
+    rbo: Bounds  #: against the float32 ranking
+    rbr: Bounds
+    tied_share: float  #: of the first documents
+    speed: Speed | None
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that decides."""
+        return next(iter(self.estimates))
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean over queries of the measure that decides, over all orders of ties."""
+        return self.estimates[self.measure].mean()
+
+    @property
+    def expected(self) -> float:
+        """Its expectation."""
+        expected = self.estimate.expected
+        assert expected is not None
+        return expected
+
+
+class Difference(NamedTuple):
+    """A row less float32, paired by query: the mean with a 95 % interval, and bounds that hold for all rows at once."""
+
+    mean: float
+    low: float
+    high: float
+    lower: float  #: one-sided, simultaneous over the rows
+    upper: float
+    differs: int  #: the number of queries with another value
+    losing: float  #: the share of queries that lose more than 0.1
+
+
+class Precisions(Result):
+    """What each precision costs and saves: `rows`, `difference(setup)`, and `choice`."""
+
+    def __init__(
+        self,
+        rows: Sequence[PrecisionRow],
+        measures: Sequence[Measure],
+        max_loss: float | None,
+        *,
+        judged: bool,
+        samples: int,
+        seed: int,
+    ):
+        self.rows, self.measures, self.max_loss, self.has_judgments = tuple(rows), tuple(measures), max_loss, judged
+        self._samples, self._seed = samples, seed
+
+    def __repr__(self) -> str:
+        return f"<Precisions: {count_noun(len(self.rows), 'row')}, {self.measure}, {self._queries}>"
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that decides."""
+        return self.measures[0]
+
+    @property
+    def _queries(self) -> str:
+        return count_noun(len(self.rows[0].estimates[self.measure]), "query", "queries")
+
+    def row(self, setup: str | Setup) -> PrecisionRow:
+        """One row, by its notation."""
+        wanted = Setup.parse(setup)
+        for row in self.rows:
+            if row.setup == wanted:
+                return row
+        raise InputError(f"There is no row '{wanted}'. There are: {', '.join(str(row.setup) for row in self.rows)}.")
+
+    @cached_property
+    def _differences(self) -> dict[Measure, dict[Setup, Difference]]:
+        return {measure: self._compute(measure) for measure in self.measures}
+
+    def _compute(self, measure: Measure) -> dict[Setup, Difference]:
+        reference = self.rows[0].estimates[measure].expected
+        values: Floats = np.stack([row.estimates[measure].expected - reference for row in self.rows], axis=1)
+        low, high = bootstrap_intervals(values, samples=self._samples, seed=self._seed)
+        lower, upper = simultaneous_bounds(values, samples=self._samples, seed=self._seed)
+        differs = (np.abs(values) > 1e-12).sum(axis=0)
+        losing = (values < -LARGE_LOSS).mean(axis=0)
+        columns = (values.mean(axis=0), low, high, lower, upper)
+        return {
+            row.setup: Difference(*(float(column[at]) for column in columns), int(differs[at]), float(losing[at]))
+            for at, row in enumerate(self.rows)
+        }
+
+    def difference(self, setup: str | Setup, measure: str | Measure | None = None) -> Difference:
+        """A row less float32."""
+        return self._differences[self.measure if measure is None else parse(measure)][self.row(setup).setup]
+
+    def verdict(self, setup: str | Setup) -> Verdict:
+        """Whether a row keeps the quality of float32, up to `max_loss`.
+
+        "keeps": the simultaneous lower bound is above −max_loss (non-inferiority). "equivalent": the upper bound is
+        below max_loss as well (two one-sided tests). "loses": the upper bound is below −max_loss. Else "unknown".
+        """
+        if self.max_loss is None:
+            raise InputError("There is no verdict without max_loss. Say how much may be lost, such as max_loss=0.005.")
+        found = self.row(setup).setup
+        if found.is_reference:
+            return "reference"
+        difference = self.difference(found)
+        if difference.lower > -self.max_loss:
+            return "equivalent" if difference.upper < self.max_loss else "keeps"
+        return "loses" if difference.upper < -self.max_loss else "unknown"
+
+    @property
+    def choice(self) -> PrecisionRow | None:
+        """The row with the smallest vectors that keeps the quality of float32; None if these queries cannot tell."""
+        kept = [row for row in self.rows if self.verdict(row.setup) in ("keeps", "equivalent")]
+        return min(kept, key=lambda row: (row.bytes, -self.difference(row.setup).mean), default=None)
+
+    @property
+    def sentence(self) -> str:
+        """What to choose, or that these queries cannot tell."""
+        loss, whole = PLAIN.number(self.max_loss or 0), self.rows[0].bytes
+        found = self.choice
+        if found is not None:
+            difference = self.difference(found.setup)
+            more = "" if found.setup.rescore is None else f", and {whole:,.0f} more on disk for rescoring"
+            few = (
+                ""
+                if difference.differs >= FEW
+                else f" It differs from float32 in {count_noun(difference.differs, 'query', 'queries')} only."
+            )
+            return (
+                f"Choose {found.setup}: {_bytes(found.bytes)} bytes a vector instead of {whole:,.0f}{more}. "
+                f"It loses less than {loss} {self.measure} (95 %, for all {len(self.rows) - 1} rows at once: at worst "
+                f"{PLAIN.signed(difference.lower)}).{few}"
+            )
+        unknown = [str(row.setup) for row in self.rows if self.verdict(row.setup) == "unknown"]
+        if not unknown:
+            return f"Stay with float32: every other row loses more than {loss} {self.measure}."
+        best = min(unknown, key=lambda name: -self.difference(name).lower)
+        return (
+            f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best} could lose "
+            f"{PLAIN.number(-self.difference(best).lower)}. Use more queries, allow a larger loss, or stay with float32."
+        )
+
+    # -- tables -------------------------------------------------------------------------------------------------------
+
+    def _section(self) -> Section:
+        table = Table.of_columns(self._columns_for_people(), notes=self._legend())
+        said = [self.sentence] if self.max_loss is not None else []
+        title = f"{self.measure} · {self._queries}"
+        return Section([table, *said], title, self.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know."""
+        notes = []
+        if not self.has_judgments:
+            notes.append("There are no judgments: the first documents of the float32 ranking are taken for relevant.")
+        if any(row.setup.docs in ("int8", "int4") for row in self.rows):
+            notes.append("The ranges of int8 and int4 come from the documents alone.")
+        speed = self.rows[0].speed
+        if speed is not None:
+            notes.append(
+                f"Speed: the mean of {count_noun(speed.repeats, 'search', 'searches')} for all {speed.batch:,} queries at "
+                f"once on {speed.device}, ± the standard deviation."
+            )
+        return tuple(notes)
+
+    def _legend(self) -> tuple[str, ...]:
+        return (
+            f"bytes: of a document vector, with its share of the scales. [lowest, highest] over the orders of ties; std "
+            f"over them. difference: to float32, paired, with a 95 % interval over queries. losing: queries that lose "
+            f"more than {PLAIN.number(LARGE_LOSS)}. RBO, RBR: to the float32 ranking.",
+        )
+
+    def _columns_for_people(self) -> dict[str, list[object]]:
+        differences = [self.difference(row.setup) for row in self.rows]
+        best = self.choice if self.max_loss is not None else None
+        columns: dict[str, list[object]] = {
+            "vectors": [Cell(str(row.setup), mark=BEST if row is best else "") for row in self.rows],
+            "bytes": [_bytes(row.bytes) for row in self.rows],
+            str(self.measure): [_estimate_cell(row.estimate) for row in self.rows],
+            "std": [PLAIN.number(row.estimate.std) for row in self.rows],
+            "difference": [_difference_cell(row, one) for row, one in zip(self.rows, differences, strict=True)],
+            "losing": [format_percent(one.losing) for one in differences],
+            "RBO": [_bound(row.rbo, "extrapolated") for row in self.rows],
+            "RBR": [_bound(row.rbr, "lower") for row in self.rows],
+            "tied": [format_percent(row.tied_share) for row in self.rows],
+            "judged": [format_percent(row.judged or 0.0) for row in self.rows],
+        }
+        if self.rows[0].speed is not None:
+            columns["queries/s"] = [_speed_cell(row.speed) for row in self.rows]
+        if self.max_loss is not None:
+            columns["verdict"] = [self.verdict(row.setup) for row in self.rows]
+        return columns
+
+    def _records(self) -> Table:
+        return Table.of_records(
+            _COLUMNS, (self._record(row, measure) for measure in self.measures for row in self.rows)
+        )
+
+    def _record(self, row: PrecisionRow, measure: Measure) -> dict[str, object]:
+        estimate, difference = row.estimates[measure].mean(), self.difference(row.setup, measure)
+        setup, speed = row.setup, row.speed
+        return {
+            "setup": str(setup),
+            "queries": setup.queries,
+            "docs": setup.docs,
+            "scores": setup.scores,
+            "dims": setup.dims,
+            "rescore": setup.rescore,
+            "bytes": row.bytes,
+            "measure": measure.name,
+            "expected": estimate.expected,
+            "minimum": estimate.minimum,
+            "maximum": estimate.maximum,
+            "std": estimate.std,
+            "difference": difference.mean,
+            "difference_low": difference.low,
+            "difference_high": difference.high,
+            "lower": difference.lower,
+            "upper": difference.upper,
+            "differs": difference.differs,
+            "losing": difference.losing,
+            "rbo": row.rbo.extrapolated.expected if row.rbo.extrapolated else None,
+            "rbr": row.rbr.lower.expected if row.rbr.lower else None,
+            "tied_share": row.tied_share,
+            "judged": row.judged,
+            "queries_per_second": speed.queries_per_second if speed else None,
+            "queries_per_second_std": speed.std if speed else None,
+            "batch": speed.batch if speed else None,
+            "repeats": speed.repeats if speed else None,
+            "device": speed.device if speed else None,
+            "verdict": self.verdict(setup) if self.max_loss is not None and measure == self.measure else None,
+        }
+
+
+#: The columns of TSV and JSON, with what they mean.
+_COLUMNS = {
+    "setup": "how vectors are stored and scored, in short",
+    "queries": "the type of the stored queries",
+    "docs": "the type of the stored documents",
+    "scores": "the type of the scores",
+    "dims": "the dimensions that are kept; empty: all",
+    "rescore": "how many of the first documents are scored again in float32",
+    "bytes": "of a document vector, with its share of the scales",
+    "measure": "the measure",
+    "expected": "its mean over the orders of ties and over queries",
+    "minimum": "the lowest over the orders of ties",
+    "maximum": "the highest",
+    "std": "the standard deviation over the orders of ties",
+    "difference": "the mean difference to float32, paired by query",
+    "difference_low": "the lower end of its 95 % interval over queries",
+    "difference_high": "the upper end",
+    "lower": "the one-sided 95 % lower bound that holds for all rows at once",
+    "upper": "the upper bound",
+    "differs": "the number of queries with another value than float32",
+    "losing": "the share of queries that lose more than 0.1",
+    "rbo": "RBO to the float32 ranking, extrapolated",
+    "rbr": "RBR against the float32 ranking, its lower bound",
+    "tied_share": "the share of tied rows in the lists",
+    "judged": "the share of judged documents in the first ranks",
+    "queries_per_second": "the mean speed of the search",
+    "queries_per_second_std": "its standard deviation over the repetitions",
+    "batch": "queries at once",
+    "repeats": "repetitions",
+    "device": "where it was computed",
+    "verdict": "reference, keeps, equivalent, loses or unknown, with a largest loss",
+}
+
+
+def _bytes(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
+
+
+def _estimate_cell(estimate: Estimate) -> Cell:
+    ends = (
+        "" if estimate.range in (None, 0) else f"[{PLAIN.number(estimate.minimum)}, {PLAIN.number(estimate.maximum)}]"
+    )
+    return Cell(PLAIN.number(estimate.expected), ends)
+
+
+def _difference_cell(row: PrecisionRow, difference: Difference) -> Cell:
+    if row.setup.is_reference:
+        return Cell("")
+    return Cell(PLAIN.signed(difference.mean), f"[{PLAIN.signed(difference.low)}, {PLAIN.signed(difference.high)}]")
+
+
+def _bound(bounds: Bounds, part: str) -> str:
+    estimate: Estimate | None = getattr(bounds, part)
+    return PLAIN.number(None if estimate is None else estimate.expected)
+
+
+def _speed_cell(speed: Speed | None) -> Cell:
+    assert speed is not None
+    return Cell(f"{speed.queries_per_second:,.0f}", f"± {speed.std:,.0f}")

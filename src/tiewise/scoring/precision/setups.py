@@ -1,0 +1,162 @@
+"""`Setup`: in what type queries and documents are stored and scores are computed, and its short notation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tiewise.errors import InputError
+from tiewise.scoring.backends import Array, backend_of
+from tiewise.scoring.quantised import KINDS, Quantized, quantize
+from tiewise.tables.optional import need
+
+__all__ = ["SCORES", "STORAGE", "Setup", "default_setups", "store"]
+
+#: Bits for each dimension of a stored vector.
+STORAGE = {"float32": 32, "float16": 16, "bfloat16": 16, "float8": 8, "int8": 8, "int4": 4, "binary": 1}
+#: The types of scores.
+SCORES = ("float32", "float16", "bfloat16", "float8")
+
+#: The largest number of float8 (e4m3).
+FLOAT8_MAX = 448.0
+
+_NOTATION = re.compile(
+    r"(?:(?P<queries>[a-z]+\d*):)?(?P<docs>[a-z]+\d*)(?:@(?P<dims>\d+))?(?:/(?P<scores>[a-z]+\d*))?(?:\+(?P<rescore>\d+))?"
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How vectors are stored and scored. Its notation is ``QUERIES:DOCS@DIMS/SCORES+RESCORE``, all but DOCS optional.
+
+    - `docs`, `queries`: how they are stored: float32, float16, bfloat16, float8, int8, int4 or binary. Queries are
+      stored as documents are, unless the notation says otherwise.
+    - `scores`: the type of the scores: float32, float16, bfloat16 or float8.
+    - `dims`: only the first dimensions are kept, as for Matryoshka embeddings.
+    - `rescore`: so many of the first documents are scored again with the float32 vectors.
+
+    >>> Setup.parse("float32:int8@256+100")
+    Setup(docs='int8', queries='float32', scores='float32', dims=256, rescore=100)
+    >>> str(Setup(docs="float32", queries="float32", scores="bfloat16"))
+    'float32/bfloat16'
+    """
+
+    docs: str = "float32"
+    queries: str = "float32"
+    scores: str = "float32"
+    dims: int | None = None
+    rescore: int | None = None
+
+    @classmethod
+    def parse(cls, given: str | Setup) -> Setup:
+        """The setup of a notation."""
+        if isinstance(given, Setup):
+            return given
+        match = _NOTATION.fullmatch(given.strip()) if isinstance(given, str) else None
+        if match is None:
+            raise InputError(
+                f"{given!r} is not a way to store vectors. Write DOCS, or QUERIES:DOCS@DIMS/SCORES+RESCORE: 'int8', "
+                "'float32:binary', 'float32@256', 'float32/bfloat16', 'binary+100'."
+            )
+        docs, queries, scores = match["docs"], match["queries"] or match["docs"], match["scores"] or "float32"
+        for what, one, known in (
+            ("documents", docs, STORAGE),
+            ("queries", queries, STORAGE),
+            ("scores", scores, SCORES),
+        ):
+            if one not in known:
+                raise InputError(f"{given!r}: {what} cannot have the type '{one}'. Use one of: {', '.join(known)}.")
+        if queries != docs and queries in KINDS:
+            raise InputError(f"{given!r}: {queries} queries need {queries} documents. Use float queries, or one type.")
+        dims, rescore = (None if match[name] is None else int(match[name]) for name in ("dims", "rescore"))
+        if dims == 0 or rescore == 0:
+            raise InputError(f"{given!r}: dimensions and the depth of rescoring are whole numbers from 1 on.")
+        return cls(docs, queries, scores, dims, rescore)
+
+    def __str__(self) -> str:
+        parts = [self.docs if self.queries == self.docs else f"{self.queries}:{self.docs}"]
+        parts += [f"@{self.dims}"] if self.dims else []
+        parts += [f"/{self.scores}"] if self.scores != "float32" else []
+        return "".join(parts + ([f"+{self.rescore}"] if self.rescore else []))
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether nothing is rounded or left out."""
+        return self == Setup()
+
+    @property
+    def is_native(self) -> bool:
+        """Whether vectors and scores have one low-precision type, as in a model that computes all in it."""
+        return self.scores == self.docs == self.queries and self.scores in ("float16", "bfloat16")
+
+
+def default_setups(dims: int) -> list[Setup]:
+    """The setups that are compared if none are named, for vectors of some dimensions."""
+    names = "float32 float16 bfloat16 bfloat16/bfloat16 float32/bfloat16 float32/float8 float8 float32:int8 int8"
+    names += " float32:int4 int4 float32:binary binary binary+100"
+    shorter = [f"float32@{length}" for length in (dims // 2, dims // 4) if length >= 16]
+    return [Setup.parse(name) for name in [*names.split(), *shorter]]
+
+
+def store(vectors: Array, kind: str, scale: Quantized | None = None) -> Any:
+    """Vectors as they are stored: an array in a type, or codes. `scale` is that of the documents, for queries.
+
+    float8 has a scale for each vector, because its numbers end at 448; the array holds what it stands for.
+
+    >>> import numpy as np
+    >>> store(np.array([[1.0, 0.06]], np.float32), "float8").round(4).tolist()
+    [[1.0, 0.0603]]
+    """
+    backend = backend_of(vectors)
+    if kind in KINDS:
+        return quantize(vectors, kind, calibration=scale)  # type: ignore[arg-type]
+    if kind != "float8":
+        return backend.cast(vectors, _dtype(backend, kind))
+    largest = backend.xp.abs(vectors).max(1)
+    largest = (largest if hasattr(largest, "dtype") else largest.values)[:, None]
+    step = backend.xp.where(largest > 0, largest / FLOAT8_MAX, backend.xp.ones_like(largest))
+    rounded = backend.cast(backend.cast(vectors / step, _dtype(backend, "float8")), backend.dtype("float32"))
+    return rounded * step
+
+
+def round_scores(scores: Any, kind: str) -> Any:
+    """Scores rounded to a type, in float64. Float8 scores beyond its largest number are an error."""
+    import numpy as np
+
+    if kind == "float32":
+        return np.asarray(scores, dtype=np.float64)
+    backend = backend_of(scores)
+    if kind == "float8" and len(scores) and float(backend.xp.abs(scores).max()) > FLOAT8_MAX:
+        raise InputError(f"Scores above {FLOAT8_MAX:g} do not fit into float8. Use fn='cosine', or scale the vectors.")
+    return backend.to_numpy(backend.cast(backend.cast(scores, _dtype(backend, kind)), backend.dtype("float64")))
+
+
+def _dtype(backend: Any, kind: str) -> Any:
+    name = "float8_e4m3fn" if kind == "float8" else kind
+    if backend.device is None and kind in ("bfloat16", "float8"):  # NumPy itself does not have them
+        return getattr(need("ml_dtypes", f"{kind} vectors", "precision"), name)
+    return backend.dtype(name)
+
+
+def bytes_per_vector(setup: Setup, dims: int, n: int) -> float:
+    """The memory of a document vector, with its share of the scales; not of the vectors for rescoring."""
+    kept = dims if setup.dims is None else min(setup.dims, dims)
+    size = -(-kept * STORAGE[setup.docs] // 8)
+    if setup.docs == "float8":
+        return size + 4.0
+    return size + (8 * kept / max(n, 1) if setup.docs in ("int8", "int4") else 0.0)
+
+
+def shorten(vectors: Array, setup: Setup) -> Array:
+    """The dimensions that a setup keeps."""
+    if setup.dims is None:
+        return vectors
+    if setup.dims > vectors.shape[1]:
+        raise InputError(f"'{setup}': the vectors have {vectors.shape[1]} dimensions only.")
+    return vectors[:, : setup.dims]
+
+
+def without_rescoring(setup: Setup) -> Setup:
+    """The same setup before its candidates are scored again."""
+    return replace(setup, rescore=None)

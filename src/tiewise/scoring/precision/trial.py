@@ -1,0 +1,317 @@
+"""`precisions`: one collection stored and scored in several ways, each measured against float32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tiewise.analysis.evaluating import evaluate
+from tiewise.analysis.reports import Report
+from tiewise.analysis.significance import check_options
+from tiewise.data.documents import Documents
+from tiewise.data.progress import Progress, check_progress
+from tiewise.data.runs import Qrels, Run
+from tiewise.errors import InputError
+from tiewise.io import as_qrels
+from tiewise.io.types import QrelsLike
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import MeasureLike, parse, parse_all
+from tiewise.rankings.run_similarity import similarity
+from tiewise.scoring.backends import Array, backend_of
+from tiewise.scoring.collections import Collection
+from tiewise.scoring.functions import score
+from tiewise.scoring.ids import Ids, IdsLike
+from tiewise.scoring.judgments import Judgments
+from tiewise.scoring.options import require_int
+from tiewise.scoring.precision.result import PrecisionRow, Precisions, Speed
+from tiewise.scoring.precision.setups import (
+    Setup,
+    bytes_per_vector,
+    default_setups,
+    round_scores,
+    shorten,
+    store,
+    without_rescoring,
+)
+from tiewise.scoring.quantised import Quantized
+from tiewise.ties.groups import TieGroups
+
+__all__ = ["precisions"]
+
+#: Scores that are rounded at a time.
+BLOCK = 1 << 24
+FUNCTIONS = ("cosine", "dot", "euclidean")
+
+
+def precisions(
+    queries: Array,
+    docs: Array,
+    qrels: QrelsLike | None = None,
+    *,
+    query_ids: IdsLike = None,
+    doc_ids: IdsLike = None,
+    measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10",
+    rows: Iterable[str | Setup] | None = None,
+    max_loss: float | None = None,
+    fn: str = "cosine",
+    depth: int = 100,
+    phi: float = 0.9,
+    repeats: int = 3,
+    samples: int = 10_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Precisions:
+    """What each way to store vectors and compute scores costs in quality, against float32, and what it saves.
+
+    - `queries`, `docs`: float vectors, arrays or tensors. Without `qrels`, the first documents of the float32 ranking
+      are taken for relevant.
+    - `rows`: the ways to compare, in the notation of `Setup`: ``"bfloat16"``, ``"float32:int8"`` (float32 queries,
+      int8 documents), ``"float32/bfloat16"`` (float32 vectors, bfloat16 scores), ``"binary+100"`` (the first 100
+      scored again in float32), ``"float32@256"`` (the first 256 dimensions). float32 is always one of them.
+    - `measures`: the first one decides. `max_loss`: how much of it may be lost; then the result says what to choose.
+    - `fn`: cosine, dot or euclidean; binary codes are compared by their equal bits. `depth`: the length of the lists
+      that are compared with those of float32, by RBO and RBR with persistence `phi`.
+    - `repeats`: how often the search is timed; 0 for no timing. `samples`, `seed`: of the bootstrap over queries.
+
+    int8 and int4 take the range of each dimension from the documents alone, never from queries or judgments.
+
+    >>> import numpy as np
+    >>> docs = np.random.default_rng(0).normal(size=(200, 32)).astype(np.float32)
+    >>> found = precisions(docs[:20] + 0.1, docs, rows=["float16", "binary"], measures="R@10", repeats=0)
+    >>> [(str(row.setup), row.bytes) for row in found.rows]
+    [('float32', 128.0), ('float16', 64.0), ('binary', 4.0)]
+    >>> found.rows[1].expected > found.rows[2].expected
+    True
+    """
+    check_options(samples=samples, seed=seed)
+    check_progress(progress)
+    if fn not in FUNCTIONS:
+        raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
+    if max_loss is not None and not 0 < max_loss < 1:
+        raise InputError(f"max_loss lies between 0 and 1, such as 0.005, not {max_loss!r}.")
+    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    chosen = [one for given in asked for one in (parse_all(given) if isinstance(given, str) else [parse(given)])]
+    if not chosen:
+        raise InputError("No measure was given. Give one such as 'nDCG@10'.")
+    trial = _Trial(
+        queries,
+        docs,
+        query_ids,
+        doc_ids,
+        fn,
+        require_int(depth, "depth"),
+        phi,
+        require_int(repeats, "repeats", minimum=0),
+    )
+    setups = [Setup(), *(default_setups(trial.docs.shape[1]) if rows is None else map(Setup.parse, rows))]
+    setups = list(dict.fromkeys(setups))
+    judged = trial.reference_judgments(chosen[0]) if qrels is None else as_qrels(qrels)
+    found = []
+    for place, setup in enumerate(setups):
+        found.append(trial.measure(setup, judged, chosen))
+        if progress is not None:
+            progress(place + 1, len(setups))
+    return Precisions(found, chosen, max_loss, judged=qrels is not None, samples=samples, seed=seed)
+
+
+class _Trial:
+    """The vectors, and the float32 ranking that others are compared with."""
+
+    def __init__(
+        self,
+        queries: Any,
+        docs: Any,
+        query_ids: IdsLike,
+        doc_ids: IdsLike,
+        fn: str,
+        depth: int,
+        phi: float,
+        repeats: int,
+    ):
+        self.queries, self.docs = _matrix(queries, "queries"), _matrix(docs, "documents")
+        if self.queries.shape[1] != self.docs.shape[1]:
+            raise InputError(
+                f"Queries have {self.queries.shape[1]} dimensions and documents {self.docs.shape[1]}. They must agree."
+            )
+        self.query_ids = Ids(query_ids, len(self.queries), "query")
+        self.doc_ids = Ids(doc_ids, len(self.docs), "document")
+        self.fn, self.depth, self.phi, self.repeats = fn, depth, phi, repeats
+
+    def measure(self, setup: Setup, qrels: Qrels, measures: Sequence[Measure]) -> PrecisionRow:
+        """One row of the table."""
+        tried = _Tried(self, setup)
+        judged = parse("Judged")(norm="cap") @ (measures[0].cutoff or 10)
+        report = tried.evaluate(qrels, [*measures, judged])
+        run, reference = tried.run, self.reference.run
+        rbo = similarity({"a": run, "b": reference}, f"RBO(phi={self.phi})", edge="extend").pair("a", "b")
+        rbr = similarity({"a": run, "b": reference}, f"RBR(phi={self.phi})", edge="extend").pair("a", "b")
+        return PrecisionRow(
+            setup=setup,
+            bytes=bytes_per_vector(setup, self.docs.shape[1], len(self.docs)),
+            estimates={measure: report.per_query(measure) for measure in measures},
+            judged=report[judged].expected,
+            rbo=rbo,
+            rbr=rbr,
+            tied_share=run.tied_share,
+            speed=tried.time(self.repeats),
+        )
+
+    @cached_property
+    def reference(self) -> _Tried:
+        return _Tried(self, Setup())
+
+    def reference_judgments(self, measure: Measure) -> Qrels:
+        """The first documents of each float32 ranking, as if they alone were relevant."""
+        run = self.reference.search(measure.cutoff or 10)
+        return as_qrels({query: dict.fromkeys(docs, 1) for query, docs in run.to_dict().items()})
+
+
+@dataclass
+class _Tried:
+    """One setup: its vectors, its ranking and the time that a search takes."""
+
+    trial: _Trial
+    setup: Setup
+
+    @cached_property
+    def _operands(self) -> tuple[Any, Any]:
+        trial, setup = self.trial, self.setup
+        docs = store(shorten(trial.docs, setup), setup.docs)
+        scale = docs if isinstance(docs, Quantized) and setup.queries == setup.docs else None
+        return store(shorten(trial.queries, setup), setup.queries, scale), docs
+
+    @cached_property
+    def _fn(self) -> str:
+        return "hamming" if self.setup.queries == self.setup.docs == "binary" else self.trial.fn
+
+    @cached_property
+    def _is_rounded(self) -> bool:
+        """Whether float32 scores are rounded afterwards."""
+        return self.setup.scores != "float32" and not self.setup.is_native
+
+    @cached_property
+    def _collection(self) -> Collection:
+        precision = "native" if self.setup.is_native else "float32"
+        return Collection(self._operands[1], doc_ids=self.trial.doc_ids.all, fn=self._fn, precision=precision)
+
+    def evaluate(self, qrels: Qrels, measures: Sequence[Measure]) -> Report:
+        """The measures over the whole collection, or over the candidates that are scored again."""
+        if self.setup.rescore is not None:
+            return evaluate(qrels, self.run, measures, complete=True, oblivious=None)
+        if self._is_rounded:
+            return evaluate(None, self._count_rounded(qrels), measures, complete=True, oblivious=None)
+        ties = self._collection.tie_groups(self._operands[0], qrels, query_ids=self.trial.query_ids.all, orders=())
+        return evaluate(None, ties, measures, complete=True, oblivious=None)
+
+    @cached_property
+    def run(self) -> Run:
+        """The first documents of each query, with all that tie with the last."""
+        if self.setup.rescore is None:
+            return self.search(self.trial.depth)
+        candidates = _Tried(self.trial, without_rescoring(self.setup)).search(self.setup.rescore)
+        best = self.trial.reference._collection
+        return best.rescore(candidates, self.trial.queries, query_ids=self.trial.query_ids.all)
+
+    def search(self, k: int) -> Run:
+        """The k best documents of each query, with all that tie with the k-th."""
+        if not self._is_rounded:
+            return self._collection.search(self._operands[0], k, query_ids=self.trial.query_ids.all)
+        query, doc, value = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+        for first, scores in self._rounded_blocks():
+            n = scores.shape[1]
+            lowest = np.partition(scores, n - min(k, n), axis=1)[:, n - min(k, n), None]
+            rows, columns = np.nonzero(scores >= lowest)
+            order = np.lexsort((-scores[rows, columns], rows))
+            query.append(rows[order] + first)
+            doc.append(columns[order])
+            value.append(scores[rows, columns][order])
+        queries, rows = np.concatenate(query), np.concatenate(doc)
+        offsets = np.searchsorted(queries, np.arange(len(self.trial.queries) + 1))
+        distinct, codes = np.unique(rows, return_inverse=True)
+        documents = Documents(codes, self.trial.doc_ids.of_rows(distinct))
+        return Run(tuple(self.trial.query_ids.all), offsets, documents, np.concatenate(value))
+
+    def _rounded_blocks(self) -> Any:
+        """Scores of all documents for some queries at a time, rounded; with the first of these queries."""
+        queries, docs = self._operands
+        step = max(BLOCK // max(len(docs), 1), 1)
+        for first in range(0, len(queries), step):
+            rows = slice(first, first + step)
+            some = queries if len(queries) <= step else _take(queries, rows)
+            yield first, round_scores(score(some, docs, fn=self._fn), self.setup.scores)
+
+    def _count_rounded(self, qrels: Qrels) -> TieGroups:
+        """The tie groups of rounded scores, counted for each judged document."""
+        trial = self.trial
+        judgments = Judgments(qrels, trial.query_ids, trial.doc_ids)
+        known = np.flatnonzero(judgments.has_vectors)
+        row_of = judgments.query_rows[judgments.query[known]]
+        n_queries = len(qrels.queries)
+        value = np.full(len(qrels), np.nan)
+        start, size = np.zeros((2, len(qrels)), np.int64)
+        lowest, lowest_size = np.full(len(trial.queries), np.nan), np.zeros(len(trial.queries), np.int64)
+        for first, scores in self._rounded_blocks():
+            here = np.flatnonzero((row_of >= first) & (row_of < first + len(scores)))
+            lowest[first : first + len(scores)] = low = scores.min(axis=1)
+            lowest_size[first : first + len(scores)] = (scores == low[:, None]).sum(axis=1)
+            for at in here.tolist():
+                one, row = known[at], scores[row_of[at] - first]
+                value[one] = row[judgments.doc[one]]
+                start[one], size[one] = np.count_nonzero(row > value[one]), np.count_nonzero(row == value[one])
+        rows = trial.query_ids.find_rows(qrels.queries)
+        present = rows >= 0
+        return TieGroups(
+            qrels=qrels,
+            score=value,
+            start=start,
+            size=size,
+            length=np.where(present, len(trial.docs), 0),
+            present=present,
+            lowest=np.where(present, lowest[rows], np.nan) if n_queries else np.zeros(0),
+            lowest_size=np.where(present, lowest_size[rows], 0) if n_queries else np.zeros(0, np.int64),
+            unjudged=judgments.unjudged,
+            complete=True,
+        )
+
+    def time(self, repeats: int) -> Speed | None:
+        """How many queries a second are searched, all at once."""
+        if not repeats:
+            return None
+        rates: list[float] = []
+        for _ in range(repeats):
+            begin = perf_counter()
+            self._search_once()
+            rates.append(len(self.trial.queries) / (perf_counter() - begin))
+        device = backend_of(self.trial.queries).device
+        return Speed(
+            float(np.mean(rates)), float(np.std(rates)), len(self.trial.queries), repeats, str(device or "cpu")
+        )
+
+    def _search_once(self) -> None:
+        if self.setup.rescore is None:
+            self.search(self.trial.depth)
+            return
+        _ = _Tried(self.trial, self.setup).run
+
+
+def _matrix(given: Any, what: str) -> Array:
+    backend = backend_of(given)
+    array = backend.as_array(given, what)
+    if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
+        raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix with one vector per row.")
+    array = backend.cast(array, backend.dtype("float32"))
+    if not backend.all_finite(array):
+        row = backend.rows_not_finite(array)[0]
+        raise InputError(f"Row {row} of the {what} holds NaN or infinity, counted from 0. Remove it.")
+    return array
+
+
+def _take(vectors: Any, rows: slice) -> Any:
+    if isinstance(vectors, Quantized):
+        return Quantized(vectors.codes[rows], vectors.kind, vectors.dims, vectors.low, vectors.step)
+    return vectors[rows]
