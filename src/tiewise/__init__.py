@@ -104,6 +104,7 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.rankings.run_similarity import Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
     from tiewise.rankings.weights import Weights, phi_for_discount, phi_for_reverse_rba, phi_for_weight, top_weight
+    from tiewise.scoring.precision_trials import PrecisionRow, Precisions, Setup, precisions
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _MODULES = {
@@ -132,6 +133,7 @@ _MODULES = {
     "tiewise.metrics.definition": "ListMeasure Measure param",
     "tiewise.metrics.names": "MeasureLike measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
+    "tiewise.scoring.precision_trials": "PrecisionRow Precisions Setup precisions",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.rankings.weights": "Weights phi_for_discount phi_for_reverse_rba phi_for_weight top_weight",
     "tiewise.analysis.auditing": "Audit audit",
@@ -198,6 +200,8 @@ __all__ = [
     "NumRet",
     "P",
     "PairComparison",
+    "PrecisionRow",
+    "Precisions",
     "Provenance",
     "Qrels",
     "QrelsLike",
@@ -216,6 +220,7 @@ __all__ = [
     "SetP",
     "SetR",
     "SetRelativeP",
+    "Setup",
     "Similarity",
     "Stages",
     "Success",
@@ -253,6 +258,7 @@ __all__ = [
     "phi_for_weight",
     "precision",
     "precision_at",
+    "precisions",
     "rba",
     "rbo",
     "rbp",

@@ -310,7 +310,7 @@ def simultaneous_bounds(
     their mean.
 
     >>> low, high = simultaneous_bounds(np.array([[0.0, 0.1], [0.0, 0.3], [0.0, 0.2]]))
-    >>> low[0], high[0], bool(low[1] < 0.2 < high[1])
+    >>> low.round(2).tolist()[0], high.round(2).tolist()[0], bool(low[1] < 0.2 < high[1])
     (0.0, 0.0, True)
     """
     mean, n = values.mean(axis=0), len(values)

@@ -15,7 +15,7 @@ from tiewise.io.tensors import read_tensors
 from tiewise.tables.optional import installed
 from tiewise.tables.wording import escape_controls, list_examples
 
-__all__ = ["ROLES", "Arrays"]
+__all__ = ["ROLES", "Arrays", "read_lines"]
 
 #: The roles of arrays. An array has the name of its role, unless --array gives another.
 ROLES = {
@@ -111,7 +111,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
     def ids(self, what: str, option: str, role: str, count: int, rows: str) -> Any:
         """The ids of `count` rows, from the file of an option or the array of a role; None if they are numbered."""
         if path := self.id_files[option]:
-            return _check_count(_read_lines(path), count, f"{path}: holds {{}} lines", rows)
+            return _check_count(read_lines(path), count, f"{path}: holds {{}} lines", rows)
         if role in self:
             return _check_count(self[role], count, f"{self.location(role)} holds {{}} ids", rows)
         self._numbered.append((what, option, role))
@@ -149,7 +149,8 @@ def _check_count(ids: Any, count: int, message: str, rows: str) -> Any:
     return ids
 
 
-def _read_lines(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file."""
     with opened(path) as stream:
         try:
             return stream.read().decode().splitlines()

@@ -34,6 +34,7 @@ COMMANDS = {
     "similarity": "Compare the rankings of runs: RBO, RBA, MED_RBP, tau and others.",
     "recall": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
+    "precisions": "Compare precisions of vectors: which can be afforded?",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run at random.",
     "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",

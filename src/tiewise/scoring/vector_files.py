@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -17,10 +17,12 @@ from tiewise.scoring.backends import Array, NumpyBackend, Rows
 from tiewise.scoring.storage import Shards, Storage, TokenVectors, make_storage
 from tiewise.tables.optional import need
 
-__all__ = ["is_path", "open_vectors"]
+__all__ = ["is_path", "open_vectors", "read_matrix"]
 
 #: The names of the arrays in a file with several: the vectors, their ids, and for token vectors the lengths of rows.
 VECTORS, IDS, LENGTHS = "docs", "doc_ids", "lengths"
+
+PARQUET = (".parquet", ".pq")  # the suffixes of Parquet files
 
 Path_ = str | os.PathLike[str]
 
@@ -46,7 +48,7 @@ def open_vectors(docs: Path_ | Sequence[Path_], fn: str) -> tuple[Storage, list[
 
 
 def _open(name: str, fn: str) -> tuple[Storage, Any]:
-    if Path(name).suffix.lower() in (".parquet", ".pq"):
+    if Path(name).suffix.lower() in PARQUET:
         parquet = ParquetVectors(name)
         if fn not in ("dot", "cosine", "euclidean"):
             raise InputError(
@@ -54,12 +56,7 @@ def _open(name: str, fn: str) -> tuple[Storage, Any]:
             )
         return parquet, parquet.read_ids()
     arrays = read_tensors(name)
-    if VECTORS not in arrays and len(arrays) != 1:
-        found = ", ".join(map(repr, arrays)) or "none"
-        raise InputError(
-            f"{name}: has no array called '{VECTORS}'. It has: {found}. Rename one, or give the array itself."
-        )
-    vectors: Any = arrays[VECTORS] if VECTORS in arrays else next(iter(arrays.values()))
+    vectors = _find_vectors(arrays, VECTORS, name)
     vectors = TokenVectors(vectors, arrays[LENGTHS]) if LENGTHS in arrays else vectors
     try:
         storage = make_storage(vectors, "documents", fn)
@@ -67,6 +64,26 @@ def _open(name: str, fn: str) -> tuple[Storage, Any]:
         raise InputError(*(f"{name}: {problem}" for problem in error.problems)) from None
     ids = arrays.get(IDS)
     return storage, None if ids is None else ids.tolist()
+
+
+def _find_vectors(arrays: Mapping[str, Any], role: str, name: str) -> Any:
+    """The array of a role, or the only one."""
+    if role not in arrays and len(arrays) != 1:
+        found = ", ".join(map(repr, arrays)) or "none"
+        raise InputError(
+            f"{name}: has no array called '{role}'. It has: {found}. Rename one, or give the array itself."
+        )
+    return arrays[role] if role in arrays else next(iter(arrays.values()))
+
+
+def read_matrix(path: Path_, vectors: str, ids: str) -> tuple[Array, list[Any] | None]:
+    """The vectors of one file and their ids: of an array with a name, or the only one, or of a Parquet file."""
+    name = os.fspath(path)
+    if Path(name).suffix.lower() in PARQUET:
+        parquet = ParquetVectors(name)
+        return parquet.take(slice(0, parquet.n)), parquet.read_ids()
+    arrays = read_tensors(name)
+    return _find_vectors(arrays, vectors, name), None if ids not in arrays else arrays[ids].tolist()
 
 
 class ParquetVectors(Storage):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,22 +23,23 @@ SCORES = ("float32", "float16", "bfloat16", "float8")
 FLOAT8_MAX = 448.0
 
 _NOTATION = re.compile(
-    r"(?:(?P<queries>[a-z]+\d*):)?(?P<docs>[a-z]+\d*)(?:@(?P<dims>\d+))?(?:/(?P<scores>[a-z]+\d*))?(?:\+(?P<rescore>\d+))?"
+    r"(?:(?P<encoder>[^>]+)>)?(?:(?P<queries>[a-z]+\d*):)?(?P<docs>[a-z]+\d*)(?:@(?P<dims>\d+))?(?:/(?P<scores>[a-z]+\d*))?(?:\+(?P<rescore>\d+))?"
 )
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How vectors are stored and scored. Its notation is ``QUERIES:DOCS@DIMS/SCORES+RESCORE``, all but DOCS optional.
+    """How vectors are made, stored and scored: ``ENCODER>QUERIES:DOCS@DIMS/SCORES+RESCORE``, all but DOCS optional.
 
     - `docs`, `queries`: how they are stored: float32, float16, bfloat16, float8, int8, int4 or binary. Queries are
       stored as documents are, unless the notation says otherwise.
     - `scores`: the type of the scores: float32, float16, bfloat16 or float8.
     - `dims`: only the first dimensions are kept, as for Matryoshka embeddings.
     - `rescore`: so many of the first documents are scored again with the float32 vectors.
+    - `encoder`: the name of other vectors of the same queries and documents, from a model that runs in another type.
 
     >>> Setup.parse("float32:int8@256+100")
-    Setup(docs='int8', queries='float32', scores='float32', dims=256, rescore=100)
+    Setup(docs='int8', queries='float32', scores='float32', dims=256, rescore=100, encoder=None)
     >>> str(Setup(docs="float32", queries="float32", scores="bfloat16"))
     'float32/bfloat16'
     """
@@ -47,6 +49,7 @@ class Setup:
     scores: str = "float32"
     dims: int | None = None
     rescore: int | None = None
+    encoder: str | None = None
 
     @classmethod
     def parse(cls, given: str | Setup) -> Setup:
@@ -56,8 +59,8 @@ class Setup:
         match = _NOTATION.fullmatch(given.strip()) if isinstance(given, str) else None
         if match is None:
             raise InputError(
-                f"{given!r} is not a way to store vectors. Write DOCS, or QUERIES:DOCS@DIMS/SCORES+RESCORE: 'int8', "
-                "'float32:binary', 'float32@256', 'float32/bfloat16', 'binary+100'."
+                f"{given!r} is not a way to store vectors. Write DOCS, or ENCODER>QUERIES:DOCS@DIMS/SCORES+RESCORE: "
+                "'int8', 'float32:binary', 'float32@256', 'float32/bfloat16', 'binary+100'."
             )
         docs, queries, scores = match["docs"], match["queries"] or match["docs"], match["scores"] or "float32"
         for what, one, known in (
@@ -72,10 +75,11 @@ class Setup:
         dims, rescore = (None if match[name] is None else int(match[name]) for name in ("dims", "rescore"))
         if dims == 0 or rescore == 0:
             raise InputError(f"{given!r}: dimensions and the depth of rescoring are whole numbers from 1 on.")
-        return cls(docs, queries, scores, dims, rescore)
+        return cls(docs, queries, scores, dims, rescore, match["encoder"])
 
     def __str__(self) -> str:
-        parts = [self.docs if self.queries == self.docs else f"{self.queries}:{self.docs}"]
+        parts = [f"{self.encoder}>"] if self.encoder else []
+        parts += [self.docs if self.queries == self.docs else f"{self.queries}:{self.docs}"]
         parts += [f"@{self.dims}"] if self.dims else []
         parts += [f"/{self.scores}"] if self.scores != "float32" else []
         return "".join(parts + ([f"+{self.rescore}"] if self.rescore else []))
@@ -91,12 +95,13 @@ class Setup:
         return self.scores == self.docs == self.queries and self.scores in ("float16", "bfloat16")
 
 
-def default_setups(dims: int) -> list[Setup]:
-    """The setups that are compared if none are named, for vectors of some dimensions."""
+def default_setups(dims: int, encoders: Iterable[str] = ()) -> list[Setup]:
+    """The setups that are compared if none are named, for vectors of some dimensions and those of other encoders."""
     names = "float32 float16 bfloat16 bfloat16/bfloat16 float32/bfloat16 float32/float8 float8 float32:int8 int8"
     names += " float32:int4 int4 float32:binary binary binary+100"
     shorter = [f"float32@{length}" for length in (dims // 2, dims // 4) if length >= 16]
-    return [Setup.parse(name) for name in [*names.split(), *shorter]]
+    others = [f"{encoder}>{setup}" for encoder in encoders for setup in ("float32", "bfloat16/bfloat16")]
+    return [Setup.parse(name) for name in [*names.split(), *shorter, *others]]
 
 
 def store(vectors: Array, kind: str, scale: Quantized | None = None) -> Any:
@@ -105,8 +110,8 @@ def store(vectors: Array, kind: str, scale: Quantized | None = None) -> Any:
     float8 has a scale for each vector, because its numbers end at 448; the array holds what it stands for.
 
     >>> import numpy as np
-    >>> store(np.array([[1.0, 0.06]], np.float32), "float8").round(4).tolist()
-    [[1.0, 0.0603]]
+    >>> store(np.array([[1.0, 0.06]]), "float8").round(4).tolist()
+    [[1.0, 0.058]]
     """
     backend = backend_of(vectors)
     if kind in KINDS:
@@ -122,10 +127,6 @@ def store(vectors: Array, kind: str, scale: Quantized | None = None) -> Any:
 
 def round_scores(scores: Any, kind: str) -> Any:
     """Scores rounded to a type, in float64. Float8 scores beyond its largest number are an error."""
-    import numpy as np
-
-    if kind == "float32":
-        return np.asarray(scores, dtype=np.float64)
     backend = backend_of(scores)
     if kind == "float8" and len(scores) and float(backend.xp.abs(scores).max()) > FLOAT8_MAX:
         raise InputError(f"Scores above {FLOAT8_MAX:g} do not fit into float8. Use fn='cosine', or scale the vectors.")

@@ -15,10 +15,10 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate, Estimates
 from tiewise.metrics.names import parse
-from tiewise.scoring.precision.setups import Setup
+from tiewise.scoring.precision_trials.setups import Setup
 from tiewise.tables.model import BEST, Cell, Section, Table
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, count_noun, format_percent
+from tiewise.tables.wording import PLAIN, NumberFormat, count_noun, format_percent
 
 __all__ = ["Difference", "PrecisionRow", "Precisions", "Speed"]
 
@@ -130,9 +130,17 @@ class Precisions(Result):
         lower, upper = simultaneous_bounds(values, samples=self._samples, seed=self._seed)
         differs = (np.abs(values) > 1e-12).sum(axis=0)
         losing = (values < -LARGE_LOSS).mean(axis=0)
-        columns = (values.mean(axis=0), low, high, lower, upper)
+        mean = values.mean(axis=0)
         return {
-            row.setup: Difference(*(float(column[at]) for column in columns), int(differs[at]), float(losing[at]))
+            row.setup: Difference(
+                mean=float(mean[at]),
+                low=float(low[at]),
+                high=float(high[at]),
+                lower=float(lower[at]),
+                upper=float(upper[at]),
+                differs=int(differs[at]),
+                losing=float(losing[at]),
+            )
             for at, row in enumerate(self.rows)
         }
 
@@ -185,17 +193,25 @@ class Precisions(Result):
             return f"Stay with float32: every other row loses more than {loss} {self.measure}."
         best = min(unknown, key=lambda name: -self.difference(name).lower)
         return (
-            f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best} could lose "
-            f"{PLAIN.number(-self.difference(best).lower)}. Use more queries, allow a larger loss, or stay with float32."
+            f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best} could "
+            f"lose {PLAIN.number(-self.difference(best).lower)}. Use more queries, allow a larger loss, or stay with "
+            "float32."
         )
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
     def _section(self) -> Section:
-        table = Table.of_columns(self._columns_for_people(), notes=self._legend())
+        return self.section(PLAIN)
+
+    def section(self, numbers: NumberFormat) -> Section:
+        """What people read, with numbers in a format."""
+        table = Table.of_columns(self._columns_for_people(numbers), notes=self._legend())
         said = [self.sentence] if self.max_loss is not None else []
-        title = f"{self.measure} · {self._queries}"
-        return Section([table, *said], title, self.notes)
+        return Section([table, *said], f"{self.measure} · {self._queries}", self.notes)
+
+    def records(self) -> Table:
+        """What programs read."""
+        return self._records()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -208,30 +224,32 @@ class Precisions(Result):
         speed = self.rows[0].speed
         if speed is not None:
             notes.append(
-                f"Speed: the mean of {count_noun(speed.repeats, 'search', 'searches')} for all {speed.batch:,} queries at "
-                f"once on {speed.device}, ± the standard deviation."
+                f"Speed: the mean of {count_noun(speed.repeats, 'search', 'searches')} for all {speed.batch:,} queries "
+                f"at once on {speed.device}, ± the standard deviation."
             )
         return tuple(notes)
 
     def _legend(self) -> tuple[str, ...]:
         return (
-            f"bytes: of a document vector, with its share of the scales. [lowest, highest] over the orders of ties; std "
-            f"over them. difference: to float32, paired, with a 95 % interval over queries. losing: queries that lose "
-            f"more than {PLAIN.number(LARGE_LOSS)}. RBO, RBR: to the float32 ranking.",
+            "bytes: of a document vector, with its share of the scales. [lowest, highest] and std over the orders of "
+            "ties. difference: to float32, paired, with a 95 % interval over queries. losing: queries that lose more "
+            f"than {LARGE_LOSS:g}. RBO, RBR: to the float32 ranking.",
         )
 
-    def _columns_for_people(self) -> dict[str, list[object]]:
+    def _columns_for_people(self, numbers: NumberFormat) -> dict[str, list[object]]:
         differences = [self.difference(row.setup) for row in self.rows]
         best = self.choice if self.max_loss is not None else None
         columns: dict[str, list[object]] = {
             "vectors": [Cell(str(row.setup), mark=BEST if row is best else "") for row in self.rows],
             "bytes": [_bytes(row.bytes) for row in self.rows],
-            str(self.measure): [_estimate_cell(row.estimate) for row in self.rows],
-            "std": [PLAIN.number(row.estimate.std) for row in self.rows],
-            "difference": [_difference_cell(row, one) for row, one in zip(self.rows, differences, strict=True)],
+            str(self.measure): [_estimate_cell(row.estimate, numbers) for row in self.rows],
+            "std": [numbers.number(row.estimate.std) for row in self.rows],
+            "difference": [
+                _difference_cell(row, one, numbers) for row, one in zip(self.rows, differences, strict=True)
+            ],
             "losing": [format_percent(one.losing) for one in differences],
-            "RBO": [_bound(row.rbo, "extrapolated") for row in self.rows],
-            "RBR": [_bound(row.rbr, "lower") for row in self.rows],
+            "RBO": [_bound(row.rbo, "extrapolated", numbers) for row in self.rows],
+            "RBR": [_bound(row.rbr, "lower", numbers) for row in self.rows],
             "tied": [format_percent(row.tied_share) for row in self.rows],
             "judged": [format_percent(row.judged or 0.0) for row in self.rows],
         }
@@ -251,6 +269,7 @@ class Precisions(Result):
         setup, speed = row.setup, row.speed
         return {
             "setup": str(setup),
+            "encoder": setup.encoder,
             "queries": setup.queries,
             "docs": setup.docs,
             "scores": setup.scores,
@@ -285,6 +304,7 @@ class Precisions(Result):
 #: The columns of TSV and JSON, with what they mean.
 _COLUMNS = {
     "setup": "how vectors are stored and scored, in short",
+    "encoder": "the name of other vectors, from a model in another type",
     "queries": "the type of the stored queries",
     "docs": "the type of the stored documents",
     "scores": "the type of the scores",
@@ -320,22 +340,21 @@ def _bytes(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
 
 
-def _estimate_cell(estimate: Estimate) -> Cell:
-    ends = (
-        "" if estimate.range in (None, 0) else f"[{PLAIN.number(estimate.minimum)}, {PLAIN.number(estimate.maximum)}]"
-    )
-    return Cell(PLAIN.number(estimate.expected), ends)
+def _estimate_cell(estimate: Estimate, numbers: NumberFormat) -> Cell:
+    ends = numbers.interval(estimate.minimum, estimate.maximum) if estimate.range else ""
+    return Cell(numbers.number(estimate.expected), ends)
 
 
-def _difference_cell(row: PrecisionRow, difference: Difference) -> Cell:
+def _difference_cell(row: PrecisionRow, difference: Difference, numbers: NumberFormat) -> Cell:
     if row.setup.is_reference:
         return Cell("")
-    return Cell(PLAIN.signed(difference.mean), f"[{PLAIN.signed(difference.low)}, {PLAIN.signed(difference.high)}]")
+    ends = f"[{numbers.signed(difference.low)}, {numbers.signed(difference.high)}]"
+    return Cell(numbers.signed(difference.mean), ends)
 
 
-def _bound(bounds: Bounds, part: str) -> str:
+def _bound(bounds: Bounds, part: str, numbers: NumberFormat) -> str:
     estimate: Estimate | None = getattr(bounds, part)
-    return PLAIN.number(None if estimate is None else estimate.expected)
+    return numbers.number(None if estimate is None else estimate.expected)
 
 
 def _speed_cell(speed: Speed | None) -> Cell:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -13,6 +13,7 @@ import numpy as np
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import check_options
+from tiewise.data.columns import Floats
 from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
@@ -28,8 +29,8 @@ from tiewise.scoring.functions import score
 from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.judgments import Judgments
 from tiewise.scoring.options import require_int
-from tiewise.scoring.precision.result import PrecisionRow, Precisions, Speed
-from tiewise.scoring.precision.setups import (
+from tiewise.scoring.precision_trials.result import PrecisionRow, Precisions, Speed
+from tiewise.scoring.precision_trials.setups import (
     Setup,
     bytes_per_vector,
     default_setups,
@@ -57,6 +58,7 @@ def precisions(
     doc_ids: IdsLike = None,
     measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10",
     rows: Iterable[str | Setup] | None = None,
+    encoders: Mapping[str, tuple[Array, Array]] | None = None,
     max_loss: float | None = None,
     fn: str = "cosine",
     depth: int = 100,
@@ -73,6 +75,8 @@ def precisions(
     - `rows`: the ways to compare, in the notation of `Setup`: ``"bfloat16"``, ``"float32:int8"`` (float32 queries,
       int8 documents), ``"float32/bfloat16"`` (float32 vectors, bfloat16 scores), ``"binary+100"`` (the first 100
       scored again in float32), ``"float32@256"`` (the first 256 dimensions). float32 is always one of them.
+    - `encoders`: vectors of the same queries and documents from the model in another type, by name; a row
+      ``"bfloat16>float32"`` takes those that are called bfloat16.
     - `measures`: the first one decides. `max_loss`: how much of it may be lost; then the result says what to choose.
     - `fn`: cosine, dot or euclidean; binary codes are compared by their equal bits. `depth`: the length of the lists
       that are compared with those of float32, by RBO and RBR with persistence `phi`.
@@ -98,18 +102,13 @@ def precisions(
     chosen = [one for given in asked for one in (parse_all(given) if isinstance(given, str) else [parse(given)])]
     if not chosen:
         raise InputError("No measure was given. Give one such as 'nDCG@10'.")
-    trial = _Trial(
-        queries,
-        docs,
-        query_ids,
-        doc_ids,
-        fn,
-        require_int(depth, "depth"),
-        phi,
-        require_int(repeats, "repeats", minimum=0),
-    )
-    setups = [Setup(), *(default_setups(trial.docs.shape[1]) if rows is None else map(Setup.parse, rows))]
+    lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
+    trial = _Trial(queries, docs, query_ids, doc_ids, encoders or {}, fn, phi, *lengths)
+    dims = trial.docs.shape[1]
+    setups = [Setup(), *(default_setups(dims, encoders or ()) if rows is None else map(Setup.parse, rows))]
     setups = list(dict.fromkeys(setups))
+    for setup in setups:
+        trial.vectors(setup)  # an error now, not after minutes
     judged = trial.reference_judgments(chosen[0]) if qrels is None else as_qrels(qrels)
     found = []
     for place, setup in enumerate(setups):
@@ -128,19 +127,34 @@ class _Trial:
         docs: Any,
         query_ids: IdsLike,
         doc_ids: IdsLike,
+        encoders: Mapping[str, tuple[Any, Any]],
         fn: str,
-        depth: int,
         phi: float,
+        depth: int,
         repeats: int,
     ):
-        self.queries, self.docs = _matrix(queries, "queries"), _matrix(docs, "documents")
-        if self.queries.shape[1] != self.docs.shape[1]:
-            raise InputError(
-                f"Queries have {self.queries.shape[1]} dimensions and documents {self.docs.shape[1]}. They must agree."
-            )
+        self.queries, self.docs = _matrices(queries, docs)
+        self._of_encoder = {name: _matrices(*pair, f" of '{name}'") for name, pair in encoders.items()}
+        for name, pair in self._of_encoder.items():
+            if (len(pair[0]), len(pair[1])) != (len(self.queries), len(self.docs)):
+                raise InputError(
+                    f"The encoder '{name}' has vectors of {len(pair[0]):,} queries and {len(pair[1]):,} documents, not "
+                    f"of {len(self.queries):,} and {len(self.docs):,}."
+                )
         self.query_ids = Ids(query_ids, len(self.queries), "query")
         self.doc_ids = Ids(doc_ids, len(self.docs), "document")
         self.fn, self.depth, self.phi, self.repeats = fn, depth, phi, repeats
+
+    def vectors(self, setup: Setup) -> tuple[Array, Array]:
+        """The queries and documents of a setup, before they are stored."""
+        if setup.encoder is None:
+            pair = self.queries, self.docs
+        elif setup.encoder in self._of_encoder:
+            pair = self._of_encoder[setup.encoder]
+        else:
+            known = ", ".join(self._of_encoder) or "none are given"
+            raise InputError(f"'{setup}': there are no vectors of an encoder '{setup.encoder}' ({known}).")
+        return shorten(pair[0], setup), shorten(pair[1], setup)
 
     def measure(self, setup: Setup, qrels: Qrels, measures: Sequence[Measure]) -> PrecisionRow:
         """One row of the table."""
@@ -180,10 +194,10 @@ class _Tried:
 
     @cached_property
     def _operands(self) -> tuple[Any, Any]:
-        trial, setup = self.trial, self.setup
-        docs = store(shorten(trial.docs, setup), setup.docs)
-        scale = docs if isinstance(docs, Quantized) and setup.queries == setup.docs else None
-        return store(shorten(trial.queries, setup), setup.queries, scale), docs
+        queries, documents = self.trial.vectors(self.setup)
+        docs = store(documents, self.setup.docs)
+        scale = docs if isinstance(docs, Quantized) and self.setup.queries == self.setup.docs else None
+        return store(queries, self.setup.queries, scale), docs
 
     @cached_property
     def _fn(self) -> str:
@@ -236,7 +250,7 @@ class _Tried:
         documents = Documents(codes, self.trial.doc_ids.of_rows(distinct))
         return Run(tuple(self.trial.query_ids.all), offsets, documents, np.concatenate(value))
 
-    def _rounded_blocks(self) -> Any:
+    def _rounded_blocks(self) -> Iterator[tuple[int, Floats]]:
         """Scores of all documents for some queries at a time, rounded; with the first of these queries."""
         queries, docs = self._operands
         step = max(BLOCK // max(len(docs), 1), 1)
@@ -297,6 +311,16 @@ class _Tried:
             self.search(self.trial.depth)
             return
         _ = _Tried(self.trial, self.setup).run
+
+
+def _matrices(queries: Any, docs: Any, whose: str = "") -> tuple[Array, Array]:
+    """Queries and documents, checked."""
+    pair = _matrix(queries, f"queries{whose}"), _matrix(docs, f"documents{whose}")
+    if pair[0].shape[1] != pair[1].shape[1]:
+        raise InputError(
+            f"Queries{whose} have {pair[0].shape[1]} dimensions and documents {pair[1].shape[1]}. They must agree."
+        )
+    return pair
 
 
 def _matrix(given: Any, what: str) -> Array:

@@ -1,0 +1,141 @@
+"""``tiewise precisions``: which precision of vectors and scores can be afforded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.arrays import read_lines
+from tiewise.cli.command import INPUT, MEASURES, SCORES, argument, command, option
+from tiewise.cli.inputs import collect_warnings
+from tiewise.cli.output import Output
+from tiewise.errors import InputError
+
+__all__ = ["precisions"]
+
+EXAMPLES = (
+    "tiewise precisions queries.npy docs.npy qrels.txt -m nDCG@10 --max-loss 0.005",
+    "tiewise precisions vectors.safetensors vectors.safetensors --row bfloat16 --row float32:int8 --row binary+100",
+    "tiewise precisions queries.npy docs.npy qrels.txt --encoder bf16=bf16_queries.npy,bf16_docs.npy -o table.tex",
+)
+
+
+@command("precisions", examples=EXAMPLES)
+@argument("QUERIES", "Vectors of queries: .npy, .npz, .safetensors or .parquet.", type=options.PATH)
+@argument("DOCS", "Vectors of documents; it may be the same file.", type=options.PATH)
+@argument("[QRELS]", "Relevance judgments. Without them, the float32 ranking is the reference.", type=options.PATH)
+@option(
+    "-m, --measure NAMES",
+    MEASURES,
+    "One or more measures; the first one decides.",
+    multiple=True,
+    default=["nDCG@10"],
+)
+@option(
+    "--row NAME",
+    SCORES,
+    "A way to store and score, as ENCODER>QUERIES:DOCS@DIMS/SCORES+RESCORE, all but DOCS optional: int8, "
+    "float32:binary, float32@256, float32/bfloat16, binary+100.",
+    into="rows",
+    multiple=True,
+    default_note="sixteen of them",
+)
+@option(
+    "--max-loss NUMBER",
+    MEASURES,
+    "How much of the first measure may be lost. Then the last sentence says what to choose.",
+    type=float,
+)
+@option(
+    "--encoder NAME=QUERIES,DOCS",
+    INPUT,
+    "Vectors of the same queries and documents from the model in another type.",
+    into="encoders",
+    multiple=True,
+)
+@option(
+    "--fn NAME",
+    SCORES,
+    "The score function.",
+    type=click.Choice(["cosine", "dot", "euclidean"]),
+    default="cosine",
+)
+@option("--query-ids FILE", INPUT, "Ids of queries, one line for each row.", type=options.PATH)
+@option("--doc-ids FILE", INPUT, "Ids of documents, one line for each row.", type=options.PATH)
+@option("--depth N", MEASURES, "The length of the lists for RBO and RBR.", type=options.POSITIVE, default=100)
+@option("--phi NUMBER", MEASURES, "The persistence of RBO and RBR.", type=float, default=0.9)
+@option("--repeats N", SCORES, "How often a search is timed; 0 for no timing.", type=options.NOT_NEGATIVE, default=3)
+@option("--seed N", MEASURES, "The seed of random draws of queries.", type=options.NOT_NEGATIVE, default=0)
+@options.output("one object with the list 'rows'")
+def precisions(
+    queries: Path,
+    docs: Path,
+    qrels: Path | None,
+    *,
+    measure: Sequence[str],
+    rows: Sequence[str],
+    max_loss: float | None,
+    encoders: Sequence[str],
+    fn: str,
+    query_ids: Path | None,
+    doc_ids: Path | None,
+    depth: int,
+    phi: float,
+    repeats: int,
+    seed: int,
+    output: Output,
+) -> None:
+    """Compare ways to store vectors and compute scores: what each costs in quality, and what it saves.
+
+    Every row is compared with float32, query by query. Bounds hold for all rows at once, because one is chosen.
+    """
+    from tiewise.cli.progress import progress
+    from tiewise.output.precision_tables import PrecisionTables
+    from tiewise.output.rendering import render
+
+    view = output.view()
+    with collect_warnings() as warned:
+        query_vectors, query_names = _read(queries, "queries", "query_ids", query_ids)
+        doc_vectors, doc_names = _read(docs, "docs", "doc_ids", doc_ids)
+        with progress("rows", quiet=output.quiet) as callback:
+            found = tw.precisions(
+                query_vectors,
+                doc_vectors,
+                qrels,
+                query_ids=query_names,
+                doc_ids=doc_names,
+                measures=[name for names in measure for name in names.split()],
+                rows=rows or None,
+                encoders=dict(map(_read_encoder, encoders)),
+                max_loss=max_loss,
+                fn=fn,
+                depth=depth,
+                phi=phi,
+                repeats=repeats,
+                seed=seed,
+                progress=callback,
+            )
+    view = replace(view, notes=(*warned, *found.notes))
+    output.write(render(PrecisionTables(found), view), view.notes)
+
+
+def _read(path: Path, vectors: str, ids: str, id_file: Path | None) -> tuple[Any, Any]:
+    """The vectors of a file and their ids."""
+    from tiewise.scoring.vector_files import read_matrix
+
+    matrix, found = read_matrix(path, vectors, ids)
+    return matrix, found if id_file is None else read_lines(id_file)
+
+
+def _read_encoder(text: str) -> tuple[str, tuple[Any, Any]]:
+    name, _, paths = text.partition("=")
+    queries, _, docs = paths.partition(",")
+    if not (name and queries and docs):
+        raise InputError(f"--encoder {text}: write NAME=QUERIES,DOCS with two files of vectors.")
+    return name, (_read(Path(queries), "queries", "", None)[0], _read(Path(docs), "docs", "", None)[0])

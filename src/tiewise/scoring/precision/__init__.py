@@ -1,7 +1,0 @@
-"""Which precision a collection can afford: the same vectors stored and scored in several ways, side by side."""
-
-from tiewise.scoring.precision.result import PrecisionRow, Precisions
-from tiewise.scoring.precision.setups import STORAGE, Setup
-from tiewise.scoring.precision.trial import precisions
-
-__all__ = ["STORAGE", "PrecisionRow", "Precisions", "Setup", "precisions"]

@@ -1,0 +1,234 @@
+"""Which precision can be afforded: every row against a plain computation, the bounds by simulation, the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import tiewise as tw
+from tiewise import scoring
+from tiewise.analysis.significance import simultaneous_bounds
+from tiewise.errors import InputError
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float8": ml_dtypes.float8_e4m3fn}
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    rng = np.random.default_rng(1)
+    docs = rng.normal(size=(150, 24)).astype(np.float32)
+    queries = (docs[:30] + rng.normal(scale=0.9, size=(30, 24))).astype(np.float32)
+    qrels = {str(i): {str(i): 2, str((i * 7) % 150): 1, str((i * 11 + 3) % 150): 0} for i in range(30)}
+    return queries, docs, qrels
+
+
+def cosine(queries, docs):
+    a, b = (np.asarray(x, np.float64) for x in (queries, docs))
+    return (a @ b.T) / np.linalg.norm(a, axis=1)[:, None] / np.linalg.norm(b, axis=1)
+
+
+def as_run(scores):
+    return {str(q): {str(d): float(s) for d, s in enumerate(row)} for q, row in enumerate(scores)}
+
+
+def expected(qrels, scores):
+    return tw.evaluate(qrels, as_run(scores), "nDCG@10", complete=True)["nDCG@10"]
+
+
+def plain(name, queries, docs):
+    """The scores of a row, computed without the code under test."""
+    setup = tw.Setup.parse(name)
+    if setup.dims:
+        queries, docs = queries[:, : setup.dims], docs[:, : setup.dims]
+
+    def stored(x, kind, like):
+        if kind in ("float16", "bfloat16"):
+            return x.astype(TYPES[kind]).astype(np.float64)
+        if kind == "float8":
+            scale = np.abs(x).max(1, keepdims=True) / np.float32(448)
+            return (x / scale).astype(TYPES[kind]).astype(np.float32) * scale
+        if kind in ("int8", "int4"):
+            levels = 256 if kind == "int8" else 16
+            low, high = like.min(0), like.max(0)
+            step = (high - low) / np.float32(levels - 1)
+            codes = np.clip(np.round((x - low) / step), 0, levels - 1)
+            return codes - levels // 2 if setup.queries == setup.docs else codes * step + low
+        return np.where(x > 0, 1.0, -1.0) if kind == "binary" else x
+
+    a, b = stored(queries, setup.queries, docs), stored(docs, setup.docs, docs)
+    scores = a @ b.T if setup.queries == setup.docs == "binary" else cosine(a, b)
+    scores = scores.astype(np.float32)
+    return scores if setup.scores == "float32" else scores.astype(TYPES[setup.scores]).astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "float32",
+        "float16",
+        "bfloat16",
+        "float8",
+        "float32/bfloat16",
+        "float32/float16",
+        "float32/float8",
+        "float32@12",
+        "float32:int8",
+        "int8",
+        "float32:int4",
+        "int4",
+        "float32:binary",
+        "binary",
+        "float16@12/bfloat16",
+    ],
+)
+def test_every_row_is_what_a_plain_computation_gives(vectors, name):
+    queries, docs, qrels = vectors
+    found = tw.precisions(queries, docs, qrels, rows=[name], repeats=0, samples=100).row(name)
+    truth = expected(qrels, plain(name, queries, docs))
+    for field in ("expected", "minimum", "maximum", "std"):
+        assert getattr(found.estimate, field) == pytest.approx(getattr(truth, field), abs=1e-9), field
+
+
+def test_a_row_of_one_low_precision_type_is_native_scoring(vectors):
+    queries, docs, qrels = vectors
+    found = tw.precisions(queries, docs, qrels, rows=["bfloat16/bfloat16"], repeats=0, samples=100).rows[1]
+    ties = scoring.tie_groups(
+        queries.astype(ml_dtypes.bfloat16), docs.astype(ml_dtypes.bfloat16), qrels, fn="cosine", precision="native"
+    )
+    assert found.expected == tw.evaluate(None, ties, "nDCG@10", complete=True)["nDCG@10"].expected
+    assert found.tied_share > 0.1
+
+
+def test_rescoring_finds_the_float32_order_of_its_candidates(vectors):
+    queries, docs, qrels = vectors
+    row = tw.precisions(queries, docs, qrels, rows=["binary+20"], repeats=0, samples=100).row("binary+20")
+    bits, exact = plain("binary", queries, docs), cosine(queries, docs).astype(np.float32)
+    run = {}
+    for q, coarse in enumerate(bits):
+        kept = np.flatnonzero(coarse >= np.sort(coarse)[-20])
+        run[str(q)] = {str(d): float(exact[q, d]) for d in kept}
+    truth = tw.evaluate(qrels, run, "nDCG@10", complete=True)["nDCG@10"]
+    assert row.expected == pytest.approx(truth.expected, abs=1e-12)
+    assert row.bytes == 3
+
+
+def test_bytes_with_scales(vectors):
+    queries, docs, qrels = vectors
+    rows = ["float16", "float8", "int8", "int4", "binary", "float32@12"]
+    found = tw.precisions(queries, docs, qrels, rows=rows, repeats=0, samples=100)
+    assert [row.bytes for row in found.rows] == [96, 48, 28, 24 + 8 * 24 / 150, 12 + 8 * 24 / 150, 3, 48]
+
+
+def test_without_judgments_the_float32_ranking_is_the_reference(vectors):
+    queries, docs, _ = vectors
+    found = tw.precisions(queries, docs, measures="R@5", rows=["binary"], repeats=0, samples=100)
+    assert found.rows[0].expected == 1 and found.rows[1].expected < 1
+    assert "There are no judgments" in found.notes[0]
+
+
+def test_the_vectors_of_another_encoder(vectors):
+    queries, docs, qrels = vectors
+    other = docs.astype(np.float16).astype(np.float32)
+    found = tw.precisions(
+        queries, docs, qrels, rows=["half>float32"], encoders={"half": (queries, other)}, repeats=0, samples=100
+    )
+    assert found.rows[1].expected == expected(qrels, cosine(queries, other).astype(np.float32)).expected
+    with pytest.raises(InputError, match="no vectors of an encoder 'other'"):
+        tw.precisions(queries, docs, qrels, rows=["other>float32"])
+    with pytest.raises(InputError, match="'half' has vectors of 30 queries and 149 documents"):
+        tw.precisions(queries, docs, qrels, encoders={"half": (queries, other[1:])})
+
+
+def test_the_paired_difference_and_what_to_choose(vectors):
+    queries, docs, qrels = vectors
+    found = tw.precisions(queries, docs, qrels, rows=["float16", "float32:int8", "binary"], max_loss=0.05, repeats=0)
+    one, reference = (found.row(name).estimates[found.measure].expected for name in ("binary", "float32"))
+    difference = found.difference("binary")
+    assert difference.mean == pytest.approx(float(np.mean(one - reference)))
+    assert difference.losing == np.mean(one - reference < -0.1)
+    assert difference.low < difference.mean < difference.high
+    assert difference.lower < difference.mean < difference.upper
+    assert found.verdict("float32") == "reference" and found.verdict("float16") == "equivalent"
+    assert found.verdict("binary") == "loses"
+    assert str(found.choice.setup) == "float32:int8"
+    assert found.sentence.startswith("Choose float32:int8: 25.3 bytes a vector instead of 96.")
+    hard = tw.precisions(queries, docs, qrels, rows=["binary"], max_loss=0.18, repeats=0)
+    assert hard.verdict("binary") == "unknown" and hard.choice is None
+    assert hard.sentence.startswith("30 queries cannot tell")
+    sure = tw.precisions(queries, docs, qrels, rows=["binary"], max_loss=0.001, repeats=0)
+    assert sure.sentence.startswith("Stay with float32")
+
+
+def test_bounds_hold_for_all_rows_at_once():
+    """Sparse, skewed, correlated losses of 8 rows, in 200 samples of 100 queries: at most about 5 % fail."""
+    rng = np.random.default_rng(7)
+
+    def draw(n):
+        z = 0.7 * rng.standard_normal((n, 8)) + 0.7 * rng.standard_normal((n, 1))
+        hit = rng.random((n, 8)) < np.linspace(0.2, 0.8, 8)
+        return hit * np.linspace(0.02, 0.2, 8) * (z - 0.3)
+
+    truth = draw(1_000_000).mean(axis=0)
+    below = above = 0
+    for seed in range(200):
+        low, high = simultaneous_bounds(draw(100), samples=500, seed=seed)
+        below += bool((low <= truth).all())
+        above += bool((high >= truth).all())
+    assert 180 <= below <= 200 and 180 <= above <= 200
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": ["int9"]}, "documents cannot have the type 'int9'"),
+        ({"rows": ["int8:float32"]}, "int8 queries need int8 documents"),
+        ({"rows": ["float32@25"]}, "the vectors have 24 dimensions only"),
+        ({"rows": ["float32@0"]}, "whole numbers from 1 on"),
+        ({"rows": ["a b"]}, "is not a way to store vectors"),
+        ({"max_loss": 2}, "max_loss lies between 0 and 1"),
+        ({"measures": []}, "No measure was given"),
+        ({"fn": "maxsim"}, "fn='maxsim' is not possible"),
+        ({"repeats": -1}, "repeats"),
+    ],
+)
+def test_invalid_options(vectors, options, message):
+    with pytest.raises(InputError, match=message):
+        tw.precisions(*vectors, **options)
+
+
+def test_invalid_vectors(vectors):
+    queries, docs, _ = vectors
+    with pytest.raises(InputError, match="24 dimensions and documents 23"):
+        tw.precisions(queries, docs[:, 1:])
+    with pytest.raises(InputError, match="Row 2 of the queries holds NaN"):
+        tw.precisions(np.where(np.arange(30)[:, None] == 2, np.nan, queries), docs)
+    with pytest.raises(InputError, match="do not fit into float8"):
+        tw.precisions(1000 * queries, docs, fn="dot", rows=["float32/float8"])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+
+
+def test_the_command(tiewise, vectors, folder):
+    queries, docs, qrels = vectors
+    np.savez(folder / "v.npz", queries=queries, docs=docs)
+    (folder / "q.txt").write_text(
+        "".join(f"{q} 0 {d} {label}\n" for q, some in qrels.items() for d, label in some.items())
+    )
+    command = ("precisions", "v.npz", "v.npz", "q.txt", "--repeats", "0")
+    rows = ("--row", "float16", "--row", "binary")
+    done = tiewise(*command, *rows, "--max-loss", "0.05", "--format", "json")
+    document = json.loads(done.out)
+    found = tw.precisions(queries, docs, qrels, rows=["float16", "binary"], max_loss=0.05, repeats=0)
+    assert document["choice"] == "float16" == str(found.choice.setup)
+    assert [row["expected"] for row in document["rows"]] == [row.expected for row in found.rows]
+    shown = tiewise(*command, *rows, "--format", "latex").out
+    assert "\\toprule" in shown
+    np.savez(folder / "other.npz", a=queries, b=docs)
+    assert "has no array called 'docs'" in tiewise("precisions", "v.npz", "other.npz", code=2).err
