@@ -402,12 +402,12 @@ def trec_rbp_residual(ranked, unretrieved, k, *, p=0.9):
     return (1 - p) * math.fsum(p ** (rank - 1) for rank in unjudged) + p ** len(ranked) if unjudged else 0.0
 
 
-def geometric_ap(ranked, unretrieved, k, *, rel=1):
-    return max(average_precision(ranked, unretrieved, None, rel=rel), 0.00001)
+def geometric_ap(ranked, unretrieved, k, *, rel=1, root=1):
+    return max(average_precision(ranked, unretrieved, None, rel=rel), 0.00001) ** (1 / root)
 
 
-def geometric_bpref(ranked, unretrieved, k, *, rel=1):
-    return max(bpref(ranked, unretrieved, None, rel=rel), 0.00001)
+def geometric_bpref(ranked, unretrieved, k, *, rel=1, root=1):
+    return max(bpref(ranked, unretrieved, None, rel=rel), 0.00001) ** (1 / root)
 
 
 # Rprec, Bpref, AUC, SetP, SetR, NumRet, NumRel and NumRelRet have no cutoff and ignore k.

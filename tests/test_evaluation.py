@@ -412,6 +412,31 @@ def test_counts_are_added_up_over_queries_in_their_bounds_too():
         assert tw.evaluate(qrels, run, "NumRelRet")["NumRelRet"].cut == (1.0, 4.0)
 
 
+@pytest.mark.parametrize("measure", ["GMAP", "GMBpref"])
+def test_a_cut_of_a_geometric_mean(measure):
+    """Its expectation is a product of expectations of roots, and so are its bounds: all fills enumerated."""
+    lists = [([2, 2, 2, 1, 1], [1, None, 0, None, 0], [1]), ([2, 2, 1, 1], [1, 0, None, 1], []), ([2, 1], [0, 1], [])]
+    qrels, run, low, high = {}, {}, 1.0, 1.0
+    for name, (scores, labels, unretrieved) in enumerate(lists):
+        labelled = {f"d{place}": label for place, label in enumerate(labels)}
+        run[f"{name}"] = {doc: float(score) for doc, score in zip(labelled, scores, strict=True)}
+        qrels[f"{name}"] = {doc: label for doc, label in labelled.items() if label is not None}
+        qrels[f"{name}"] |= {f"x{place}": label for place, label in enumerate(unretrieved)}
+        lowest = min(scores)
+        cuttable = scores.count(lowest) > 1
+        roots = list(
+            oracle.cut_fills(measure, scores, labels, unretrieved, root=3)
+            if cuttable
+            else [oracle.estimate(measure, scores, labels, unretrieved, root=3).expected]
+        )
+        low, high = low * min(roots), high * max(roots)
+    with pytest.warns(CutWarning):
+        report = tw.evaluate(qrels, run, measure)
+    found = pickle.loads(pickle.dumps(report))[measure]
+    assert found.cut == pytest.approx((low, high), abs=1e-12)
+    assert found.cut[0] <= found.expected <= found.cut[1]
+
+
 # -- other tools ---------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.metrics import engine
+from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
@@ -165,7 +166,12 @@ class Evaluation:
             found.oblivious = self.in_order(measure, rule)
         if cuts is not None:
             found.cut = cuts.bounds(measure, found.expected)
+            if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
+                found.set_powers(partial(self._estimate_power, measure))
         return found
+
+    def _estimate_power(self, measure: Measure, exponent: float) -> Estimates:
+        return self._estimate(measure.to_power(exponent), _Cuts(self))
 
     def _rule(self, measure: Measure) -> Rule | None:
         """The order and score type of the oblivious value; `bias` is the effect of an order, not of a definition."""

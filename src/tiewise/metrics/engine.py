@@ -219,7 +219,9 @@ class _Computation:
             low, high = (np.where(np.isnan(x), y, x) for x, y in zip(closed, (low, high), strict=True))
         if self._parts is not None:
             low, high, method = self._extremes(self._parts, low, high)
-        fixed = low == high  # then no order matters
+        fixed = low == high  # then no order matters, unless only samples agree
+        if method is not None:
+            fixed &= method.extremes != SAMPLED
         mean = np.where(fixed, low, np.minimum(np.maximum(mean, low), high))
         variance = np.where(fixed, 0.0, variance)
         if method is not None:
