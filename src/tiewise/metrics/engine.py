@@ -93,7 +93,7 @@ def expected_with_last_group(
     if not measure.additive:
         return expected(measure, _untie_last_group(measure, filled.ties), sampling)
     computation = _Computation(measure, filled)
-    if not measure.is_built_in():  # it may depend on what the last group holds
+    if not measure.is_built_in() or grouped.ties.condensed_end is not None:  # they may depend on the last group
         return computation.with_last_group(order, computation.group_means)
     if measure not in grouped._means:
         grouped._means[measure] = _Computation(measure, grouped).group_means
@@ -105,7 +105,7 @@ def expected_with_last_group(
 def _untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
     """The same lists with the documents of the last tie group in their best order, those with a key of 0 at its end."""
     query = ties.qrels.query
-    rows = np.flatnonzero((ties.size > 0) & (ties.start == (ties.length - ties.lowest_size)[query]))
+    rows = np.flatnonzero((ties.size > 0) & (ties.start == ties.last_start[query]))
     rows = rows[np.lexsort((-measure.key(ties.qrels.label[rows]), query[rows]))]
     start, size = ties.start.copy(), ties.size.copy()
     start[rows] += np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
