@@ -288,6 +288,15 @@ def test_the_default_is_official(tiewise, tmp_path):
     assert tiewise("trec_eval", *files).out == tiewise("trec_eval", "-m", "official", *files).out
 
 
+def test_num_rel_of_missing_queries_lies_in_its_range(tiewise, tmp_path):
+    files = write(tmp_path, {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}, {"q1": {"a": 1.0}})
+    arguments = ("trec_eval", "-c", "-l", "2", "-m", "num_rel", "--range", *files)
+    for more in ((), ("--expected",)):  # with -c, labels from 1 on count in the sum
+        found = [row.split() for row in tiewise(*arguments, *more).out.splitlines()]
+        assert [name for name, _, _ in found] == ["num_rel", "num_rel.min", "num_rel.max"]
+        assert [float(number) for _, _, number in found] == [2, 2, 2]
+
+
 def test_missing_queries(tiewise, tmp_path):
     qrels = {"a": {"x": 1, "y": 1}, "b": {"x": 1, "y": 0}}
     files = write(tmp_path, qrels, {"a": {"x": 1.0}})

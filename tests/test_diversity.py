@@ -292,6 +292,14 @@ def test_judgments_in_every_form(qrels, tmp_path):
     assert repr(qrels) == "<Qrels: 2 queries, 4 rows, 5 labels for subtopics>"
 
 
+@pytest.mark.parametrize("empty", [{}, {"b": {}}])
+def test_a_query_without_labels_counts_as_in_other_judgments(empty):
+    qrels = tw.Qrels.from_dict({"q0": empty, "q1": {"a": {"s": 1}}, "q2": empty})
+    assert qrels.queries == ("q0", "q1", "q2") and qrels.to_dict()["q1"] == {"a": {"s": 1.0}}
+    report = tw.evaluate(qrels, {"q1": {"a": 1.0}, "q2": {"b": 1.0}}, ["AP", "STREC@1"], complete=True)
+    assert [report[name].expected for name in ("AP", "STREC@1")] == pytest.approx([1 / 3, 1 / 3])
+
+
 def test_parts_of_judgments_keep_their_subtopics(qrels):
     assert qrels.take(np.array([1, 3])).to_dict() == {"q2": {"b": {"s2": 2.0}}, "q1": {"a": {"s9": 1.0}}}
     with_zero = tw.Qrels.from_dict({"q": {"a": {"s": 0, "t": 1}, "b": {"s": 0}}})
