@@ -124,6 +124,19 @@ def test_bounds_hold_and_samples_agree(name, monkeypatch):
     assert reached  # bounds are often reached
 
 
+def test_the_order_of_a_group_above_the_cutoff_does_not_matter_to_strec():
+    """However many arrangements it has: the range is that of the group that is cut."""
+    sets = list(itertools.islice((s for n in (1, 2, 3) for s in itertools.combinations("defghi", n)), 12))
+    qrels = {
+        "q": {f"a{i:02d}": dict.fromkeys(s, 1) for i, s in enumerate(sets)} | {"x": {"a": 1, "b": 1}, "y": {"c": 1}}
+    }
+    run = {"q": {f"a{i:02d}": 2.0 for i in range(12)} | {"x": 1.0, "y": 1.0}}
+    found = tw.evaluate(qrels, run, "STREC@13", complete=True)["STREC@13"]
+    assert found.method == EXACT  # x or y is the last of the 13: six subtopics and two or one of nine
+    assert (found.minimum, found.expected, found.maximum) == pytest.approx((7 / 9, 7.5 / 9, 8 / 9), abs=1e-12)
+    assert found.std == pytest.approx(0.5 / 9, abs=1e-12)
+
+
 def test_large_groups():
     """A tie group that nobody can enumerate: E and the std of STREC in closed form, against sampled orders."""
     rng = random.Random(4)
