@@ -402,12 +402,12 @@ def trec_rbp_residual(ranked, unretrieved, k, *, p=0.9):
     return (1 - p) * math.fsum(p ** (rank - 1) for rank in unjudged) + p ** len(ranked) if unjudged else 0.0
 
 
-def geometric_ap(ranked, unretrieved, k, *, rel=1):
-    return max(average_precision(ranked, unretrieved, None, rel=rel), 0.00001)
+def geometric_ap(ranked, unretrieved, k, *, rel=1, root=1):
+    return max(average_precision(ranked, unretrieved, None, rel=rel), 0.00001) ** (1 / root)
 
 
-def geometric_bpref(ranked, unretrieved, k, *, rel=1):
-    return max(bpref(ranked, unretrieved, None, rel=rel), 0.00001)
+def geometric_bpref(ranked, unretrieved, k, *, rel=1, root=1):
+    return max(bpref(ranked, unretrieved, None, rel=rel), 0.00001) ** (1 / root)
 
 
 # Rprec, Bpref, AUC, SetP, SetR, NumRet, NumRel and NumRelRet have no cutoff and ignore k.
@@ -574,12 +574,19 @@ def cut_expectations(
 
 
 def cut_fills(
-    name: str, scores: Sequence[float], labels: Labels, unretrieved: Labels = (), k: int | None = None, **params
+    name: str,
+    scores: Sequence[float],
+    labels: Labels,
+    unretrieved: Labels = (),
+    k: int | None = None,
+    *,
+    condensed: bool = False,
+    **params,
 ) -> Iterator[float]:
     """The measure's expectation for every way to fill the ranks of the list's last tie group.
 
     They are filled from the group, from the judged documents that were not retrieved, and with unjudged documents, of
-    which there are enough. The order of the groups above is random.
+    which there are enough. The order of the groups above is random. With `condensed` the lists are condensed then.
 
     >>> sorted(set(cut_fills("R", [1, 1], [1, None], [1])))
     [0.0, 0.5, 1.0]
@@ -591,8 +598,15 @@ def cut_fills(
     heads = list(orders([score for score, _ in above], [label for _, label in above]))
     for fill in sequences(pool, len(last)):
         rest = [label for label in (pool - Counter(fill)).elements() if label is not None]
-        values = [value(name, [*head, *fill], rest, k, **params) for head in heads]
+        lists = [([*head, *fill], rest) for head in heads]
+        values = [value(name, *(condense(*one) if condensed else one), k, **params) for one in lists]
         yield math.fsum(values) / len(values)
+
+
+def condense(ranked: Labels, unretrieved: Labels) -> tuple[Labels, Labels]:
+    """A list without unjudged documents and those with a negative label, which then count as not retrieved."""
+    negative = [label for label in ranked if label is not None and label < 0]
+    return [label for label in ranked if label is not None and label >= 0], [*unretrieved, *negative]
 
 
 def sequences(pool: Counter[Label], length: int) -> Iterator[tuple[Label, ...]]:

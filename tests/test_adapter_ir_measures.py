@@ -346,6 +346,21 @@ def test_values_equal_evaluate(seed, value):
     assert ours.calc_aggregate(list(pairs), qrels, run, value=value) == pytest.approx(found.aggregated, rel=1e-13)
 
 
+@pytest.mark.parametrize("value", ["expected", "minimum", "maximum", "std", "oblivious", "bias"])
+def test_geometric_means_equal_evaluate(value):
+    qrels = {"q": {"a": 1}, "p": {"a": 1}, "o": {"a": 1, "b": 1}, "missing": {"a": 1}}
+    run = {"q": {"a": 1.0, "b": 2.0}, "p": {"a": 1.0}, "o": {"a": 1.0, "b": 1.0, "c": 1.0}}
+    report = tw.evaluate(qrels, run, ["GMAP", "GMBpref"], oblivious="ir_measures", complete=True)
+    wanted = {name: getattr(report[name], value) for name in ("GMAP", "GMBpref")}
+    assert ours.calc_aggregate(["GMAP", "GMBpref"], qrels, run, value=value) == wanted
+    rows = (ours.ScoredDoc(query, doc, score) for query, docs in run.items() for doc, score in docs.items())
+    assert ours.calc(["GMAP", "GMBpref"], qrels, rows, value=value).aggregated == wanted
+    two = {query: run[query] for query in ("q", "p")}
+    assert ours.calc_aggregate(["GMAP"], {query: qrels[query] for query in two}, two) == {
+        "GMAP": pytest.approx(0.5**0.5)
+    }
+
+
 def test_counts_of_missing_queries():
     measures = [NumRet, NumRelRet, NumRel, NumRel(rel=2), NumQ]
     found = ours.calc_aggregate(measures, QRELS, RUN)

@@ -180,6 +180,30 @@ def test_lists_are_cut_and_then_condensed_in_every_order(measure, judged_only, c
     assert found.std == pytest.approx(np.std(values), abs=1e-7)
 
 
+def test_every_possible_length_is_in_the_range_of_lists_that_are_cut_and_condensed():
+    """Most of the numbers of judged documents within the depth have a probability that is 0 as a float."""
+    docs = [f"d{place}" for place in range(1200)]
+    qrels = tw.Qrels.from_dict({"q": {doc: place % 2 for place, doc in enumerate(docs[:600])}})
+    source = as_source({"q": dict.fromkeys(docs, 1.0)})
+    lists = TrecLists.of(qrels, source, complete=True, all_judged=True, depth=600, judged_only=True)
+    found = lists.estimates(tw.NumRet).mean()
+    assert (found.minimum, found.expected, found.maximum) == (0.0, pytest.approx(300.0), 600.0)
+    assert found.std == pytest.approx(math.sqrt(600 * 0.5 * 0.5 * 600 / 1199), rel=1e-12)
+
+
+def test_random_orders_of_lists_that_are_cut_and_condensed():
+    """They are shared out among all possible lengths, and agree with the closed form of AP."""
+    docs = [f"d{place}" for place in range(240)]
+    qrels = tw.Qrels.from_dict({"q": {doc: place % 2 for place, doc in enumerate(docs[:120])}})
+    source = as_source({"q": dict.fromkeys(docs, 1.0)})
+    lists = TrecLists.of(qrels, source, complete=True, all_judged=True, depth=120, judged_only=True)
+    sampled, exact = lists.estimates(tw.GMAP).mean(), lists.estimates(tw.AP).mean()
+    assert (sampled.method["expected"], exact.method["expected"]) == ("sampled", "exact")
+    assert abs(sampled.expected - exact.expected) < 4 * sampled.standard_error
+    assert sampled.standard_error < 1.1 * exact.std / math.sqrt(1000)
+    assert sampled.std == pytest.approx(exact.std, rel=0.1)
+
+
 def test_expectation_and_range(tiewise, tmp_path):
     files = write(tmp_path, {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0, "b": 1.0}})
     assert tiewise("trec_eval", "-m", "map", *files).out == line("map", "all", 0.5) + "\n"
@@ -262,6 +286,15 @@ def test_long_and_joined_options(tiewise, tmp_path):
 def test_the_default_is_official(tiewise, tmp_path):
     files = write(tmp_path, *draw(2))
     assert tiewise("trec_eval", *files).out == tiewise("trec_eval", "-m", "official", *files).out
+
+
+def test_num_rel_of_missing_queries_lies_in_its_range(tiewise, tmp_path):
+    files = write(tmp_path, {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}, {"q1": {"a": 1.0}})
+    arguments = ("trec_eval", "-c", "-l", "2", "-m", "num_rel", "--range", *files)
+    for more in ((), ("--expected",)):  # with -c, labels from 1 on count in the sum
+        found = [row.split() for row in tiewise(*arguments, *more).out.splitlines()]
+        assert [name for name, _, _ in found] == ["num_rel", "num_rel.min", "num_rel.max"]
+        assert [float(number) for _, _, number in found] == [2, 2, 2]
 
 
 def test_missing_queries(tiewise, tmp_path):

@@ -124,6 +124,19 @@ def test_bounds_hold_and_samples_agree(name, monkeypatch):
     assert reached  # bounds are often reached
 
 
+def test_the_order_of_a_group_above_the_cutoff_does_not_matter_to_strec():
+    """However many arrangements it has: the range is that of the group that is cut."""
+    sets = list(itertools.islice((s for n in (1, 2, 3) for s in itertools.combinations("defghi", n)), 12))
+    qrels = {
+        "q": {f"a{i:02d}": dict.fromkeys(s, 1) for i, s in enumerate(sets)} | {"x": {"a": 1, "b": 1}, "y": {"c": 1}}
+    }
+    run = {"q": {f"a{i:02d}": 2.0 for i in range(12)} | {"x": 1.0, "y": 1.0}}
+    found = tw.evaluate(qrels, run, "STREC@13", complete=True)["STREC@13"]
+    assert found.method == EXACT  # x or y is the last of the 13: six subtopics and two or one of nine
+    assert (found.minimum, found.expected, found.maximum) == pytest.approx((7 / 9, 7.5 / 9, 8 / 9), abs=1e-12)
+    assert found.std == pytest.approx(0.5 / 9, abs=1e-12)
+
+
 def test_large_groups():
     """A tie group that nobody can enumerate: E and the std of STREC in closed form, against sampled orders."""
     rng = random.Random(4)
@@ -290,6 +303,14 @@ def test_judgments_in_every_form(qrels, tmp_path):
     assert (tmp_path / "qrels.txt").read_text().startswith("q2 s1 a 1\nq2 s2 a 0\nq2 s2 b 2\n")
     assert not qrels.equals(tw.Qrels.from_dict({**LABELS, "q1": {"c": {"s2": -2.0}, "a": {"s9": 1.0}}}))
     assert repr(qrels) == "<Qrels: 2 queries, 4 rows, 5 labels for subtopics>"
+
+
+@pytest.mark.parametrize("empty", [{}, {"b": {}}])
+def test_a_query_without_labels_counts_as_in_other_judgments(empty):
+    qrels = tw.Qrels.from_dict({"q0": empty, "q1": {"a": {"s": 1}}, "q2": empty})
+    assert qrels.queries == ("q0", "q1", "q2") and qrels.to_dict()["q1"] == {"a": {"s": 1.0}}
+    report = tw.evaluate(qrels, {"q1": {"a": 1.0}, "q2": {"b": 1.0}}, ["AP", "STREC@1"], complete=True)
+    assert [report[name].expected for name in ("AP", "STREC@1")] == pytest.approx([1 / 3, 1 / 3])
 
 
 def test_parts_of_judgments_keep_their_subtopics(qrels):

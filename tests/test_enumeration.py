@@ -77,6 +77,30 @@ def test_sampled_statistics_agree_with_the_closed_form(measure, cutoff):
     assert repr(found).startswith(f"{found.measure} ~{found.expected:.4f} [~")
 
 
+class Rare(ListMeasure):
+    """Whether the relevant documents stand at ranks 2, 3, 4, …: one order in nearly 850 million of those below."""
+
+    def of_gains(self, gains, ideal):
+        return float(gains[1 : 1 + np.count_nonzero(ideal)].all())
+
+
+def test_samples_that_agree_by_chance_are_not_called_exact():
+    case = Case([1.0] * 40, [1.0] * 10 + [None] * 30, [])
+    found = engine.estimates(Rare(), case.grouped(), sampling=Sampling(50, 0)).mean()
+    assert found.minimum == found.maximum == found.expected == 0  # as all samples are
+    assert found.method == {"expected": "sampled", "extremes": "sampled", "std": "sampled"}
+    assert found.standard_error == 0 and f"{found:.1f}" == "~0.0"
+
+
+def test_more_kinds_than_a_small_integer_counts():
+    labels = [0.01 * (place + 1) for place in range(200)]
+    found = engine.estimates(tw.BPM(max_rel=2) @ 1, Case([1.0] * 200, labels, []).grouped()).mean()
+    values = [oracle.value("BPM", [label], [], 1, max_rel=2) for label in labels]
+    assert found.method["expected"] == "exact"
+    assert found.expected == pytest.approx(math.fsum(values) / 200, abs=1e-12)
+    assert (found.minimum, found.maximum) == pytest.approx((min(values), max(values)), abs=1e-12)
+
+
 def many(queries: list[str]) -> tuple[dict, dict]:
     docs = [f"d{i}" for i in range(24)]
     judged = {q: {d: (i + len(q)) % 3 for i, d in enumerate(docs)} for q in queries}

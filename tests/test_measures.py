@@ -235,3 +235,10 @@ def test_which_measures_need_documents_of_label_zero():
         for grouped in (case.grouped(), _without_zero(case.grouped()))
     ]
     assert values == [0.5, 1.0]
+
+
+def test_the_weight_of_set_f_is_not_negative():
+    """With one below 0, more relevant documents could lower it, and a minimum was above its maximum."""
+    with pytest.raises(tw.MeasureError, match=r"x=-0.9 is not possible. It must be 0 or more"):
+        tw.SetF(x=-0.9)
+    assert tw.SetF(x=0).of("100|1").expected == pytest.approx(1 / 3)  # precision

@@ -20,6 +20,8 @@ Differences:
   for all measures (ir_measures uses the last one), and judgments without subtopics are an error. ``alpha_DCG@1`` and
   ``ERR_IA@1`` are divided by the number of subtopics as at other cutoffs, which ndeval forgets;
 - ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it;
+- ``BPM`` with ``T`` in sums of gains such as 2/3 + 1 + 1/3: a user who has found exactly ``T`` stops (a sum of floats in
+  cwl_eval may stay just below it);
 - ``Accuracy`` leaves out a query whose documents are all relevant, as one without a relevant document;
 - ``Compat`` does not depend on the sign of scores, and its ideal ranking has ties in the order of the run.
 
@@ -35,6 +37,7 @@ import sys
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -42,6 +45,7 @@ import numpy as np
 
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
+from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Floats
 from tiewise.data.runs import DOC_NAMES, Qrels, Run
 from tiewise.errors import InputError, MeasureError, TiewiseError
@@ -50,6 +54,7 @@ from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition
 from tiewise.metrics import names as registry
+from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.catalogue.user_models import UserModel
 from tiewise.metrics.grouped_judgments import Order
 from tiewise.metrics.tool_rules import Rule, rule_for
@@ -189,7 +194,7 @@ class Evaluator:
         run, numbers = _keep_rows(run), dict[Any, float]()
         if self._qrels is not None:
             _, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
-            numbers = {given: self._aggregate(given, column) for given, column in columns.items()}
+            numbers = {given: self._aggregate(given, column, run) for given, column in columns.items()}
         if self._theirs:
             theirs = self._providers.calc_aggregate(_for_providers(run, "score", as_run))
             numbers |= {given: theirs[measure] for given, measure in self._theirs.items()}
@@ -197,14 +202,15 @@ class Evaluator:
 
     def calc(self, run: RunLike) -> Any:
         """`CalcResults` with both."""
+        run = _keep_rows(run)
         metrics = list(self.iter_calc(run))
         numbers: dict[Any, list[float]] = {given: [] for given in self.measures}
         for metric in metrics:
             numbers[metric.measure].append(metric.value)
-        aggregated = {given: self._aggregate(given, np.array(column)) for given, column in numbers.items()}
+        aggregated = {given: self._aggregate(given, np.array(column), run) for given, column in numbers.items()}
         return CalcResults(aggregated, metrics)
 
-    def _aggregate(self, given: Any, numbers: Floats) -> float:
+    def _aggregate(self, given: Any, numbers: Floats, run: Any) -> float:
         if given in self._theirs:
             aggregator = self._theirs[given].aggregator()
             for number in numbers.tolist():
@@ -212,12 +218,16 @@ class Evaluator:
             result: float = aggregator.result()
             return result
         assert self._qrels is not None
+        measure = self._ours[given].measure
+        if measure.aggregation is GEOMETRIC_MEAN:  # which does not follow from the expectations of queries
+            report = evaluate(self._qrels, _to_rows(run, "score"), measure, oblivious="ir_measures", complete=True)
+            return float(getattr(report[measure], self.value))
         numbers = numbers[~np.isnan(numbers)]
         if self.value == "std":  # queries are independent: their variances add up
             total = float(np.sqrt(np.sum(numbers**2)))
         else:  # one after another, as ir_measures adds
             total = float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
-        if self._ours[given].measure.total:
+        if measure.total:
             return total
         n = len(numbers) if self._ours[given].leaves_out_missing else len(self._qrels.queries)
         return total / n if n else float("nan")
@@ -260,6 +270,10 @@ class _Beside(definition.Measure):
 
     model: UserModel
     number: str
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return self.model, self.number
 
     def values(self, order: Order) -> Floats:
         """The number of each query in one order."""

@@ -6,9 +6,10 @@ Counting comes first and costs most. Measuring comes after it, as often as one l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.metrics import engine
+from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
@@ -165,7 +167,12 @@ class Evaluation:
             found.oblivious = self.in_order(measure, rule)
         if cuts is not None:
             found.cut = cuts.bounds(measure, found.expected)
+            if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
+                found.set_powers(partial(self._estimate_power, measure))
         return found
+
+    def _estimate_power(self, measure: Measure, exponent: float) -> Estimates:
+        return self._estimate(measure.to_power(exponent), _Cuts(self))
 
     def _rule(self, measure: Measure) -> Rule | None:
         """The order and score type of the oblivious value; `bias` is the effect of an order, not of a definition."""
@@ -191,8 +198,13 @@ class Evaluation:
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
         grouped = self.grouped(measure)
-        ties = grouped.ties
-        return ties.may_be_truncated & (measure.depth(grouped) > ties.length - ties.lowest_size)
+        ties, start = grouped.ties, grouped.ties.last_start
+        if ties.condensed_end is None:
+            return ties.may_be_truncated & (measure.depth(grouped) > start)
+        ranks = np.minimum(ties.lowest_size, ties.condensed_end.candidates)
+        short, long = (GroupedJudgments(replace(ties, length=length)) for length in (start, start + ranks))
+        looks = (measure.depth(long) > start) | (measure.base(long) != measure.base(short))
+        return ties.may_be_truncated & looks
 
     # -- one order ----------------------------------------------------------------------------------------------
 
@@ -223,7 +235,7 @@ class _Cuts:
     def __init__(self, evaluation: Evaluation):
         self._evaluation = evaluation
         self._parts: dict[int, _Truncated] = {}  # by the identity of all tie groups
-        self._grouped: dict[tuple[int, bytes], GroupedJudgments] = {}
+        self._grouped: dict[tuple[int, bytes, bytes], GroupedJudgments] = {}
 
     def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
         """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
@@ -245,9 +257,10 @@ class _Cuts:
         if measure.value_range is not None or not measure.sorted_extremes:
             lower[places], upper[places] = measure.value_range or (np.nan, np.nan)
             return lower, upper
-        known = expected[places]
-        lower[places] = np.minimum(self._expect(measure, grouped, part, "worst")[reached], known)
-        upper[places] = np.maximum(self._expect(measure, grouped, part, "best")[reached], known)
+        for worst in self._expect(measure, grouped, part, "worst"):
+            lower[places] = np.minimum(lower[places], worst[reached])
+        for best in self._expect(measure, grouped, part, "best"):
+            upper[places] = np.maximum(upper[places], best[reached])
         return lower, upper
 
     def _over_subtopics(self, measure: Measure, part: Measure) -> tuple[Floats, Floats]:
@@ -261,8 +274,11 @@ class _Cuts:
 
     def _expect(
         self, measure: Measure, grouped: GroupedJudgments, part: _Truncated, how: Literal["best", "worst"]
-    ) -> Floats:
-        """The expectation if the last tie group holds the best documents there are for it, or the worst."""
+    ) -> Iterator[Floats]:
+        """The expectation if the last tie group holds the best documents there are for it, or the worst.
+
+        In condensed lists it holds no documents besides, or as many judged ones that are worth nothing as there can be.
+        """
         ties = part.ties
         query, gain = ties.qrels.query, measure.gain(ties.qrels.label)
         is_better = gain > 0 if how == "best" else gain < 0  # than an unjudged document, or worse
@@ -271,11 +287,17 @@ class _Cuts:
             rows = rows[np.lexsort((-np.abs(gain[rows]), query[rows]))]
             place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
             rows = rows[place < ties.lowest_size[query[rows]]]
-        key = id(grouped), rows.tobytes()
-        if key not in self._grouped:  # many measures rank documents in the same way
-            self._grouped[key] = GroupedJudgments(ties.with_last_group(rows))
-        sampling = self._evaluation.options.sampling
-        return engine.expected_with_last_group(measure, grouped, part.above, self._grouped[key], how, sampling)
+        sizes, end, sampling = [ties.lowest_size], ties.condensed_end, self._evaluation.options.sampling
+        if end is not None:
+            others = part.may_be_there & (gain > 0) if how == "worst" else np.zeros(len(query), dtype=bool)
+            most = end.candidates - np.bincount(query[others], minlength=len(end.candidates))
+            sizes = [np.bincount(query[rows], minlength=len(most)), np.minimum(ties.lowest_size, most)]
+        for ranks in sizes:
+            key = id(grouped), rows.tobytes(), ranks.tobytes()
+            if key not in self._grouped:  # many measures rank documents in the same way
+                self._grouped[key] = GroupedJudgments(ties.with_last_group(rows, ranks))
+            filled = self._grouped[key]
+            yield engine.expected_with_last_group(measure, grouped, part.above, filled, how, sampling)
 
     def _part(self, grouped: GroupedJudgments) -> _Truncated:
         if id(grouped) not in self._parts:
@@ -284,5 +306,8 @@ class _Cuts:
             chosen = np.zeros(grouped.n_queries, dtype=bool)
             chosen[places] = True
             above = np.flatnonzero(grouped.above_last & chosen[grouped.group_query])
-            self._parts[id(grouped)] = _Truncated(places, ties, ties.in_last_group | (ties.size == 0), above)
+            may_be_there = ties.in_last_group | (ties.size == 0)
+            if ties.condensed_end is not None:
+                may_be_there &= ties.qrels.label >= 0
+            self._parts[id(grouped)] = _Truncated(places, ties, may_be_there, above)
         return self._parts[id(grouped)]

@@ -7,12 +7,14 @@ documents are left. A missing list (-c) is an empty one, but for a few names, wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Qrels
@@ -20,10 +22,10 @@ from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.catalogue.interpolated_precision import Interpolated
-from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimates, Methods
+from tiewise.metrics.definition import SAMPLING, Measure, Sampling
+from tiewise.metrics.estimate import SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
-from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.metrics.hypergeometric import hypergeometric, is_possible
 from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import RunSource
 from tiewise.ties.groups import TieGroups
@@ -31,6 +33,16 @@ from tiewise.ties.groups import TieGroups
 __all__ = ["TrecLists"]
 
 ORDER = "docid-desc"
+#: The fewest random orders for lists of one length, of which there are many.
+MIN_SAMPLES = 2
+
+
+class _Cut(NamedTuple):
+    """The numbers of documents that may be left of each list, (n_numbers, n_queries)."""
+
+    length: Codes
+    chance: Floats
+    possible: NDArray[np.bool_]  # a chance may be too small for a float
 
 
 class TrecLists:
@@ -122,33 +134,18 @@ class TrecLists:
         """The estimates of each query over all orders of ties, in the order of the qrels."""
         return self._estimates(measure, self._tied) if self._cut is None else self._mixture(measure)
 
-    def _estimates(self, measure: Measure, ties: TieGroups) -> Estimates:
+    def _estimates(self, measure: Measure, ties: TieGroups, sampling: Sampling = SAMPLING) -> Estimates:
         few = ties if measure.needs_all_judged or ties.qrels.pool is not None else ties.with_nonzero_labels()
-        return engine.estimates(measure, GroupedJudgments(few))
+        return engine.estimates(measure, GroupedJudgments(few), sampling=sampling)
 
     @cached_property
     def _tied(self) -> TieGroups:
         """The lists with their ties: cut, or condensed but not cut."""
-        if not self._judged_only:
-            return self._ties.to_depth(self._depth)
-        ties, query = self._ties, self._ties.qrels.query
-        rows = np.flatnonzero((ties.size > 0) & (ties.qrels.label >= 0))
-        rows = rows[np.lexsort((ties.start[rows], query[rows]))]
-        length = np.bincount(query[rows], minlength=len(ties.length))
-        place = np.arange(len(rows)) - (np.cumsum(length) - length)[query[rows]]
-        new = np.ones(len(rows), dtype=bool)
-        new[1:] = (query[rows][1:] != query[rows][:-1]) | (ties.start[rows][1:] != ties.start[rows][:-1])
-        group, first = np.cumsum(new) - 1, np.flatnonzero(new)
-        start, size = np.zeros((2, len(query)), dtype=np.int64)
-        start[rows], size[rows] = place[first][group], np.bincount(group)[group]
-        return replace(ties, start=start, size=size, length=length, before={})
+        return self._ties.condensed() if self._judged_only else self._ties.to_depth(self._depth)
 
     @cached_property
-    def _cut(self) -> tuple[Codes, Floats] | None:
-        """For condensed lists of a limited depth: how many documents may be left of each, and how probable that is.
-
-        Both are (n_queries, n_numbers). None if no list is both condensed and cut.
-        """
+    def _cut(self) -> _Cut | None:
+        """How many documents may be left of lists that are cut and then condensed; None if lists are not both."""
         if not self._judged_only or self._depth is None:
             return None
         whole, condensed = self._ties, self._tied
@@ -160,33 +157,31 @@ class TrecLists:
         size, judged, inside = np.ones(len(left)), np.zeros(len(left)), np.zeros(len(left))
         size[query[parts]], judged[query[parts]] = whole.size[parts], condensed.size[parts]
         inside[query[parts]] = self._depth - whole.start[parts]
-        chance = hypergeometric(size, judged, inside)
-        return left[:, None] + np.arange(chance.shape[1]), chance
+        chance, possible = hypergeometric(size, judged, inside), is_possible(size, judged, inside)
+        return _Cut(left + np.arange(chance.shape[1])[:, None], chance.T, possible.T)
 
     def _mixture(self, measure: Measure) -> Estimates:
-        """The estimates of lists that are cut and then condensed, from those of each number of documents left."""
+        """The estimates of lists that are cut and then condensed, from those of each number of documents left.
+
+        Random orders are shared out among the numbers by their probabilities.
+        """
         assert self._cut is not None
-        lengths, chances = self._cut
-        n = len(lengths)
-        mean, square, low, high = np.zeros(n), np.zeros(n), np.full(n, np.inf), np.full(n, -np.inf)
-        methods: list[Methods] = []
-        for length, chance in zip(lengths.T, chances.T, strict=True):
-            possible = chance > 0
-            each = self._estimates(measure, replace(self._tied, length=np.where(possible, length, 0)))
-            mean += chance * each.expected
-            square += chance * (each.variance + each.expected**2)
-            low = np.where(possible, np.minimum(low, each.minimum), low)
-            high = np.where(possible, np.maximum(high, each.maximum), high)
-            if each.method is not None:
-                methods.append(each.method)
+        chance, possible = self._cut.chance, self._cut.possible
+        each = []
+        for seed, share in enumerate(chance.max(axis=1).tolist()):  # independent samples need seeds of their own
+            sampling = Sampling(max(math.ceil(SAMPLING.samples * share), MIN_SAMPLES), seed)
+            lists = replace(self._tied, length=np.where(possible[seed], self._cut.length[seed], 0))
+            each.append(self._estimates(measure, lists, sampling))
+        mean = np.sum([p * one.expected for p, one in zip(chance, each, strict=True)], axis=0)
+        spread = [p * (one.variance + (one.expected - mean) ** 2) for p, one in zip(chance, each, strict=True)]
         return Estimates(
             measure.name,
             self._ties.qrels.queries,
             expected=mean,
-            minimum=low,
-            maximum=high,
-            variance=np.maximum(square - mean**2, 0.0),
-            method=_weakest(methods),
+            minimum=np.min(np.where(possible, [one.minimum for one in each], np.inf), axis=0),
+            maximum=np.max(np.where(possible, [one.maximum for one in each], -np.inf), axis=0),
+            variance=np.sum(spread, axis=0),
+            method=_mix_methods([one.method for one in each], chance),
             aggregation=measure.aggregation,
             powers=partial(self._power, measure) if measure.aggregation is GEOMETRIC_MEAN else None,
         )
@@ -195,11 +190,13 @@ class TrecLists:
         return self._mixture(measure.to_power(exponent))
 
 
-def _weakest(methods: list[Methods]) -> Methods | None:
-    """The weakest word of each query, and the largest standard error."""
-    if not methods:
+def _mix_methods(methods: list[Methods | None], chance: Floats) -> Methods | None:
+    """The weakest word of each query, and the standard error of a sum of independent samples."""
+    found = [(p, one) for p, one in zip(chance, methods, strict=True) if one is not None]
+    if not found:
         return None
     expected, extremes, std = (
-        np.max([getattr(one, name) for one in methods], axis=0) for name in ("expected", "extremes", "std")
+        np.max([getattr(one, name) for _, one in found], axis=0) for name in ("expected", "extremes", "std")
     )
-    return Methods(expected, extremes, std, np.fmax.reduce([one.standard_error for one in methods]))
+    squares = np.sum([np.nan_to_num(p * one.standard_error) ** 2 for p, one in found], axis=0)
+    return Methods(expected, extremes, std, np.where(expected == SAMPLED, np.sqrt(squares), np.nan))

@@ -224,8 +224,8 @@ class _Columns:
         if not self._expected:
             yield self._format(printed, chosen, values := lists.values(measure), self._summarize(chosen, values))
         if self._expected or self._with_range:
-            each = lists.estimates(measure)
-            self._means[measure] = mean = each.mean()
+            each, total = lists.estimates(measure), self._summarized(chosen)
+            self._means[measure] = mean = each.mean() if measure == total else lists.estimates(total).mean()
             if self._expected:
                 yield self._format(printed, chosen, each.expected[lists.places], mean.expected)
             if self._with_range:
@@ -234,15 +234,21 @@ class _Columns:
 
     def _summarize(self, chosen: _Chosen, values: Floats) -> float:
         """The value for all queries, with trec_eval's exceptions."""
-        measure = chosen.measure
-        assert measure is not None
-        if self._complete and chosen.name == "num_rel":  # with -c it counts labels from 1 on, whatever -l says
-            values = self._lists.values(measure(rel=1))
+        measure = self._summarized(chosen)
+        if measure != chosen.measure:
+            values = self._lists.values(measure)
         if self._lists.is_undefined(measure):  # nan in trec_eval
             self._undefined.append(chosen.printed)
             return 0.0
         total = float(np.cumsum(measure.aggregation.terms(values))[-1])  # one after another, as trec_eval adds
         return measure.aggregation.of_sum(total, len(values))
+
+    def _summarized(self, chosen: _Chosen) -> Measure:
+        """The measure of which the value for all queries is printed."""
+        assert chosen.measure is not None
+        if self._complete and chosen.name == "num_rel":  # with -c it counts labels from 1 on, whatever -l says
+            return chosen.measure(rel=1)
+        return chosen.measure
 
     def _format(self, name: str, chosen: _Chosen, values: Floats, summary: float | None) -> _Column:
         assert chosen.measure is not None and summary is not None

@@ -573,7 +573,10 @@ class Qrels(Table):
                         "labels for subtopics. Give {query: {document: {subtopic: label}}}."
                     )
                 rows += ((query, doc, label, subtopic) for subtopic, label in judged.items())
-        return cls.from_rows(rows, kind="diversity")
+        found = cls.from_rows(rows, kind="diversity")
+        sizes = dict(zip(found.queries, np.diff(found.offsets).tolist(), strict=True))
+        names = tuple(dict.fromkeys(identifier(query, "query") for query in table))  # also those without a label
+        return replace(found, queries=names, offsets=np.cumsum([0, *(sizes.get(name, 0) for name in names)]))
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any], *, kind: Kind = "adhoc") -> Self:

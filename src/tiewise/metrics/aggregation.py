@@ -4,6 +4,8 @@ Queries are independent, and every aggregation rises with each value. So its ext
 expectation and variance follow from theirs. The geometric mean needs the moments of a root of each value for that:
 
     E[Π x_q^(1/n)] = Π E[x_q^(1/n)],    Var = Π E[x_q^(2/n)] − E²
+
+Its bounds for truncated lists are the products of bounds on E[x_q^(1/n)].
 """
 
 from __future__ import annotations
@@ -65,14 +67,19 @@ class _GeometricMean(Aggregation):
 
     def of_estimates(self, each: Estimates) -> Estimate:
         roots = each.powers(1.0 / len(each))
-        expected = float(np.exp(np.log(roots.expected).sum()))
+        expected = _product(roots.expected)
         spread = expected * float(np.sqrt(np.expm1(np.log1p(roots.variance / roots.expected**2).sum())))
         found = each.summary(self.of_values, spread)
-        found = replace(found, expected=float(np.clip(expected, found.minimum, found.maximum)))
+        cut = None if roots.cut is None else (_product(roots.cut[0]), _product(roots.cut[1]))
+        found = replace(found, expected=float(np.clip(expected, found.minimum, found.maximum)), cut=cut)
         if roots.method is None:
             return found
         error = expected * roots.method.standard_error / roots.expected
         return replace(roots.method, standard_error=error).describe(found)
+
+
+def _product(values: Floats) -> float:
+    return float(np.exp(np.log(values).sum()))
 
 
 MEAN, SUM, GEOMETRIC_MEAN = Aggregation(), _Sum(), _GeometricMean()

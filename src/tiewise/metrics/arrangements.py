@@ -25,7 +25,7 @@ MAX_ARRANGEMENTS, MAX_SLOTS = 2000, 40_000
 class Arrangements:
     """The different ways to fill some slots with documents of some kinds, and the probability of each."""
 
-    kinds: NDArray[np.int8]  # (n_arrangements, n_slots)
+    kinds: NDArray[np.int16]  # (n_arrangements, n_slots)
     probabilities: Floats  # (n_arrangements,)
 
     def __len__(self) -> int:
@@ -72,5 +72,5 @@ def arrange(counts: tuple[int, ...], slots: int) -> Arrangements | None:
         ]
         if len(partial) > MAX_ARRANGEMENTS or len(partial) * slots > MAX_SLOTS:
             return None
-    kinds = np.array([kinds for kinds, _, _ in partial], dtype=np.int8).reshape(len(partial), slots)
+    kinds = np.array([kinds for kinds, _, _ in partial], dtype=np.int16).reshape(len(partial), slots)
     return Arrangements(kinds, np.array([probability for _, _, probability in partial]))

@@ -93,7 +93,7 @@ def expected_with_last_group(
     if not measure.additive:
         return expected(measure, _untie_last_group(measure, filled.ties), sampling)
     computation = _Computation(measure, filled)
-    if not measure.is_built_in():  # it may depend on what the last group holds
+    if not measure.is_built_in() or grouped.ties.condensed_end is not None:  # they may depend on the last group
         return computation.with_last_group(order, computation.group_means)
     if measure not in grouped._means:
         grouped._means[measure] = _Computation(measure, grouped).group_means
@@ -105,7 +105,7 @@ def expected_with_last_group(
 def _untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
     """The same lists with the documents of the last tie group in their best order, those with a key of 0 at its end."""
     query = ties.qrels.query
-    rows = np.flatnonzero((ties.size > 0) & (ties.start == (ties.length - ties.lowest_size)[query]))
+    rows = np.flatnonzero((ties.size > 0) & (ties.start == ties.last_start[query]))
     rows = rows[np.lexsort((-measure.key(ties.qrels.label[rows]), query[rows]))]
     start, size = ties.start.copy(), ties.size.copy()
     start[rows] += np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
@@ -219,7 +219,9 @@ class _Computation:
             low, high = (np.where(np.isnan(x), y, x) for x, y in zip(closed, (low, high), strict=True))
         if self._parts is not None:
             low, high, method = self._extremes(self._parts, low, high)
-        fixed = low == high  # then no order matters
+        fixed = low == high  # then no order matters, unless only samples agree
+        if method is not None:
+            fixed &= method.extremes != SAMPLED
         mean = np.where(fixed, low, np.minimum(np.maximum(mean, low), high))
         variance = np.where(fixed, 0.0, variance)
         if method is not None:

@@ -304,8 +304,7 @@ class GroupedJudgments:
     @cached_property
     def above_last(self) -> NDArray[np.bool_]:
         """Whether a group has two documents or more and is not the last of its list, (n_groups,)."""
-        ends: Codes = self.group_start + self.group_size
-        return (self.group_size > 1) & (ends < self.ties.length[self.group_query])
+        return (self.group_size > 1) & (self.group_start < self.ties.last_start[self.group_query])
 
     @cached_property
     def tied_queries(self) -> Codes:
@@ -508,4 +507,5 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
         present=ties.present[places],
         lowest=ties.lowest[places],
         lowest_size=ties.lowest_size[places],
+        condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(places),
     )

@@ -66,6 +66,7 @@ class SubtopicJudgments:
                 present=ties.present[self.query],
                 lowest=ties.lowest[self.query],
                 lowest_size=ties.lowest_size[self.query],
+                condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(self.query),
             )
         )
         group_of_row = np.full(len(qrels), -1)

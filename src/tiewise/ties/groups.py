@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,18 @@ from tiewise.errors import InputError
 from tiewise.tables.wording import count_noun
 from tiewise.ties.shards import Counts, Total
 
-__all__ = ["TieGroups"]
+__all__ = ["CondensedEnd", "TieGroups"]
+
+
+class CondensedEnd(NamedTuple):
+    """The last tie groups of condensed lists, from which unjudged documents are removed; arrays are (n_queries,)."""
+
+    kept: Codes  # judged documents in them
+    candidates: Codes  # judged documents that may be there if the list is truncated: also those not retrieved
+
+    def take(self, places: Codes) -> CondensedEnd:
+        """Those of some lists."""
+        return CondensedEnd(self.kept[places], self.candidates[places])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,11 +57,12 @@ class TieGroups:
     length: Codes  # (n_queries,): documents in the list
     present: NDArray[np.bool_]  # (n_queries,): whether the run has the query at all
     lowest: Floats  # (n_queries,): the lowest score of the list, NaN if it is empty
-    lowest_size: Codes  # (n_queries,): documents with that score, the list's last tie group
+    lowest_size: Codes  # (n_queries,): documents with that score, the list's last tie group, before it is condensed
     before: Mapping[str, Codes] = field(default_factory=dict)  # by order, (n_judged,): tied documents ahead of it
     in_shard: NDArray[np.bool_] | None = None  # (n_judged,): retrieved in this shard; None: this is the whole
     unjudged: frozenset[str] = frozenset()  # queries of the run that the qrels do not have
     depth: int | None = None  # only ranks up to here count
+    condensed_end: CondensedEnd | None = None  # of condensed lists; None: lists are whole
     complete: bool = False  # the lists are known to be whole, so none was cut inside its last tie group
 
     def __repr__(self) -> str:
@@ -143,16 +155,15 @@ class TieGroups:
         def count_before(before: Codes) -> Codes:
             return spread(np.arange(len(rows)) - first, rows[np.lexsort((before[rows], group))])
 
-        in_last = rows[self.score[rows] == self.lowest[query]]
-        return replace(
+        found = replace(
             self,
             score=np.where(kept, self.score, np.nan),
             start=spread(first - first_of_query),
             size=spread(np.bincount(group)[group]),
             length=length,
-            lowest_size=np.bincount(self.qrels.query[in_last], minlength=len(length)),
             before={order: count_before(before) for order, before in self.before.items()},
         )
+        return found.condensed_from(self)
 
     # -- lists that end inside a tie group --------------------------------------------------------------------
 
@@ -162,14 +173,22 @@ class TieGroups:
         return self.lowest_size > 1
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
-        """Take the last tie group from `whole`: a condensed list may be truncated only where the whole list may be."""
-        size = np.where(self.lowest == whole.lowest, self.lowest_size, 0)
-        return replace(self, lowest=whole.lowest, lowest_size=size)
+        """These condensed lists with the last tie groups of the whole lists, which may be truncated there."""
+        query, n = self.qrels.query, len(self.length)
+        kept = (self.size > 0) & (self.score == whole.lowest[query])
+        may_be_there = kept | ((self.size == 0) & (self.qrels.label >= 0))
+        end = CondensedEnd(np.bincount(query[kept], minlength=n), np.bincount(query[may_be_there], minlength=n))
+        return replace(self, lowest=whole.lowest, lowest_size=whole.lowest_size, condensed_end=end)
 
-    def with_last_group(self, rows: Codes) -> TieGroups:
-        """The lists with these judged documents in their last tie group and no others; it has as many ranks as before.
+    @property
+    def last_start(self) -> Codes:
+        """The number of documents above the last tie group of each list, (n_queries,)."""
+        return self.length - (self.lowest_size if self.condensed_end is None else self.condensed_end.kept)
 
-        `rows` are of the qrels, at most as many in a list as its last group has documents.
+    def with_last_group(self, rows: Codes, ranks: Codes) -> TieGroups:
+        """The lists with these judged documents in their last tie group and no others; it has so many ranks.
+
+        `rows` are of the qrels, at most as many in a list as its last group has ranks.
         """
         query = self.qrels.query
         last = self.in_last_group
@@ -178,8 +197,11 @@ class TieGroups:
         joins[rows] = True
         return replace(
             self,
-            start=np.where(joins, (self.length - self.lowest_size)[query], self.start),
-            size=np.where(last, np.where(joins, self.lowest_size[query], 0), self.size),
+            start=np.where(joins, self.last_start[query], self.start),
+            size=np.where(last, np.where(joins, ranks[query], 0), self.size),
+            length=self.last_start + ranks,
+            lowest_size=ranks,
+            condensed_end=None,
         )
 
     @property

@@ -122,7 +122,7 @@ def compare(
         if one.aggregation is GEOMETRIC_MEAN:
             raise MeasureError(
                 f"{one} is a geometric mean over queries, so two systems have no difference in a query. Compare "
-                f"{one.stem.replace('GM', 'Log')} instead: its mean is the logarithm of {one}."
+                f"{one.stem.replace('GM', 'Log')} instead: in one order of ties its mean is the logarithm of {one}."
             )
     if not isinstance(runs, Mapping):
         raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.first_relevant import Success
@@ -113,11 +113,16 @@ class _STREC(_OverSubtopics):
     def part(self) -> Measure:
         return Success(rel=self.rel, cutoff=self.cutoff)
 
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        """All subtopics of a group that ends above the cutoff are found: its documents are of one kind."""
+        sets, unjudged = super().kinds(documents)
+        ends: Codes = documents.start + documents.size
+        return np.where(ends <= self.depth(documents)[documents.query], unjudged, sets), unjudged
+
     def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         mean, variance = super().moments(block)
-        variance[:] = 0.0  # all subtopics of a group that ends above the cutoff are found
-        for place in np.flatnonzero(block.inside[:, 0] < block.size[:, 0]).tolist():
-            variance[place] = self._variance(block.grouped, int(block.groups[place]), int(block.inside[place, 0]))
+        for place, inside in enumerate(block.inside[:, 0].astype(np.int64).tolist()):
+            variance[place] = self._variance(block.grouped, int(block.groups[place]), inside)
         return mean, variance
 
     def _variance(self, q: GroupedJudgments, group: int, inside: int) -> float:

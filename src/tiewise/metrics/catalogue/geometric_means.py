@@ -90,7 +90,9 @@ GMAP = measure(_GMAP)
 
 
 class _LogAP(_Log):
-    """The natural logarithm of AP, which is at least 0.00001. Its mean over queries is the logarithm of GMAP.
+    """The natural logarithm of AP, which is at least 0.00001.
+
+    In one order of ties its mean over queries is the logarithm of GMAP; expectations differ.
 
     >>> LogAP.of("(10)1")
     LogAP -0.3607 [-0.5390, -0.1823]
@@ -118,7 +120,9 @@ GMBpref = measure(_GMBpref)
 
 
 class _LogBpref(_Log):
-    """The natural logarithm of Bpref, which is at least 0.00001. Its mean over queries is the logarithm of GMBpref.
+    """The natural logarithm of Bpref, which is at least 0.00001.
+
+    In one order of ties its mean over queries is the logarithm of GMBpref; expectations differ.
 
     >>> LogBpref.of("(10)1")
     LogBpref -6.1030 [-11.5129, -0.6931]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
-from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.metrics.hypergeometric import hypergeometric, is_possible
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import row_sum, safe_divide, segment_sum
 
@@ -206,7 +206,7 @@ class _Pairs:
         self.slots = of_cut(of_group - q.group_start)  #: of the group that is cut, within the last rank
         self.chance = hypergeometric(size, marked, self.slots)  #: of h
         h = np.arange(self.chance.shape[1])[None, :]
-        self.possible = (h <= np.minimum(marked, self.slots)) & (h >= self.slots - (size - marked))
+        self.possible = is_possible(size, marked, self.slots)
         above = total(r)
         relevant = above + h
         self.number = relevant * (depth[:, None] - relevant)  #: all pairs

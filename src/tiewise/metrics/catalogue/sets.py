@@ -281,7 +281,7 @@ class _SetF(Binary, _OfCount):
     """
 
     takes_cutoff = False
-    x: float = param(1.0, above=-1)
+    x: float = param(1.0, least=0)
     aliases = ("set_f",)
 
     def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
