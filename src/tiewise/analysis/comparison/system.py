@@ -22,7 +22,7 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.estimate import Estimates, Methods
 from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.ties.counted import DTYPES
 
@@ -255,7 +255,7 @@ class Aligned:
     maximum: Floats
     variance: Floats
     oblivious: Floats | None
-    exact_extremes: bool  # whether orders of ties reach minimum and maximum
+    methods: tuple[Methods | None, ...]  # how the statistics of each system were found; None: all are exact
 
     @property
     def scale(self) -> float:
@@ -275,7 +275,13 @@ class Aligned:
             maximum=self.maximum[:, systems],
             variance=self.variance[:, systems],
             oblivious=None if self.oblivious is None else self.oblivious[:, systems],
+            methods=tuple(self.methods[system] for system in systems),
         )
+
+    @property
+    def method(self) -> Methods | None:
+        """How the statistics of all queries and systems were found; None if all are exact."""
+        return Methods.concatenate(self.methods, len(self.queries))
 
     @property
     def difference(self) -> Floats:
@@ -311,6 +317,6 @@ def align(systems: Sequence[System], measure: Measure) -> Aligned:
         tuple(estimates[0].queries),
         kept,
         oblivious=np.stack(oblivious, axis=1) if len(oblivious) == len(estimates) else None,
-        exact_extremes=all(one.method is None or not one.method.extremes.any() for one in estimates),
+        methods=tuple(one.method for one in estimates),
         **columns,
     )
