@@ -19,7 +19,7 @@ from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
-from tiewise.metrics.names import parse
+from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
@@ -117,6 +117,17 @@ class Report(Result):
         P@2 0.5000
         """
         return Report(self._evaluation, self._evaluation.estimates(resolve_measures(measures)))
+
+    def select(self, measures: MeasureLike | Iterable[MeasureLike]) -> Report:
+        """The same report with some of its measures: notes are about these alone.
+
+        >>> from tiewise import evaluate
+        >>> evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.1}}, ["RR", "AP"]).select("RR").measures
+        (RR,)
+        """
+        return Report(
+            self._evaluation, {(one := self._known(measure)): self._estimates[one] for measure in parse_all(measures)}
+        )
 
     @property
     def _options(self) -> Options:
