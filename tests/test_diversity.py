@@ -589,3 +589,20 @@ def test_the_note_names_what_is_sampled(tied_files):
     notes = tw.evaluate(qrels, tied_files[1], ["alpha_nDCG@20", "LogAP"], complete=True).notes
     assert any(note.startswith("The std of alpha_nDCG@20 is sampled from random orders (~)") for note in notes)
     assert any(note.startswith("The expected value and std of LogAP are sampled") for note in notes)
+
+
+def test_a_note_if_every_query_has_one_subtopic(tiewise, tmp_path):
+    """Ordinary judgments, whose second column is always 0, can be read as judgments for subtopics."""
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n")
+    (tmp_path / "run").write_text("q1 Q0 a 1 2 t\nq2 Q0 a 1 2 t\n")
+    command = ["evaluate", "qrels", "run", "--qrels-kind", "diversity", "-m"]
+    assert "note: The judgments have one subtopic in every query" in tiewise(*command, "alpha_nDCG@10").err
+    assert "subtopic" not in tiewise(*command, "AP").err
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 1 b 0\nq2 0 a 1\n")
+    assert "subtopic" not in tiewise(*command, "alpha_nDCG@10").err
+
+
+@pytest.mark.parametrize("command", [["evaluate", "-m", "alpha_nDCG@10"], ["trec_eval"]])
+def test_the_hint_at_subtopics_stands_first(tiewise, tied_files, command):
+    first, *rest = tiewise(*command, *tied_files[:2], code=2).err.splitlines()
+    assert "`tiewise evaluate --qrels-kind diversity`" in first and len(rest) == 10

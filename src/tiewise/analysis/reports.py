@@ -17,6 +17,7 @@ from tiewise.data.columns import Floats
 from tiewise.data.runs import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
+from tiewise.metrics.catalogue.user_models import explain_clipped_labels
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
@@ -267,6 +268,13 @@ class Report(Result):
                         f"blind to the labels: {first} documents stand first among equals, because candidates were "
                         "listed so, or because ids go with their sources."
                     )
+        qrels = self._evaluation.qrels
+        notes.extend(explain_clipped_labels(self.measures, qrels.label))
+        if any(measure.needs_subtopics for measure in self.measures) and qrels.has_one_subtopic_each:
+            notes.append(
+                "The judgments have one subtopic in every query, so diversity measures say nothing about diversity. Is "
+                "the second column of their file the subtopic?"
+            )
         notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
         return tuple(notes)
 
