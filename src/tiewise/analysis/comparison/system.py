@@ -29,7 +29,11 @@ from tiewise.ties.counted import DTYPES
 __all__ = ["ORDER_NAMES", "Aligned", "PrintedValue", "System", "align"]
 
 #: Orders in which tools list ties, applied to a measure as it is defined here.
-ORDER_NAMES = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
+ORDER_NAMES = {
+    "given": "the order of the file",
+    "docid-desc": "the order by descending ids",
+    "docid-asc": "the order by ascending ids",
+}
 #: A measure with more tie groups than this is not enumerated.
 MAX_GROUPS = 1000
 #: The least and the most orders of one run that are sampled, and about how many documents they may sort in all.
