@@ -733,3 +733,17 @@ def test_narrow_tables_keep_all_numbers(terminal):
     assert "…" not in text and "[.750, 1.000]" in text
     for measure in ("RR", "AP", "nDCG@10", "P@10", "RBP(p=0.5)"):
         assert measure in text
+
+
+@pytest.mark.parametrize("name", ["alpha_nDCG", "INST", "nDCG"])
+def test_the_description_of_a_measure_fits_the_terminal(terminal, name):
+    lines = terminal("measures", name, columns=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert ("It needs judgments for subtopics: --qrels-kind diversity." in lines) == (name == "alpha_nDCG")
+
+
+def test_a_number_that_is_none(tiewise):
+    for command, option in (("trec_eval", "-l"), ("evaluate", "--seed")):
+        err = tiewise(command, "qrels.txt", "tied.trec", option, "two", code=2).err
+        assert "'two' is not a valid whole number." in err
+    assert "'two' is not a valid number." in tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "two", code=2).err

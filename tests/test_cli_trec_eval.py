@@ -373,3 +373,11 @@ def test_the_note_on_sampled_values_has_the_printed_names(folder, tiewise):
     err = tiewise("trec_eval", "--expected", "--range", *both).err
     assert "~" not in err and "infAP" not in err and "GMAP" not in err and "IPrec" not in err
     assert "gm_map" in err or "iprec_at_recall_0.10" in err
+
+
+def test_one_missing_query_is_it(folder, tiewise):
+    qrels, run = write(folder, {"q": {"a": 1}, "r": {"a": 1}, "s": {"a": 1}}, {"q": {"a": 1.0}, "r": {"a": 1.0}})
+    assert (
+        "1 judged query is missing from the run: 's'. Add -c to count it as 0."
+        in tiewise("trec_eval", qrels, run, code=2).err
+    )
