@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -469,6 +470,25 @@ def test_diversity_measures_need_subtopics(measure):
         ours.calc_aggregate([RR, measure], QRELS, RUN)
 
 
+@pytest.mark.parametrize("kind", ["named tuples", "pandas", "polars"])
+def test_ordinary_measures_on_judgments_for_subtopics(kind):
+    """They use the highest label of a document, whether a diversity measure stands beside them or not."""
+    rows = [theirs.Qrel("q", doc, label, name) for doc, label, name in [("a", 2, "1"), ("b", 1, "1"), ("a", 0, "2")]]
+    qrels = rows if kind == "named tuples" else pytest.importorskip(kind).DataFrame(map(theirs.Qrel._asdict, rows))
+    run = {"q": {"b": 3.0, "c": 2.0, "a": 1.0}}
+    found = ours.calc_aggregate([AP, nDCG @ 10], qrels, run)
+    assert found == theirs.calc_aggregate([AP, nDCG @ 10], {"q": {"a": 2, "b": 1}}, run)
+    assert ours.calc_aggregate([theirs.alpha_nDCG @ 10, AP], qrels, run)[AP] == found[AP]
+
+
+def test_a_warning_where_labels_are_above_the_scale():
+    qrels, run = {"q": {"a": 3, "b": 1}}, {"q": {"a": 1.0, "b": 0.5}}
+    with pytest.warns(tw.TiewiseWarning, match=r"^INST\(max_rel=1\): labels above 1 \(up to 3\) count as 1\."):
+        ours.calc_aggregate([theirs.INST(max_rel=1), AP], qrels, run)
+    (note,) = tw.evaluate(qrels, run, ["INST", "BPM", "INST(max_rel=3)"]).notes
+    assert note.startswith("INST(max_rel=1), BPM(max_rel=1): labels above 1")
+
+
 # -- measures that we do not have -----------------------------------------------------------------------------------
 
 LENGTH = theirs.define_byquery(lambda qrels, run: float(len(run)), name="Length")
@@ -698,6 +718,18 @@ def test_provider_in_pyterrier(provider):
     qrels = pd.DataFrame({"query_id": ["1"], "doc_id": ["a"], "relevance": [1]})
     provider(value="expected").install()
     assert table(calc([RR, RR @ 10], qrels, run)) == {("1", RR): 0.75, ("1", RR @ 10): 0.75}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_order_of_measures_does_not_change_between_processes(seed):
+    """ir_measures gives its providers a set, and PyTerrier makes columns in the order of the numbers."""
+    code = (
+        "import ir_measures as m; from tiewise.adapters.ir_measures import TiewiseProvider as P; P().install(); "
+        "print([str(one.measure) for one in m.iter_calc([m.AP, m.RR@10, m.nDCG@5], {'q': {'a': 1}}, {'q': {'a': 1}})])"
+    )
+    env = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True)
+    assert done.stdout == "['AP', 'RR@10', 'nDCG@5']\n"
 
 
 @pytest.mark.parametrize("name", ["nDCG@0", "P@0", "AP@0", "RR@0", "Success@0", "Accuracy@0"])

@@ -465,9 +465,8 @@ def test_a_true_condition_exits_with_3(process):
     assert "check failed for run 'tied': 'range(mrr)>.2' is true (range(RR) = 0.25)." in done.err
     assert "for run 'strict'" not in done.err
     assert [row["measure"] for row in done.rows] == [
-        "AP",
-        "RR",
-    ] * 2  # printed, with the measures of the condition
+        "AP"
+    ] * 2  # the measures of conditions are not shown, as in compare
     process("evaluate", "qrels.txt", "strict.trec", "--fail-if", "range(RR) > 0", "--fail-if", "std(AP) > 0")
 
 
@@ -504,6 +503,22 @@ def test_error_in_a_plugin(tiewise, folder, monkeypatch, text, message, name):
     done = tiewise("evaluate", "qrels.txt", "tied.trec", "--plugin", name, "--fail-if", "range(RR) > 0", code=2)
     assert re.search(f"The plugin {name}: {message}", done.err), done.err
     assert "Give a file that ends in .py" not in done.err
+
+
+@pytest.mark.parametrize("name", ["bad.py", "bad"])
+def test_error_in_the_measure_of_a_plugin(process, folder, name):
+    lines = [
+        "import tiewise as tw",
+        "@tw.measure",
+        "class Bad(tw.ListMeasure):",
+        "    def of_gains(self, gains, ideal):",
+    ]
+    (folder / "bad.py").write_text("\n".join([*lines, "        return gains[10**6]", ""]))
+    err = process("evaluate", "qrels.txt", "tied.trec", "--plugin", name, "-m", "Bad@3", code=2).err
+    assert len(err.splitlines()) == 1 and f"tiewise: Bad@3 of the plugin {name} fails (line 5 of bad.py): Ind" in err
+    (folder / "bad.py").write_text("\n".join([*lines, "        return 'high'", ""]))
+    err = process("evaluate", "qrels.txt", "tied.trec", "--plugin", name, "-m", "Bad", code=2).err
+    assert f"Bad of the plugin {name} fails: ValueError: could not convert string to float" in err
 
 
 def test_missing_plugin(tiewise, monkeypatch):
@@ -718,3 +733,17 @@ def test_narrow_tables_keep_all_numbers(terminal):
     assert "…" not in text and "[.750, 1.000]" in text
     for measure in ("RR", "AP", "nDCG@10", "P@10", "RBP(p=0.5)"):
         assert measure in text
+
+
+@pytest.mark.parametrize("name", ["alpha_nDCG", "INST", "nDCG"])
+def test_the_description_of_a_measure_fits_the_terminal(terminal, name):
+    lines = terminal("measures", name, columns=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert ("It needs judgments for subtopics: --qrels-kind diversity." in lines) == (name == "alpha_nDCG")
+
+
+def test_a_number_that_is_none(tiewise):
+    for command, option in (("trec_eval", "-l"), ("evaluate", "--seed")):
+        err = tiewise(command, "qrels.txt", "tied.trec", option, "two", code=2).err
+        assert "'two' is not a valid whole number." in err
+    assert "'two' is not a valid number." in tiewise("evaluate", "qrels.txt", "tied.trec", "-l", "two", code=2).err

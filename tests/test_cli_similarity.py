@@ -224,3 +224,12 @@ def test_process_and_terminal(process, terminal):
     assert process("similarity", "A.trec", "B.trec", "-m", "RBR").rows[1]["observed"] == "B"
     text = terminal("similarity", "A.trec", "B.trec", "C.trec", columns=20)
     assert max(map(len, text.splitlines()[:8])) <= 24 and "…" not in text
+
+
+def test_no_column_stands_alone_on_a_narrow_terminal(folder, terminal):
+    """Four columns that do not fit are two and two."""
+    for name, factor in {"observed-one": 1, "observed-two": 3}.items():
+        (folder / f"{name}.trec").write_text("".join(f"q Q0 d{i} 1 {factor * i % 5} t\n" for i in range(20)))
+    text = terminal("similarity", "observed-one.trec", "observed-two.trec", columns=80)
+    heads = [line.split() for line in text.splitlines() if line.startswith("observed ")]
+    assert heads == [["observed", "reference", "lower", "upper"], ["observed", "reference", "extrapolated", "residual"]]

@@ -397,3 +397,20 @@ def test_nicknames_and_a_hint_in_evaluate(tiewise, tmp_path):
     found = tiewise("evaluate", *files, "-m", "P recall success.5", "--complete")
     assert "P, recall are those of the whole list. In trec_eval they have cutoffs: write P.5,10" in found.err
     assert "whole list" not in tiewise("evaluate", *files, "-m", "P.5 official").err
+
+
+def test_the_note_on_sampled_values_has_the_printed_names(folder, tiewise):
+    """It is about what is printed, in the names that are printed, and about no mark, for lines have none."""
+    qrels, run = write(folder, {"q": {f"d{i}": i % 2 for i in range(60)}}, {"q": {f"d{i}": 1.0 for i in range(60)}})
+    both = ("-m", "gm_map", "-m", "infAP", "-m", "iprec_at_recall", qrels, run)
+    err = tiewise("trec_eval", "--expected", "--range", *both).err
+    assert "~" not in err and "infAP" not in err and "GMAP" not in err and "IPrec" not in err
+    assert "gm_map" in err or "iprec_at_recall_0.10" in err
+
+
+def test_one_missing_query_is_it(folder, tiewise):
+    qrels, run = write(folder, {"q": {"a": 1}, "r": {"a": 1}, "s": {"a": 1}}, {"q": {"a": 1.0}, "r": {"a": 1.0}})
+    assert (
+        "1 judged query is missing from the run: 's'. Add -c to count it as 0."
+        in tiewise("trec_eval", qrels, run, code=2).err
+    )

@@ -199,3 +199,16 @@ def test_an_unknown_statistic_of_a_pair_is_an_error():
     one = tw.compare({"q": {"a": 1}}, {"A": {"q": {"a": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}, "RR", samples=100)
     with pytest.raises(tw.InputError, match=r"The condition needs ci_low\(A>B, RR\), but it is not known here"):
         Condition.parse("ci_low(A>B, RR) < 0", systems=one.systems).explain(one)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("alpha-nDCG@20 < .9", ["alpha_nDCG@20"]),
+        ("MAP-IA<.9 or ERR-IA(alpha=0.3)@20 < -0.3", ["AP_IA", "ERR_IA(alpha=0.3)@20"]),
+        ("not P-IA@5 < abs(bias(MAP-IA))", ["P_IA@5", "AP_IA"]),
+        ("1 > AP-l2", ["AP(rel=2)"]),
+    ],
+)
+def test_names_with_a_hyphen(text, names):
+    assert [measure.name for measure in Condition.parse(text).measures] == names

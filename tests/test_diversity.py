@@ -269,7 +269,7 @@ def test_ties_in_the_order_of_ndeval():
 
 def test_the_rules_of_tools():
     assert rule_for("ndeval", tw.alpha_nDCG @ 20).order == rule_for("ir_measures", tw.NRBP).order == "docid-asc"
-    assert rule_for("trec_eval", tw.alpha_nDCG @ 20).order == "docid-desc"
+    assert rule_for("trec_eval", tw.alpha_nDCG @ 20).order == "docid-asc"  # trec_eval has no such measure: ndeval's
     printed = tw.evaluate({"q": {"a": {"s": 1}}}, {"q": {"a": 1.0}}, ["alpha_nDCG@10", "P_IA@50"]).oblivious_by_tool()
     assert {(row.tool, row.measure) for row in printed} == {
         (tool, "alpha_nDCG@10") for tool in ("ndeval", "ir_measures", "pyterrier")
@@ -571,3 +571,59 @@ def test_the_orders_that_the_page_shows():
     estimate = tw.evaluate(qrels, run, "alpha_nDCG@5", complete=True)["alpha_nDCG@5"]
     assert values == sorted(values) and found["ends"][1] == "the best order of those tried"
     assert estimate.minimum - 1e-12 <= values[0] and values[-1] <= estimate.maximum + 1e-12
+
+
+# -- what people read -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+
+
+@pytest.fixture
+def tied_files(tmp_path):
+    """Judgments for two subtopics and a run with many ties: α-nDCG has bounds as extremes, and a sampled std."""
+    rng = np.random.default_rng(7)
+    labels = [f"q{q} {s} d{i:02d} 1" for q in range(3) for i in range(60) for s in "ab" if rng.random() < 0.4]
+    rows = [f"q{q} Q0 d{i:02d} 1 {rng.integers(2)} t" for q in range(3) for i in range(60)]
+    for name, lines in {"qrels": labels, "run": rows}.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return [str(tmp_path / "qrels"), str(tmp_path / "run"), "--qrels-kind", "diversity", "--complete"]
+
+
+def test_the_sentence_on_ties(tied_files, tiewise):
+    """A bound is not said to be reached, and the order is that of a tool that has the measure."""
+    done = tiewise("evaluate", *tied_files, "-m", "alpha_nDCG@20", "--format", "table")
+    text = " ".join(done.out.split())
+    assert "alone moves alpha_nDCG@20 at most between" in text and "(std ~." in text
+    assert "the order of ndeval gives" in text and "trec_eval" not in text
+    report = tw.evaluate(tw.read_qrels(tied_files[0], kind="diversity"), tied_files[1], "alpha_nDCG@20", complete=True)
+    assert report["alpha_nDCG@20"].oblivious == {row.tool: row.value for row in report.oblivious_by_tool()}["ndeval"]
+    wide = tiewise("evaluate", *tied_files, "-m", "alpha_nDCG@20", "--wide", "--format", "table").out
+    row = next(line for line in wide.splitlines() if line.startswith("alpha_nDCG@20"))
+    assert "oblivious (ndeval)" in wide and row.count("~") == 2  # std and z; the expected value and the bias are exact
+
+
+def test_the_note_names_what_is_sampled(tied_files):
+    qrels = tw.read_qrels(tied_files[0], kind="diversity")
+    notes = tw.evaluate(qrels, tied_files[1], ["alpha_nDCG@20", "LogAP"], complete=True).notes
+    assert any(note.startswith("The std of alpha_nDCG@20 is sampled from random orders (~)") for note in notes)
+    assert any(note.startswith("The expected value and std of LogAP are sampled") for note in notes)
+
+
+def test_a_note_if_every_query_has_one_subtopic(tiewise, tmp_path):
+    """Ordinary judgments, whose second column is always 0, can be read as judgments for subtopics."""
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n")
+    (tmp_path / "run").write_text("q1 Q0 a 1 2 t\nq2 Q0 a 1 2 t\n")
+    command = ["evaluate", "qrels", "run", "--qrels-kind", "diversity", "-m"]
+    assert "note: The judgments have one subtopic in every query" in tiewise(*command, "alpha_nDCG@10").err
+    assert "subtopic" not in tiewise(*command, "AP").err
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 1 b 0\nq2 0 a 1\n")
+    assert "subtopic" not in tiewise(*command, "alpha_nDCG@10").err
+
+
+@pytest.mark.parametrize("command", [["evaluate", "-m", "alpha_nDCG@10"], ["trec_eval"]])
+def test_the_hint_at_subtopics_stands_first(tiewise, tied_files, command):
+    first, *rest = tiewise(*command, *tied_files[:2], code=2).err.splitlines()
+    assert "`tiewise evaluate --qrels-kind diversity`" in first and len(rest) == 10

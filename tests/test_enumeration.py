@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import oracle
 import tiewise as tw
 from cases import Case, cases
+from tiewise.errors import MeasureError
 from tiewise.metrics import engine, enumeration
 from tiewise.metrics.definition import ListMeasure, Measure, Sampling, param
 from tiewise.metrics.enumeration import RandomOrders
@@ -171,3 +172,16 @@ def test_few_orders_are_drawn_of_very_many_documents(monkeypatch):
 def test_bad_sampling(wrong):
     with pytest.raises(tw.InputError, match=f"{next(iter(wrong))} is a whole number"):
         tw.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "AP", **wrong)
+
+
+def test_the_error_for_a_plain_function_says_what_to_write():
+    with pytest.raises(
+        MeasureError, match=r"^first_rank is a function\. Make a class .* tiewise\.ListMeasure.*of_gains"
+    ):
+
+        @tw.measure
+        def first_rank(gains):
+            return 1.0
+
+    with pytest.raises(MeasureError, match=r"inherit from tiewise\.Measure or tiewise\.ListMeasure\.$"):
+        tw.measure(int)

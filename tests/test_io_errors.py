@@ -134,8 +134,9 @@ def test_a_document_twice() -> None:
         == "run:6: document 'a' appears twice in the run for query '1'. Keep one of the rows."
     )
     assert complaint(read_qrels, "q 0 a 1\nq 0 a 1\n") == (
-        "run:2: document 'a' appears twice in the qrels for query 'q'. Keep one of the rows.\n"
-        'If the rows are for different subtopics, read them with kind="diversity" (--qrels-kind diversity).'
+        'Documents appear twice. If their rows are for different subtopics, read them with kind="diversity" '
+        "(`tiewise evaluate --qrels-kind diversity`).\n"
+        "run:2: document 'a' appears twice in the qrels for query 'q'. Keep one of the rows."
     )
 
 

@@ -587,3 +587,20 @@ def test_the_chart_library_is_kept_and_made_again_if_the_file_was_changed(tmp_pa
     (tmp_path / "file").touch()
     assert programs(tmp_path / "file") == made  # nothing can be kept there
     _programs.cache_clear()
+
+
+def test_marks_of_sampled_values_and_of_bounds(folder):
+    rng = np.random.default_rng(5)
+    docs = [f"d{i:02d}" for i in range(60)]
+    rows = [(f"q{q}", doc, 1, name) for q in range(3) for doc in docs for name in "ab" if rng.random() < 0.4]
+    runs = {
+        name: {f"q{q}": {doc: float(rng.integers(2)) for doc in docs} for q in range(3)} for name in ("one", "other")
+    }
+    qrels, measures = tw.Qrels.from_rows(rows, kind="diversity"), ["alpha_nDCG@20", "LogAP"]
+    for some in (runs, {"one": runs["one"]}):
+        tw.write_report(qrels, some, folder / "marks.html", measures, complete=True)
+        text = unescape((folder / "marks.html").read_text(encoding="utf-8"))
+        mean = tw.evaluate(qrels, runs["one"], measures, complete=True)["alpha_nDCG@20"]
+        assert f">≥{mean.minimum:.4f}<" in text and f">≤{mean.maximum:.4f}<" in text  # the leaderboard
+        assert f"[≥{mean.minimum:.4f}, ≤{mean.maximum:.4f}]" in text and re.search(r">~-\d\.\d{4} ", text)
+    assert f"a single order can move it at most between {mean.minimum:.4f} and" in text

@@ -265,3 +265,9 @@ def test_invalid_comparisons():
         tw.similarity({"A": {"q": {"d": 1.0}}, "B": {"p": {"d": 1.0}}})
     with pytest.raises(InputError, match="no system 'C'"):
         tw.similarity(runs).pair("S0", "C")
+
+
+def test_p_is_another_name_of_phi_in_med_rbp():
+    assert tw.parse("MED_RBP(p=0.8)") == tw.MED_RBP(p=0.8) == tw.MED_RBP(phi=0.8)
+    with pytest.raises(tw.MeasureError, match="two names of one parameter"):
+        tw.MED_RBP(p=0.8, phi=0.8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pandas
 import pytest
 
@@ -195,3 +196,54 @@ def test_a_comparison_is_its_leaderboards_to_programs():
     )
     pair = results()[2].to_frame()
     assert len(pair) == 1 and pair["difference.expected"].iloc[0] == 0.125
+
+
+# -- marks of sampled values and of bounds ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def weak():
+    """A comparison in a measure whose expectation is sampled and in one whose extremes are bounds."""
+    rng = np.random.default_rng(5)
+    docs = [f"d{i:02d}" for i in range(60)]
+    rows = [(f"q{q}", doc, 1, name) for q in range(3) for doc in docs for name in "ab" if rng.random() < 0.4]
+    qrels = tw.Qrels.from_rows(rows, kind="diversity")
+    runs = {
+        name: {f"q{q}": {doc: float(rng.integers(2)) for doc in docs} for q in range(3)} for name in ("one", "other")
+    }
+    return qrels, runs, tw.compare(qrels, runs, ["LogAP", "alpha_nDCG@20"], complete=True)
+
+
+@pytest.mark.parametrize("measure", ["LogAP", "alpha_nDCG@20"])
+def test_compare_says_how_statistics_were_found(weak, measure):
+    qrels, runs, compared = weak
+    each = {name: tw.evaluate(qrels, run, measure, complete=True)[measure] for name, run in runs.items()}
+    for name, alone in each.items():
+        found = compared.estimate(name, measure)
+        assert found.method == alone.method and found.standard_error == pytest.approx(alone.standard_error)
+    difference = compared.pair("one", "other", measure).difference
+    assert difference.method == each["one"].method
+    errors = [one.standard_error for one in each.values()]
+    assert difference.standard_error == (None if None in errors else pytest.approx(np.hypot(*errors)))
+
+
+def test_every_format_shows_the_same_marks(weak):
+    qrels, runs, compared = weak
+    report = tw.evaluate(qrels, runs["one"], ["LogAP", "alpha_nDCG@20"], complete=True)
+    assert report["LogAP"].method["expected"] == "sampled" and report["alpha_nDCG@20"].method["extremes"] == "bound"
+    for result in (report, compared):
+        text = result.to_markdown()
+        log, alpha = (next(line for line in text.splitlines() if line.startswith(f"| {m}")) for m in ("LogAP", "alpha"))
+        assert "| ~-" in log and "[≥" in alpha and "≤" in alpha and "~0" not in alpha.split("]")[0]
+        assert "bar:" not in text.lower() and "line:" not in text.lower()
+        tex = result.to_latex()
+        assert r"$\geq$" in tex and r"$\leq$" in tex and "bar:" not in tex.lower()
+        assert not set("≥≤") & set("".join(line for line in tex.splitlines() if not line.startswith("%")))
+        html = result._repr_html_()
+        assert "≥" in html and "bar: " in html.lower()
+    frame = report["LogAP"].to_frame()
+    assert frame["expected"][0] == report["LogAP"].expected  # a number, without the mark
+
+
+def test_legends_stay_where_bars_are_not_drawn(weak):
+    assert "p: paired permutation test" in weak[2].to_markdown()

@@ -34,6 +34,7 @@ from __future__ import annotations
 import ast
 import math
 import sys
+import warnings
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -48,14 +49,14 @@ from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_qu
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Floats
 from tiewise.data.runs import DOC_NAMES, Qrels, Run
-from tiewise.errors import InputError, MeasureError, TiewiseError
+from tiewise.errors import InputError, MeasureError, TiewiseError, TiewiseWarning
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics import definition
 from tiewise.metrics import names as registry
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
-from tiewise.metrics.catalogue.user_models import UserModel
+from tiewise.metrics.catalogue.user_models import UserModel, explain_clipped_labels
 from tiewise.metrics.grouped_judgments import Order
 from tiewise.metrics.tool_rules import Rule, rule_for
 from tiewise.tables.optional import installed
@@ -164,6 +165,8 @@ class Evaluator:
             self._qrels = _read_judgments(qrels, subtopics=bool(diverse))
             for given in diverse:
                 self._qrels.check_subtopics(given)
+            for note in explain_clipped_labels((tool.measure for tool in self._ours.values()), self._qrels.label):
+                warnings.warn(note, TiewiseWarning, stacklevel=3)
             self.qrel_qids = set(self._qrels.queries)
 
     def iter_calc(self, run: RunLike) -> Iterator[Any]:
@@ -358,12 +361,19 @@ def _to_rows(given: Any, number: str) -> Any:
 
 
 def _read_judgments(given: Any, *, subtopics: bool) -> Qrels:
-    """Judgments; for diversity measures, ir_measures' iteration is the subtopic."""
-    if not subtopics:
-        return as_qrels(_to_rows(given, "relevance"))
+    """Judgments; ir_measures' iteration is the subtopic, if there are several or a diversity measure needs them."""
     rows = list(given) if isinstance(given, Iterable) and not _is_known(given) else given
     is_table = hasattr(rows, "columns") or (isinstance(rows, list) and rows and hasattr(rows[0], "_fields"))
-    return as_qrels(rows, kind="diversity" if is_table else "adhoc")
+    if subtopics or (is_table and _has_iterations(rows)):
+        return as_qrels(rows, kind="diversity" if is_table else "adhoc")
+    return as_qrels(_to_rows(rows, "relevance"))
+
+
+def _has_iterations(rows: Any) -> bool:
+    """Whether rows of judgments, a data frame or named tuples, have several iterations."""
+    if hasattr(rows, "columns"):
+        return "iteration" in rows.columns and len(set(rows["iteration"])) > 1
+    return len({getattr(row, "iteration", None) for row in rows}) > 1
 
 
 # -- measures -------------------------------------------------------------------------------------------------
@@ -593,7 +603,8 @@ class TiewiseProvider(_Provider):  # type: ignore[misc]  # its base is known whe
         return True
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Evaluator:
-        return Evaluator(measures, qrels, value=self.value)
+        # ir_measures gives a set, whose order differs between processes, and PyTerrier makes columns of it.
+        return Evaluator(sorted(measures, key=str), qrels, value=self.value)
 
     def install(self) -> TiewiseProvider:
         """Put this provider first in ir_measures' default pipeline, in place of any other of this class."""

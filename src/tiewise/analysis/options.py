@@ -43,7 +43,7 @@ class Options:
 
     - `oblivious`: the order whose value is reported beside the expectation: the name of a tool, or ``"given"``,
       ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none. For a measure that a tool
-      does not have, its usual order is used.
+      does not have, its usual order is used; for diversity measures ``"trec_eval"`` means the order of ndeval.
     - `missing`: judged queries that the run does not have score 0 (``"zero"``), are left out (``"skip"``), or are an
       ``"error"``. `no_relevant`: the same for queries without a relevant document.
     - `score_dtype`: round scores to ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"decimal:3"`` first.

@@ -17,13 +17,14 @@ from tiewise.data.columns import Floats
 from tiewise.data.runs import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
+from tiewise.metrics.catalogue.user_models import explain_clipped_labels
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
-from tiewise.metrics.names import parse
-from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for
+from tiewise.metrics.names import MeasureLike, parse, parse_all
+from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
-from tiewise.tables.wording import count_noun
+from tiewise.tables.wording import count_noun, join_names
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -118,10 +119,31 @@ class Report(Result):
         """
         return Report(self._evaluation, self._evaluation.estimates(resolve_measures(measures)))
 
+    def select(self, measures: MeasureLike | Iterable[MeasureLike]) -> Report:
+        """The same report with some of its measures: notes are about these alone.
+
+        >>> from tiewise import evaluate
+        >>> evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.1}}, ["RR", "AP"]).select("RR").measures
+        (RR,)
+        """
+        return Report(
+            self._evaluation, {(one := self._known(measure)): self._estimates[one] for measure in parse_all(measures)}
+        )
+
     @property
     def _options(self) -> Options:
         """The options of the evaluation."""
         return self._evaluation.options
+
+    @property
+    def oblivious_orders(self) -> dict[str, list[Measure]]:
+        """The tools, or the orders, of the oblivious values, each with its measures; empty if there are none."""
+        given = self._options.oblivious
+        orders: dict[str, list[Measure]] = {}
+        if given is not None:
+            for measure in self.measures:
+                orders.setdefault(tool_for(given, measure), []).append(measure)
+        return orders
 
     @property
     def plot(self) -> Any:
@@ -137,8 +159,8 @@ class Report(Result):
 
         from_ = self.provenance
         tied = "" if from_.tied_share is None else f", {format_percent(from_.tied_share)} of {from_.rows:,} rows tied"
-        order = self._options.oblivious
-        cross = None if order is None else f"Line: expected; bar: lowest to highest; cross: order of {order}."
+        orders = self.oblivious_orders
+        cross = f"Line: expected; bar: lowest to highest; cross: order of {', '.join(orders)}." if orders else None
         title = f"{count_noun(from_.judged_queries, 'query', 'queries')}{tied}"
         explained = cross if any(self[measure].tied for measure in self) else None
         named = [(measure.name, self[measure]) for measure in self]
@@ -232,20 +254,28 @@ class Report(Result):
         if from_.new_ties:
             more = count_noun(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
-        far_off = {m: self._z(m) for m in self.measures}
-        knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
-        for first, found in (
-            ("relevant", {m: z for m, z in knowing.items() if z > 0}),
-            ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
-        ):
-            if found:
-                far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
-                notes.append(
-                    f"The order of '{self._options.oblivious}' lies many standard deviations from a random one "
-                    f"({far}). It is not blind to the labels: {first} documents stand first among equals, because "
-                    "candidates were listed so, or because ids go with their sources."
-                )
-        notes.extend(method_notes(self._means))
+        for order, measures in self.oblivious_orders.items():
+            far_off = {m: self._z(m) for m in measures}
+            knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
+            for first, found in (
+                ("relevant", {m: z for m, z in knowing.items() if z > 0}),
+                ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
+            ):
+                if found:
+                    far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
+                    notes.append(
+                        f"The order of '{order}' lies many standard deviations from a random one ({far}). It is not "
+                        f"blind to the labels: {first} documents stand first among equals, because candidates were "
+                        "listed so, or because ids go with their sources."
+                    )
+        qrels = self._evaluation.qrels
+        notes.extend(explain_clipped_labels(self.measures, qrels.label))
+        if any(measure.needs_subtopics for measure in self.measures) and qrels.has_one_subtopic_each:
+            notes.append(
+                "The judgments have one subtopic in every query, so diversity measures say nothing about diversity. Is "
+                "the second column of their file the subtopic?"
+            )
+        notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
         return tuple(notes)
 
     @cached_property
@@ -403,20 +433,30 @@ class ToolTable(Result, tuple[ToolValue, ...]):
         return Section([Table.of_columns(columns, {"bias": PLAIN.signed})], "What each tool prints")
 
 
-def method_notes(means: Mapping[Measure, Estimate]) -> Iterator[str]:
-    """What the marks of sampled values and of bounds mean."""
-    sampled = {m: e for m, e in means.items() if "sampled" in e.method.values()}
-    if sampled:
-        errors = {m: e.standard_error for m, e in sampled.items() if e.standard_error is not None}
-        known = f"; standard error of the expectation: {', '.join(f'{x:.2g} for {m}' for m, x in errors.items())}"
+_STATISTICS = {"expected": "expected value", "extremes": "range", "std": "std"}
+
+
+def method_notes(
+    means: Mapping[str, Estimate], statistics: Iterable[str] = tuple(_STATISTICS), *, marks: bool = True
+) -> Iterator[str]:
+    """Which statistics of measures, by name, are sampled or bounds; with `marks`, how tables show that."""
+    shown = {part: _STATISTICS[part] for part in statistics}
+    sampled: dict[str, list[str]] = {}
+    for name, mean in means.items():
+        if found := [word for part, word in shown.items() if mean.method[part] == "sampled"]:
+            sampled.setdefault(join_names(found), []).append(name)
+    for what, names in sampled.items():
+        errors = {name: means[name].standard_error for name in names if means[name].standard_error is not None}
+        known = f"; standard error of the expected value: {', '.join(f'{x:.2g} for {m}' for m, x in errors.items())}"
         yield (
-            f"Statistics of {', '.join(map(str, sampled))} are sampled from random orders, where ties have too many "
-            f"arrangements to enumerate (~: a sampled value{known * bool(errors)})."
+            f"The {what} of {', '.join(names)} {'are' if ' and ' in what else 'is'} sampled from random orders"
+            f"{' (~)' * marks}, where ties have too many arrangements to enumerate{known * bool(errors)}."
         )
-    bounds = [str(m) for m, e in means.items() if e.method["extremes"] == "bound"]
-    if bounds:
-        which = ", ".join(bounds)
-        yield f"The range of {which} is a bound (≥, ≤): no order leaves it, but perhaps none reaches its ends."
+    if bounds := [name for name, mean in means.items() if "extremes" in shown and mean.method["extremes"] == "bound"]:
+        yield (
+            f"The range of {', '.join(bounds)} is a bound{' (≥, ≤)' * marks}: no order leaves it, but perhaps none "
+            "reaches its ends."
+        )
 
 
 def _queries(number: int, kind: str = "") -> str:

@@ -66,7 +66,8 @@ class TrecLists:
             )
         if absent and not complete:
             number = count_noun(len(absent), "judged query is", "judged queries are")
-            raise InputError(f"{number} missing from the run: {list_examples(absent)}. Add -c to count them as 0.")
+            them = "it" if len(absent) == 1 else "them"
+            raise InputError(f"{number} missing from the run: {list_examples(absent)}. Add -c to count {them} as 0.")
         return cls(ties, **limits)
 
     def fill_missing(self) -> TrecLists:

@@ -8,7 +8,7 @@
     not certain(new>main, nDCG@10) or difference(new>main, AP) < -0.01
 
 A condition compares numbers: a statistic of a measure, in any spelling that `parse` accepts, a fact of an audit, or a
-statistic of one system against another. A measure alone, in a spelling without blanks, dots or minus signs, is its
+statistic of one system against another. A measure alone, in a spelling without blanks, is its
 expected value. A value that is true or false can stand alone; as a number it is 1 or 0. `abs`, `and`, `or`, `not` and
 round brackets mean what they mean in Python, but nothing is ever evaluated as Python.
 """
@@ -175,7 +175,9 @@ def _placeholder(place: int) -> str:
 
 
 _OPERATORS = {"and", "or", "not", "abs", "in", "is", "if", "else", "lambda", "True", "False", "None"}
-_NAME, _BRACKET, _CUTOFF = (re.compile(p) for p in (r"[A-Za-z]\w*", r"\s*\(", r"\s*@\s*\w+|(?:\.\d+)+"))
+_NAME, _BRACKET, _CUTOFF = (
+    re.compile(p) for p in (r"([A-Za-z]\w*)(?:-[A-Za-z]\w*)*", r"\s*\(", r"\s*@\s*\w+|(?:\.\d+)+")
+)
 
 
 class _Parser:
@@ -236,7 +238,7 @@ class _Parser:
     def measure_at(self, start: int) -> str:
         """The spelling of the measure that begins at a place of the text; empty if none does."""
         name = _NAME.match(self.text, start)
-        if self.systems or name is None or name[0] in _OPERATORS:
+        if self.systems or name is None or name[1] in _OPERATORS:
             return ""
         end, params = name.end(), ""
         if bracket := _BRACKET.match(self.text, end):

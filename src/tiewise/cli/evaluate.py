@@ -129,7 +129,8 @@ def evaluate(
         raise InputError("--address is for a Ray cluster. Add --engine ray.")
     evaluation |= {"samples": samples, "seed": seed}
     conditions = parse_conditions(fail_if, rel)
-    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)
+    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel)
+    checked = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)
     view = output.view(
         per_query=per_query, summary=not no_summary, value=value, tools=tools, level=1 if rel is None else rel
     )
@@ -145,13 +146,15 @@ def evaluate(
 
             with progress("Shards", quiet=output.quiet) as callback:
                 cluster: Any = {"format": input_format, "tools": tools, "address": address, "progress": callback}
-                found = [ray.evaluate(judged, runs, chosen, **cluster, **evaluation)]
+                found = [ray.evaluate(judged, runs, checked, **cluster, **evaluation)]
         else:
             read = (as_source(path, format=input_format) for path in runs)
-            found = [tw.evaluate(judged, run, chosen, **evaluation) for run in read]
-    reports = dict(zip(titles, found, strict=True))
+            found = [tw.evaluate(judged, run, checked, **evaluation) for run in read]
+    reports = {name: report.select(chosen) for name, report in zip(titles, found, strict=True)}
     view = replace(view, columns=_extra_columns(columns, wide, reports), notes=(*warned, *explain_cutoffs(measures)))
-    failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in reports.items()])
+    failed = failed_checks(
+        conditions, [(f" for run '{name}'", report) for name, report in zip(titles, found, strict=True)]
+    )
     tables = ReportTables(reports)
     output.write(render(tables, view), tables.notes(view))
     exit_if_failed(failed)

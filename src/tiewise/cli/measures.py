@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import textwrap
 from typing import Any, get_args
 
 import click
@@ -14,6 +16,7 @@ from tiewise.cli.output import screen, write
 from tiewise.output import ListFormat
 from tiewise.tables.data_formats import render_json, render_tsv
 from tiewise.tables.model import Cell, Column, Section, Table
+from tiewise.tables.wording import LINE_WIDTH
 
 __all__ = ["measures"]
 
@@ -36,7 +39,7 @@ def measures(name: str | None, format: ListFormat | None) -> None:
     """List the measures with their parameters, defaults and other names; or describe one."""
     if name is not None:
         measure = tw.parse(name)
-        write(render_json(_describe(measure)) if format == "json" else _document(measure))
+        write(render_json(_describe(measure)) if format == "json" else _document(measure, screen()["width"]))
         return
     shown = screen()
     known = [_describe(measure) for measure in tw.measures().values()]
@@ -67,16 +70,26 @@ def _describe(measure: tw.Measure) -> dict[str, Any]:
     }
 
 
-def _document(measure: tw.Measure) -> str:
-    """The full documentation of one measure."""
+def _document(measure: tw.Measure, width: int | None) -> str:
+    """The full documentation of one measure; a terminal of this width gets shorter lines."""
     known = _describe(measure)
     parts = [measure.stem + ("@k" if measure.takes_cutoff else ""), inspect.getdoc(type(measure)) or ""]
     if known["parameters"]:
         parts.append("Parameters, with their defaults: " + _text(known["parameters"]))
     parts.append("A cutoff @k may follow the name." if measure.takes_cutoff else "It takes no cutoff.")
+    if measure.needs_subtopics:
+        parts.append("It needs judgments for subtopics: --qrels-kind diversity.")
     if known["aliases"]:
         parts.append("Also called: " + _text(known["aliases"]))
-    return "\n\n".join(parts) + "\n"
+    paragraphs = "\n\n".join(parts).split("\n\n")
+    return "\n\n".join(_wrap(one, min(width, LINE_WIDTH)) if width else one for one in paragraphs) + "\n"
+
+
+def _wrap(paragraph: str, width: int) -> str:
+    """A paragraph in lines of this width; code, formulas and lists keep their lines."""
+    if re.search(r"^(?:>>>|\s|[-*|])", paragraph, re.MULTILINE):
+        return paragraph
+    return textwrap.fill(paragraph, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _section(known: list[dict[str, Any]]) -> Section:

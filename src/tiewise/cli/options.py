@@ -22,7 +22,21 @@ from tiewise.ties.orders import ORDERS
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PATH = click.Path(path_type=Path, readable=False)  # the reader checks whether it can be read
-POSITIVE, NOT_NEGATIVE = click.IntRange(min=1), click.IntRange(min=0)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within limits; click calls it an "integer range" in messages."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """A number within limits."""
+
+    name = "number"
+
+
+POSITIVE, NOT_NEGATIVE = WholeNumber(min=1), WholeNumber(min=0)
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -101,7 +115,7 @@ relevance = option(
     "-l, --rel LABEL",
     MEASURES,
     "The lowest label that counts as relevant, for measures whose name does not set rel=.",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default_note="1, or the default of your own measure",
     old_names=["--level"],
 )
@@ -168,10 +182,10 @@ samples = option(
     "--samples N",
     TIES,
     "The number of random orders for statistics that have no closed form and too many arrangements to enumerate.",
-    type=click.IntRange(min=2),
+    type=WholeNumber(min=2),
     default=1000,
 )
-seed = option("--seed N", TIES, "The seed of these random orders.", type=click.IntRange(min=0), default=0)
+seed = option("--seed N", TIES, "The seed of these random orders.", type=WholeNumber(min=0), default=0)
 
 
 def evaluation(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -250,7 +264,7 @@ def output(json: str, formats: Any = TableFormat) -> Decorator:
                 "-p, --digits N",
                 OUTPUT,
                 "Digits after the decimal point.",
-                type=click.IntRange(0, 17),
+                type=WholeNumber(0, 17),
                 default_note="3 for people, 4 in trec, else all",
             ),
             output_path(),

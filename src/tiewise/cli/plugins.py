@@ -11,8 +11,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from tiewise.errors import InputError
+from tiewise.metrics.definition import Measure
 
-__all__ = ["load_plugin"]
+__all__ = ["explain_plugin_error", "load_plugin"]
+
+#: The plugins that were imported, by the names of their modules.
+_loaded: dict[str, str] = {}
 
 
 def load_plugin(name: str) -> None:
@@ -21,6 +25,7 @@ def load_plugin(name: str) -> None:
     is_file = path.suffix == ".py"
     if is_file and not path.is_file():
         raise InputError(f"The plugin {name}: there is no such file.")
+    _loaded[_module_name(path) if is_file else name] = name
     try:
         if is_file:
             _import_file(path)
@@ -46,12 +51,16 @@ def _current_folder_on_path() -> Iterator[None]:
 
 
 def _import_file(path: Path) -> None:
-    name = f"tiewise_plugin_{path.stem}"
+    name = _module_name(path)
     spec = spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
+
+
+def _module_name(path: Path) -> str:
+    return f"tiewise_plugin_{path.stem}"
 
 
 def _line_of(error: BaseException) -> str:
@@ -61,3 +70,18 @@ def _line_of(error: BaseException) -> str:
         one for one in traceback.extract_tb(error.__traceback__) if not any(name in one.filename for name in ours)
     ]
     return f"line {places[-1].lineno} of {Path(places[-1].filename).name}: " if places else ""
+
+
+def explain_plugin_error(error: Exception) -> str | None:
+    """The message on an error in a measure of a plugin, with the measure and the line; None for any other error."""
+    found, line = None, ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        owner = frame.f_locals.get("self", frame.f_locals.get("measure"))
+        if isinstance(owner, Measure) and type(owner).__module__ in _loaded:
+            found = owner
+        if frame.f_globals.get("__name__") in _loaded:
+            line = f" (line {number} of {Path(frame.f_code.co_filename).name})"
+    if found is None and not line:
+        return None
+    what = f"{found} of the plugin {_loaded[type(found).__module__]}" if found is not None else "A plugin"
+    return f"{what} fails{line}: {type(error).__name__}: {error}"

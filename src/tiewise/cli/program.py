@@ -181,6 +181,14 @@ def status_of(args: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print_error("interrupted")
         return INTERRUPTED
+    except Exception as error:  # a measure of a plugin can raise anything
+        from tiewise.cli.plugins import explain_plugin_error
+
+        explained = explain_plugin_error(error)
+        if explained is None:
+            raise
+        print_error(explained)
+        return BAD_INPUT
     return 0
 
 

@@ -85,7 +85,7 @@ def similarity(
     check_stdin_once(runs)
     with collect_warnings() as warned:
         read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
-        with progress("queries", quiet=output.quiet) as callback:
+        with progress("pairs of lists", quiet=output.quiet) as callback:
             found = tw.similarity(read, chosen, edge=edge, bounds=bounds, progress=callback)
     tables = SimilarityTables(found, read, edge)
     view = replace(view, notes=(*warned, *tables.notes))

@@ -193,7 +193,7 @@ class _Columns:
     def __init__(self, lists: TrecLists, *, complete: bool, expected: bool, with_range: bool, with_queries: bool):
         self._lists, self._complete, self._with_queries = lists, complete, with_queries
         self._expected, self._with_range = expected, with_range
-        self._means: dict[Measure, Estimate] = {}
+        self._means: dict[str, Estimate] = {}  # by the printed names
         self._undefined: list[str] = []
         self._notes: list[str] = []
 
@@ -208,7 +208,9 @@ class _Columns:
             f"Some lists are empty. There trec_eval divides 0 by 0 and prints nan, also for all queries: "
             f"{', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts these lists as 0."
         )
-        return [*method_notes(self._means), *([nan] if self._undefined else []), *self._notes]
+        shown = [*(["expected"] if self._expected else []), *(["extremes"] if self._with_range else [])]
+        how = method_notes(self._means, shown, marks=False)
+        return [*how, *([nan] if self._undefined else []), *self._notes]
 
     def of(self, chosen: _Chosen) -> Iterator[_Column]:
         """The columns of a measure: one, or three with its range."""
@@ -225,7 +227,7 @@ class _Columns:
             yield self._format(printed, chosen, values := lists.values(measure), self._summarize(chosen, values))
         if self._expected or self._with_range:
             each, total = lists.estimates(measure), self._summarized(chosen)
-            self._means[measure] = mean = each.mean() if measure == total else lists.estimates(total).mean()
+            self._means[printed] = mean = each.mean() if measure == total else lists.estimates(total).mean()
             if self._expected:
                 yield self._format(printed, chosen, each.expected[lists.places], mean.expected)
             if self._with_range:

@@ -630,6 +630,14 @@ class Qrels(Table):
                 "the command line; or give {query: {document: {subtopic: label}}}."
             )
 
+    @property
+    def has_one_subtopic_each(self) -> bool:
+        """Whether there are labels for subtopics, and every query has labels for one subtopic only."""
+        if self.subtopics is None:
+            return False
+        pairs = np.unique(np.stack([self.query[self.subtopics.row], self.subtopics.code]), axis=1)
+        return pairs.shape[1] > 0 and len(np.unique(pairs[0])) == pairs.shape[1]
+
     def equals(self, other: Qrels) -> bool:
         """Whether other judgments are the same, in the same order."""
         same_subtopics = self.subtopics is other.subtopics or self.to_dict() == other.to_dict()
@@ -787,8 +795,11 @@ def _check_duplicates(
         messages = (
             (where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row), more(row)) for row in rows
         )
-        hint = 'If the rows are for different subtopics, read them with kind="diversity" (--qrels-kind diversity).'
-        raise InputError(*messages, *([hint] if cls is Qrels and where and not more(rows[0]) else []))
+        hint = (
+            'Documents appear twice. If their rows are for different subtopics, read them with kind="diversity" '
+            "(`tiewise evaluate --qrels-kind diversity`)."
+        )
+        raise InputError(*([hint] if cls is Qrels and where and not more(rows[0]) else []), *messages)
 
 
 def duplicate_message(cls: type[Table], query: str, doc: str, more: str = "") -> str:

@@ -84,7 +84,7 @@ def _printed_by_tools(report: Report, tools: bool | Iterable[str]) -> dict[str, 
     if unknown:
         raise InputError(f"Unknown tool {unknown[0]!r}. Available: {', '.join(TOOLS)}.")
     if report.provenance.rows is None:
-        order, value = report.provenance.options["oblivious"], report[report.measures[0]].oblivious
+        order, value = next(iter(report.oblivious_orders), None), report[report.measures[0]].oblivious
         return {order: value} if order is not None and value is not None else {}
     table = report.oblivious_by_tool() if chosen else ()
     return {row.tool: row.value for row in table if row.tool in chosen and row.value is not None}

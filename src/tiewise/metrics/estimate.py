@@ -6,7 +6,7 @@ inside a tie group), residual (what was not judged or not seen), and ci (which q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import isfinite, isnan
@@ -58,15 +58,28 @@ class Method(Mapping[str, str]):
     def __repr__(self) -> str:
         return repr(self._words)
 
-    @property
-    def mark(self) -> str:
-        """What stands before a sampled expectation: ~."""
-        return "~" if self["expected"] == "sampled" else ""
+    def mark(self, statistic: str) -> str:
+        """What stands before a statistic: ~ if it comes from random orders, ≥ or ≤ if it is a bound, else nothing.
 
-    @property
-    def range_marks(self) -> tuple[str, str]:
-        """What stands before minimum and maximum: nothing, ≥ and ≤ of bounds, or ~ if they were sampled."""
-        return {"exact": ("", ""), "bound": ("≥", "≤"), "sampled": ("~", "~")}[self["extremes"]]
+        >>> [Method(extremes="bound").mark(name) for name in ("expected", "minimum", "maximum")]
+        ['', '≥', '≤']
+        """
+        found = {self[name] for name in _FOUND_FROM.get(statistic, ())}
+        if "sampled" in found:
+            return "~"
+        return ("≥" if statistic == "minimum" else "≤") if "bound" in found else ""
+
+
+#: What a statistic is computed from. The value of one order, a residual and a cut need no sampling.
+_FOUND_FROM = {
+    "expected": ("expected",),
+    "minimum": ("extremes",),
+    "maximum": ("extremes",),
+    "range": ("extremes",),
+    "std": ("std",),
+    "bias": ("expected",),
+    "z": ("expected", "std"),
+}
 
 
 EXACT_METHOD = Method()
@@ -122,10 +135,12 @@ class Estimate(Result):
         """The expectation, and the range behind it where there is one: ``f"{estimate:.3f}"``."""
         if self.expected is None:
             return "-"
-        low, high = (format(x, spec or ".4f") for x in (self.minimum or 0.0, self.maximum or 0.0))
-        at_least, at_most = self.method.range_marks
-        ends = f" [{at_least}{low}, {at_most}{high}]" if self.tied else ""
-        return self.method.mark + format(self.expected, spec or ".4f") + ends
+
+        def show(name: str) -> str:
+            return self.method.mark(name) + format(getattr(self, name) or 0.0, spec or ".4f")
+
+        ends = f" [{show('minimum')}, {show('maximum')}]" if self.tied else ""
+        return show("expected") + ends
 
     def __repr__(self) -> str:
         return f"{self.measure or 'Estimate'} {self:.4f}"
@@ -204,6 +219,16 @@ class Methods:
             column[places] = getattr(self, field.name)
             columns.append(column)
         return Methods(*columns)
+
+    @classmethod
+    def concatenate(cls, each: Sequence[Methods | None], n: int) -> Methods | None:
+        """Those of several runs of n queries one below the other; None if every statistic of all runs is exact."""
+        if all(one is None for one in each):
+            return None
+        zeros = np.zeros(n, dtype=np.int8)
+        exact = Methods(zeros, zeros, zeros, np.full(n, np.nan))
+        filled = [exact if one is None else one for one in each]
+        return cls(*(np.concatenate([getattr(one, f.name) for one in filled]) for f in fields(cls)))
 
     def describe(self, estimate: Estimate, scale: float = 1.0) -> Estimate:
         """A mean with the weakest word of its queries; their sum was multiplied by `scale`."""

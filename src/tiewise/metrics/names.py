@@ -42,7 +42,13 @@ def measure(cls: type[M]) -> M:
     >>> _ = _registry.pop("Fade")
     """
     if not (isinstance(cls, type) and issubclass(cls, Measure)):
-        raise MeasureError(f"{getattr(cls, '__name__', cls)} is no measure: let it inherit from tiewise.Measure.")
+        name = getattr(cls, "__name__", cls)
+        if callable(cls) and not isinstance(cls, type):
+            raise MeasureError(
+                f"{name} is a function. Make a class that inherits from tiewise.ListMeasure, and call it in its "
+                "method of_gains(self, gains, ideal), which gets the gains of one list in the order of its ranks."
+            )
+        raise MeasureError(f"{name} is no measure: let it inherit from tiewise.Measure or tiewise.ListMeasure.")
     if not cls.is_built_in():
         _register_catalogue()
     known = _registry.get(cls.__name__.lstrip("_"))

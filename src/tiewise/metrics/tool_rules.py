@@ -16,7 +16,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.ties.orders import ORDERS
 
-__all__ = ["TOOLS", "Rule", "Tool", "rule_for"]
+__all__ = ["TOOLS", "Rule", "Tool", "rule_for", "tool_for"]
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,22 @@ class Tool:
         return rule and replace(rule, measure=rule.measure and rule.measure(judged_only=True))
 
 
+def tool_for(oblivious: str, measure: Measure) -> str:
+    """The tool, or the order, of the oblivious value of a measure: trec_eval has no diversity measures, ndeval has.
+
+    >>> tool_for("trec_eval", c.AP), tool_for("trec_eval", c.alpha_nDCG @ 20), tool_for("given", c.alpha_nDCG @ 20)
+    ('trec_eval', 'ndeval', 'given')
+    """
+    return "ndeval" if oblivious == "trec_eval" and measure.needs_subtopics else oblivious
+
+
 def rule_for(oblivious: str, measure: Measure) -> Rule:
     """The tie rule of an order or of a tool for a measure; for a measure that the tool lacks, its usual rule is used.
 
     >>> rule_for("ir_measures", c.RR @ 10).order, rule_for("ir_measures", c.nDCG @ 10).order
     ('docid-asc', 'docid-desc')
     """
+    oblivious = tool_for(oblivious, measure)
     if oblivious in ORDERS:
         return Rule(oblivious)
     if oblivious not in TOOLS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.output.options import OutputOptions
+from tiewise.tables.estimates import format_range, format_statistic
 from tiewise.tables.model import Cell
 from tiewise.tables.wording import MISSING, NumberFormat
 
@@ -34,11 +35,5 @@ def estimate_cell(estimate: Estimate | None, measure: Measure, options: OutputOp
     if estimate is None:
         return Cell(MISSING)
     numbers = options.numbers
-    has_range = not options.value and shows_ties(estimate, numbers)
-    value, method = options.value or "expected", estimate.method
-    mark_of = {"expected": method.mark, "minimum": method.range_marks[0], "maximum": method.range_marks[1]}
-    return Cell(
-        mark_of.get(value, "") + format_measured(getattr(estimate, value), measure, numbers),
-        numbers.interval(estimate.minimum, estimate.maximum, method.range_marks) if has_range else "",
-        mark,
-    )
+    text = format_statistic(estimate, options.value or "expected", lambda x: format_measured(x, measure, numbers))
+    return Cell(text, "" if options.value else format_range(estimate, numbers), mark)

@@ -14,9 +14,10 @@ from typing import Any
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.tool_rules import TOOLS
+from tiewise.metrics.tool_rules import TOOLS, tool_for
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
+from tiewise.tables.estimates import describe_range, format_statistic
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
 from tiewise.tables.wording import MISSING, count_noun, format_percent, merge_notes
 from tiewise.ties.orders import ORDERS
@@ -149,16 +150,15 @@ def describe_ties(report: Report, options: OutputOptions) -> str:
         unmoved = "of these numbers" if not any(report[measure].tied for measure in report) else "of the digits shown"
         return f"{tied}, but their order changes none {unmoved}."
     estimate = report[moved]
-    low, high = numbers.number(estimate.minimum), numbers.number(estimate.maximum)
     tiny = estimate.std is not None and estimate.std > 0 and not numbers.differ(estimate.std, 0)
     shown = f"below {numbers.number(10**-numbers.digits)}" if tiny else numbers.number(estimate.std)
-    std = "" if estimate.std is None else f" (std {shown})"
+    std = "" if estimate.std is None else f" (std {estimate.method.mark('std')}{shown})"
     order = ""
     if estimate.oblivious is not None and estimate.bias is not None:
-        name = known.options["oblivious"]
+        name = tool_for(known.options["oblivious"], moved)
         which = f"the order '{name}'" if name in ORDERS else f"the order of {name}"
         order = f"; {which} gives {numbers.number(estimate.oblivious)} ({numbers.signed(estimate.bias)})"
-    return f"{tied}: their order alone moves {moved} between {low} and {high}{std}{order}."
+    return f"{tied}: their order alone moves {moved} {describe_range(estimate, numbers)}{std}{order}."
 
 
 def _tools_title(name: str, report: Report) -> str:
@@ -191,7 +191,7 @@ def _table_by_measure(reports: Reports, options: OutputOptions) -> Table:
         for measure, estimate in found.items()
     ]
     names = (*_row_names(reports, options, "run", "query"), "measure")
-    order = next(iter(reports.values())).provenance.options["oblivious"] or "none"
+    order = ", ".join(next(iter(reports.values())).oblivious_orders) or "none"
     headings = (f"oblivious ({order})" if column == "oblivious" else column for column in options.columns)
     heads = (options.value or "expected [lowest, highest]", *headings)
     return Table(columns_of(names, heads), rows)
@@ -206,10 +206,8 @@ def _statistic(estimate: Estimate, measure: Measure, column: Statistic, options:
     numbers = options.numbers
     if column == "cut":
         return MISSING if estimate.cut is None else numbers.interval(*estimate.cut)
-    value: float | None = getattr(estimate, column)
-    if column == "z" and value is not None:
-        return f"{value:+.1f}"
-    return numbers.signed(value) if column == "bias" else format_measured(value, measure, numbers)
+    written = {"z": "{:+.1f}".format, "bias": numbers.signed}
+    return format_statistic(estimate, column, written.get(column, lambda x: format_measured(x, measure, numbers)))
 
 
 def _table_by_run(reports: Reports, options: OutputOptions) -> Table:

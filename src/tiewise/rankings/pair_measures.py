@@ -174,7 +174,7 @@ class _MED_RBP(PairMeasure):
     """Maximised effectiveness difference: the largest difference of RBP that any judgments could give.
 
     It is a distance: 0 for the same ranking. The value takes both lists as complete; the bounds are for lists that go
-    on.
+    on. `p` is another name of `phi`.
 
     >>> MED_RBP(phi=0.9) @ 100
     MED_RBP(phi=0.9)@100
@@ -184,6 +184,11 @@ class _MED_RBP(PairMeasure):
     phi: float = param(0.9, above=0, below=1, shown=True)
     is_distance = True
     parts = ("value", "lower", "upper")
+
+    def __call__(self, /, **params: Any) -> _MED_RBP:
+        if {"p", "phi"} <= params.keys():
+            raise MeasureError("MED_RBP: p and phi are two names of one parameter. Give one of them.")
+        return super().__call__(**{"phi" if name == "p" else name: value for name, value in params.items()})
 
     def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
         weights = Weights.geometric(self.phi)

@@ -1,16 +1,64 @@
-"""A table of estimates over the orders of ties: what notebooks, Markdown and LaTeX show of a report or of bounds."""
+"""How every format shows an estimate over the orders of ties, and tables of estimates.
+
+A statistic that comes from random orders has ~ before it, and a bound on the lowest or highest value ≥ or ≤
+(`Method.mark`). All tables, for people, write estimates with `format_statistic`, `format_range` and `estimate_cell`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from tiewise.tables.model import MAX_ROWS, Bar, Section, Table
-from tiewise.tables.wording import PLAIN
+from tiewise.tables.model import MAX_ROWS, Bar, Cell, Section, Table
+from tiewise.tables.wording import MISSING, PLAIN, NumberFormat
 
-__all__ = ["estimate_section", "estimate_table"]
+__all__ = ["describe_range", "estimate_cell", "estimate_section", "estimate_table", "format_range", "format_statistic"]
+
+
+def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = PLAIN.number) -> str:
+    """A statistic of an estimate after its mark.
+
+    >>> from tiewise.metrics.estimate import Estimate, Method
+    >>> sampled = Estimate(0.5, 0.25, 1.0, std=0.125, method=Method(extremes="bound", std="sampled"))
+    >>> [format_statistic(sampled, name) for name in ("expected", "maximum", "std", "bias")]
+    ['0.5000', '≤1.0000', '~0.1250', '–']
+    """
+    value = getattr(estimate, name)
+    return MISSING if value is None else estimate.method.mark(name) + write(value)
+
+
+def format_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
+    """Minimum and maximum in brackets; empty if they look the same in these digits."""
+    if not numbers.differ(estimate.minimum, estimate.maximum):
+        return ""
+    low, high = (format_statistic(estimate, name, numbers.number) for name in ("minimum", "maximum"))
+    return f"[{low}, {high}]"
+
+
+def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
+    """Minimum and maximum in words: ``between a and b``, ``at most between`` bounds, ``about between`` sampled ends.
+
+    >>> from tiewise.metrics.estimate import Estimate, Method
+    >>> describe_range(Estimate(0.5, 0.25, 1.0, method=Method(extremes="bound")))
+    'at most between 0.2500 and 1.0000'
+    """
+    how = {"exact": "", "bound": "at most ", "sampled": "about "}[estimate.method["extremes"]]
+    return f"{how}between {numbers.number(estimate.minimum)} and {numbers.number(estimate.maximum)}"
+
+
+def estimate_cell(
+    estimate: Any, numbers: NumberFormat = PLAIN, write: Callable[[float], str] | None = None, mark: str = ""
+) -> Cell:
+    """The expected value, and the range if ties show in the digits; `write` formats the value in another way.
+
+    >>> from tiewise.metrics.estimate import Estimate
+    >>> str(estimate_cell(Estimate(0.5, 0.25, 1.0)))
+    '0.5000 [0.2500, 1.0000]'
+    """
+    text = format_statistic(estimate, "expected", write or numbers.number)
+    return Cell(text, format_range(estimate, numbers), mark, value=estimate.expected)
 
 
 def estimate_table(heading: str, named: Iterable[tuple[object, Any]], total: int | None = None) -> Table:
@@ -20,17 +68,25 @@ def estimate_table(heading: str, named: Iterable[tuple[object, Any]], total: int
     """
     shown = list(islice(named, MAX_ROWS))
     each = [estimate for _, estimate in shown]
-    columns: dict[str, list[Any]] = {heading: [str(name) for name, _ in shown], "expected": [e.expected for e in each]}
+    columns: dict[str, list[Any]] = {heading: [str(name) for name, _ in shown]}
+    columns["expected"] = [_marked(e, "expected") for e in each]
     if any(e.tied or e.bias for e in each):
-        columns["over ties"] = [
-            PLAIN.interval(e.minimum, e.maximum, e.method.range_marks) if e.tied else "" for e in each
-        ]
+        columns["over ties"] = [format_range(e) if e.tied else "" for e in each]
         columns[""] = [Bar(e.minimum, e.expected, e.maximum, e.oblivious) if e.tied or e.bias else "" for e in each]
-        columns |= {name: [getattr(e, name) for e in each] for name in ("std", "oblivious", "bias")}
+        columns |= {name: [_marked(e, name) for e in each] for name in ("std", "oblivious", "bias")}
     columns["residual"] = [e.residual for e in each]
     columns["if lists were cut"] = [None if e.cut is None else PLAIN.interval(*e.cut) for e in each]
     known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     return Table.of_columns(known, {"bias": PLAIN.signed}, total=total)
+
+
+def _marked(estimate: Any, name: str) -> float | Cell | None:
+    """A statistic as a plain number, or as a cell if it has a mark."""
+    value: float | None = getattr(estimate, name)
+    if value is None or not estimate.method.mark(name):
+        return value
+    write = PLAIN.signed if name == "bias" else PLAIN.number
+    return Cell(format_statistic(estimate, name, write), value=value)
 
 
 def estimate_section(
@@ -43,5 +99,5 @@ def estimate_section(
     total: int | None = None,
 ) -> Section:
     """What a result shows that consists of one table of estimates; `legend` explains its bars."""
-    table = replace(estimate_table(heading, named, total), notes=() if legend is None else (legend,))
+    table = replace(estimate_table(heading, named, total), bar_legend=legend or "")
     return Section([table], title, list(notes))

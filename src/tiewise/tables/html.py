@@ -40,7 +40,7 @@ def _part(part: Part) -> Iterator[str]:
     if isinstance(part, Table):
         yield from [f"<div>{escape(part.title)}</div>"] if part.title else []
         yield render_table(part)
-        yield from (f"<div>{escape(note)}</div>" for note in part.notes)
+        yield from (f"<div>{escape(note)}</div>" for note in (*part.notes, part.bar_legend) if note)
     elif isinstance(part, Code):
         lines = (f"for {use}:\n  {line}\n" for use, line in part.lines.items())
         yield f"<pre>{escape(''.join(lines))}</pre>"

@@ -18,6 +18,10 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "[": "{[}",  # at the head of a line it would belong to the line break before it
     "–": "--",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "≈": r"$\approx$",
+    "−": "$-$",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
 _MARKS = {"": "", BEST: "", OPEN: r"$^{\approx}$"}

@@ -45,6 +45,7 @@ class Cell:
     detail: str = ""
     mark: str = ""  #: BEST, OPEN, or the sign of a footnote
     shade: float | None = None  #: from 0 to 1: how strong its background is in HTML
+    value: Any = None  #: what programs read, if that is not the text
 
     def __str__(self) -> str:
         return f"{self.text}{self.mark}{' ' * bool(self.detail)}{self.detail}"
@@ -98,6 +99,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
     title: str = ""
     notes: tuple[str, ...] = ()  #: a legend, footnotes
+    bar_legend: str = ""  #: what the bars mean, for formats that draw them
     summary: frozenset[int] = frozenset()  #: rows that are set off by rules, such as a mean
     total: int | None = None  #: the number of all rows, where `rows` holds only the first
 
@@ -159,12 +161,12 @@ class Table:
     def records(self) -> list[dict[str, Any]]:
         """Every row by the names of the columns, for programs."""
         names = [column.name for column in self.columns]
-        return [dict(zip(names, row, strict=True)) for row in self.rows]
+        return [dict(zip(names, map(_plain, row), strict=True)) for row in self.rows]
 
     def values(self, name: str) -> list[Any]:
         """The values of one column."""
         place = [column.name for column in self.columns].index(name)
-        return [row[place] for row in self.rows]
+        return [_plain(row[place]) for row in self.rows]
 
     def take_columns(self, places: Iterable[int]) -> Table:
         """The same rows with some of the columns."""
@@ -173,11 +175,14 @@ class Table:
         return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
 
     def without_bars(self) -> Table:
-        """The same table without columns of bars and their legend, for formats that cannot draw."""
+        """The same table without columns of bars, for formats that cannot draw."""
         drawn = {place for row in self.rows for place, value in enumerate(row) if isinstance(value, Bar)}
-        if not drawn:
-            return self
-        return replace(self.take_columns(place for place in range(len(self.columns)) if place not in drawn), notes=())
+        return self.take_columns(place for place in range(len(self.columns)) if place not in drawn) if drawn else self
+
+
+def _plain(value: Any) -> Any:
+    """What programs read of a value."""
+    return value.value if isinstance(value, Cell) and value.value is not None else value
 
 
 def _flatten(plain: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

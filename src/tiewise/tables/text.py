@@ -87,15 +87,28 @@ def _draw_table(table: Table, width: int) -> Iterator[RichTable]:
         max(cell_len(escape_controls(text)) for text in (column.title, *map(str, cells[place])))
         for place, column in enumerate(table.columns)
     ]
-    used = start = sum(min(widths[place], NAME_WIDTH) + GAP for place in names)
-    part = list[int]()
-    for place in numbers:
-        if part and used + widths[place] > width:
-            yield _rich_table(table, [*names, *part], cells, widths)
-            part, used = [], start
-        part.append(place)
-        used += widths[place] + GAP
-    yield _rich_table(table, [*names, *part], cells, widths)
+    room = width - sum(min(widths[place], NAME_WIDTH) + GAP for place in names)
+    for part in _split_columns(numbers, [widths[place] + GAP for place in numbers], room + GAP):
+        yield _rich_table(table, [*names, *part], cells, widths)
+
+
+def _split_columns(places: Sequence[int], widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns in as few parts as fit the room, of equal numbers of columns if these fit too.
+
+    >>> _split_columns([1, 2, 3, 4], [8, 8, 8, 4], 24), _split_columns([1, 2, 3], [8, 8, 4], 20)
+    ([[1, 2], [3, 4]], [[1, 2, 3]])
+    """
+    parts, used = [list[int]()], 0
+    for place, width in zip(places, widths, strict=True):
+        if parts[-1] and used + width > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(place)
+        used += width
+    size = -(-len(places) // len(parts))
+    even = [list(places[start : start + size]) for start in range(0, len(places), size or 1)]
+    width_of = dict(zip(places, widths, strict=True))
+    return even if even and all(sum(map(width_of.__getitem__, one)) <= room for one in even) else parts
 
 
 def _rich_table(

@@ -79,15 +79,15 @@ class NumberFormat:
             return tiny
         return f"{'-' if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
 
-    def interval(self, low: float | None, high: float | None, marks: tuple[str, str] = ("", "")) -> str:
-        """Two ends in brackets, with what stands before each of them.
+    def interval(self, low: float | None, high: float | None) -> str:
+        """Two ends in brackets.
 
         >>> PLAIN.interval(0.25, 0.5), NumberFormat(3, leading_zero=False).interval(0.3587, 0.3676)
         ('[0.2500, 0.5000]', '[.359, .368]')
         """
         if low is None or high is None:
             return MISSING
-        return f"[{marks[0]}{self.number(low)}, {marks[1]}{self.number(high)}]"
+        return f"[{self.number(low)}, {self.number(high)}]"
 
     def differ(self, low: float | None, high: float | None) -> bool:
         """Whether two values look different in these digits."""

@@ -19,6 +19,8 @@ from tiewise.analysis.significance import ATOL
 from tiewise.data.progress import Progress
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.tool_rules import tool_for
+from tiewise.tables.estimates import estimate_cell
 from tiewise.tables.model import Bar, Cell, Column, Section, Table, columns_of
 from tiewise.tables.records import Rows
 from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks
@@ -47,8 +49,9 @@ def pair_section(pair: PairComparison) -> Section:
     is_corrected = pair.p_holm not in (None, pair.p_value)
     columns = columns_of(["measure"], ["difference", "", "ahead", "p (Holm)" if is_corrected else "p", "interval"])
     row = (pair.measure, *_difference_cells([pair], PLAIN, bars=True)[0], _interval(pair, PLAIN))
-    notes = [DIFFERENCE_BAR] if pair.difference.tied else []
-    return Section([_drop_empty_columns(Table(columns, [row])), pair.verdict], f"{pair.a} against {pair.b}", notes)
+    legend = DIFFERENCE_BAR if pair.difference.tied else ""
+    table = _drop_empty_columns(Table(columns, [row], bar_legend=legend))
+    return Section([table, pair.verdict], f"{pair.a} against {pair.b}")
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,8 @@ class ComparisonSection:
     ) -> Table:
         """A table without empty columns; the last sentence of the legend is about its bars."""
         has_bars = any(isinstance(value, Bar) for row in rows for value in row)
-        notes = " ".join(legend if has_bars else legend[:-1])
-        return _drop_empty_columns(Table(columns, rows, title, notes=(notes,)))
+        bar_legend = legend[-1] if has_bars else ""
+        return _drop_empty_columns(Table(columns, rows, title, (" ".join(legend[:-1]),), bar_legend))
 
     # -- leaderboards -------------------------------------------------------------------------------------------
 
@@ -123,7 +126,8 @@ class ComparisonSection:
         rival = f"against {found.baseline or 'the next'}"
         headings = ("expected", "", "by ties", "by queries", rival, "ahead", self._p_heading)
         legend = self._legend(pairs, "by ties", "by queries", "ahead", "p")
-        cross = "" if found.oblivious is None else f"; cross: order of {found.oblivious}"
+        orders = dict.fromkeys(tool_for(found.oblivious, measure) for measure in measures if found.oblivious)
+        cross = f"; cross: order of {', '.join(orders)}" if orders else ""
         title = measures[0].name if len(measures) < len(found.measures) else ""
         return self._table(
             columns_of(["measure", "rank", "run"], headings), rows, [*legend, VALUE_BAR.format(cross)], title
@@ -238,11 +242,11 @@ class ComparisonSection:
         return (self.compared.pair(a, b, measure) for a, b in pairs)
 
     def _changed_order(self, measure: Measure) -> str:
-        tau = self.compared.tau(measure)
-        if tau is None or tau > 1 - 1e-9 or not _oblivious_order_differs(self._leaderboards[measure]):
+        tau, order = self.compared.tau(measure), self.compared.oblivious
+        if tau is None or order is None or tau > 1 - 1e-9 or not _oblivious_order_differs(self._leaderboards[measure]):
             return ""
         return (
-            f"In the order of {self.compared.oblivious} the runs stand differently "
+            f"In the order of {tool_for(order, measure)} the runs stand differently "
             f"(Kendall's τ {self.numbers.number(tau)} with this table)."
         )
 
@@ -262,10 +266,9 @@ class ComparisonSection:
 
 def _estimate_cell(estimate: Estimate, measure: Measure, numbers: NumberFormat) -> Cell:
     """The expected value, with the range if ties show in the digits; counts have no digits after the point."""
-    low, value, high = estimate.minimum, estimate.expected, estimate.maximum
+    value = estimate.expected
     is_count = value is not None and measure.total and value == int(value)
-    text = f"{int(value or 0):,}" if is_count else numbers.number(value)
-    return Cell(text, numbers.interval(low, high) if numbers.differ(low, high) else "")
+    return estimate_cell(estimate, numbers, (lambda count: f"{int(count):,}") if is_count else None)
 
 
 def _difference_cells(
@@ -277,10 +280,7 @@ def _difference_cells(
     ends = min(*reach, -1e-9), max(*reach, 1e-9)
     return [
         (
-            Cell(
-                numbers.signed(gap.expected),
-                numbers.interval(gap.minimum, gap.maximum) if numbers.differ(gap.minimum, gap.maximum) else "",
-            ),
+            estimate_cell(gap, numbers, numbers.signed),
             Bar(gap.minimum, gap.expected, gap.maximum, ends=ends) if bars and gap.tied else "",
             pair.ahead,
             numbers.p_value(pair.final_p_value),

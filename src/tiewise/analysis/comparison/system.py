@@ -22,14 +22,18 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.estimate import Estimates, Methods
 from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.ties.counted import DTYPES
 
 __all__ = ["ORDER_NAMES", "Aligned", "PrintedValue", "System", "align"]
 
 #: Orders in which tools list ties, applied to a measure as it is defined here.
-ORDER_NAMES = {"given": "the order of the file", "docid-desc": "descending ids", "docid-asc": "ascending ids"}
+ORDER_NAMES = {
+    "given": "the order of the file",
+    "docid-desc": "the order by descending ids",
+    "docid-asc": "the order by ascending ids",
+}
 #: A measure with more tie groups than this is not enumerated.
 MAX_GROUPS = 1000
 #: The least and the most orders of one run that are sampled, and about how many documents they may sort in all.
@@ -255,7 +259,7 @@ class Aligned:
     maximum: Floats
     variance: Floats
     oblivious: Floats | None
-    exact_extremes: bool  # whether orders of ties reach minimum and maximum
+    methods: tuple[Methods | None, ...]  # how the statistics of each system were found; None: all are exact
 
     @property
     def scale(self) -> float:
@@ -275,7 +279,13 @@ class Aligned:
             maximum=self.maximum[:, systems],
             variance=self.variance[:, systems],
             oblivious=None if self.oblivious is None else self.oblivious[:, systems],
+            methods=tuple(self.methods[system] for system in systems),
         )
+
+    @property
+    def method(self) -> Methods | None:
+        """How the statistics of all queries and systems were found; None if all are exact."""
+        return Methods.concatenate(self.methods, len(self.queries))
 
     @property
     def difference(self) -> Floats:
@@ -311,6 +321,6 @@ def align(systems: Sequence[System], measure: Measure) -> Aligned:
         tuple(estimates[0].queries),
         kept,
         oblivious=np.stack(oblivious, axis=1) if len(oblivious) == len(estimates) else None,
-        exact_extremes=all(one.method is None or not one.method.extremes.any() for one in estimates),
+        methods=tuple(one.method for one in estimates),
         **columns,
     )

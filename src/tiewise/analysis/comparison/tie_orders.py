@@ -24,7 +24,7 @@ from tiewise.analysis.comparison.shared_order import link_groups
 from tiewise.analysis.comparison.system import Aligned, System
 from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Floats
-from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.estimate import Estimate, Method
 
 __all__ = ["Orders", "TieOutcome", "analyze_tie_orders"]
 
@@ -72,7 +72,9 @@ def analyze_tie_orders(
     """
     low, high = values.difference_range
     minimum, maximum, variance = (float(column.sum()) for column in (low, high, values.variance))
-    total = _Sum(minimum, maximum, variance, exact_range=values.exact_extremes)
+    method = values.method
+    exact_extremes = method is None or not method.extremes.any()
+    total = _Sum(minimum, maximum, variance, exact_range=exact_extremes)
     if orders != "independent" and total.maximum - total.minimum > ATOL:
         total = _in_one_order(systems, values, total, across_queries=orders == "shared", samples=samples, seed=seed)
     n, scale, expected = len(values.queries), values.scale, float(values.difference.mean())
@@ -92,6 +94,16 @@ def analyze_tie_orders(
         std=None if np.isnan(std) else std,
         measure=values.measure.name,
     )
+    if method is not None:
+        difference = method.describe(difference, scale / n)
+    words = dict(difference.method)
+    if total.exact_range:
+        words["extremes"] = "exact"
+    elif words["extremes"] == "exact":  # one order for all runs may not reach these ends
+        words["extremes"] = "bound"
+    if total.std_error is not None:
+        words["std"] = "sampled"
+    difference = replace(difference, method=Method(**words))
     error = None if total.std_error is None else total.std_error / n * scale
     return TieOutcome(difference, probabilities.restrict(minimum, maximum), total.exact_range, error)
 

@@ -11,7 +11,7 @@ Gains run from 0 for labels up to `min_rel` to 1 for labels from `max_rel` on. W
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +26,39 @@ from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide
 
-__all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG", "Reading", "UserModel"]
+__all__ = [
+    "BPM",
+    "INSQ",
+    "INST",
+    "NERR8",
+    "NERR9",
+    "NERR10",
+    "NERR11",
+    "SDCG",
+    "Reading",
+    "UserModel",
+    "explain_clipped_labels",
+]
 
 #: How many ranks a user reads at most, if there is no cutoff, and the largest cutoff: there is a weight for each rank.
 RANKS, MAX_RANKS = 1000, 10_000_000
+
+
+def explain_clipped_labels(measures: Iterable[Measure], labels: Floats) -> Iterator[str]:
+    """A note on each scale of user models, of some measures, that ends below the highest label.
+
+    >>> list(explain_clipped_labels([INST, INST(max_rel=3)], np.array([0.0, 3.0])))
+    ['INST(max_rel=1): labels above 1 (up to 3) count as 1. Give the highest label of the scale, as in max_rel=3.']
+    """
+    highest, clipped = float(labels.max(initial=0.0)), dict[float, list[str]]()
+    for one in measures:
+        if isinstance(one, UserModel) and one.max_rel < highest:
+            clipped.setdefault(one.max_rel, []).append(one.name)
+    for limit, names in clipped.items():
+        yield (
+            f"{', '.join(names)}: labels above {limit:g} (up to {highest:g}) count as {limit:g}. Give the highest "
+            f"label of the scale, as in max_rel={highest:g}."
+        )
 
 
 class Reading(NamedTuple):

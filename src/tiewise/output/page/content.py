@@ -28,7 +28,7 @@ from tiewise.errors import CutWarning, InputError, prefix_errors
 from tiewise.io import as_qrels, as_run
 from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimates
+from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
 from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
@@ -148,6 +148,11 @@ class PageContent:
         return self._first_report.provenance.options
 
     @property
+    def oblivious(self) -> str:
+        """The tool, or the order, of the oblivious values."""
+        return next(iter(self._first_report.oblivious_orders), "one order")
+
+    @property
     def queries(self) -> int:
         """The number of queries that the page is about."""
         return len(self.qrels.queries)
@@ -190,6 +195,10 @@ class PageContent:
         mean = self._first_report[self.measure]
         values = {key: getattr(mean, key) for key in ("expected", "minimum", "maximum", "oblivious")}
         return [{"rank": 1, "system": next(iter(self.reports)), **values}]
+
+    def estimate(self, name: str) -> Estimate:
+        """The estimate of a run as the leaderboard shows it."""
+        return self.reports[name][self.measure] if self.compared is None else self.compared.estimate(name, self.measure)
 
     @cached_property
     def pairs(self) -> list[PairComparison]:

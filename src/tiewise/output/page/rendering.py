@@ -34,6 +34,7 @@ from tiewise.output.page.content import PageContent, collect_content
 from tiewise.output.page.tie_orders import RANDOM_ORDERS, STOPS
 from tiewise.output.page.verdicts import describe_precision
 from tiewise.output.paths import check_writable
+from tiewise.tables.estimates import format_range, format_statistic
 from tiewise.tables.optional import need
 from tiewise.tables.wording import PLAIN, escape_controls, format_percent, format_ranks
 
@@ -222,7 +223,12 @@ def _environment() -> Any:
         "share": format_percent,
         "p_value": PLAIN.p_value,
     }
-    environment.globals |= {"interval": PLAIN.interval, "differ": PLAIN.differ, "ranks": format_ranks}
+    environment.globals |= {
+        "ranks": format_ranks,
+        "signed": _signed,
+        "format_range": format_range,
+        "format_statistic": format_statistic,
+    }
     return environment
 
 

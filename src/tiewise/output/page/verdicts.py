@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tiewise.analysis.auditing import Audit
 from tiewise.analysis.comparison import Compared, PairComparison
 from tiewise.metrics.estimate import Estimate
+from tiewise.tables.estimates import describe_range
 from tiewise.tables.wording import PLAIN, format_percent, join_names
 
 __all__ = ["ALPHA", "describe_precision", "undecided_pairs", "verdict_on_one", "verdict_on_several"]
@@ -21,13 +22,12 @@ def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
     >>> verdict_on_one("bm25", "RR", Estimate(expected=0.5, minimum=0.25, maximum=0.75))
     'RR of bm25 is 0.5000 on average over the orders of its ties; a single order can give ... from 0.2500 to 0.7500.'
     """
-    value = f"{measure} of {name} is {PLAIN.number(mean.expected)}"
+    value = f"{measure} of {name} is {'about ' * bool(mean.method.mark('expected'))}{PLAIN.number(mean.expected)}"
     if not mean.tied:
         return f"{value}, and no order of ties can change that."
-    return (
-        f"{value} on average over the orders of its ties; a single order can give anything from "
-        f"{PLAIN.number(mean.minimum)} to {PLAIN.number(mean.maximum)}."
-    )
+    low, high, method = PLAIN.number(mean.minimum), PLAIN.number(mean.maximum), mean.method["extremes"]
+    moved = f"give anything from {low} to {high}" if method == "exact" else f"move it {describe_range(mean)}"
+    return f"{value} on average over the orders of its ties; a single order can {moved}."
 
 
 def verdict_on_several(compared: Compared, measure: str) -> str:
