@@ -57,15 +57,19 @@ inside the product would avoid that reading, but it needs the scores of the judg
 
 PREPARED = """## A prepared collection
 
-Calls of a [`Collection`](scoring.md#collections) on the device, beside the bare bfloat16 product: search for the 100 best and all that tie, and
-tie groups for 10 judged documents a query; 2,000,000 documents of 1,024 dimensions unless the row says otherwise. `float32 and top-k` is a
-product with float32 output, then top-k (or sort, for 1,000 judged documents a query), copied to main memory; it loses the ties with the k-th.
-`search` takes less: it reads the scores once for the maxima of chunks, whose k-th largest is a limit that little more than k documents reach.
-The products of cosines are multiplied with the inverse norms while they are read.
+Calls of a [`Collection`](scoring.md#collections) on the device, beside the bare bfloat16 product: search for the 100
+best and all that tie, and tie groups for 10 judged documents a query; 2,000,000 documents of 1,024 dimensions unless
+the row says otherwise. `float32 and top-k` is a product with float32 output, then top-k (or sort, for 1,000 judged
+documents a query), copied to main memory; it loses the ties with the k-th. `search` takes less for many queries: it
+reads the scores once for the maxima of chunks, whose k-th largest is a limit that little more than k documents reach.
+The products of cosines are multiplied with the inverse norms while they are read. With 1 query, and with few documents,
+most of the time is Python before the first and after the last work of the device; it varies with the host's processor.
+In two other measurements with 1 query, search took 1.5 and 1.6 times, and tie groups of cosines 1.5 and 1.6
+times as long as the product.
 
-`reproducible` gives the bits of the CPU: the products of the device are a filter, and near documents, some thousand for each judged document in the
-middle of the ranking, are scored in float64. It is not the default, because it takes several times as long for searches, and for the tie groups of
-many queries some hundred times.
+`reproducible` gives the bits of the CPU: the products of the device are a filter, and near documents, some thousand for
+each judged document in the middle of the ranking, are scored in float64. It is not the default, because it takes five
+times as long or more for a single query, and some hundred times as long for the tie groups of many queries.
 """
 
 CPU = """## On a CPU
