@@ -1,4 +1,4 @@
-"""`python -m benchmarks.scoring [--device cuda|cpu] [--quick] [--out results.json]`: the cost of exact scores.
+"""`python -m benchmarks.scoring [--device cuda|prepared|cpu] [--quick] [--out results.json]`: the cost of exact scores.
 
 On a GPU: the last step of a cross-encoder in high precision beside its own last step, and all scores and tie groups of
 a collection beside the bare bfloat16 product and beside upcasting first. On a CPU: search beside a plain product and
@@ -190,11 +190,11 @@ def _products(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> Contender
     }
 
 
-def judgments(queries: int, docs: int) -> tw.Qrels:
+def judgments(queries: int, docs: int, judged: int = JUDGED) -> tw.Qrels:
     """Judgments of random documents, so that they are everywhere in the ranking."""
     rng = np.random.default_rng(0)
-    query = np.repeat(np.arange(queries), JUDGED)
-    doc = np.concatenate([rng.choice(docs, JUDGED, replace=False) for _ in range(queries)])
+    query = np.repeat(np.arange(queries), judged)
+    doc = np.concatenate([rng.choice(docs, judged, replace=False) for _ in range(queries)])
     return tw.Qrels.from_columns(query, doc, rng.integers(0, 2, len(doc)))
 
 
@@ -225,6 +225,70 @@ def _peak_memory(torch: Any, call: Callable[[], Any]) -> int:
     torch.cuda.reset_peak_memory_stats()
     call()
     return int(torch.cuda.max_memory_allocated() - before)
+
+
+# -- a prepared collection --------------------------------------------------------------------------------------------
+
+
+def prepared(torch: Any, quick: bool) -> list[dict[str, Any]]:
+    """Calls of a prepared `Collection` beside the bare bfloat16 product, and beside a product with float32 output and
+    top-k or sort."""
+    n, dims = (200_000 if quick else 2_000_000), 1024
+    generator = torch.Generator("cuda").manual_seed(0)
+    docs = torch.empty((n, dims), dtype=torch.bfloat16, device="cuda")
+    for part in docs.split(100_000):
+        part.copy_(torch.randn(part.shape, device="cuda", generator=generator))
+    queries = torch.randn((1024, dims), device="cuda", generator=generator).bfloat16()
+    rows = [
+        _prepared(torch, queries[:count].clone(), docs, f"{count:,} {'query' if count == 1 else 'queries'}")
+        for count in (1, 64, 1024)
+    ]
+    some, qrels = queries[:64].clone(), judgments(64, n)
+    names = [f"doc-{row:08d}" for row in range(n)]
+    named = tw.Qrels.from_columns(
+        qrels.query, [names[int(doc)] for doc in qrels.ids(np.arange(len(qrels)))], qrels.value
+    )
+    collection = scoring.Collection(docs, doc_ids=names)
+    calls = {
+        "tie_groups, dot": lambda: collection.tie_groups(some, named),
+        "search, dot": lambda: collection.search(some, K),
+    }
+    rows.append(_row(torch, "64 queries, text ids", some, docs, calls))
+    many, plain = judgments(64, n, 1000), scoring.Collection(docs)
+    calls = {
+        "tie_groups, dot": lambda: plain.tie_groups(some, many),
+        "float32 and sort": lambda: torch.sort(torch.mm(some, docs.T, out_dtype=torch.float32), dim=1),
+    }
+    rows.append(_row(torch, "64 queries, 1,000 judged", some, docs, calls))
+    for count in (1, 64):
+        what = f"{count} {'query' if count == 1 else 'queries'}, reproducible"
+        rows.append(_prepared(torch, queries[:count].clone(), docs, what, reproducible=True))
+    few, small = (torch.randn((m, 768), device="cuda", generator=generator).bfloat16() for m in (512, 10_000))
+    collection = scoring.Collection(small)
+    calls = {"search, dot": lambda: collection.search(few, K), "float32 and top-k": lambda: _top_k(torch, few, small)}
+    rows.append(_row(torch, "512 queries, 10,000 documents of 768 dimensions", few, small, calls))
+    return rows
+
+
+def _prepared(torch: Any, queries: Any, docs: Any, what: str, *, reproducible: bool = False) -> dict[str, Any]:
+    qrels = judgments(len(queries), len(docs))
+    collections = {fn: scoring.Collection(docs, fn=fn, reproducible=reproducible) for fn in ("dot", "cosine")}
+    calls: Contenders = {"float32 and top-k": lambda: _top_k(torch, queries, docs)}
+    calls |= {f"search, {fn}": lambda fn=fn: collections[fn].search(queries, K) for fn in collections}
+    calls |= {f"tie_groups, {fn}": lambda fn=fn: collections[fn].tie_groups(queries, qrels) for fn in collections}
+    return _row(torch, what, queries, docs, calls, 3 if reproducible else 9)
+
+
+def _row(torch: Any, what: str, queries: Any, docs: Any, calls: Contenders, repeat: int = 9) -> dict[str, Any]:
+    ms = timed({"bfloat16": lambda: torch.mm(queries, docs.T), **calls}, repeat, torch.cuda.synchronize)
+    print(what, ms, flush=True)
+    return {"what": what, "ms": ms}
+
+
+def _top_k(torch: Any, queries: Any, docs: Any) -> Any:
+    """The product and top-k of 256 queries at a time, copied to main memory; ties with the k-th are lost."""
+    found = [torch.topk(torch.mm(part, docs.T, out_dtype=torch.float32), K, dim=1) for part in queries.split(256)]
+    return [(best.values.cpu(), best.indices.cpu()) for best in found]
 
 
 # -- a collection on a CPU --------------------------------------------------------------------------------------------
@@ -293,6 +357,8 @@ def measure(device: str, quick: bool) -> dict[str, Any]:
     import torch
 
     result: dict[str, Any] = {"environment": environment(torch), "quick": quick}
+    if device == "prepared":
+        return {**result, "prepared": prepared(torch, quick)}
     result["collection"] = collection(torch, quick)
     result["cross_encoder"] = cross_encoder(torch, quick)
     return result
@@ -301,7 +367,9 @@ def measure(device: str, quick: bool) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="*", type=Path, help="with --page: results to show, instead of measuring")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument(
+        "--device", choices=("cuda", "prepared", "cpu"), default="cuda", help="prepared: collections on a GPU"
+    )
     parser.add_argument("--quick", action="store_true", help="small shapes and few turns, to see that it runs")
     parser.add_argument("--out", type=Path, help="where to write the results, as JSON")
     parser.add_argument("--page", type=Path, help="where to write the page")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -334,3 +336,12 @@ def test_zero_vectors_are_counted_in_every_call():
     with pytest.warns(TiewiseWarning, match="1 of the documents") as caught:
         scoring.search(docs[:1], docs, 2, fn="cosine")
     assert caught[0].filename == __file__
+
+
+def test_pickling():
+    collection = scoring.Collection(dense(20), doc_ids=[f"d{i}" for i in range(20)], fn="cosine")
+    queries, qrels = dense(2), tw.Qrels.from_dict({"0": {"d3": 1}})
+    ties = collection.tie_groups(queries, qrels)
+    again = pickle.loads(pickle.dumps(collection))
+    assert again.search(queries, 3).to_dict() == collection.search(queries, 3).to_dict()
+    np.testing.assert_array_equal(again.tie_groups(queries, qrels).start, ties.start)

@@ -51,6 +51,7 @@ class VectorBlock:
     side: str  # "queries" or "documents"
     rows: Rows  # which rows these are
     known_norms: Floats | None = None  # of these rows in all calls; NaN where they are not known yet
+    known_squares: Floats | None = None
 
     @property
     def start(self) -> int:
@@ -66,10 +67,19 @@ class VectorBlock:
     @cached_property
     def squared_norms(self) -> Floats:
         """(n_vectors,): S(x, x) of the scaled vectors."""
+        if self.known_squares is not None and not np.isnan(self.known_squares).any():
+            return self.known_squares
         squares = squared_norms(self.scaled)
         if not np.isfinite(squares).all():
             self.check_finite()
+        if self.known_squares is not None:
+            self.known_squares[...] = squares
         return squares
+
+    @property
+    def is_zero(self) -> NDArray[np.bool_]:
+        """(n_vectors,): which are zero vectors."""
+        return (self.squared_norms if "squared_norms" in vars(self) else self.norms) == 0
 
     @cached_property
     def norms(self) -> Floats:
@@ -197,7 +207,7 @@ class Cosine(Dot):
         u = float(np.finfo(dtype).eps) / 2
         # The factor 1.01 is for the length of the query, which is 1 up to rounding.
         bound = 1.01 * relative_error(self.terms + 2, dtype) + 8 * u + (self.terms + 2) * u * 2.0**-20
-        if dtype == np.float32 and d.scaled.dtype == np.float32:  # norms that are bounds are faster
+        if product is not None:  # for few queries, norms that are bounds are good enough
             norms, bound = d.norms, bound + 1.01 * d.norm_error
         else:
             norms = np.sqrt(d.squared_norms)

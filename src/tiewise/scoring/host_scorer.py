@@ -29,6 +29,9 @@ CHUNK = 2**24
 #: The usual number of queries and documents in a block.
 QUERIES, DOCUMENTS = 256, 16_384
 
+#: How many times more documents a block has for few queries.
+MAX_FACTOR = 64
+
 #: If more than one in this number of documents of a block is near a threshold, all are scored by a float64 product.
 NEAR_SHARE = 8
 
@@ -73,8 +76,8 @@ class HostScorer(Scorer):
             scaled, exponents = vectors, np.zeros(len(vectors), np.int64)
         else:
             scaled, exponents = vectors.scale_rows() if isinstance(vectors, SparseRows) else scale_rows(vectors)
-        known_norms = self._known_norms(operand, rows) if side == "documents" else None
-        block = VectorBlock(len(offsets) - 1, vectors, scaled, exponents, offsets, side, rows, known_norms)
+        known = [self._known(operand, rows, what) if side == "documents" else None for what in ("norms", "squares")]
+        block = VectorBlock(len(offsets) - 1, vectors, scaled, exponents, offsets, side, rows, *known)
         if self.fn == "cosine" and self.types.low:
             unit = self._normalise_in_low_precision(vectors, block.squared_norms)
             return VectorBlock(block.n, unit, unit, exponents, offsets, side, rows)
@@ -95,15 +98,15 @@ class HostScorer(Scorer):
         mask = np.asarray(operand.mask[rows])
         return vectors[mask.ravel()], np.concatenate([[0], np.cumsum(mask.sum(1))])
 
-    def _known_norms(self, docs: Operand, rows: Rows) -> Floats | None:
-        """The norms of some documents from earlier calls, NaN where there are none; for documents of one vector."""
+    def _known(self, docs: Operand, rows: Rows, what: str) -> Floats | None:
+        """Norms or squares of some documents from earlier calls, NaN where there are none; for one vector a row."""
         if docs.tokens > 1 or docs.lengths is not None or not isinstance(rows, slice):
             return None
-        key = f"norms, {self.vector_dtype}"
+        key = f"{what}, {self.vector_dtype}"
         if key not in docs.prepared:
             docs.prepared[key] = np.full(docs.n, np.nan)
-        norms: Floats = docs.prepared[key][rows]
-        return norms
+        known: Floats = docs.prepared[key][rows]
+        return known
 
     def _normalise_in_low_precision(self, vectors: NDArray[Any], squares: Floats) -> NDArray[Any]:
         """Vectors over their norms, both rounded to low precision, as a model normalises its output."""
@@ -120,7 +123,7 @@ class HostScorer(Scorer):
         """The number of queries and of documents in a block."""
         query_size = query_block or max(QUERIES // self.queries.tokens, 1)
         # Few queries have few scores, so that their blocks may have more documents.
-        factor = max(QUERIES // 4 // max(min(query_size, n_queries), 1), 1)
+        factor = min(max(QUERIES // max(min(query_size, n_queries), 1), 1), MAX_FACTOR)
         return query_size, block or max(DOCUMENTS * factor // self.docs.tokens, 1)
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -188,7 +191,7 @@ class HostScorer(Scorer):
         """Remember zero vectors, for the warning; they have norms of 0 in low precision too."""
         if self.fn == "cosine":
             for block in blocks:
-                self._add_zero_rows(block.side, block.rows, block.norms == 0)
+                self._add_zero_rows(block.side, block.rows, block.is_zero)
 
     def _check_finite(self, scores: Floats, q: VectorBlock, d: VectorBlock) -> Floats:
         too_large = scores.size - np.count_nonzero(np.isfinite(scores))

@@ -65,8 +65,9 @@ class _HostBlockCounts(QueryBlockCounts):
         group = self.group_at[row, column]
         threshold = self.threshold[group]
         is_equal = score == threshold
-        np.add.at(self.above, (row, column), score > threshold)
-        np.add.at(self.equal, (row, column), is_equal)
+        cell, (rows, width) = row * self.above.shape[1] + column, self.above.shape
+        for counts, counted in ((self.above, score > threshold), (self.equal, is_equal)):
+            counts += np.bincount(cell[counted], minlength=rows * width).reshape(rows, width)
         if self.counts.orders:
             self.ties.append((group[is_equal], doc[is_equal]))
 

@@ -49,6 +49,9 @@ class Ids:
             occurs = count_noun(len(repeated), f"{what} id occurs", f"{what} ids occur")
             raise InputError(f"{occurs} more than once: {list_examples(repeated)}. Ids must be distinct.")
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_last_table": (None, np.zeros(0, np.int64))}  # weak references cannot be pickled
+
     @property
     def digits(self) -> int:
         """The number of digits of the last row."""

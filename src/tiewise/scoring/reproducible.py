@@ -43,6 +43,11 @@ class DocRows:
         return int(self.rows.stop - self.rows.start)
 
     @property
+    def is_zero(self) -> NDArray[np.bool_]:
+        """Which are zero vectors."""
+        return self.norms == 0
+
+    @property
     def start(self) -> int:
         """The first document."""
         return int(self.rows.start)
