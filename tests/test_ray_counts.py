@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import socket
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tiewise.adapters.ray.cluster import add_counts
+from tiewise.adapters.ray.shard_files import list_shards
 from tiewise.adapters.ray.shards import RunCounter, merge_shards
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
@@ -117,3 +121,90 @@ def test_a_file_that_changes_between_the_passes(tmp_path):
     files = [str(path), str(other)]
     with pytest.raises(InputError, match=r"part\.trec: the shard changed during the evaluation"):
         merge_shards(counter, Changing(counter, files, 0).count, files)
+
+
+# -- listings: every entry is read, or refused by its name --------------------------------------------------------
+
+
+@pytest.fixture
+def shards(tmp_path):
+    for name in ("b/1.trec", "a.trec"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("q Q0 a 1 1 x\n")
+    return tmp_path
+
+
+def dangling(path: Path) -> None:
+    path.symlink_to("gone.trec")
+
+
+def a_socket(path: Path) -> None:
+    socket.socket(socket.AF_UNIX).bind(str(path))
+
+
+@pytest.mark.parametrize("listing", ["", "*", "**", "**/*", "b", "b/*", "b/[0-9]*"])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (dangling, "is a link to 'gone.trec', which does not exist"),
+        (os.mkfifo, "is neither a file nor a folder"),
+        (a_socket, "is neither a file nor a folder"),
+        (lambda path: path.symlink_to(path.name), r"cannot be read \(Too many levels of symbolic links\)"),
+    ],
+)
+def test_an_entry_that_is_no_file_is_refused_by_name(listing, make, words, shards, monkeypatch):
+    monkeypatch.chdir(shards)  # a socket has a short path
+    make(Path("b/2.trec"))
+    with pytest.raises(InputError, match=f"b/2.trec: {words}"):
+        list_shards(shards / listing)
+
+
+def test_names_that_are_skipped_may_be_anything(shards):
+    os.mkfifo(shards / "_pipe")
+    (shards / "b/.link").symlink_to("gone")
+    assert [Path(path).name for path in list_shards(shards)] == ["a.trec", "1.trec"]
+
+
+def test_linked_files_and_folders_are_read(shards):
+    (shards / "c").mkdir()
+    (shards / "c/folder").symlink_to("../b")
+    (shards / "c/file.trec").symlink_to("../a.trec")
+    found = [str(shards / "c" / name) for name in ("file.trec", "folder/1.trec")]
+    assert list_shards(shards / "c") == list_shards(shards / "c/*") == list_shards(shards / "c/**") == found
+    with pytest.raises(InputError, match="c/folder: is the same folder as .*/b. Remove it"):
+        list_shards(shards)
+
+
+def test_a_link_to_a_folder_around_it_is_refused(shards):
+    (shards / "b/up").symlink_to("..")
+    with pytest.raises(InputError, match="b/up: is the same folder as"):
+        list_shards(shards)
+
+
+def test_a_folder_that_matches_a_pattern_means_its_files(shards):
+    assert [Path(path).name for path in list_shards(shards / "*")] == ["a.trec", "1.trec"]
+    (shards / "empty").mkdir()
+    assert len(list_shards(shards / "*")) == 2
+    with pytest.raises(InputError, match="no file matches this pattern"):
+        list_shards(shards / "e*")
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="permissions of POSIX")
+@pytest.mark.parametrize("listing", ["", "*", "**", "*/*", "**/*.trec", "*/1.trec"])
+def test_a_folder_that_cannot_be_read_is_refused_by_name(listing):
+    """Also if the tests run as a user whom no permission stops."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "b").mkdir()
+        (folder / "b/1.trec").touch()
+        (folder / "a.trec").touch()
+        (folder / "b").chmod(0)
+        try:
+            os.seteuid(user or 65534)
+            with pytest.raises(InputError, match=r"/b: (the folder )?cannot be read"):
+                list_shards(folder / listing)
+        finally:
+            os.seteuid(user)
+            (folder / "b").chmod(0o755)
