@@ -19,6 +19,7 @@ __all__ = ["ShardPaths", "list_shards"]
 
 ShardPaths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
+EFFECTIVE_IDS = os.access in os.supports_effective_ids  # not on Windows
 ADVICE = "Remove it, or list the shards without it."
 
 
@@ -96,7 +97,7 @@ def _files_of_pattern(pattern: str) -> set[Path]:
     parts = Path(pattern).parts
     for depth in range(1, len(parts)):  # `glob` ignores folders that cannot be read
         for folder in _matches(str(Path(*parts[:depth]))):
-            if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
+            if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK, effective_ids=EFFECTIVE_IDS):
                 raise InputError(f"{folder}: the folder cannot be read. {ADVICE}")
     matches = _matches(pattern)
     files = {path for path in matches if _is_file(path)}
