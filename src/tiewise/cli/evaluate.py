@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -139,7 +141,8 @@ def evaluate(
             from tiewise.adapters import ray
             from tiewise.cli.progress import progress
 
-            with progress("Shards", quiet=output.quiet) as callback:
+            # Ray reports dead workers on standard output, which is for the result.
+            with progress("Shards", quiet=output.quiet) as callback, redirect_stdout(sys.stderr):
                 cluster: Any = {"format": input_format, "tools": tools, "address": address, "progress": callback}
                 found = [ray.evaluate(judged, runs, chosen, **cluster, **evaluation)]
         else:

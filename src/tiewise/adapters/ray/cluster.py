@@ -10,12 +10,15 @@ from __future__ import annotations
 import http.client
 import logging
 import os
+import signal
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from math import isqrt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
@@ -35,17 +38,24 @@ Answer: TypeAlias = tuple[ShardSummary | InputError, ShardCounts]
 
 TIMEOUT = 10.0  # seconds that a cluster may take to answer
 RETRIES = 3  # how often a shard is counted again if its worker died
+WATCH = 0.5  # seconds between two looks at the processes of a cluster that starts
+DAEMONS = ("gcs_server", "raylet")  # without one of these there is no cluster
 MIN_GROUP = 8  # one task adds the counts of at least this many neighbouring shards
 
 ADVICE = (
     " The head's own port (6379) is written host:6379, that of Ray Client (10001) ray://host:10001, which needs "
     "pip install 'ray[client]'. If the cluster requires a token, configure it as Ray's documentation says."
 )
+START_ADVICE = (
+    " Ray needs memory and address space (`ulimit -v`), and room in its temporary folder and in /dev/shm. Its logs are "
+    "in the folder ray/session_latest/logs of the temporary folder."
+)
 
 
 @contextmanager
 def connect(address: str | None) -> Iterator[Any]:
     """The module `ray`, connected: to this process's cluster, to an address, to RAY_ADDRESS, or to one started here."""
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "1")  # after each second `_watch_start` can look
     ray = need("ray", "Evaluating on Ray", "ray")
     if ray.is_initialized():
         current = ray.get_runtime_context().gcs_address
@@ -61,16 +71,59 @@ def connect(address: str | None) -> Iterator[Any]:
     _check_reachable(address)
     options = {"include_dashboard": False} if address == "local" else {}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _watch_start():
             warnings.simplefilter("ignore", FutureWarning)  # about a future change to environment variables of GPUs
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        advice = "" if address == "local" else ADVICE
+    except Exception as error:  # Ray raises many kinds
+        with suppress(Exception):
+            ray.shutdown()
+        advice = START_ADVICE if address == "local" else ADVICE
         raise InputError(f"Cannot use Ray at '{address}' ({_first_line(error)}).{advice}") from None
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _watch_start() -> Iterator[None]:
+    """Raise as soon as a process of a starting cluster ends, for which Ray would wait half a minute.
+
+    The handlers of signals stay those of the caller: Ray has its own for SIGTERM.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def check(number: int, frame: object) -> None:
+        if dead := _dead_daemons():
+            raise ChildProcessError(f"its process '{dead[0]}' ended")
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
+    is_free = signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    if is_free:
+        signal.signal(signal.SIGALRM, check)
+        signal.setitimer(signal.ITIMER_REAL, WATCH, WATCH)
+    try:
+        yield
+    finally:
+        if is_free:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in handlers.items():
+            if handler is not None:  # None: it was set by other code than Python
+                signal.signal(number, handler)
+
+
+def _dead_daemons() -> list[str]:
+    """The names of child processes of a cluster that ended; none where there is no /proc."""
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            with suppress(OSError):
+                name, _, state = Path(f"/proc/{pid}/stat").read_text().partition(" (")[2].rpartition(") ")
+                if state[0] == "Z" and name in DAEMONS:
+                    found.append(name)
+    return found
 
 
 def _check_reachable(address: str) -> None:
