@@ -192,14 +192,16 @@ class Workers:
         head = ray.get_runtime_context().gcs_address
         self._head = head if _is_reachable(head) else None  # Ray Client may not reach the head itself
 
-    def count(self, scores: Floats | None = None) -> tuple[list[ShardSummary], Iterator[tuple[ShardCounts, int]]]:
+    def count(
+        self, scores: Floats | None = None, fingerprint_limit: int = 0
+    ) -> tuple[list[ShardSummary], Iterator[tuple[ShardCounts, int]]]:
         """The summaries of all shards, and sums of their counts with the bytes of what was added.
 
         Without `scores` every shard counts for its own judged scores. Sums are in the order of the shards. Tasks add
         the counts of about √n neighbours, so that the driver receives about √n sums.
         """
         shared = self._ray.put(scores)
-        refs = [self._submit(number, shared) for number in range(len(self._shards))]
+        refs = [self._submit(number, shared, fingerprint_limit) for number in range(len(self._shards))]
         waiting = {summary: number for number, (summary, _) in enumerate(refs)}
         size = max(MIN_GROUP, isqrt(len(refs)))
         groups = {start: [counts for _, counts in refs[start : start + size]] for start in range(0, len(refs), size)}
@@ -227,12 +229,12 @@ class Workers:
                     self._ray.cancel(ref)
         return [summaries[number] for number in sorted(summaries)]
 
-    def _submit(self, number: int, scores: ObjectRef) -> tuple[ObjectRef, ObjectRef]:
+    def _submit(self, number: int, scores: ObjectRef, limit: int) -> tuple[ObjectRef, ObjectRef]:
         if self._actors:
             task = self._actors[number % len(self._actors)].count.options(num_returns=2)
         else:
             task = self._task.options(name=f"tiewise {self._names[number]}")
-        refs: tuple[ObjectRef, ObjectRef] = task.remote(self._counter, self._shards[number], scores)
+        refs: tuple[ObjectRef, ObjectRef] = task.remote(self._counter, self._shards[number], scores, limit)
         return refs
 
     def _check_alive(self) -> None:
@@ -261,13 +263,13 @@ class Workers:
 class _GpuWorker:
     """An actor that keeps its GPU, and the query vectors on it, from shard to shard."""
 
-    def count(self, counter: list[ObjectRef], shard: Shard, scores: Floats | None) -> Answer:
-        return _count_shard(counter, shard, scores)
+    def count(self, counter: list[ObjectRef], shard: Shard, scores: Floats | None, limit: int) -> Answer:
+        return _count_shard(counter, shard, scores, limit)
 
 
-def _count_shard(counter: list[ObjectRef], shard: Shard, scores: Floats | None) -> Answer:
+def _count_shard(counter: list[ObjectRef], shard: Shard, scores: Floats | None, limit: int) -> Answer:
     try:
-        return _fetch(counter[0]).count(shard, scores)
+        return _fetch(counter[0]).count(shard, scores, limit)
     except TiewiseError as error:
         return InputError(*str(error).split("\n")), {}
 
