@@ -23,6 +23,7 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
+from tiewise.io.memory_run import MemoryRun
 from tiewise.io.types import RunLike
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
 from tiewise.rankings.rank_biased import ObservedRankings
@@ -32,7 +33,6 @@ from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
 from tiewise.tables.wording import count_noun
-from tiewise.ties.counting import count_ties
 from tiewise.ties.orders import group_rows
 
 __all__ = ["Stages", "stages"]
@@ -309,7 +309,7 @@ def _observe(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[Obs
     rows, start, size = rows[kept], start[kept], size[kept]
     offsets = np.searchsorted(row_query[kept], np.arange(len(reference.queries) + 1))
     documents = Qrels(reference.queries, offsets, run.documents.take(rows), np.zeros(len(rows)))
-    ties = count_ties(documents, reference, ())["float64"]
+    ties = MemoryRun(reference).count(documents, (), ("float64",)).ties["float64"]
     return ObservedRankings(ties, start, size), int(np.count_nonzero(query < 0))
 
 
