@@ -17,6 +17,7 @@ from tiewise.cli import options
 from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
+from tiewise.cli.progress import progress
 from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
 from tiewise.errors import InputError
 from tiewise.io import as_source
@@ -139,15 +140,19 @@ def evaluate(
         judged = tw.read_qrels(qrels, format=qrels_format)
         if engine == "ray":
             from tiewise.adapters import ray
-            from tiewise.cli.progress import progress
 
             # Ray reports dead workers on standard output, which is for the result.
             with progress("Shards", quiet=output.quiet) as callback, redirect_stdout(sys.stderr):
                 cluster: Any = {"format": input_format, "tools": tools, "address": address, "progress": callback}
                 found = [ray.evaluate(judged, runs, chosen, **cluster, **evaluation)]
         else:
-            read = (as_source(path, format=input_format) for path in runs)
-            found = [tw.evaluate(judged, run, chosen, **evaluation) for run in read]
+            found = []
+            with progress("runs", quiet=output.quiet) as callback:
+                for path in runs:
+                    run = as_source(path, format=input_format)
+                    found.append(tw.evaluate(judged, run, chosen, **evaluation))
+                    if callback is not None:
+                        callback(len(found), len(runs))
     reports = dict(zip(titles, found, strict=True))
     view = replace(view, columns=_extra_columns(columns, wide, reports), notes=tuple(warned))
     failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in reports.items()])
