@@ -96,17 +96,30 @@ def stages(
     for name, run in runs.items():
         observed[name], left_out[name] = _observe(name, run, second, deepest)
         for depth in all_depths:
-            sets = observed[name].first(depth)
-            recall, set_size = sets.recall(k), float(sets.set_size.mean())
+            recall, sizes, bounds = _measure(observed[name], depth, phis, k)
+            set_size = float(sizes.mean())
             total_cost = None if costs is None else costs.total(name, depth, set_size)
             points += [
-                _Point(name, depth, one, *sets.rbr(Weights.geometric(one)), recall, set_size, total_cost)
-                for one in phis
+                _Point(name, depth, one, lower, upper, recall, set_size, total_cost)
+                for one, (lower, upper) in zip(phis, bounds, strict=True)
             ]
             done += 1
             if progress is not None:
                 progress(done, total)
     return Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, left_out)
+
+
+def _measure(
+    rankings: ObservedRankings, depth: Depth, phis: Sequence[float], k: int | None
+) -> tuple[Floats, Floats, Floats]:
+    """Recall and size of the sets, (n_queries,) each, and the bounds of RBR, (n_phis, 2, 3, n_queries)."""
+    recall, size, bounds = [], [], []
+    for block in rankings.blocks():
+        sets = block.first(depth)
+        recall.append(sets.recall(k))
+        size.append(sets.set_size)
+        bounds.append(np.array([sets.rbr(Weights.geometric(phi)) for phi in phis]))
+    return np.concatenate(recall), np.concatenate(size), np.concatenate(bounds, axis=-1)
 
 
 class _Point(NamedTuple):
