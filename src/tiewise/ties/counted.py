@@ -87,8 +87,8 @@ class Counted(RunSource):
     new_ties: int | None = None  # tied rows that `score_dtype` made
     found: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): whether the list has a judged document
     n_queries: int | None = None
-    queries: tuple[str, ...] = ()  # the first few, for messages
-    docs: tuple[str, ...] = ()  # the first few, for messages
+    queries: tuple[str, ...] = ()  # a few, for messages; the first ones, unless the file had to be grouped by query
+    docs: tuple[str, ...] = ()  # a few, for messages
     source: Source | None = None  # the file
     score_dtype: str | None = None  # the type to which scores were rounded before counting
     judged_only: bool = False  # whether unjudged documents were removed before counting
