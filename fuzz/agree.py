@@ -7,16 +7,15 @@ input is made as small as it can be, shown, and kept.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import random
 import sys
-import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+
+from fuzzing import Fuzzer, main  # noqa: E402
 
 from readers import differences  # noqa: E402
 
@@ -62,7 +61,7 @@ def changed(text: bytes, others: list[bytes], rng: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def disagreement(text: bytes, folder: Path) -> str:
+def disagreement(text: bytes, kind: str, folder: Path) -> str:
     """How the readers differ on a text; nothing if they agree."""
     rng = random.Random(text)
     chunk = rng.choice([1 << 20, rng.randint(8, 64), rng.randint(64, 1000)])
@@ -79,42 +78,18 @@ def disagreement(text: bytes, folder: Path) -> str:
     return "\n".join([f"chunks of {chunk} bytes, {threads} threads", *found]) if found else ""
 
 
-def shrunk(text: bytes, folder: Path) -> bytes:
-    """A text on which the readers still differ, without all that can be taken away."""
-    size = max(len(text) // 2, 1)
-    while size:
-        for at in range(0, len(text), size):
-            less = text[:at] + text[at + size :]
-            if less != text and disagreement(less, folder):
-                text = less
-                break
-        else:
-            size //= 2
-    return text
+CORPUS = [path.read_bytes() for path in sorted((HERE / "corpus").iterdir())]
 
 
-def main() -> None:
-    """Change and compare for so many seconds."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--seconds", type=float, default=60)
-    asked.add_argument("--seed", type=int, default=0)
-    given = asked.parse_args()
-    rng = random.Random(given.seed)
-    corpus = [path.read_bytes() for path in sorted((HERE / "corpus").iterdir())]
-    end, tried = time.monotonic() + given.seconds, 0
-    with TemporaryDirectory() as folder:
-        while time.monotonic() < end:
-            text = rng.choice(corpus)
-            for _ in range(rng.randint(1, 6)):
-                text = changed(text, corpus, rng)[:4000]
-            tried += 1
-            if disagreement(text, Path(folder)):
-                text = shrunk(text, Path(folder))
-                kept = Path(f"disagreement-{given.seed}")
-                kept.write_bytes(text)
-                sys.exit(f"{tried} files. {kept} holds {text!r}\n{disagreement(text, Path(folder))}")
-    print(f"{tried} files, and both readers say the same of each.")
+def draw(rng: random.Random) -> tuple[str, bytes]:
+    """A file of the corpus with some changes."""
+    text = rng.choice(CORPUS)
+    for _ in range(rng.randint(1, 6)):
+        text = changed(text, CORPUS, rng)[:4000]
+    return "", text
 
+
+FUZZER = Fuzzer(draw, disagreement)
 
 if __name__ == "__main__":
-    main()
+    main(FUZZER, __doc__, "both readers say the same of each")

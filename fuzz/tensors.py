@@ -7,22 +7,24 @@ small as it can be, shown, and kept.
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import random
 import sys
-import time
 import zipfile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from tiewise.errors import TiewiseError
-from tiewise.io.tensors import read_tensors
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
-CORPUS = Path(__file__).parent / "corpus-tensors"
+from fuzzing import Fuzzer, main  # noqa: E402
+
+from tiewise.errors import TiewiseError  # noqa: E402
+from tiewise.io.tensors import read_tensors  # noqa: E402
+
+CORPUS = HERE / "corpus-tensors"
 #: Words of the three kinds of header, and numbers at the limits of their types.
 WORDS = [
     *b"descr fortran_order shape True False None F32 F16 BF16 F8_E4M3 I64 BOOL dtype data_offsets __metadata__".split(),
@@ -129,50 +131,19 @@ def failure(data: bytes, suffix: str, folder: Path) -> str:
     return ""
 
 
-def shrunk(data: bytes, suffix: str, folder: Path) -> bytes:
-    """A file that still fails, without all that can be taken away."""
-    size = max(len(data) // 2, 1)
-    while size:
-        for at in range(0, len(data), size):
-            less = data[:at] + data[at + size :]
-            if less != data and failure(less, suffix, folder):
-                data = less
-                break
-        else:
-            size //= 2
-    return data
+SEEDS = seeds()
 
 
-def search(seed: int, *, files: int | None = None, seconds: float = 0) -> tuple[int, str, bytes, str]:
-    """Change and read so many files, or for so many seconds: their number, and a file that fails, if there is one."""
-    rng, known, end, tried = random.Random(seed), seeds(), time.monotonic() + seconds, 0
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        while tried < files if files is not None else time.monotonic() < end:
-            suffix = rng.choice(list(known))
-            data = rng.choice(known[suffix])
-            for _ in range(rng.randint(1, 4)):
-                data = changed(data, suffix, rng)
-            tried += 1
-            if failure(data, suffix, folder):
-                data = shrunk(data, suffix, folder)
-                return tried, suffix, data, failure(data, suffix, folder)
-    return tried, "", b"", ""
+def draw(rng: random.Random) -> tuple[str, bytes]:
+    """A valid file, or one of the corpus, with some changes."""
+    suffix = rng.choice(list(SEEDS))
+    data = rng.choice(SEEDS[suffix])
+    for _ in range(rng.randint(1, 4)):
+        data = changed(data, suffix, rng)
+    return suffix, data
 
 
-def main() -> None:
-    """Change and read for so many seconds."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--seconds", type=float, default=60)
-    asked.add_argument("--seed", type=int, default=0)
-    given = asked.parse_args()
-    tried, suffix, data, error = search(given.seed, seconds=given.seconds)
-    if error:
-        kept = Path(f"failure-{given.seed}{suffix}")
-        kept.write_bytes(data)
-        sys.exit(f"{tried} files. {kept} holds {data!r}\n{error}")
-    print(f"{tried} files, and each was read or refused.")
-
+FUZZER = Fuzzer(draw, failure)
 
 if __name__ == "__main__":
-    main()
+    main(FUZZER, __doc__, "each was read or refused")

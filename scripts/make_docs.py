@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import make_figures
-from benchmarks import ray_page, speed_page
+from benchmarks import growth_page, ray_page, speed_page
 
 import tiewise as tw
 from tiewise.cli.command import FEW_OPTIONS, Argument, Option
@@ -48,6 +48,7 @@ def documents() -> dict[Path, str]:
     """Every file that is made, wholly or in part, with the text it should have."""
     made = {ROOT / "docs/measures.md": measures_page(), ROOT / "docs/cli.md": cli_page()}
     made[ROOT / "docs/speed.md"] = speed_page.page(json.loads((ROOT / "benchmarks/results/speed.json").read_text()))
+    made[ROOT / "docs/growth.md"] = growth_page.page(json.loads((ROOT / "benchmarks/results/growth.json").read_text()))
     made |= {ROOT / "docs/img" / name: picture for name, picture in make_figures.figures().items()}
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         if path not in made and PART.search(text := path.read_text(encoding="utf-8")):

@@ -79,9 +79,9 @@ def counted(path, format, orders):
         for dtype, ties in found.ties.items()
     }
     facts = (
-        found.queries,
+        len(found.queries),  # examples for messages: others if the lines of a large file had to be grouped by query
         found.n_queries,
-        found.docs,
+        len(found.docs),
         found.n_rows,
         found.tied_rows,
         found.found.tolist(),

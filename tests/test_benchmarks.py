@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from benchmarks import speed_page
+from benchmarks import growth, growth_page, speed_page
 from benchmarks.calls import DROP_INS, OBJECTS
 from benchmarks.contenders import COMMANDS, CONTENDERS, MEASURES, PREPARED, TREC_EVAL, check_means, dicts
 from benchmarks.shapes import DOCUMENTS, SHAPES, PooledShape, files, long_run, reorder, write_files
@@ -277,3 +277,28 @@ def test_page_is_written_again_from_results(key, tmp_path):
     command = [sys.executable, "-m", "benchmarks", "--from", str(source), "--page", str(page)]
     subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
     assert page.read_text(encoding="utf-8") == speed_page.page(result())
+
+
+def test_growth_page_is_that_of_its_results():
+    results = json.loads(growth.RESULTS.read_text())
+    assert growth.PAGE.read_text(encoding="utf-8") == growth_page.page(results)
+    assert {row["command"] for row in results["commands"]} <= set(growth.CALLS)
+
+
+def test_growth_of_commands(tmp_path, monkeypatch):
+    """Commands run on the inputs that are made; an axis that a command lacks is left out."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(growth, "AXES", {"group": "tie group"})
+    monkeypatch.setattr(growth, "CALLS", {name: growth.CALLS[name] for name in ("evaluate", "score")})
+    rows = growth.measure(growth.Size(2, 20, 2, 2), turns=1)
+    assert [set(row) for row in rows] == [{"command", "base", "group"}, {"command", "base"}]
+    assert all(cost["cpu"] > 0 and cost["mb"] > 0 for row in rows for cost in row.values() if isinstance(cost, dict))
+
+
+def test_growth_page_shows_each_axis():
+    cost = {"cpu": 0.5, "mb": 40}
+    row = {"command": "score", "base": cost, "queries": {"cpu": 2.0, "mb": 1400}, "documents": cost}
+    result = {"date": "2026-01-02", "machine": "x", "python": "3", "factor": 10, "dimensions": 64, "commands": [row]}
+    text = growth_page.page(result | {"base": {"queries": 1, "documents": 2, "systems": 3, "group": 4}})
+    assert "| `score` | 0.50 | 2.00 (4.0) | 0.50 (1.0) | – | – |" in text
+    assert "| `score` | 40 | 1,400 (35.0) | 40 (1.0) | – | – |" in text

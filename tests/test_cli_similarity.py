@@ -14,6 +14,7 @@ import pytest
 
 import tiewise as tw
 from tiewise.cli import progress
+from tiewise.cli.program import status_of
 from tiewise.output.similarity_tables import SIMILARITY_COLUMNS, VALUE_COLUMNS
 
 A = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 0.5 t\nq2 Q0 d 1 0.9 t\nq2 Q0 e 2 0.8 t\nq3 Q0 f 1 1 t\n"
@@ -218,6 +219,21 @@ def test_progress_bar(monkeypatch):
     assert "queries" in shown(Stream())
     assert not shown(Stream(), quiet=True)
     assert not shown(io.StringIO())
+
+
+@pytest.mark.parametrize("command", ["evaluate qrels A.trec B.trec -m AP", "recall A.trec B.trec C.trec --depths 1"])
+def test_progress_of_commands_that_read_several_runs(command, folder, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    (folder / "qrels").write_text("q1 0 a 1\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(progress, "DELAY", -1)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    status_of([*command.split(), "-o", "out.tsv"])
+    assert "runs" in sys.stderr.getvalue() and "/2" in sys.stderr.getvalue()
 
 
 def test_process_and_terminal(process, terminal):

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import warnings
 import weakref
+from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -879,3 +881,21 @@ assert found["RR"] == tw.evaluate({RANX_QRELS}, {RANX_RUN}, "RR", complete=True)
         pytest.skip("ranx is not installed")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("labels", "size", "above"),
+    [({4: 100, 1: 50}, 150, 0), ({4: 1, 3: 1}, 500, 5), ({1: 200}, 400, 0), ({2: 9}, 9, 2)],
+)
+def test_err_of_a_group_whose_end_no_reader_reaches(labels, size, above):
+    """Few slots of a large group matter. The reference takes all of them, in whole numbers."""
+    blanks = size - sum(labels.values())
+    products = [comb(blanks, s) * 16**s for s in range(size + 1)]  # symmetric polynomials of 16·(1 − gain), by slot
+    for label, many in labels.items():
+        for _ in range(many):
+            products = [p + (17 - 2**label) * q for p, q in zip(products, [0, *products], strict=False)]
+    means = [Fraction(product, comb(size, s) * 16**s) for s, product in enumerate(products)]
+    expected = sum(float(means[s] - means[s + 1]) / (above + s + 1) for s in range(size))
+    relevant = "".join(str(label) * many for label, many in labels.items())
+    found = tw.ERR.of("0" * above + "(" + relevant + "-" * blanks + ")")
+    assert found.expected == pytest.approx(expected, rel=1e-13)

@@ -11,7 +11,6 @@ import lzma
 import math
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -409,22 +408,30 @@ sys.exit(status_of(["evaluate", "qrels", "run", "-m", "AP"]))
 
 # -- damaged files and odd arguments ----------------------------------------------------------------------------
 
-FUZZ = runpy.run_path(str(Path(__file__).parents[1] / "fuzz/tensors.py"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+
+import arrow_tables as arrow_fuzz  # noqa: E402
+import fuzzing  # noqa: E402
+import tensors as tensor_fuzz  # noqa: E402
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in FUZZ["CORPUS"].iterdir()))
+@pytest.mark.parametrize("name", sorted(path.name for path in tensor_fuzz.CORPUS.iterdir()))
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of NumPy, about old files
 def test_damaged_arrays_of_the_corpus(name: str, tmp_path: Path) -> None:
-    path = FUZZ["CORPUS"] / name
-    assert FUZZ["failure"](path.read_bytes(), path.suffix, tmp_path) == ""
+    path = tensor_fuzz.CORPUS / name
+    assert tensor_fuzz.failure(path.read_bytes(), path.suffix, tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in arrow_fuzz.CORPUS.iterdir()))
+def test_arrow_columns_of_the_corpus(name: str, tmp_path: Path) -> None:
+    assert arrow_fuzz.failure((arrow_fuzz.CORPUS / name).read_bytes(), "", tmp_path) == ""
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("fuzzer", [tensor_fuzz.FUZZER, arrow_fuzz.FUZZER], ids=["tensors", "arrow"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_damaged_arrays_are_read_or_refused(seed: int) -> None:
-    """A short run of the fuzzer."""
-    tried, _, data, error = FUZZ["search"](seed, files=300)
-    assert (tried, data, error) == (300, b"", "")
+def test_a_short_run_of_the_fuzzers(fuzzer: fuzzing.Fuzzer, seed: int) -> None:
+    assert fuzzing.search(fuzzer, seed, inputs=200) == fuzzing.Finding(200)
 
 
 TWICE = {"score": ["query_id", "doc_id", "score", "score"], "query_id": ["query_id", "doc_id", "score", "query_id"]}

@@ -114,7 +114,12 @@ def test_it_has_the_licences_of_the_programs_in_it(example):
     text = unescape(example.read_text(encoding="utf-8"))
     for line in (
         "Vega. Copyright (c) 2015-2023, University of Washington",
-        "Mike Bostock",
+        "D3, internmap. Copyright 2010-2024 Mike Bostock",
+        "d3-delaunay. Copyright 2018-2021 Observable, Inc., Copyright 2021 Mapbox",
+        "topojson-client. Copyright 2012-2019 Michael Bostock",
+        "semver. Copyright (c) Isaac Z. Schlueter and Contributors",
+        "2019, 2021, 2022 Simon Lydell",
+        "Cynthia Brewer, Mark Harrower, and The Pennsylvania State University",
         "THIS SOFTWARE IS PROVIDED BY",
     ):
         assert line in text

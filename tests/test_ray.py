@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import signal
@@ -497,6 +498,76 @@ def test_dead_cluster(tmp_path):
             os.killpg(process.pid, signal.SIGKILL)  # it, and what it started
     assert process.returncode == 2
     assert "tiewise: The Ray cluster at " in err and "no longer answers" in err
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """A command on the cluster of the tests whose shard is a pipe, and the worker that waits for it."""
+    if not Path("/proc/self/cmdline").exists():
+        pytest.skip("workers are found in /proc, which needs Linux")
+    os.mkfifo(tmp_path / "run.trec")
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    command = [sys.executable, "-m", "tiewise", "evaluate", "qrels.txt", "run.trec", "-m", "AP", "--format", "json"]
+    command += ["--engine", "ray", "--address", ray.get_runtime_context().gcs_address]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # whoever runs the tests may ignore it
+    with subprocess.Popen(command, cwd=tmp_path, preexec_fn=default, **pipes) as process:
+        try:
+            yield process, wait_for_worker(tmp_path, 0)
+        finally:
+            process.kill()
+            for pid in find_workers(str(tmp_path)):
+                os.kill(pid, signal.SIGKILL)
+
+
+def wait_for_worker(folder: Path, before: int) -> int:
+    """The process of a worker that counts a shard of a folder, once there is another one than `before`."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for pid in find_workers(str(folder)):
+            if pid != before:
+                return pid
+        time.sleep(0.05)
+    raise TimeoutError("no worker was seen")
+
+
+def test_a_dead_worker_leaves_standard_output_to_the_result(waiting, tmp_path):
+    process, worker = waiting
+    os.kill(worker, signal.SIGKILL)
+    wait_for_worker(tmp_path, worker)
+    time.sleep(1)  # Ray's message comes in its own time
+    (tmp_path / "run.trec").write_text("q Q0 d 1 1 x\n")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["runs"][0]["measures"]["AP"]["expected"] == 1
+    assert "worker died" in err
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_while_workers_count(name, waiting):
+    process, _ = waiting
+    process.send_signal(getattr(signal, name))
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (128 + getattr(signal, name), "", "tiewise: interrupted\n")
+
+
+def test_a_cluster_that_does_not_start(tmp_path):
+    """Its processes end for want of address space. The message does not wait until Ray gives up, after 30 s."""
+    resource = pytest.importorskip("resource", reason="limits of memory are a matter of POSIX")
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    (tmp_path / "run.trec").write_text("q Q0 d 1 1 x\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tiewise", "evaluate", "qrels.txt", "run.trec", "--engine", "ray"],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tiewise: Cannot use Ray at 'local' (its process 'raylet' ended). Ray needs memory")
+    assert done.stderr.count("\n") == 1
 
 
 def children(pid: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 from dataclasses import dataclass, replace
 
 import pandas
@@ -628,3 +629,24 @@ def test_progress_is_reported_to_the_end():
     assert len(set(totals)) == 1
     assert list(done) == sorted(done)
     assert done[-1] == totals[-1] > 0
+
+
+def test_queries_are_measured_in_blocks(monkeypatch):
+    """The result does not depend on the size of a block, with empty lists and ties that a depth splits."""
+    rng = random.Random(4)
+    docs = [f"d{i}" for i in range(9)]
+
+    def draw(chance: float) -> dict[str, dict[str, float]]:
+        return {
+            f"q{i}": {doc: float(rng.randint(0, 3)) for doc in rng.sample(docs, rng.randint(1, 9))}
+            for i in range(30)
+            if rng.random() < chance
+        }
+
+    second, runs = draw(1), {"a": draw(0.8), "b": draw(0.6)}
+    whole = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], k=2)
+    for rows in (1, 7, 40):
+        monkeypatch.setattr("tiewise.rankings.rank_biased.BLOCK_ROWS", rows)
+        found = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], k=2)
+        assert list(found.per_query()) == list(whole.per_query())
+        assert list(found.table()) == list(whole.table())

@@ -100,6 +100,31 @@ inline bool has_duplicates(const std::vector<Id>& docs, const int64_t* offsets, 
   return false;
 }
 
+// The fingerprint of an id after others, whose fingerprint is `value`: the same on every machine, unlike a hash. See
+// tiewise.ties.fingerprints.
+inline uint64_t fingerprint(Id id, uint64_t value = 0x9E3779B97F4A7C15u) {
+  const auto add = [&](uint64_t number) {
+    value = (value ^ number) * 0xBF58476D1CE4E5B9u;
+    value ^= value >> 32;
+  };
+  for (size_t at = 0; at < id.size(); at += 8) add(word(id.data() + at, std::min<size_t>(8, id.size() - at)));
+  add(id.size());
+  return value;
+}
+
+// The fingerprints of rows that are below a limit.
+inline std::vector<uint64_t> fingerprints(const Rows& rows, uint64_t limit) {
+  std::vector<uint64_t> found;
+  for (size_t list = 0; list < rows.queries.size(); ++list) {
+    const uint64_t query = fingerprint(rows.queries[list]);
+    for (size_t row = rows.offsets[list]; row < rows.offsets[list + 1]; ++row) {
+      const uint64_t one = fingerprint(rows.docs[row], query);
+      if (one < limit) found.push_back(one);
+    }
+  }
+  return found;
+}
+
 // The arrays of `TieGroups`, along the judged documents and along the judged queries.
 struct Groups {
   double* score;  // (n_judged,)

@@ -391,6 +391,14 @@ NB_MODULE(_reader, m) {
         }
         return array(std::move(duplicates));
       }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert())
+      .def("fingerprints", [](const Block& block, uint64_t limit) {
+        std::vector<uint64_t> found;
+        {
+          nb::gil_scoped_release unlocked;
+          found = fingerprints(block.rows, limit);
+        }
+        return array(std::move(found));
+      })
       .def("count", &count, Unlocked(), "judged"_a, "value"_a, "place"_a, "row"_a.noconvert(), "own"_a, "groups"_a,
            "exact"_a.none());
 

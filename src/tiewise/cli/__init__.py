@@ -8,8 +8,10 @@ what only some options need are imported when they are used.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from contextlib import suppress
 
 __all__ = ["main"]
 
@@ -39,4 +41,8 @@ def main() -> None:
         if not received:
             raise
         print("tiewise: interrupted", file=sys.stderr)
-    sys.exit(128 + received[0] if received else status)
+    if received:  # the threads of other libraries (Ray) can crash or hang while the interpreter ends
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(128 + received[0])
+    sys.exit(status)

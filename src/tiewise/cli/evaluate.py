@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -15,6 +17,7 @@ from tiewise.cli import options
 from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
+from tiewise.cli.progress import progress
 from tiewise.cli.selection import DEFAULT_MEASURES, explain_cutoffs, parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
 from tiewise.errors import InputError
@@ -142,14 +145,19 @@ def evaluate(
         judged = tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind)
         if engine == "ray":
             from tiewise.adapters import ray
-            from tiewise.cli.progress import progress
 
-            with progress("Shards", quiet=output.quiet) as callback:
+            # Ray reports dead workers on standard output, which is for the result.
+            with progress("Shards", quiet=output.quiet) as callback, redirect_stdout(sys.stderr):
                 cluster: Any = {"format": input_format, "tools": tools, "address": address, "progress": callback}
                 found = [ray.evaluate(judged, runs, checked, **cluster, **evaluation)]
         else:
-            read = (as_source(path, format=input_format) for path in runs)
-            found = [tw.evaluate(judged, run, checked, **evaluation) for run in read]
+            found = []
+            with progress("runs", quiet=output.quiet) as callback:
+                for path in runs:
+                    run = as_source(path, format=input_format)
+                    found.append(tw.evaluate(judged, run, checked, **evaluation))
+                    if callback is not None:
+                        callback(len(found), len(runs))
     reports = {name: report.select(chosen) for name, report in zip(titles, found, strict=True)}
     view = replace(view, columns=_extra_columns(columns, wide, reports), notes=(*warned, *explain_cutoffs(measures)))
     failed = failed_checks(

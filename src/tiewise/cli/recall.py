@@ -112,8 +112,13 @@ def recall(
     check_stdin_once([reference, *runs, cost])
     with collect_warnings() as warned:
         costs, unused = (None, []) if cost is None else _costs_of_runs(read_costs(cost), files)
-        second = tw.read_run(reference, format=input_format)
-        read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
+        with progress("runs", quiet=output.quiet) as callback:
+            second = tw.read_run(reference, format=input_format)
+            read = {}
+            for name, path in files.items():
+                read[name] = tw.read_run(path, format=input_format)
+                if callback is not None:
+                    callback(len(read), len(files))
         with progress("sets", quiet=output.quiet) as callback:
             found = tw.stages(second, read, depths, phi, costs, k=recall_at, progress=callback)
     tables = StageTables(found, (name_runs([reference])[0], second), read)

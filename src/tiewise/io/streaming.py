@@ -23,6 +23,7 @@ from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
 from tiewise.ties.counted import EXAMPLES, Counted, Request, RunSource, count_lists
 from tiewise.ties.counting import NO_RANKS
+from tiewise.ties.fingerprints import Fingerprints
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import check_orders
 
@@ -115,6 +116,7 @@ class _BlockResult:
     duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
     unreadable: bool = False
     not_contiguous: bool = False
+    fingerprints: Fingerprints | None = None
 
 
 class _SharedParts:
@@ -161,6 +163,7 @@ class Counting:
         # The original scores, to count the ties that rounding creates.
         self._unrounded = _ScoreView(qrels, (), (), scores) if first else None
         self.needs_ranks = "rank" in orders
+        self._limit = request.fingerprint_limit
         self._judged = _judged(qrels)
         self.clear()
 
@@ -180,6 +183,7 @@ class Counting:
         self._has_ranks = True  # all rows have a rank, if an order needs one
         self.not_utf8: dict[tuple[str, bytes], int] = {}  # ("query" or "document", id): line
         self.duplicates: list[tuple[str, str, int]] = []  # query, document, line; the first few
+        self._fingerprints: list[Fingerprints] = []  # of each block, if they are needed
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
         self._present, self._found = np.zeros((2, len(self.qrels.queries)), bool)
@@ -203,6 +207,8 @@ class Counting:
             self._queries = (self._queries + block.queries)[:EXAMPLES]
             self._docs = (self._docs + block.docs)[:EXAMPLES]
             self._n_queries += block.n_queries
+            if block.fingerprints is not None:
+                self._fingerprints.append(block.fingerprints)
             self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
             for view, tied in zip(self._all_views, block.tied_rows, strict=False):
                 view.tied_rows += tied
@@ -224,6 +230,7 @@ class Counting:
             queries=self._queries,
             docs=self._docs,
             score_dtype=self._score_dtype,
+            fingerprints=np.concatenate(self._fingerprints) if self._fingerprints else None,
         )
 
     def _tie_groups(self, view: _ScoreView) -> TieGroups:
@@ -299,6 +306,7 @@ class Counting:
             tied_rows=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
             duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
+            fingerprints=block.fingerprints(self._limit) if self._limit else None,
         )
 
     def _find_other_judged(self, block: Any, lists: Codes, place: Codes) -> None:

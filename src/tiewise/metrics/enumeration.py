@@ -217,7 +217,10 @@ class RandomOrders:
         self._key = mix_bits(names.astype(np.uint64)[grouped.group_query] ^ mix_bits(np.uint64(seed % 2**64)))
         self._key += grouped.group_start.astype(np.uint64) << np.uint64(20)
         is_dense = grouped.n_judged**2 > self._size  # two random places would be equal too often
-        slots = np.where(is_dense, self._size, 0)
+        self._slots = slots = np.where(is_dense, self._size, 0)
+        self._n_dense = np.where(is_dense, grouped.n_judged, 0)
+        # A dense group needs its lowest random keys, as many as it has judged documents. More of them are below this.
+        self._low_key = (self._n_dense + 8 * np.sqrt(self._n_dense) + 8) / self._size
         self._first = np.cumsum(slots) - slots
         self._slot_group = np.repeat(np.arange(len(slots)), slots)
         self._slot = np.arange(len(self._slot_group)) - self._first[self._slot_group]
@@ -235,9 +238,14 @@ class RandomOrders:
         before = np.zeros(len(self._group), dtype=np.int64)
         if len(self._dense):
             key = self._uniform(number, 0, self._slot_group, self._slot)
-            shuffled = np.argsort(self._slot_group + key, kind="stable")
-            first = self._first[self._group[self._dense]]
-            before[self._dense] = shuffled[first + self._offset[self._dense]] - first
+            low = np.flatnonzero(key <= self._low_key[self._slot_group])
+            many = np.bincount(self._slot_group[low], minlength=len(self._size))
+            if (many < self._n_dense).any():  # by a rare chance
+                low, many = np.arange(len(key)), self._slots
+            shuffled = low[np.argsort((self._slot_group + key)[low], kind="stable")]
+            group = self._group[self._dense]
+            first = np.cumsum(many) - many
+            before[self._dense] = shuffled[first[group] + self._offset[self._dense]] - self._first[group]
         documents, attempt = self._sparse, 1
         while len(documents):  # until no two documents of a group have the same place
             group = self._group[documents]

@@ -23,6 +23,7 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
+from tiewise.io.memory_run import MemoryRun
 from tiewise.io.types import RunLike
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
 from tiewise.rankings.rank_biased import ObservedRankings
@@ -32,7 +33,6 @@ from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
 from tiewise.tables.wording import count_noun
-from tiewise.ties.counting import count_ties
 from tiewise.ties.orders import group_rows
 
 __all__ = ["Stages", "stages"]
@@ -96,17 +96,30 @@ def stages(
     for name, run in runs.items():
         observed[name], left_out[name] = _observe(name, run, second, deepest)
         for depth in all_depths:
-            sets = observed[name].first(depth)
-            recall, set_size = sets.recall(k), float(sets.set_size.mean())
+            recall, sizes, bounds = _measure(observed[name], depth, phis, k)
+            set_size = float(sizes.mean())
             total_cost = None if costs is None else costs.total(name, depth, set_size)
             points += [
-                _Point(name, depth, one, *sets.rbr(Weights.geometric(one)), recall, set_size, total_cost)
-                for one in phis
+                _Point(name, depth, one, lower, upper, recall, set_size, total_cost)
+                for one, (lower, upper) in zip(phis, bounds, strict=True)
             ]
             done += 1
             if progress is not None:
                 progress(done, total)
     return Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, left_out)
+
+
+def _measure(
+    rankings: ObservedRankings, depth: Depth, phis: Sequence[float], k: int | None
+) -> tuple[Floats, Floats, Floats]:
+    """Recall and size of the sets, (n_queries,) each, and the bounds of RBR, (n_phis, 2, 3, n_queries)."""
+    recall, size, bounds = [], [], []
+    for block in rankings.blocks():
+        sets = block.first(depth)
+        recall.append(sets.recall(k))
+        size.append(sets.set_size)
+        bounds.append(np.array([sets.rbr(Weights.geometric(phi)) for phi in phis]))
+    return np.concatenate(recall), np.concatenate(size), np.concatenate(bounds, axis=-1)
 
 
 class _Point(NamedTuple):
@@ -309,7 +322,7 @@ def _observe(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[Obs
     rows, start, size = rows[kept], start[kept], size[kept]
     offsets = np.searchsorted(row_query[kept], np.arange(len(reference.queries) + 1))
     documents = Qrels(reference.queries, offsets, run.documents.take(rows), np.zeros(len(rows)))
-    ties = count_ties(documents, reference, ())["float64"]
+    ties = MemoryRun(reference).count(documents, (), ("float64",)).ties["float64"]
     return ObservedRankings(ties, start, size), int(np.count_nonzero(query < 0))
 
 

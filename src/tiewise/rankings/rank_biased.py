@@ -13,7 +13,7 @@ extremes take the documents of the group that the reference ranks highest, or lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -160,6 +160,9 @@ def _judged_items(start: Codes, size: Codes, gain: Floats, length: Codes) -> Tie
     )
 
 
+BLOCK_ROWS = 1 << 20  # rows that are measured at a time
+
+
 @dataclass(frozen=True, eq=False)
 class ObservedRankings:
     """The documents of observed rankings, their own tie groups, and their tie groups in the reference."""
@@ -167,6 +170,33 @@ class ObservedRankings:
     ties: TieGroups  # in the reference; the labels are not used
     start: Codes  # (n_rows,): documents of the observed ranking that score higher
     size: Codes  # (n_rows,): documents of the observed ranking that score the same
+
+    def blocks(self) -> Iterator[ObservedRankings]:
+        """The same rankings, some queries at a time: memory is needed for a block, not for all."""
+        ties, offsets = self.ties, self.ties.qrels.offsets
+        low = 0
+        while low < len(offsets) - 1:
+            high = max(int(np.searchsorted(offsets, offsets[low] + BLOCK_ROWS, side="right")) - 1, low + 1)
+            rows, queries = slice(offsets[low], offsets[high]), slice(low, high)
+            qrels = ties.qrels
+            part = Qrels(
+                qrels.queries[queries],
+                offsets[low : high + 1] - offsets[low],
+                qrels.documents.take(np.arange(rows.start, rows.stop)),
+                qrels.label[rows],
+            )
+            block = TieGroups(
+                qrels=part,
+                score=ties.score[rows],
+                start=ties.start[rows],
+                size=ties.size[rows],
+                length=ties.length[queries],
+                present=ties.present[queries],
+                lowest=ties.lowest[queries],
+                lowest_size=ties.lowest_size[queries],
+            )
+            yield ObservedRankings(block, self.start[rows], self.size[rows])
+            low = high
 
     def first(self, depth: int | None) -> ObservedSets:
         """The sets of the first `depth` documents, or of all documents (None)."""

@@ -19,6 +19,7 @@ from tiewise.data.columns import Floats, positions
 from tiewise.data.runs import Qrels, Run, Source
 from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
+from tiewise.ties.fingerprints import Fingerprints, fingerprint_rows
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["DTYPES", "EXAMPLES", "Counted", "Request", "RunSource", "count_lists"]
@@ -39,6 +40,7 @@ class Request:
     score_dtype: str | None = None  # scores are rounded to this type first
     judged_only: bool = False  # unjudged documents are removed first, and those with a negative label
     scores: Floats | None = None  # the judged scores of a larger collection, of which the run is one shard
+    fingerprint_limit: int = 0  # keep the fingerprints of rows below this
 
 
 class RunSource(ABC):
@@ -59,9 +61,11 @@ class RunSource(ABC):
         score_dtype: str | None = None,
         judged_only: bool = False,
         scores: Floats | None = None,
+        fingerprint_limit: int = 0,
     ) -> Counted:
         """The tie groups for every order and every score type, in one pass over the run: see `Request`."""
-        return self._count(Request(qrels, tuple(orders), tuple(dtypes), score_dtype, judged_only, scores))
+        options = score_dtype, judged_only, scores, fingerprint_limit
+        return self._count(Request(qrels, tuple(orders), tuple(dtypes), *options))
 
     @abstractmethod
     def _count(self, request: Request) -> Counted:
@@ -83,11 +87,12 @@ class Counted(RunSource):
     new_ties: int | None = None  # tied rows that `score_dtype` made
     found: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): whether the list has a judged document
     n_queries: int | None = None
-    queries: tuple[str, ...] = ()  # the first few, for messages
-    docs: tuple[str, ...] = ()  # the first few, for messages
+    queries: tuple[str, ...] = ()  # a few, for messages; the first ones, unless the file had to be grouped by query
+    docs: tuple[str, ...] = ()  # a few, for messages
     source: Source | None = None  # the file
     score_dtype: str | None = None  # the type to which scores were rounded before counting
     judged_only: bool = False  # whether unjudged documents were removed before counting
+    fingerprints: Fingerprints | None = None  # of rows, below the limit of the request
 
     @staticmethod
     def of(ties: TieGroups) -> Counted:
@@ -143,6 +148,7 @@ def count_lists(run: Run, request: Request) -> Counted:
         docs=tuple(run.ids(np.arange(min(EXAMPLES, len(run))))),
         source=run.source,
         score_dtype=dtype,
+        fingerprints=fingerprint_rows(run, request.fingerprint_limit) if request.fingerprint_limit else None,
     )
 
 

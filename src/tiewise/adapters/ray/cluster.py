@@ -10,12 +10,15 @@ from __future__ import annotations
 import http.client
 import logging
 import os
+import signal
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from math import isqrt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
@@ -35,17 +38,24 @@ Answer: TypeAlias = tuple[ShardSummary | InputError, ShardCounts]
 
 TIMEOUT = 10.0  # seconds that a cluster may take to answer
 RETRIES = 3  # how often a shard is counted again if its worker died
+WATCH = 0.5  # seconds between two looks at the processes of a cluster that starts
+DAEMONS = ("gcs_server", "raylet")  # without one of these there is no cluster
 MIN_GROUP = 8  # one task adds the counts of at least this many neighbouring shards
 
 ADVICE = (
     " The head's own port (6379) is written host:6379, that of Ray Client (10001) ray://host:10001, which needs "
     "pip install 'ray[client]'. If the cluster requires a token, configure it as Ray's documentation says."
 )
+START_ADVICE = (
+    " Ray needs memory and address space (`ulimit -v`), and room in its temporary folder and in /dev/shm. Its logs are "
+    "in the folder ray/session_latest/logs of the temporary folder."
+)
 
 
 @contextmanager
 def connect(address: str | None) -> Iterator[Any]:
     """The module `ray`, connected: to this process's cluster, to an address, to RAY_ADDRESS, or to one started here."""
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "1")  # after each second `_watch_start` can look
     ray = need("ray", "Evaluating on Ray", "ray")
     if ray.is_initialized():
         current = ray.get_runtime_context().gcs_address
@@ -61,16 +71,59 @@ def connect(address: str | None) -> Iterator[Any]:
     _check_reachable(address)
     options = {"include_dashboard": False} if address == "local" else {}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _watch_start():
             warnings.simplefilter("ignore", FutureWarning)  # about a future change to environment variables of GPUs
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        advice = "" if address == "local" else ADVICE
+    except Exception as error:  # Ray raises many kinds
+        with suppress(Exception):
+            ray.shutdown()
+        advice = START_ADVICE if address == "local" else ADVICE
         raise InputError(f"Cannot use Ray at '{address}' ({_first_line(error)}).{advice}") from None
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _watch_start() -> Iterator[None]:
+    """Raise as soon as a process of a starting cluster ends, for which Ray would wait half a minute.
+
+    The handlers of signals stay those of the caller: Ray has its own for SIGTERM.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def check(number: int, frame: object) -> None:
+        if dead := _dead_daemons():
+            raise ChildProcessError(f"its process '{dead[0]}' ended")
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
+    is_free = signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    if is_free:
+        signal.signal(signal.SIGALRM, check)
+        signal.setitimer(signal.ITIMER_REAL, WATCH, WATCH)
+    try:
+        yield
+    finally:
+        if is_free:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in handlers.items():
+            if handler is not None:  # None: it was set by other code than Python
+                signal.signal(number, handler)
+
+
+def _dead_daemons() -> list[str]:
+    """The names of child processes of a cluster that ended; none where there is no /proc."""
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            with suppress(OSError):
+                name, _, state = Path(f"/proc/{pid}/stat").read_text().partition(" (")[2].rpartition(") ")
+                if state[0] == "Z" and name in DAEMONS:
+                    found.append(name)
+    return found
 
 
 def _check_reachable(address: str) -> None:
@@ -139,14 +192,16 @@ class Workers:
         head = ray.get_runtime_context().gcs_address
         self._head = head if _is_reachable(head) else None  # Ray Client may not reach the head itself
 
-    def count(self, scores: Floats | None = None) -> tuple[list[ShardSummary], Iterator[tuple[ShardCounts, int]]]:
+    def count(
+        self, scores: Floats | None = None, fingerprint_limit: int = 0
+    ) -> tuple[list[ShardSummary], Iterator[tuple[ShardCounts, int]]]:
         """The summaries of all shards, and sums of their counts with the bytes of what was added.
 
         Without `scores` every shard counts for its own judged scores. Sums are in the order of the shards. Tasks add
         the counts of about √n neighbours, so that the driver receives about √n sums.
         """
         shared = self._ray.put(scores)
-        refs = [self._submit(number, shared) for number in range(len(self._shards))]
+        refs = [self._submit(number, shared, fingerprint_limit) for number in range(len(self._shards))]
         waiting = {summary: number for number, (summary, _) in enumerate(refs)}
         size = max(MIN_GROUP, isqrt(len(refs)))
         groups = {start: [counts for _, counts in refs[start : start + size]] for start in range(0, len(refs), size)}
@@ -174,12 +229,12 @@ class Workers:
                     self._ray.cancel(ref)
         return [summaries[number] for number in sorted(summaries)]
 
-    def _submit(self, number: int, scores: ObjectRef) -> tuple[ObjectRef, ObjectRef]:
+    def _submit(self, number: int, scores: ObjectRef, limit: int) -> tuple[ObjectRef, ObjectRef]:
         if self._actors:
             task = self._actors[number % len(self._actors)].count.options(num_returns=2)
         else:
             task = self._task.options(name=f"tiewise {self._names[number]}")
-        refs: tuple[ObjectRef, ObjectRef] = task.remote(self._counter, self._shards[number], scores)
+        refs: tuple[ObjectRef, ObjectRef] = task.remote(self._counter, self._shards[number], scores, limit)
         return refs
 
     def _check_alive(self) -> None:
@@ -208,13 +263,13 @@ class Workers:
 class _GpuWorker:
     """An actor that keeps its GPU, and the query vectors on it, from shard to shard."""
 
-    def count(self, counter: list[ObjectRef], shard: Shard, scores: Floats | None) -> Answer:
-        return _count_shard(counter, shard, scores)
+    def count(self, counter: list[ObjectRef], shard: Shard, scores: Floats | None, limit: int) -> Answer:
+        return _count_shard(counter, shard, scores, limit)
 
 
-def _count_shard(counter: list[ObjectRef], shard: Shard, scores: Floats | None) -> Answer:
+def _count_shard(counter: list[ObjectRef], shard: Shard, scores: Floats | None, limit: int) -> Answer:
     try:
-        return _fetch(counter[0]).count(shard, scores)
+        return _fetch(counter[0]).count(shard, scores, limit)
     except TiewiseError as error:
         return InputError(*str(error).split("\n")), {}
 

@@ -1,4 +1,7 @@
-"""The list of shard files: paths, folders and patterns become absolute paths in a fixed order."""
+"""The list of shard files: paths, folders and patterns become absolute paths in a fixed order.
+
+Every entry of a listing is a shard or an error that names it: a shard that is left out silently would change numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import glob
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias
+from stat import S_ISDIR, S_ISREG
+from typing import NoReturn, TypeAlias
 
 from tiewise.errors import InputError
 from tiewise.io.compression import is_pattern
@@ -15,13 +19,16 @@ __all__ = ["ShardPaths", "list_shards"]
 
 ShardPaths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
+EFFECTIVE_IDS = os.access in os.supports_effective_ids  # not on Windows
+ADVICE = "Remove it, or list the shards without it."
+
 
 def list_shards(given: ShardPaths) -> list[str]:
     """The files of one or several paths, folders and patterns. Folders and patterns list their files by name.
 
     A folder means all files in it and in its subfolders, except those whose name, or the name of a subfolder on the
-    way, begins with ``.`` or ``_``. A pattern leaves out names that begin with ``.``, as a shell does. Paths are
-    absolute, because a worker may have another working directory.
+    way, begins with ``.`` or ``_``. A pattern leaves out names that begin with ``.``, as a shell does; a folder that
+    matches it means its files. Paths are absolute, because a worker may have another working directory.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -54,22 +61,70 @@ def _expand(path: str) -> list[str]:
             f"{path}: is not a file. Read it with Ray, ray.data.read_parquet('{path}'), and give the data set."
         )
     if Path(path).is_dir():
-        inside = sorted(file for file in Path(path).rglob("*") if file.is_file())
-        files = [str(file) for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+        files, skipped = _files_of_folder(path)
         if not files:
-            skipped = f"; {len(inside):,} skipped" if inside else ""
+            note = f"; {skipped:,} skipped" if skipped else ""
             raise InputError(
                 f"{path}: the folder has no files to read. Files in it and in its subfolders are read if no part of "
-                f"the name begins with '.' or '_'{skipped}."
+                f"the name begins with '.' or '_'{note}."
             )
-        return files
-    if is_pattern(path):
-        matching = glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
-        files = sorted(file for file in matching if Path(file).is_file())
+    elif is_pattern(path):
+        files = _files_of_pattern(path)
         if not files:
             raise InputError(f"{path}: no file matches this pattern. Every worker must see the same files.")
-        return files
-    return [path]
+    else:
+        return [path]
+    return [str(file) for file in sorted(files)]
+
+
+def _files_of_folder(folder: str) -> tuple[set[Path], int]:
+    """The files of a folder and its subfolders, and the number of entries that were skipped for their names."""
+    files, skipped = set[Path](), 0
+    seen: dict[str, str] = {}
+    for parent, folders, names in os.walk(folder, onerror=_refuse, followlinks=True):
+        real = os.path.realpath(parent)
+        if seen.setdefault(real, parent) != parent:  # by a link; one to a folder around it would have no end
+            raise InputError(f"{parent}: is the same folder as {seen[real]}. {ADVICE}")
+        visible = [name for name in names if name[0] not in "._"]
+        files.update(Path(parent, name) for name in visible if _is_file(Path(parent, name)))
+        skipped += len(names) - len(visible) + sum(name[0] in "._" for name in folders)
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+    return files, skipped
+
+
+def _files_of_pattern(pattern: str) -> set[Path]:
+    """The files that match a pattern, and those of the folders that do."""
+    parts = Path(pattern).parts
+    for depth in range(1, len(parts)):  # `glob` ignores folders that cannot be read
+        for folder in _matches(str(Path(*parts[:depth]))):
+            if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK, effective_ids=EFFECTIVE_IDS):
+                raise InputError(f"{folder}: the folder cannot be read. {ADVICE}")
+    matches = _matches(pattern)
+    files = {path for path in matches if _is_file(path)}
+    return files.union(*(_files_of_folder(str(path))[0] for path in matches if path.is_dir()))
+
+
+def _matches(pattern: str) -> list[Path]:
+    return [Path(path) for path in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - takes an absolute pattern
+
+
+def _is_file(path: Path) -> bool:
+    """Whether an entry of a listing is a file; False for a folder; anything else is an error."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        _refuse(error)
+    if not S_ISREG(mode) and not S_ISDIR(mode):
+        raise InputError(f"{path}: is neither a file nor a folder. {ADVICE}")
+    return S_ISREG(mode)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    """Raise for an entry that cannot be read."""
+    path = Path(os.fsdecode(error.filename))
+    if path.is_symlink() and isinstance(error, FileNotFoundError):
+        raise InputError(f"{path}: is a link to '{path.readlink()}', which does not exist. {ADVICE}") from None
+    raise InputError(f"{path}: cannot be read ({error.strerror}). {ADVICE}") from None
 
 
 def _check_distinct(paths: list[str]) -> None:

@@ -22,6 +22,7 @@ from tiewise.errors import InputError, prefix_errors
 from tiewise.io import as_source
 from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import Counted, RunSource
+from tiewise.ties.fingerprints import sample_limit
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.shards import Counts, Total, small
 
@@ -66,7 +67,9 @@ class ShardCounter(ABC):
     complete: ClassVar[bool] = False  # every shard ranks all of its documents for all queries
 
     @abstractmethod
-    def count(self, shard: Shard, scores: Floats | None = None) -> tuple[ShardSummary, ShardCounts]:
+    def count(
+        self, shard: Shard, scores: Floats | None = None, fingerprint_limit: int = 0
+    ) -> tuple[ShardSummary, ShardCounts]:
         """A shard's summary and counts: for its own judged scores, or for the judged `scores` of all shards."""
 
     @property
@@ -81,7 +84,9 @@ class RunCounter(ShardCounter):
 
     format: str | None = None
 
-    def count(self, shard: Shard, scores: Floats | None = None) -> tuple[ShardSummary, ShardCounts]:
+    def count(
+        self, shard: Shard, scores: Floats | None = None, fingerprint_limit: int = 0
+    ) -> tuple[ShardSummary, ShardCounts]:
         """See `ShardCounter`."""
         run = self._open(shard).count(
             self.qrels,
@@ -90,6 +95,7 @@ class RunCounter(ShardCounter):
             score_dtype=self.score_dtype,
             judged_only=self.judged_only,
             scores=scores,
+            fingerprint_limit=fingerprint_limit,
         )
         ties = run.ties["float64"]
         judged = np.flatnonzero(ties.in_shard if ties.in_shard is not None else ~np.isnan(ties.score))
@@ -119,14 +125,15 @@ class ShardedRun(Counted):
         return f"<ShardedRun: {count_noun(self.shards, 'shard')} cut by {self.cut}{rows}, {self.moved:,} bytes moved>"
 
 
-#: Counts all shards, for their own judged scores or for those of all: summaries, and sums of counts with their bytes.
-CountAll: TypeAlias = Callable[[Floats | None], tuple[Sequence[ShardSummary], Iterable[tuple[ShardCounts, int]]]]
+#: Counts all shards, for their own judged scores (None, 0), or for those of all, with fingerprints below a limit:
+#: summaries, and sums of counts with their bytes.
+CountAll: TypeAlias = Callable[[Floats | None, int], tuple[Sequence[ShardSummary], Iterable[tuple[ShardCounts, int]]]]
 
 
 def merge_shards(counter: ShardCounter, count_all: CountAll, names: Sequence[str]) -> ShardedRun:
     """The whole run; `names` are those of the shards, for error messages."""
     qrels = counter.qrels
-    shards, sums = count_all(None)
+    shards, sums = count_all(None, 0)
     _check_distinct(shards, names)
     scores = _merge_scores(qrels, shards, names)
     queries = np.concatenate([shard.queries for shard in shards])
@@ -140,8 +147,10 @@ def merge_shards(counter: ShardCounter, count_all: CountAll, names: Sequence[str
                 "There are queries in more than one shard, and the rank columns of shards do not make one ranking. Use "
                 "oblivious='given' or another order."
             )
-        second, sums = count_all(scores)
+        limit = sample_limit(sum(shard.facts.n_rows or 0 for shard in shards))
+        second, sums = count_all(scores, limit)
         _check_unchanged(shards, second, names)
+        _check_apart(second, names)
     totals = {dtype: Total(len(qrels), len(qrels.queries), orders) for dtype, orders in counter.orders.items()}
     for counts, nbytes in sums:
         moved += nbytes
@@ -228,6 +237,21 @@ def _check_common_ids(qrels: Qrels, scores: Floats, shards: Sequence[ShardSummar
         raise InputError(
             f"The run and the qrels have no document in common. Documents of the run: {list_examples(docs)}; "
             f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}."
+        )
+
+
+def _check_apart(shards: Sequence[ShardSummary], names: Sequence[str]) -> None:
+    """Raise if two shards have the same row: of all rows, or of a sample; judged documents were compared before."""
+    parts = [np.zeros(0, np.uint64) if one.facts.fingerprints is None else one.facts.fingerprints for one in shards]
+    found, owner = np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    order = np.argsort(found, kind="stable")
+    same = np.flatnonzero(found[order][1:] == found[order][:-1])
+    if len(same):
+        first, other = owner[order[same]], owner[order[same + 1]]
+        many = int(np.sum((first == first[0]) & (other == other[0])))
+        raise InputError(
+            f"{names[other[0]]}: has {count_noun(many, 'document')} without a judgment, or more, of queries for which "
+            f"{names[first[0]]} has the same. Shards must not share documents. Was one given twice?"
         )
 
 

@@ -27,6 +27,7 @@ from tiewise.scoring.scorers import make_scorer
 from tiewise.tables.optional import need
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import EXAMPLES, Counted
+from tiewise.ties.fingerprints import fingerprint_ids
 from tiewise.ties.shards import Counts, small
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ class VectorCounter(ShardCounter):
         """The queries without judgments."""
         return frozenset(map(str, self.queries.ids)) - self.qrels.query_index.keys()
 
-    def count(self, shard: Shard, scores: Floats | None = None) -> tuple[ShardSummary, ShardCounts]:
+    def count(
+        self, shard: Shard, scores: Floats | None = None, fingerprint_limit: int = 0
+    ) -> tuple[ShardSummary, ShardCounts]:
         """A shard's summary; its counts only for the judged `scores` of all shards."""
         docs = _read(shard)
         index = {str(query): place for place, query in enumerate(self.queries.ids)}
@@ -95,7 +98,12 @@ class VectorCounter(ShardCounter):
                     assert ties.in_shard is not None
                     own, counts["float64"] = np.where(ties.in_shard, scores, np.nan), ties.counts()
         judged = np.flatnonzero(~np.isnan(own))
-        facts = Counted({}, docs=tuple(map(str, docs.ids[:EXAMPLES])))
+        facts = Counted(
+            {},
+            n_rows=len(docs.ids),
+            docs=tuple(map(str, docs.ids[:EXAMPLES])),
+            fingerprints=fingerprint_ids(map(str, docs.ids), fingerprint_limit) if fingerprint_limit else None,
+        )
         return ShardSummary(small(judged), own[judged], small(queries), facts), counts
 
     @cached_property

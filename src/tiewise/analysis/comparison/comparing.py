@@ -355,7 +355,7 @@ class Compared(Result):
         A system with queries that others lack has no values, because tools average over all of its queries.
         """
         chosen = self._find_measure(measure)
-        with_more_queries = self._with_more_queries(chosen)
+        with_more_queries = self._with_more_queries[chosen]
         return {
             name: {tool: one.value for tool, one in system.printed(chosen).items() if one.same_definition}
             if name not in with_more_queries
@@ -408,7 +408,7 @@ class Compared(Result):
         left_out = [m for m in next(iter(systems)).estimates if not any(len(one.estimates[m]) for one in systems)]
         if left_out:
             notes.append(f"There is no query to compare by {', '.join(map(str, left_out))}: left out.")
-        more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more_queries(measure)))
+        more = list(dict.fromkeys(name for measure in self.measures for name in self._with_more_queries[measure]))
         if more:
             notes.append(
                 f"{list_examples(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
@@ -479,7 +479,7 @@ class Compared(Result):
         return difference.expected - width, difference.expected + width
 
     def _winners_by_tool(self, a: str, b: str, measure: Measure) -> Rows:
-        is_comparable = not {a, b} & set(self._with_more_queries(measure))
+        is_comparable = not self._with_more_queries[measure].keys() & {a, b}
         first, second = (self._systems[name].printed(measure) if is_comparable else {} for name in (a, b))
         tools = [tool for tool in first if tool in second]
         gaps = [first[tool].value - second[tool].value for tool in tools]
@@ -493,10 +493,15 @@ class Compared(Result):
             }
         )
 
-    def _with_more_queries(self, measure: Measure) -> list[str]:
-        """The systems that have queries which are not compared: tools average over these too."""
-        compared = len(self._align(measure).queries)
-        return [name for name, system in self._systems.items() if len(system.estimates[measure]) > compared]
+    @cached_property
+    def _with_more_queries(self) -> dict[Measure, dict[str, None]]:
+        """By measure, the systems that have queries which are not compared: tools average over these too."""
+        compared = {measure: len(self._align(measure).queries) for measure in self.measures}
+        systems = self._systems.items()
+        return {
+            measure: {name: None for name, system in systems if len(system.estimates[measure]) > many}
+            for measure, many in compared.items()
+        }
 
     # -- tests on the sample of queries -------------------------------------------------------------------------
 

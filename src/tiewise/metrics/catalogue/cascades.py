@@ -33,9 +33,10 @@ class _Cascade(Measure):
         reach = block.product_above(1 - self.gain(block.label))  # the chance to come as far as this group
         # m_s: the mean over orders of Π(1 − gain) of the first s documents; d_s = m_s − m_{s+1}, by a recurrence
         # of its own so that nothing cancels. Documents are added to the group one by one.
-        s = block.slot
+        depth = _reached_slots(block)
+        s, rank, within = block.slot[:, :depth], block.rank[:, :depth], block.within[:, :depth]
         items = block.size - block.relevant  # those without a gain are in already: m = 1 for s ≤ items
-        m, d = np.where(s <= items, 1.0, 0.0), np.zeros_like(block.rank)
+        m, d = np.where(s <= items, 1.0, 0.0), np.zeros_like(rank)
         for gain in block.gains.T[:, :, None]:
             added, theta = gain != 0, 1 - gain
             m_before, d_before = np.zeros_like(m), np.zeros_like(d)
@@ -44,7 +45,7 @@ class _Cascade(Measure):
             d = np.where(added, (np.maximum(items - s, 0) * d + s * theta * d_before + gain * m) / total, d)
             m = np.where(added, (np.maximum(total - s, 0) * m + s * theta * m_before) / total, m)
             items = items + added
-        mean = reach * row_sum(np.where(block.within, d / block.rank, 0.0))
+        mean = reach * row_sum(np.where(within, d / rank, 0.0))
         return mean, reach**2 * _cascade_variance(block)
 
 
@@ -71,6 +72,23 @@ class _nERR(_Cascade):
 
 
 nERR = measure(_nERR)
+
+
+#: A share of a sum that its rounding hides.
+NEGLIGIBLE = 2.0**-60
+
+
+def _reached_slots(block: GroupBlock) -> int:
+    """The slots of tie groups that a reader reaches with a probability that is not negligible.
+
+    With ḡ for the mean gain of a group, m_s ≤ (1 − ḡ)^s (Maclaurin's inequality). So the slots from s on add at most
+    (1 − ḡ)^s / rank_0, of a sum that is at least ḡ / rank_0. The cost of a group is thus linear in its size, however
+    many of its documents are relevant.
+    """
+    mean = block.gain / block.size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        depth = np.log(NEGLIGIBLE * mean) / np.log1p(-mean)
+    return int(np.ceil(np.clip(np.nan_to_num(depth, nan=np.inf), 1, block.inside)).max())
 
 
 #: Above this cost in one query (relevant documents × slots², over its tie groups) the variance is left out.

@@ -1,0 +1,42 @@
+"""The page about growth, made from the results of `benchmarks.growth`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["AXES", "page"]
+
+#: What grows: the field of the size, and its name in the table.
+AXES = {"queries": "queries", "documents": "documents", "systems": "systems", "group": "tie group"}
+
+INTRODUCTION = """# Growth
+
+What a command costs if its input grows. `python -m benchmarks.growth` measures and writes this page. At first the input
+has {queries} queries, lists of {documents} documents, {systems} systems, and tie groups of {group} documents; a fifth
+as many documents as a list has are judged for each query. For `score` there are as many vectors of {dimensions}
+dimensions. In each further column one of these is {factor} times as large; in brackets, the cost divided by that of the
+first column. Each command runs in its own process, with the start of Python and all imports: CPU seconds, user and
+system, of the best of a few turns, and the peak of memory.
+"""
+
+
+def page(result: dict[str, Any]) -> str:
+    """The text of docs/growth.md."""
+    head = INTRODUCTION.format(**result["base"], dimensions=result["dimensions"], factor=result["factor"])
+    tables = [
+        f"## {title}\n\n" + _table(result, key, digits)
+        for title, key, digits in (("CPU seconds", "cpu", 2), ("Memory in MB", "mb", 0))
+    ]
+    where = f"Measured on {result['date']} ({result['machine']}, Python {result['python']})."
+    return "\n".join([head, where, "", *tables])
+
+
+def _table(result: dict[str, Any], key: str, digits: int) -> str:
+    """A row for each command; in brackets, the cost divided by that of the first column."""
+    lines = [["command", "at first", *(f"{name} × {result['factor']}" for name in AXES.values())]]
+    lines.append(["---"] * len(lines[0]))
+    for row in result["commands"]:
+        base = row["base"][key]
+        cells = [f"{row[axis][key]:,.{digits}f} ({row[axis][key] / base:.1f})" if axis in row else "–" for axis in AXES]
+        lines.append([f"`{row['command']}`", f"{base:,.{digits}f}", *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
