@@ -55,6 +55,9 @@ COMPARISON_COLUMNS = {
     "exact_range": "whether orders of the tied documents reach minimum and maximum, or these are only bounds",
     "probability_error": "the standard error of probability, if orders were sampled",
     "std_error": "the standard error of std, if orders were sampled for it",
+    "any_tie_order": "whether the same run is ahead however ties are ordered: yes, no, or equal in every order",
+    "other_queries": "whether the difference would hold for other queries: yes (p_holm < 0.05), unclear, or unknown "
+    "(one query)",
 }
 
 

@@ -445,6 +445,7 @@ class Compared(Result):
             losses=int(np.count_nonzero(each < -ATOL)),
             ties=int(np.count_nonzero(np.abs(each) <= ATOL)),
             tools=self._winners_by_tool(a, b, measure),
+            confidence=self.confidence,
         )
 
     def _analyze_ties(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:

@@ -17,6 +17,7 @@ import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
 from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
+from tiewise.analysis.comparison.answers import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
@@ -160,7 +161,7 @@ class PageContent:
 
     @cached_property
     def verdict(self) -> str:
-        """The result in one sentence."""
+        """What was found, in one sentence."""
         if self.compared is None:
             name, report = next(iter(self.reports.items()))
             return verdicts.verdict_on_one(name, self.measure.name, report[self.measure])
@@ -169,8 +170,20 @@ class PageContent:
     @cached_property
     def pair_verdict(self) -> str:
         """The verdict on the first run and its closest rival; empty for one run."""
-        pairs = self.pairs[: len(self.runs) - 1]
-        return next((pair.verdict for pair in [*verdicts.undecided_pairs(pairs), *pairs]), "")
+        return verdicts.closest_pair(self._leads).verdict if self._leads else ""
+
+    @cached_property
+    def answers(self) -> dict[str, str]:
+        """The two questions about the lead of the first run, each with its answer; empty for one run."""
+        if not self._leads:
+            return {}
+        on_ties, on_queries = verdicts.answer_on_ties(self._leads), verdicts.answer_on_queries(self._leads)
+        return {TIES_QUESTION: on_ties, QUERIES_QUESTION: on_queries}
+
+    @property
+    def _leads(self) -> list[PairComparison]:
+        """The first run against each other run."""
+        return self.pairs[: len(self.runs) - 1]
 
     @cached_property
     def notes(self) -> list[str]:
@@ -200,15 +213,15 @@ class PageContent:
         above = names if len(names) <= ALL_PAIRS else names[:1]
         return [self.compared.pair(a, b, self.measure) for place, a in enumerate(above) for b in names[place + 1 :]]
 
-    def is_decided(self, a: str, b: str) -> bool:
+    def is_settled(self, a: str, b: str) -> bool:
         """Whether one of two runs is ahead in every order of ties; of pairs that are not shown, by their ranges."""
-        if (pair := frozenset((a, b))) in self._decided:
-            return self._decided[pair]
+        if (pair := frozenset((a, b))) in self._settled:
+            return self._settled[pair]
         ends = {row["system"]: (row["minimum"], row["maximum"]) for row in self.leaderboard}
         return bool(ends[a][0] > ends[b][1] or ends[b][0] > ends[a][1])
 
     @cached_property
-    def _decided(self) -> dict[frozenset[str], bool]:
+    def _settled(self) -> dict[frozenset[str], bool]:
         return {frozenset((pair.a, pair.b)): pair.certain or not pair.difference.tied for pair in self.pairs}
 
     def gap(self, name: str, reference: str) -> float | None:
@@ -221,7 +234,7 @@ class PageContent:
     def forest(self) -> dict[str, Any]:
         """The forest plot."""
         printed = self._printed_by_tools()
-        return charts.forest(self.reports, self.measure, printed, self.is_decided, self.confidence, self.seed)
+        return charts.forest(self.reports, self.measure, printed, self.is_settled, self.confidence, self.seed)
 
     def _printed_by_tools(self) -> dict[str, dict[str, float]]:
         """What tools print for each run, of those tools that differ only in the order of ties."""
