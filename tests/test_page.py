@@ -232,10 +232,11 @@ def test_the_gap_to_the_reference_is_that_of_the_values_shown(folder):
         assert f"gap to m-fp32 {gap}" in shown(folder / "gap.html")
 
 
-def test_ties_that_move_a_further_measure_are_not_called_harmless():
+def test_ties_that_move_a_further_measure_are_not_without_effect():
     qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 3.0, "b": 1.0, "x": 1.0}}
-    assert "moves no measure at all" in collect_content(qrels, {"run": run}, "RR", complete=True).audits["run"].verdict
-    assert "AP can move" in collect_content(qrels, {"run": run}, ["RR", "AP"], complete=True).audits["run"].verdict
+    assert collect_content(qrels, {"run": run}, "RR", complete=True).audits["run"].grade == "none"
+    found = collect_content(qrels, {"run": run}, ["RR", "AP"], complete=True).audits["run"]
+    assert found.grade == "report" and "moves AP by" in found.verdict
 
 
 def test_a_page_on_one_run_shows_what_one_order_gives(folder):

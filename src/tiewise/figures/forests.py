@@ -6,22 +6,19 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import bootstrap_intervals, check_confidence
+from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.figures.curves import CROSS_SHAPES, padded_scale
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.tables.records import Rows
 
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["forest", "forest_rows", "query_intervals"]
+__all__ = ["forest", "forest_rows"]
 
 NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
 FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
@@ -55,26 +52,6 @@ def forest_rows(
             columns[key].append(value)
         columns["tools"].append(_printed_by_tools(report, tools))
     return Rows(columns)
-
-
-def query_intervals(
-    estimates: Sequence[Estimates], confidence: float | None, **options: Any
-) -> list[tuple[float, float] | None]:
-    """The bootstrap interval of each mean expectation; None without a confidence, for one query, and for counts."""
-    found: list[tuple[float, float] | None] = [None] * len(estimates)
-    if confidence is None:
-        return found
-    check_confidence(confidence, "intervals")
-    by_length: dict[int, list[int]] = {}  # estimates of equally many queries share their samples
-    for place, each in enumerate(estimates):
-        if len(each) > 1 and not each.total:
-            by_length.setdefault(len(each), []).append(place)
-    for places in by_length.values():
-        values = np.stack([estimates[place].expected for place in places], axis=1)
-        ends = (column.tolist() for column in bootstrap_intervals(values, confidence, **options))
-        for place, interval in zip(places, zip(*ends, strict=True), strict=True):
-            found[place] = interval
-    return found
 
 
 def _printed_by_tools(report: Report, tools: bool | Iterable[str]) -> dict[str, float]:

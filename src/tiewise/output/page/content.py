@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
@@ -82,12 +83,20 @@ def collect_content(
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
-        audits = {
-            name: audit(source, qrels=judged, measures=chosen, complete=complete, reference=references.get(name))
-            for name, source in sources.items()
-        }
         how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
         compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
+        pairs = _pairs_by_run(compared, chosen[0])
+        audits = {
+            name: audit(
+                source,
+                qrels=judged,
+                measures=chosen,
+                complete=complete,
+                reference=references.get(name),
+                comparisons=pairs.get(name, []),
+            )
+            for name, source in sources.items()
+        }
     return PageContent(
         all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), confidence, seed
     )
@@ -104,6 +113,16 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
     if reference is not None and reference not in named:
         raise InputError(f"The reference '{reference}' is none of the runs: {list_examples(named, 5)}.")
     return named
+
+
+def _pairs_by_run(compared: Compared | None, measure: Measure) -> dict[str, list[PairComparison]]:
+    """The comparisons of each run with the others; of many runs, with its neighbours on the leaderboard."""
+    if compared is None:
+        return {}
+    names = compared.leaderboard(measure)["system"]
+    both = combinations(names, 2) if len(names) <= ALL_PAIRS else pairwise(names)
+    pairs = [compared.pair(a, b, measure) for a, b in both]
+    return {name: [pair for pair in pairs if name in (pair.a, pair.b)] for name in names}
 
 
 def _read(name: str, run: Any) -> Run:

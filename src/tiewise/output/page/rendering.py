@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tiewise._version import __version__
-from tiewise.analysis.auditing import LIBRARIES
+from tiewise.analysis.auditing import GRADES, LIBRARIES
 from tiewise.analysis.comparison import Orders
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.significance import Test
@@ -109,6 +109,7 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
             data=_markup(_json(_data(content))),
             sources=[("judgments", content.all_qrels), *content.runs.items()],
             libraries=LIBRARIES,
+            grades=GRADES,
             describe_precision=describe_precision,
             command=command or f"tiewise.write_report(qrels, runs, path, {names!r}, …)",
             version=__version__,
