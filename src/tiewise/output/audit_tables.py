@@ -74,15 +74,15 @@ class AuditTables:
         for name, audit in self.audits.items():
             most = max(audit.effects, key=lambda effect: effect.size, default=None)
             cells = _effect_cells(most, finer)[:-1]
-            facts = (audit.grid, format_percent(audit.tied_share), f"{audit.largest_group:,}")
+            facts = (format_percent(audit.tied_share), f"{audit.largest_group:,}")
             rows.append((name, *facts, most.measure if most else MISSING, *cells, audit.grade))
         columns = columns_of(
-            ["run", "grid"],
+            ["run"],
             ["tied", "largest", "moves most", "bias", "std", "worst case", "over queries", "effect of ties"],
         )
         has_effects = any(audit.effects for audit in self.audits.values())
         table = Table(columns, rows, notes=(OVERVIEW_LEGEND,) if has_effects else ())
-        return table if has_effects else table.take_columns([0, 1, 2, 3, len(columns) - 1])
+        return table if has_effects else table.take_columns([0, 1, 2, len(columns) - 1])
 
 
 def _style(audit: Audit) -> Style:

@@ -92,10 +92,9 @@ class Reversal:
     tools: tuple[str, ...]  #: the named tools whose order does
 
     def __str__(self) -> str:
-        orders = [f"the order of {join_names(self.tools)}"] if self.tools else []
-        orders += [f"{format_percent(self.share)} of random orders"] if self.share >= MIN_REVERSED else []
-        verb = "reverses" if self.tools and len(orders) == 1 and len(self.tools) == 1 else "reverse"
-        return f"{' and '.join(orders)} {verb} {self.result}"
+        orders = [f"by {format_percent(self.share)} of random orders"] if self.share >= MIN_REVERSED else []
+        orders += [f"by the order of {join_names(self.tools)}"] if self.tools else []
+        return f"{self.result} is reversed {', and '.join(orders)}"
 
 
 def measure_effects(report: Report) -> tuple[Effect, ...]:

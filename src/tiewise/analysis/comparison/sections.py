@@ -36,7 +36,7 @@ MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
 
 DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
 VALUE_BAR = "Bar: lowest to highest over the orders of ties; line: expected{}."
-TIES_HEADING, QUERIES_HEADING = "any tie order?", "other queries?"
+TIES_HEADING, QUERIES_HEADING = "any order?", "other queries?"
 ORDER_KINDS = {
     "independent": "each run's ties on their own",
     "per-query": "in each query one order for all runs",
@@ -91,7 +91,7 @@ class ComparisonSection:
         cells = _difference_cells(pairs, self.numbers, bars=self.bars)
         rows = [
             (
-                measure.name,
+                measure.name if len(pairs) > 1 else "",
                 *(_estimate_cell(found.estimate(name, measure), measure, self.numbers) for name in (a, b)),
                 *difference,
                 _interval(pair, self.numbers),
@@ -123,8 +123,8 @@ class ComparisonSection:
                 if self.progress is not None:
                     self.progress(len(rows), total)
         rival = f"against {found.baseline or 'the next'}"
-        headings = ("expected", "", "by ties", "by queries", rival, TIES_HEADING, QUERIES_HEADING)
-        legend = self._legend(pairs, "by ties", "by queries", "ties", "queries")
+        headings = ("expected", "", "by queries", rival, TIES_HEADING, QUERIES_HEADING)
+        legend = self._legend(pairs, "rank", "by queries", "ties", "queries")
         cross = "" if found.oblivious is None else f"; cross: order of {found.oblivious}"
         title = measures[0].name if len(measures) < len(found.measures) else ""
         return self._table(
@@ -132,14 +132,14 @@ class ComparisonSection:
         )
 
     def _leaderboard_cells(self, row: dict[str, Any], measure: Measure) -> Iterator[str | Cell | Bar]:
-        yield str(row["rank"])
+        best, worst = row["rank_best"], row["rank_worst"]
+        yield Cell(str(row["rank"]), "" if best == worst else f"({format_ranks(best, worst)})")
         yield row["system"]
         estimate, board = self.compared.estimate(row["system"], measure), self._leaderboards[measure]
         yield _estimate_cell(estimate, measure, self.numbers)
         ends = min(board["minimum"]), max(board["maximum"])
         has_bar = self.bars and estimate.tied
         yield Bar(estimate.minimum, estimate.expected, estimate.maximum, row["oblivious"], ends) if has_bar else ""
-        yield format_ranks(row["rank_best"], row["rank_worst"])
         yield format_ranks(row["rank_low"], row["rank_high"])
 
     def _rival_cells(self, pair: PairComparison | None) -> tuple[str | Cell, ...]:
@@ -172,9 +172,9 @@ class ComparisonSection:
         bound = "" if reached else ", at the most: not all are known to be reached by one order for all runs"
         legend = {
             "difference": "difference: expected [lowest, highest] over the orders of ties.",
-            "by ties": f"by ties: the best and the worst rank that the orders of ties allow{bound}.",
+            "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
             "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
-            "ties": f"any tie order? whether the same run is ahead in every order of ties; else the share of orders in "
+            "ties": f"any order? whether the same run is ahead in every order of ties; else the share of orders in "
             f"which {first} is, {ORDER_KINDS[found.orders]}{error}.",
             "queries": f"other queries? whether the expected difference is significant (p < {ALPHA:g}); p by "
             f"{TESTS[found.test]}{corrected}.",
