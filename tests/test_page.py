@@ -164,6 +164,43 @@ def test_only_two_times_yes_has_the_colour_of_success(folder):
         assert badges == [(tone, answer) for answer in answers]
 
 
+def test_all_measures_and_audits_stand_in_the_order_of_the_leaderboard(folder):
+    first, second = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}
+    tw.write_report({"q": {"a": 1}}, {"low": {"q": second}, "high": {"q": first}}, folder / "order.html", ["RR", "AP"])
+    text = (folder / "order.html").read_text(encoding="utf-8")
+    for part in ("<h3>All measures</h3>", '<section id="health">'):
+        after = text[text.index(part) :]
+        assert after.index("high") < after.index("low")
+
+
+def test_an_untied_run_has_no_crosses():
+    qrels = {"q": {"a": 1}}
+    runs = {"tied": {"q": {"a": 1.0, "b": 1.0}}, "late": {"q": {"b": 1.0, "c": 0.9, "a": 0.8}}}
+    datasets = collect_content(qrels, runs, "RR", complete=True).forest()["spec"]["datasets"].values()
+    crossed = {row["name"] for rows in datasets for row in rows if "printed" in row}
+    assert crossed == {"tied"}
+
+
+def test_paths_are_names_unless_asked_for(folder, tiewise_example):
+    for words, shown_path in (((), False), (("--full-paths",), True)):
+        done = tiewise_example(folder / "paths.html", *words)
+        assert f"The page is in {folder / 'paths.html'} (" in done.stderr
+        assert (str(file("qrels.txt")) in (folder / "paths.html").read_text(encoding="utf-8")) is shown_path
+        assert (str(folder) in (folder / "paths.html").read_text(encoding="utf-8")) is shown_path
+
+
+@pytest.fixture
+def tiewise_example():
+    """A page of one run of the example, by the command line."""
+
+    def run(path, *words):
+        inputs = (file("qrels.txt"), file("minilm-bf16.trec.gz"))
+        command = [sys.executable, "-m", "tiewise", "report", *map(str, inputs), "-m", "RR", *words, "-o", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True)
+
+    return run
+
+
 def test_runs_that_ties_can_reorder_are_bracketed():
     qrels = {"q": {"a": 1}}
     runs = {"tied": {"q": {"a": 1.0, "b": 1.0}}, "late": {"q": {"b": 1.0, "c": 0.9, "a": 0.8}}}
@@ -548,6 +585,13 @@ def test_the_page_fits_a_phone(browser, example):
     assert browser.do("document.documentElement.scrollWidth") == 390
     wide = "[...document.querySelectorAll('svg')].filter(one => one.getBoundingClientRect().right > 390).length"
     assert browser.do(wide) == 0 and browser.complaints == []
+    cut = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth).length"
+    assert browser.do(cut) == 0  # each row is a block, so that no number is cut
+    first = "document.querySelector('#systems tbody tr')"
+    assert browser.do(f"{first}.textContent") and browser.do(f"{first}.querySelector('th').offsetWidth") > 300
+    named = "[...document.querySelectorAll('.scroll tbody td')].every(one => one.dataset.label)"
+    shown_name = "getComputedStyle(document.querySelector('#systems tbody td'), '::before').content"
+    assert browser.do(named) and browser.do(shown_name) == '"rank"'
 
 
 @needs_browser
@@ -571,6 +615,13 @@ def test_it_prints(browser, example, folder):
     assert browser.do("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.do("[...document.querySelectorAll('.panel')].every(one => one.offsetHeight > 0)")
     assert browser.do("[...document.querySelectorAll('.switch, .screen')].every(one => one.offsetHeight === 0)")
+    assert browser.do("getComputedStyle(document.querySelector('#play-chosen')).display") == "block"
+    chosen = browser.do("document.querySelector('#play-chosen').textContent")
+    assert chosen == "Query {}, run {}".format(
+        *browser.do("['play-query', 'play-run'].map(id => document.getElementById(id).selectedOptions[0].textContent)")
+    )
+    assert browser.do("document.querySelector('#curve-chosen').offsetHeight") > 0
+    assert browser.do("document.querySelector('#query-chosen').offsetHeight") == 0  # all queries are shown
     browser.ask("Emulation.setEmulatedMedia", media="")
 
 

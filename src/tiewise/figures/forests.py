@@ -22,8 +22,8 @@ __all__ = ["forest", "forest_rows"]
 
 NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
 FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
-ROW_HEIGHT = 34
-CROSS_OFFSET, CROSS_STEP = 10, 8  # distance of the first crosses from the middle of a row, and of further ones
+ROW_HEIGHT = 38
+CROSS_OFFSET, CROSS_STEP = 13, 8  # distance of the first crosses from the middle of a row, and of further ones
 
 
 def forest_rows(
@@ -97,8 +97,9 @@ def forest(
         hollow = base.mark_bar(height=15, fillOpacity=0, stroke=GREY, strokeWidth=1.2, strokeDash=[3, 2])
         layers.append(hollow.encode(x("expected"), alt.X2("reach:Q"), y))
         legend.append("hollow: what is not judged")
-    bars = base.mark_bar(height=10, color=PALETTE[0], opacity=0.6)
-    layers.append(bars.encode(x("minimum"), alt.X2("maximum:Q"), y))
+    # Higher than the circle and with an outline, so that a range narrower than the circle is seen.
+    bars = base.mark_bar(height=16, color=PALETTE[0], opacity=0.6, stroke=PALETTE[0], strokeWidth=2)
+    layers.append(bars.transform_filter("datum.minimum < datum.maximum").encode(x("minimum"), alt.X2("maximum:Q"), y))
     if any(row["ci_low"] is not None for row in rows):
         layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(x("ci_low"), alt.X2("ci_high:Q"), y))
         ends = base.mark_tick(color=INK, thickness=1.4, height=10, opacity=1)
@@ -109,7 +110,7 @@ def forest(
     crosses = _merge_tools(rows)
     if crosses:
         layers += _cross_layers(crosses, x, y)
-        legend.append("crosses: what tools print")
+        legend.append("crosses: what tools print where ties move it")
     numbers = base.mark_text(align="left", fontSize=12, color=INK)
     layers.append(numbers.encode(alt.XValue(FRAME_WIDTH + 12), y, alt.Text("words:N")))
     found = "; ".join(f"{row['name']} {row['words']}" for row in rows)
@@ -140,11 +141,16 @@ def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merge_tools(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], dict[str, float]]:
-    """The printed numbers by row name. Tools that share rows and agree in all of them are merged."""
+    """The printed numbers by row name. Tools that share rows and agree in all of them are merged.
+
+    A number that ties cannot move, and that is the expected one, has no cross: the circle shows it.
+    """
     by_tool: dict[str, dict[str, float]] = {}
     for row in rows:
+        is_fixed = row["minimum"] is not None and row["minimum"] == row["maximum"]
         for tool, value in row["tools"].items():
-            by_tool.setdefault(tool, {})[row["name"]] = value
+            if not (is_fixed and math.isclose(value, row["expected"], abs_tol=1e-9)):
+                by_tool.setdefault(tool, {})[row["name"]] = value
     merged: list[tuple[list[str], dict[str, float]]] = []
     for tool, values in by_tool.items():
         for tools, known in merged:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tiewise.analysis.significance import ATOL
+from tiewise.tables.model import Section, Table
+from tiewise.tables.results import Result
 from tiewise.tables.wording import NumberFormat, format_percent
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ ONE_QUERY = "One query is no evidence about other queries"
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(Result):
     """The answers to both questions, as single words."""
 
     any_tie_order: Literal["yes", "no", "equal"]  #: equal: both have the same value in every order
@@ -45,6 +47,9 @@ class Answers:
             "yes" if pair.certain else "equal" if equal else "no",
             "unknown" if pair.queries < 2 else "yes" if significant else "unclear",
         )
+
+    def _section(self) -> Section:
+        return Section([Table.of_facts({TIES_QUESTION: self.any_tie_order, QUERIES_QUESTION: self.other_queries})])
 
     @property
     def both_yes(self) -> bool:

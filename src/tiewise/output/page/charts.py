@@ -28,7 +28,7 @@ _COLOURS |= {colour: f"c{place}" for place, colour in enumerate(PALETTE)}
 _DATA = ("datasets", "data", "domain", "sort", "description")
 
 #: The distance of brackets from the frame and from each other, in pixels; and how many stand side by side.
-BESIDE, LANE, LANES = 178, 26, 4
+BESIDE, LANE, LANES = 178, 18, 4
 
 #: The font of the page; the browser measures it, so it is named here too.
 FONT = 'system-ui, "Segoe UI", Helvetica, Arial, sans-serif'
@@ -58,10 +58,14 @@ def forest(
     spec["layer"] += [layer for names, lane in visible for layer in _bracket(names, lane, order, spec["width"])]
     for layer in spec["layer"]:  # one order for all layers, whichever rows each has
         layer["encoding"]["y"] |= {"sort": None, "scale": {"domain": order}}
+    if visible:
+        spec["layer"].append(_bracket_heading(max(lane for _, lane in visible), spec["width"]))
     sizes = {"brackets": len({lane for _, lane in visible}), "labels": max(map(len, order))}
     caption = [_caption(spec)]
     if visible:
-        caption.append("Brackets: of the runs with a dot, none is ahead of another in every order of ties.")
+        caption.append(
+            "Brackets, tie order open: of the runs with a dot, none is ahead of another in every order of ties."
+        )
     if len(unsettled) > len(visible):
         caption.append(f"There is no room for {len(unsettled) - len(visible)} more brackets: see the pairs.")
     return {"spec": _use_page_colours(spec), "caption": " ".join(caption), **sizes}
@@ -100,20 +104,23 @@ def _assign_lanes(groups: Sequence[list[str]], order: Names) -> list[tuple[list[
 
 
 def _bracket(group: Names, lane: int, order: Names, width: int) -> list[dict[str, Any]]:
-    """A line beside the rows of a group, a dot at each of its runs, and a label."""
+    """A line beside the rows of a group, and a dot at each of its runs."""
     rows = order[order.index(group[0]) : order.index(group[-1]) + 1]
-    middle = {} if len(rows) % 2 else {"bandPosition": 1}  # an even number of rows has no middle one
     x, name = {"value": width + BESIDE + LANE * lane}, {"field": "name", "type": "nominal", "title": None}
     rule = {"type": "rule", "strokeWidth": 2, "color": PALETTE[1], "aria": False}
     dot = {"type": "point", "filled": True, "size": 45, "opacity": 1, "color": PALETTE[1], "aria": False}
-    text = {"type": "text", "angle": 270, "dy": 12, "fontSize": 11, "color": INK, "aria": False}
     ends = {"x": x, "y": name, "y2": {"field": "last"}}
-    label = {"x": x, "y": name | middle, "text": {"value": "tie order open"}}
     return [
         {"data": {"values": [{"name": rows[0], "last": rows[-1]}]}, "mark": rule, "encoding": ends},
         {"data": {"values": [{"name": one} for one in group]}, "mark": dot, "encoding": {"x": x, "y": name}},
-        {"data": {"values": [{"name": rows[(len(rows) - 1) // 2]}]}, "mark": text, "encoding": label},
     ]
+
+
+def _bracket_heading(lanes: int, width: int) -> dict[str, Any]:
+    """What the brackets say, once above all of them."""
+    x = {"value": width + BESIDE + LANE * lanes + 8}
+    text = {"type": "text", "y": -8, "align": "right", "fontSize": 11, "color": INK, "aria": False}
+    return {"data": {"values": [{}]}, "mark": text, "encoding": {"x": x, "text": {"value": "tie order open"}}}
 
 
 def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int]) -> dict[str, Any]:

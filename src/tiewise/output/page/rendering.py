@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tiewise._version import __version__
@@ -55,6 +55,7 @@ def write_report(
     samples: int = 10_000,
     seed: int = 0,
     command: str | None = None,
+    full_paths: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> None:
@@ -63,7 +64,8 @@ def write_report(
     The page is about the first measure; the others stand beside it. `reference` names the run that the others should
     rank like; runs of one system in several precisions are also recognised by their names (``minilm-bf16``,
     ``minilm-fp32``). `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of
-    `evaluate`. The page shows `command` as its origin; `progress(done, total)` is called after each run.
+    `evaluate`. The page shows `command` as its origin, and the names of files, with `full_paths` their paths;
+    `progress(done, total)` is called after each run.
 
     >>> import tempfile
     >>> qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -75,7 +77,7 @@ def write_report(
     check_path(path)
     how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
     content = collect_content(qrels, runs, measures, reference=reference, progress=progress, **how)
-    save(path, [render_page(content, title=title, command=command).encode()])
+    save(path, [render_page(content, title=title, command=command, full_paths=full_paths).encode()])
 
 
 def check_path(path: PathLike) -> None:
@@ -89,7 +91,7 @@ def check_path(path: PathLike) -> None:
     load_renderer("A report")
 
 
-def render_page(content: PageContent, *, title: str = "", command: str | None = None) -> str:
+def render_page(content: PageContent, *, title: str = "", command: str | None = None, full_paths: bool = False) -> str:
     """The page as text."""
     names = [measure.name for measure in content.measures]
     style, script, programs = _file("page.css"), _file("page.js"), _programs()
@@ -108,6 +110,7 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
             licences=_markup(html.escape(_file("licences.txt"))),
             data=_markup(_json(_data(content))),
             sources=[("judgments", content.all_qrels), *content.runs.items()],
+            path_of=lambda source: source.path if full_paths else PurePath(source.path).name,
             libraries=LIBRARIES,
             grades=GRADES,
             describe_precision=describe_precision,
