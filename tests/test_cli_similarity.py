@@ -98,8 +98,8 @@ def test_value_of_the_lists_as_they_are(tiewise, folder, measure):
     assert ("residual" in table) == ("It is a distance" in table.replace("\n", " ")) == (measure == "MED_RBP")
     matrix = tiewise("similarity", "A.trec", "B.trec", "C.trec", "-m", measure, "--format", "latex", "-p", "6").out
     for name, row in zip("ABC", expected(folder, "ABC", measure).matrix(), strict=True):
-        cells = (f"{value:.6f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.6f}" for value in row)
-        assert rf"{name} & {' & '.join(cells)} \\" in matrix.replace("$-$", "-").replace("−", "-")
+        cells = (f"{value:.6f}" for value in row)
+        assert rf"{name} & {' & '.join(cells)} \\" in matrix
 
 
 def _per_query(found: tw.Similarity, query: str):
@@ -157,9 +157,9 @@ def test_matrix_of_three_runs(tiewise, folder, measure):
     latex = tiewise("similarity", "A.trec", "B.trec", "C.trec", "-m", measure, "-p", "6", "--format", "latex").out
     matrix = expected(folder, "ABC", measure).matrix()
     for name, row in zip("ABC", matrix, strict=True):
-        cells = " & ".join(f"{value:.6f}".removeprefix("0") for value in row)
+        cells = " & ".join(f"{value:.6f}" for value in row)
         assert rf"{name} & {cells} \\" in latex
-    assert ("% The extrapolated value" if measure == "RBO" else "% The lower bound") in latex
+    assert ("The extrapolated value" if measure == "RBO" else "The lower bound") in latex
     assert ("a row is the observed run" in latex) == (measure == "RBR")
 
 

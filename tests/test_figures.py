@@ -555,7 +555,7 @@ def test_a_table_of_a_comparison():
         assert words in page.text
     assert page.lines == [6, 6] and "svg" in page.tags
     board = Reader(found._repr_html_())
-    assert "RR · 3 runs · 4 queries" in board.text and "1–2" in board.text and board.lines == [9] * 4
+    assert "RR · 3 runs · 4 queries" in board.text and "1–2" in board.text and board.lines == [8] * 4
     assert "line: expected; cross: order of trec_eval." in board.text
     assert "by ties: the best and the worst rank" in board.text and "corrected for all pairs" in board.text
     blind = tw.compare(qrels, {"A": tied, "B": late, "C": late}, "RR", complete=True, oblivious=None)._repr_html_()

@@ -151,7 +151,8 @@ def apply_theme(chart: ChartT, description: str) -> ChartT:
     """
     themed: Any = chart
     made: ChartT = themed.properties(config=load_altair().Config(**CONFIG), description=description)
-    object.__setattr__(made, "__class__", _offline_class(type(themed)))  # altair puts attributes into the chart
+    kind: Any = type(made)
+    object.__setattr__(made, "__class__", _offline_class(kind))  # altair would put an attribute into the chart
     return made
 
 
