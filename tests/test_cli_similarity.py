@@ -182,7 +182,7 @@ def test_long_names_are_numbered_in_a_matrix(tiewise):
         ("A.trec B.trec -m P", "Measures of two runs: RBO, RBA, RBR, MED_RBP, tau, tau_ap"),
         ("A.trec B.trec -m tau --phi 0.5", "tau has no parameter 'phi'"),
         ("A.trec B.trec -m MED_RBP(phi=2)", "phi=2 is not possible. It must lie above 0 and below 1"),
-        ("A.trec B.trec -m tau --depth 2", "Depth 2 ends inside a group of 2 tied items of query 'q1'"),
+        ("A.trec B.trec -m tau --depth 2 --edge error", "Depth 2 ends inside a group of 2 tied items of query 'q1'"),
         ("A.trec B.trec -m RBO,RBA", "names 2 measures"),
         ("A.trec B.trec --phi 1", "phi=1.0 is not possible. It must lie above 0 and below 1"),
         ("A.trec B.trec -m RBO(phi=0.95) --phi 0.7", r"RBO\(phi=0.95\) has a phi, and --phi 0.7 was given too"),

@@ -184,7 +184,7 @@ def test_an_untied_run_has_no_crosses():
 def test_paths_are_names_unless_asked_for(folder, tiewise_example):
     for words, shown_path in (((), False), (("--full-paths",), True)):
         done = tiewise_example(folder / "paths.html", *words)
-        assert f"The page is in {folder / 'paths.html'} (" in done.stderr
+        assert f"The page is in {folder / 'paths.html'}." in done.stderr
         assert (str(file("qrels.txt")) in (folder / "paths.html").read_text(encoding="utf-8")) is shown_path
         assert (str(folder) in (folder / "paths.html").read_text(encoding="utf-8")) is shown_path
 

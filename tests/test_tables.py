@@ -116,15 +116,8 @@ def test_markdown():
 def test_latex():
     lines = render_latex(SECTION).splitlines()
     assert lines[1:3] == ["% A verdict.", "%   your own code: score(x)"]
-    assert (
-        lines[5:7]
-        == [
-            r"\caption{Two runs. \textsuperscript{1} a note.}",
-            r"\begin{tabular}{lS[table-format=1.3,table-space-text-post={\textsuperscript{\textsuperscript{1}}}]@{\,}l"
-            r"S[table-format=1.4]}",
-        ]
-        or lines[5] == r"\caption{Two runs. \textsuperscript{1} a note.}"
-    )
+    assert lines[5] == r"\caption{Two runs. \textsuperscript{1} a note.}"
+    assert r"{lS[table-format=1.3,table-space-text-post={\textsuperscript{1}}]@{\,}lS[table-format=1.4]}" in lines[6]
     assert r"run & \multicolumn{2}{c}{nDCG@10} & {p} \\" in lines and lines[-1] == r"\end{table}"
     name = r"a\_b|\textless{}i\textgreater{}"
     assert rf"{name} & \bfseries 0.363 & {{\scriptsize {{[}}0.359, 0.368]}} & 0.5000 \\" in lines

@@ -94,9 +94,7 @@ def report(
             **evaluation,
         )
     if not quiet:
-        written = (
-            [] if output == STANDARD_OUTPUT else [f"The page is in {output} ({output.stat().st_size / 1e6:.1f} MB)."]
-        )
+        written = [] if output == STANDARD_OUTPUT else [f"The page is in {output}."]
         print_note(*warned, *written)
 
 
