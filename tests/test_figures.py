@@ -399,6 +399,17 @@ def test_the_pictures_of_the_page_are_drawn(tmp_path, figures):
         assert (root / "docs/img" / name).stat().st_size < 150_000
 
 
+def test_the_pictures_of_the_gallery_are_drawn_by_its_code(tmp_path, figures):
+    root = Path(__file__).parent.parent
+    subprocess.run([sys.executable, "scripts/make_gallery.py", str(tmp_path)], cwd=root, check=True)
+    page = (root / "docs/gallery.md").read_text(encoding="utf-8")
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == set(re.findall(r"\]\(img/([\w-]+\.svg)\)", page))
+    assert all((root / "docs/img" / name).stat().st_size < 60_000 for name in drawn)
+    shown = {name for name in figures.__all__ if name not in ("save", "forest_rows")}
+    assert all(f".{name}(" in page for name in (*shown, "pareto", "spread"))  # no figure is missing
+
+
 # -- notebooks ---------------------------------------------------------------------------------------------------------
 
 

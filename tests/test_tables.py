@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas
 import pytest
@@ -212,3 +215,11 @@ def test_a_comparison_is_its_leaderboards_to_programs():
     )
     pair = results()[2].to_frame()
     assert len(pair) == 1 and pair["difference.expected"].iloc[0] == 0.125
+
+
+def test_the_latex_of_the_example_compiles_and_fits_a_column():
+    script = Path(__file__).parent.parent / "scripts/compile_latex.py"
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    if "not compiled" in done.stdout:
+        pytest.skip("there is no LaTeX")
+    assert done.returncode == 0 and "all fit into a column" in done.stdout, done.stdout
