@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python test-portable lint types bench docs wheel clean
+.PHONY: demo test test-python test-portable lint types bench docs recipes wheel clean
 
 $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -43,6 +43,10 @@ types: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
+
+# The LaTeX tables of the documents, compiled where a LaTeX is installed.
+recipes: $(VENV)/.dev
+	$(BIN)/python scripts/compile_latex.py
 
 wheel: $(BIN)/tiewise
 	rm -rf dist

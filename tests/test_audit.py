@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.analysis.auditing import LIBRARIES, even_steps
+from tiewise.analysis.auditing import LIBRARIES, Effect, even_steps
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
 from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.cli.conditions import FACTS, Condition
@@ -254,7 +254,7 @@ def test_scaled_counts_are_not_called_low_precision():
 def test_ranks_and_short_lists_are_no_evidence_of_even_steps():
     few = tw.audit(scaled_run(cast(random(50, 160), "bfloat16"), "0 to 1"))  # eight documents a list
     assert few.even_lists is None
-    assert tw.audit(run_of(np.tile(np.arange(100) / 99, 20))).level == "sound"
+    assert tw.audit(run_of(np.tile(np.arange(100) / 99, 20))).grade == "none"
 
 
 def test_false_positive_rate_of_even_steps():
@@ -341,7 +341,7 @@ def test_scores_with_equal_float32_are_not_called_low_precision(near):
     scores = near + np.random.default_rng(53).random(400) * 1e-9
     found = tw.audit(run_of(scores))
     assert found.grid in ("integer", "float8_e5m2") and not infer_score_grid(scores).is_significant
-    assert (found.level, found.remedy, infer_score_grid(scores).quantization) == ("sound", None, None)
+    assert (found.grade, found.remedy, infer_score_grid(scores).quantization) == ("none", None, None)
     assert "so few distinct float32 numbers are no evidence" in found.grid_evidence
     tied = tw.audit(run_of(np.repeat(scores, 2)))
     assert tied.cause == "unclear"
@@ -464,16 +464,13 @@ def test_a_low_precision_reranker(name):
         assert (found.cause, found.grid) == ("precision", name)
         assert f"rounded to {name}" in found.verdict
         assert "high_precision(model)" in found.remedy and name in found.remedy
-    if name == "float16":  # fine enough for lists of a hundred
-        assert found.level == "harmless" and "no measure by more than" in found.verdict
-    else:
-        assert found.level == "unreliable" and " can move by " in found.verdict
+    assert found.grade in ("minor", "report", "decides") and "a tie order usually moves " in found.verdict
 
 
 def test_saturated_scores():
     z = random(12, scale=4) + 15
     found = tw.audit(run_of((1 / (1 + np.exp(-z.astype(np.float32)))).astype(float)))
-    assert (found.grid, found.cause, found.level) == ("float32", "saturation", "unreliable")
+    assert (found.grid, found.cause, found.grade) == ("float32", "saturation", "unknown")
     assert [pile.at for pile in found.piles] == [1.0] and found.piles[0].levels_off
     assert "pile up at 1" in found.verdict and "logit" in found.remedy
 
@@ -544,7 +541,7 @@ def test_five_digits_make_ties_in_long_lists(text, words):
     scores = random(27, 60_000, scale=0.2) if text == "%.5f" else 10.0 ** random(27, 60_000, scale=0.4)
     found = tw.audit(run_of(np.array([float(text % s) for s in scores]), lists=20))
     assert (found.grid, found.cause) == ("float32", "decimals") and words in found.verdict
-    assert ".9g" in found.remedy if found.remedy else found.level == "harmless"
+    assert ".9g" in found.remedy if found.remedy else "of lists" in found.verdict
 
 
 def test_float32_makes_ties_in_long_lists():
@@ -557,7 +554,7 @@ def test_float32_makes_ties_in_long_lists():
 def test_hamming_distances():
     bits = np.random.default_rng(15).random((2000, 64)) < 0.5
     found = tw.audit(run_of(bits.sum(axis=1).astype(float)))
-    assert (found.grid, found.cause, found.level) == ("integer", "integer", "unreliable")
+    assert (found.grid, found.cause, found.grade) == ("integer", "integer", "unknown")
     assert "whole numbers" in found.verdict and "scoring.rescore" in found.remedy
 
 
@@ -571,8 +568,8 @@ def test_lists_of_one_document_do_not_hide_constant_lists():
 
 def test_constant_scores():
     run = run_of(np.full(1000, 0.5))
-    for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
-        assert (found.level, found.cause, found.constant_queries) == ("unreliable", "constant", 20)
+    for found, grade in ((tw.audit(run), "unknown"), (tw.audit(run, qrels=labels(run)), "decides")):
+        assert (found.grade, found.cause, found.constant_queries) == (grade, "constant", 20)
 
 
 def test_an_order_that_knows_the_labels():
@@ -586,7 +583,7 @@ def test_an_order_that_knows_the_labels():
 
 def test_few_distinct_scores():
     found = tw.audit(run_of(np.random.default_rng(16).choice([0.0, 0.25, 0.5, 0.75, 1.0], 1000)))
-    assert (found.level, found.cause) == ("unreliable", "few") and "only 5 distinct scores" in found.verdict
+    assert (found.grade, found.cause) == ("unknown", "few") and "only 5 distinct scores" in found.verdict
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -595,32 +592,123 @@ def test_unrounded_scores_raise_no_alarm(kind, scale):
     run = run_of(random(17, scale=scale).astype(kind).astype(float))
     for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
         assert found.grid == np.dtype(kind).name
-        assert (found.level, found.remedy, found.tied_share) == ("sound", None, 0.0)
+        assert (found.grade, found.remedy, found.tied_share) == ("none", None, 0.0)
 
 
-def test_a_few_duplicates_are_harmless():
+def test_a_few_duplicates_need_no_remedy():
     scores = random(18).astype(np.float32).astype(float)
     scores[3], scores[-1] = scores[2], scores[-2]
     found = tw.audit(run_of(scores))
-    assert (found.level, found.cause, found.remedy) == ("harmless", "unclear", None)  # two ties tell nothing
+    assert (found.grade, found.cause, found.remedy) == ("unknown", "unclear", None)  # two ties tell nothing
 
 
 @pytest.mark.parametrize("docs", [{"a": 0.5, "b": 0.25, "c": 0.75}, {"a": 2.0, "b": 1.0, "c": 1.0}, {"a": 1.0}])
 def test_a_few_rows_raise_no_alarm(docs):
     found = tw.audit({"q": docs})
-    assert found.level in ("sound", "unclear")
+    assert found.grade in ("none", "unknown")
     assert found.precision is None
 
 
 def test_ranks_instead_of_scores():
     found = tw.audit({"q1": {"a": -1, "b": -2, "c": -3}, "q2": {"c": -1, "a": -2}})
-    assert found.level == "sound" and "ranks" in found.verdict
+    assert found.grade == "none" and "ranks" in found.verdict
 
 
 def test_untied_low_precision_needs_a_reference():
     scores = cast(np.linspace(0.5, 0.99, 60), "bfloat16")
     found = tw.audit(run_of(np.unique(scores), lists=2))
-    assert found.tied_rows == 0 and found.level == "harmless" and "reference" in found.verdict
+    assert found.tied_rows == 0 and found.grade == "none" and "reference" in found.verdict
+
+
+# -- grades -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("worst_case", "bias", "std", "half", "grade"),
+    [
+        (0.00004, 0.00004, 0.00002, 0.00001, "none"),  # it does not show in four digits, whatever the rest
+        (0.011, -0.0003, 0.0001, 0.037, "minor"),
+        (0.011, -0.0003, 0.001, 0.037, "report"),  # a wide worst case, and a typical effect of .002
+        (0.011, -0.0006, 0.0001, 0.037, "report"),  # the bias alone
+        (0.011, 0.0003, 0.0001, 0.002, "report"),  # small, but a tenth of the uncertainty over queries
+        (0.9, 0.0, 0.0001, 0.037, "minor"),  # the worst case makes no grade
+        (0.05, 0.0, 0.01, 0.02, "decides"),  # as much as other queries
+        (0.05, None, None, 0.02, "minor"),
+        (0.05, 0.01, 0.01, None, "report"),  # one query has no interval
+    ],
+)
+def test_the_grade_of_a_measure(worst_case, bias, std, half, grade):
+    size = max(abs(bias or 0), 2 * (std or 0))
+    assert Effect("RR", size, bias, std, worst_case, half).grade == grade
+
+
+def test_effects_are_those_of_the_report():
+    run = run_of(cast(random(22), "bfloat16"))
+    qrels = labels(run)
+    found = tw.audit(run, qrels=qrels, measures=["nDCG@10", "AP", "NumRet"])
+    report = tw.evaluate(qrels, run, ["nDCG@10", "AP"], complete=True)
+    assert [effect.measure for effect in found.effects] == ["nDCG@10", "AP"]  # a count has none
+    for effect in found.effects:
+        mean, each = report[effect.measure], report.per_query(effect.measure)
+        assert (effect.bias, effect.std, effect.worst_case) == (mean.bias, mean.std, mean.range)
+        assert effect.size == max(abs(mean.bias), 2 * mean.std)
+        normal = 1.96 * each.expected.std(ddof=1) / len(each) ** 0.5
+        assert effect.half_interval == pytest.approx(normal, rel=0.1)
+    plain = found.to_dict()
+    assert plain["effects"][0]["grade"] == found.effects[0].grade and plain["decides"] is found.decides
+
+
+QUERIES = [f"q{n}" for n in range(40)]
+JUDGED = {query: {"a": 1} for query in QUERIES}
+#: Of 40 queries, some rank the relevant document second, so that queries differ more than ties.
+MIXED = {query: {"a": 2.0, "b": 1.0} if n % 2 else {"b": 2.0, "a": 1.0} for n, query in enumerate(QUERIES)}
+ONE_TIED = MIXED | {"q0": {"a": 1.0, "b": 1.0}}
+
+
+def test_a_reversed_comparison_decides():
+    """In sums over queries, the tied run is 0 or .5 above MIXED, .25 expected; `above` is 1/6 above it."""
+    third = {"b": 3.0, "c": 2.0, "a": 1.0}
+    above = MIXED | {"q0": {"a": 2.0, "b": 1.0}, "q2": third, "q4": third}
+    for other, is_reversed in ((above, True), (MIXED, False)):
+        pair = tw.compare(JUDGED, {"tied": ONE_TIED, "other": other}, "RR", complete=True).pair("tied", "other")
+        found = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True, comparisons=[pair])
+        assert found.grade == ("decides" if is_reversed else "report")
+        assert ("No comparison or check is reversed." in found.verdict) is not is_reversed
+        untied = tw.audit(other, qrels=JUDGED, measures="RR", complete=True, comparisons=[pair])
+        assert untied.grade == "none"  # its own ties reverse nothing
+        if is_reversed:
+            (one,) = found.reversals
+            assert (one.result, one.share) == (
+                "tied against other in RR",
+                pytest.approx(0.5),
+            ) and "trec_eval" in one.tools
+            assert str(one) in found.verdict
+    alone = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True)
+    assert alone.grade == "report" and "is reversed" not in alone.verdict and alone.reversals == ()
+
+
+@pytest.mark.parametrize("limit", [0.7, 0.7499, 0.7501, 0.756, 0.757, 0.762, 0.763])
+def test_a_reversed_check_decides(limit):
+    """RR of ONE_TIED is .75 in one order of the two tied documents and .7625 in the other, .75625 expected."""
+    found = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True, checks={"RR": limit})
+    assert found["RR"].expected == pytest.approx(0.75625)
+    assert found.decides is (0.75 < limit <= 0.7625)
+    assert [one.result for one in found.reversals] == [
+        f"the check of RR at {limit:g}".replace("0.", ".")
+    ] * found.decides
+
+
+def test_checks_and_comparisons_need_judgments():
+    pair = tw.compare(JUDGED, {"a": ONE_TIED, "b": MIXED}, "RR", complete=True).pair("a", "b")
+    for options in ({"checks": {"RR": 0.5}}, {"comparisons": [pair]}):
+        with pytest.raises(InputError, match="needs judgments"):
+            tw.audit(ONE_TIED, **options)
+    with pytest.raises(InputError, match="needs a number"):
+        tw.audit(ONE_TIED, qrels=JUDGED, checks={"RR": "much"})
+    with pytest.raises(InputError, match=r"Give \{measure: number\}"):
+        tw.audit(ONE_TIED, qrels=JUDGED, checks=0.5)
+    with pytest.raises(InputError, match="compare"):
+        tw.audit(ONE_TIED, qrels=JUDGED, comparisons=["a"])
 
 
 # -- fidelity -----------------------------------------------------------------------------------------------------
@@ -655,7 +743,7 @@ def test_a_run_is_faithful_to_itself():
     run = run_of(random(19))
     found = tw.audit(run, reference=run, qrels=labels(run), measures="nDCG@10")
     assert (found.inverted, found.tau) == (0.0, 1.0) and found.rbo == pytest.approx(1)
-    assert found.fidelity.gap == {"nDCG@10": 0.0} and found.level == "sound" and found.unfaithful is False
+    assert found.fidelity.gap == {"nDCG@10": 0.0} and found.grade == "none" and found.unfaithful is False
     assert "It also ranks as the reference does" in found.verdict
 
 
@@ -664,13 +752,13 @@ def test_an_untied_run_in_the_wrong_order():
     reversed_ = {query: {doc: -score for doc, score in docs.items()} for query, docs in run.items()}
     found = tw.audit(reversed_, reference=run)
     assert (found.inverted, found.tau, found.tied_share) == (1.0, -1.0, 0.0)
-    assert found.level == "unfaithful" and found.unfaithful and "100% of pairs are inverted" in found.verdict
-    assert found.verdict.startswith("Not faithful: ") and "Sound" not in found.verdict
+    assert found.grade == "none" and found.unfaithful and "100% of pairs are inverted" in found.verdict
+    assert found.verdict.startswith("Not faithful: ") and "No ties" in found.verdict
     assert "Find what differs" in found.remedy
     qrels = {query: {max(docs, key=docs.get): 1} for query, docs in run.items()}
     judged = tw.audit(reversed_, reference=run, qrels=qrels, measures="RR")
     assert judged.fidelity.gap["RR"] == pytest.approx(judged["RR"].expected - 1)
-    assert judged.level == "unfaithful" and "RR -" in judged.verdict
+    assert judged.unfaithful and "RR -" in judged.verdict
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 151])
@@ -787,12 +875,12 @@ def test_object_and_json_share_names(tmp_path):
     qrels = labels(run.to_dict())
     found = tw.audit(run, qrels=qrels, reference=run)
     plain = json.loads(found.to_json())
-    for name in (*NAMES, "rows", "queries", "level", "cause", "float32_ties", "constant_queries", "rounded_share"):
+    for name in (*NAMES, "rows", "queries", "grade", "cause", "float32_ties", "constant_queries", "rounded_share"):
         assert plain[name] == getattr(found, name), name
     assert plain["measures"]["nDCG@10"]["range"] == found["nDCG@10"].range
     assert plain["run"]["format"] == "trec" and plain["across"]["10"] == found.across[10]
     assert {row["tool"] for row in plain["tools"]} >= {"trec_eval", "pytrec_eval"}
-    assert json.loads(render(AuditTables("r", found), OutputOptions(format="json")))["name"] == "r"
+    assert json.loads(render(AuditTables({"r": found}), OutputOptions(format="json")))["name"] == "r"
 
 
 def test_an_audit_can_be_pickled():
@@ -812,7 +900,7 @@ def test_json_without_judgments_and_with_unscored_documents():
 def test_the_page_ends_with_verdict_and_remedy():
     run = run_of(cast(random(23), "bfloat16"))
     found = tw.audit(run, qrels=labels(run), reference=run_of(cast(random(23), "float32")))
-    page = render(AuditTables("bf16", found), OutputOptions(width=100))
+    page = render(AuditTables({"bf16": found}), OutputOptions(width=100))
     assert max(map(len, page.splitlines())) <= 100
     title, headline = page.splitlines()[:2]
     assert title == "bf16 · 20 queries · 2,000 rows"
@@ -827,7 +915,7 @@ def test_the_page_ends_with_verdict_and_remedy():
 def test_lines_of_code_and_ids_are_not_broken(width):
     run = run_of(cast(random(23), "bfloat16"))
     found = tw.audit(run, qrels=labels(run))
-    page = render(AuditTables("bf16", found), OutputOptions(width=width))
+    page = render(AuditTables({"bf16": found}), OutputOptions(width=width))
     assert max(map(len, page.splitlines())) <= 105  # the tools and their three measures
     lines = [line.strip() for line in page.splitlines()]
     assert all(line in lines for line in found.advice.code.values())
@@ -842,7 +930,7 @@ def test_the_tools_are_shown_for_the_measures_that_move_most():
     found = tw.audit(run, qrels=labels(run), measures=["nDCG@10", "R@50", "AP", "P@5", "RR", "R@20"])
     ranges = {name: value["range"] for name, value in found.to_dict()["measures"].items()}
     most = sorted((name for name in ranges), key=lambda name: -ranges[name])[:3]
-    page = render(AuditTables("r", found), OutputOptions(width=100))
+    page = render(AuditTables({"r": found}), OutputOptions(width=100))
     head = next(line for line in page.splitlines() if line.startswith("tools that print"))
     assert head.split()[3:] == most
     assert min(ranges.values()) > 0.001
@@ -853,7 +941,7 @@ def test_the_tools_are_shown_for_the_measures_that_move_most():
 def test_markdown_has_the_tools_and_the_code_as_a_block():
     run = run_of(cast(sigmoid(random(11, scale=2)), "bfloat16"))
     found = tw.audit(run, qrels=labels(run))
-    text = render(AuditTables("r", found), OutputOptions(format="markdown"))
+    text = render(AuditTables({"r": found}), OutputOptions(format="markdown"))
     block = text.split("```python\n")[1].split("```")[0]
     assert all(f"\n{line}\n" in block for line in found.advice.code.values())
     assert found.grid_evidence in text and found.verdict in text
@@ -864,19 +952,19 @@ def test_markdown_has_the_tools_and_the_code_as_a_block():
 def test_one_list_has():
     run = run_of(random(44), lists=20) | {"one": dict.fromkeys("abc", 1.0)}
     assert "1 of 21 lists has one score for all documents." in render(
-        AuditTables("r", tw.audit(run)), OutputOptions(width=100)
+        AuditTables({"r": tw.audit(run)}), OutputOptions(width=100)
     )
 
 
 def test_the_page_of_a_sound_run_is_short():
-    page = render(AuditTables("fp32", tw.audit(run_of(cast(random(24), "float32")))), OutputOptions(width=100))
-    assert len(page.splitlines()) == 5 and page.splitlines()[-1].startswith("Sound")
+    page = render(AuditTables({"fp32": tw.audit(run_of(cast(random(24), "float32")))}), OutputOptions(width=100))
+    assert len(page.splitlines()) == 5 and page.splitlines()[-1].startswith("No ties")
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "markdown", "latex"])
 def test_every_format_has_the_facts(format):
     run = run_of(cast(random(25), "float16"))
-    text = render(AuditTables("r", tw.audit(run, qrels=labels(run))), OutputOptions(format=format))
+    text = render(AuditTables({"r": tw.audit(run, qrels=labels(run))}), OutputOptions(format=format))
     assert "float16" in text and "nDCG@10" in text
     if format == "tsv":
         rows = [line.split("\t") for line in text.splitlines()]
@@ -885,7 +973,7 @@ def test_every_format_has_the_facts(format):
 
 def test_its_repr_is_a_summary():
     lines = repr(tw.audit(run_of(random(26)))).splitlines()
-    assert lines[0] == "None of 2,000 rows are tied." and lines[-1].startswith("Sound")
+    assert lines[0] == "None of 2,000 rows are tied." and lines[-1].startswith("No ties")
 
 
 # -- gates --------------------------------------------------------------------------------------------------------
@@ -901,8 +989,8 @@ def test_its_repr_is_a_summary():
         ("range(RR) > 0.1 and tied_share > 0.5", True),
         ("float32_ties != 0", False),
         ("inverted > 0 or tau < 1", True),
-        ("unreliable", True),
-        ("unreliable > 0 and unfaithful == 1", True),
+        ("decides", False),
+        ("decides < 1 and unfaithful == 1", True),
         ("not unfaithful", False),
     ],
 )
@@ -922,6 +1010,8 @@ def test_gates_say_what_closed_them_and_what_they_need():
         Condition.parse("inverted > 0", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="--reference"):
         Condition.parse("unfaithful", facts=FACTS).explain(found)
+    with pytest.raises(InputError, match="judgments \\(--qrels\\)"):
+        Condition.parse("decides", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="is not a condition"):
         Condition.parse("tied_share", facts=FACTS)
     with pytest.raises(InputError, match="--qrels"):

@@ -39,13 +39,59 @@ def test_table_ends_with_verdict_and_remedy(tiewise):
     text = tiewise("audit", "minilm-bf16.trec.gz", "--library", "own", "--format", "table").out
     words = " ".join(text.split())
     assert "lie on the bfloat16 grid" in words
-    assert words.index("Not reliable: 49.4% of rows are tied") < words.index("scoring.score(")
+    assert words.index("unknown without judgments: 49.4% of rows are tied") < words.index("scoring.score(")
     assert "sentence_transformers" not in words
 
 
-def test_float32_scores_are_harmless(tiewise):
-    document = tiewise("audit", "minilm-fp32.trec.gz", "--format", "json").json
-    assert document["grid"] == "float32" and document["level"] == "harmless" and document["remedy"] is None
+def test_float32_scores_need_no_remedy(tiewise):
+    document = tiewise("audit", "minilm-fp32.trec.gz", "--qrels", "qrels.txt", "-m", "nDCG@10", "--format", "json").json
+    assert document["grid"] == "float32" and document["grade"] == "none" and document["remedy"] is None
+
+
+def test_several_runs_are_compared(tiewise):
+    """The two runs are one model in two precisions; ties of the one reverse who is ahead."""
+    command = (
+        "audit",
+        "minilm-bf16.trec.gz",
+        "minilm-fp32.trec.gz",
+        "--qrels",
+        "qrels.txt",
+        "-m",
+        "nDCG@10",
+        "--complete",
+    )
+    bf16, fp32 = tiewise(*command, "--format", "json").json["runs"]
+    assert (bf16["name"], bf16["grade"], fp32["grade"]) == ("minilm-bf16", "decides", "none")
+    (reversal,) = bf16["reversals"]
+    assert reversal["result"] == "minilm-fp32 against minilm-bf16 in nDCG@10" and "trec_eval" in reversal["tools"]
+    alone = tiewise("audit", "minilm-bf16.trec.gz", *command[3:], "--format", "json").json
+    assert alone["grade"] == "report" and alone["reversals"] == []
+    text = tiewise(*command, "--format", "table").out
+    assert text.startswith("2 runs\nrun ") and "worst case" in text and "minilm-fp32: Ties change nothing" in text
+    assert {row["run"] for row in tiewise(*command).rows} == {"minilm-bf16", "minilm-fp32"}
+    failed = tiewise(*command, "--fail-if", "decides", code=3)
+    assert "run 'minilm-bf16'" in failed.err and "run 'minilm-fp32'" not in failed.err
+    unjudged = tiewise(*command[:3], "--format", "table").out
+    assert "effect of ties" in unjudged and "unknown" in unjudged and "worst case" not in unjudged
+
+
+def test_a_check_of_a_measure_is_a_result_too(tiewise):
+    command = (
+        "audit",
+        "minilm-bf16.trec.gz",
+        "--qrels",
+        "qrels.txt",
+        "-m",
+        "nDCG@10",
+        "--complete",
+        "--format",
+        "json",
+    )
+    near = tiewise(*command, "--fail-if", "nDCG@10 < 0.445", "--fail-if", "0.1 > nDCG@10").json
+    assert near["grade"] == "decides" and [one["result"] for one in near["reversals"]] == [
+        "the check of nDCG@10 at .445"
+    ]
+    assert tiewise(*command, "--fail-if", "nDCG@10 < 0.4").json["grade"] == "report"
 
 
 def test_a_reference_shows_fidelity(tiewise):
@@ -58,7 +104,7 @@ def test_a_reference_shows_fidelity(tiewise):
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "markdown", "latex"])
 def test_every_format_has_the_verdict(tiewise, kind):
     text = tiewise("audit", "minilm-bf16.trec.gz", "--format", kind).out
-    assert "Not reliable" in text
+    assert "without judgments" in text
     if kind == "jsonl":
         assert all(isinstance(json.loads(line), dict) for line in text.splitlines())
 
@@ -66,7 +112,7 @@ def test_every_format_has_the_verdict(tiewise, kind):
 def test_parquet_holds_the_rows(tiewise, folder):
     tiewise("audit", "minilm-bf16.trec.gz", "-o", "audit.parquet")
     rows = {row["name"]: row["value"] for row in pyarrow.parquet.read_table(folder / "audit.parquet").to_pylist()}
-    assert rows["grid"] == "bfloat16" and rows["verdict"].startswith("Not reliable")
+    assert rows["grid"] == "bfloat16" and rows["verdict"].startswith("Effect of ties unknown")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +123,7 @@ def test_parquet_holds_the_rows(tiewise, folder):
         ("cut_lists > 0 and largest_group >= 7", 3),
         ("range(nDCG@10) > 0.001", 3),
         ("inverted > 0.5", 0),
-        ("unreliable", 3),
+        ("decides", 0),
         ("unfaithful > 0", 0),
     ],
 )

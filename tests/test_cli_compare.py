@@ -44,7 +44,7 @@ def test_column_names():
         == "measure a b queries a_expected b_expected difference minimum maximum std certain probability "
         "probability_equal probability_less method p_value p_holm ci_low ci_high ci_order_low ci_order_high effect "
         "wins losses ties flip verdict a_lower a_upper a_condensed b_lower b_upper b_condensed "
-        "exact_range probability_error std_error"
+        "exact_range probability_error std_error any_tie_order other_queries"
     )
 
 
@@ -57,6 +57,7 @@ def test_one_row_per_pair(tiewise, pair):
     assert float(row["probability"]) == pair.probability
     assert (float(row["ci_low"]), float(row["ci_high"])) == pair.ci
     assert row["verdict"] == pair.verdict
+    assert (row["any_tie_order"], row["other_queries"]) == ("no", "unclear")
 
 
 def test_json_has_the_attribute_names(tiewise, pair):
@@ -91,9 +92,11 @@ def test_machine_formats_hold_the_same_rows(tiewise, folder):
 def test_table_of_two_runs(tiewise, pair):
     text = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR, "--format", "table").out
     assert text.startswith("RR@10 · tied against second · 3 queries\n")
-    assert re.search(r"^measure +tied +second +difference +ahead +p +95% interval$", text, re.M)
+    assert re.search(r"^tied +second +difference +any order\? +other queries\? +95% interval$", text, re.M)
     assert re.search(
-        r"^RR@10 +\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[-\.\d{3}, \.500\] +\d\d\.\d% +", text, re.M
+        r"^\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[-\.\d{3}, \.500\] +no \(\d\d\.\d%\) +unclear \(",
+        text,
+        re.M,
     )
     assert pair.verdict in " ".join(text.split())
 
@@ -101,14 +104,17 @@ def test_table_of_two_runs(tiewise, pair):
 def test_leaderboard_of_three_runs(tiewise):
     command = ("compare", "qrels.txt", "second.trec", "last.trec", "tied.trec", *RR)
     text = tiewise(*command, "--format", "markdown").out
-    assert text.startswith("RR@10 · 3 runs · 3 queries:\n\n| rank | run | expected | by ties | by queries |")
-    assert re.search(r"^\| 1 \| tied \| \.\d+ \[\.333, 1\.000\] \| 1–2 \|", text, re.M)
-    assert re.search(r"^\| 3 \| last \| \.200 \| 3 \| 3 \| – \|", text, re.M)
-    assert "The order of ties alone can change the order of tied, second." in text
+    assert text.startswith("RR@10 · 3 runs · 3 queries:\n\n| rank | run | expected | by queries | against the next |")
+    assert re.search(r"^\| 1 \(1–2\) \| tied \| \.\d+ \[\.333, 1\.000\] \|", text, re.M)
+    assert re.search(r"^\| 3 \| last \| \.200 \| 3 \| – \|", text, re.M)
+    assert "However ties are ordered? No: tie order can change the order of tied, second." in text
+    assert "Would it hold for other queries? " in text
     assert "tied or second? Tools disagree, for they break ties differently: trec\\_eval" in text
     assert "In the order of trec\\_eval the runs stand differently (Kendall's τ .333 with this table)." in text
     based = tiewise(*command, "--baseline", "second", "-m", "AP", "--format", "markdown").out
-    assert "| against second | ahead | p (Holm) |" in based and "| RR@10 | 2 | second | .500 | 1–2 |" in based
+    assert (
+        "| against second | any order? | other queries? |" in based and "| RR@10 | 2 (1–2) | second | .500 |" in based
+    )
     assert r"\begin{tabular}" in tiewise(*command, "--format", "latex").out
 
 

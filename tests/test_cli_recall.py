@@ -238,7 +238,8 @@ def test_latex_and_markdown(tiewise, folder):
     for name, end in (("latex", r"\\"), ("markdown", "|")):
         text = tiewise(*COMMAND, "-p", "5", "--format", name).out
         for row in expected(folder).table():
-            values = [f"{row[column]:.5f}".removeprefix("0") for column in ("rbr_lower", "rbr_upper")]
+            zero = "" if name == "latex" else "0"  # siunitx writes it
+            values = [f"{row[column]:.5f}".removeprefix(zero) for column in ("rbr_lower", "rbr_upper")]
             keys = [str(row["phi"]), row["system"], str(row["depth"])]
             between = r" & " if name == "latex" else " | "
             assert between.join([*keys, *values]) in text

@@ -99,8 +99,8 @@ def test_value_of_the_lists_as_they_are(tiewise, folder, measure):
     assert ("residual" in table) == ("It is a distance" in table.replace("\n", " ")) == (measure == "MED_RBP")
     matrix = tiewise("similarity", "A.trec", "B.trec", "C.trec", "-m", measure, "--format", "latex", "-p", "6").out
     for name, row in zip("ABC", expected(folder, "ABC", measure).matrix(), strict=True):
-        cells = (f"{value:.6f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.6f}" for value in row)
-        assert rf"{name} & {' & '.join(cells)} \\" in matrix.replace("$-$", "-").replace("−", "-")
+        cells = (f"{value:.6f}" for value in row)
+        assert rf"{name} & {' & '.join(cells)} \\" in matrix
 
 
 def _per_query(found: tw.Similarity, query: str):
@@ -158,9 +158,9 @@ def test_matrix_of_three_runs(tiewise, folder, measure):
     latex = tiewise("similarity", "A.trec", "B.trec", "C.trec", "-m", measure, "-p", "6", "--format", "latex").out
     matrix = expected(folder, "ABC", measure).matrix()
     for name, row in zip("ABC", matrix, strict=True):
-        cells = " & ".join(f"{value:.6f}".removeprefix("0") for value in row)
+        cells = " & ".join(f"{value:.6f}" for value in row)
         assert rf"{name} & {cells} \\" in latex
-    assert ("% The extrapolated value" if measure == "RBO" else "% The lower bound") in latex
+    assert ("The extrapolated value" if measure == "RBO" else "The lower bound") in latex
     assert ("a row is the observed run" in latex) == (measure == "RBR")
 
 
@@ -183,7 +183,7 @@ def test_long_names_are_numbered_in_a_matrix(tiewise):
         ("A.trec B.trec -m P", "Measures of two runs: RBO, RBA, RBR, MED_RBP, tau, tau_ap"),
         ("A.trec B.trec -m tau --phi 0.5", "tau has no parameter 'phi'"),
         ("A.trec B.trec -m MED_RBP(phi=2)", "phi=2 is not possible. It must lie above 0 and below 1"),
-        ("A.trec B.trec -m tau --depth 2", "Depth 2 ends inside a group of 2 tied items of query 'q1'"),
+        ("A.trec B.trec -m tau --depth 2 --edge error", "Depth 2 ends inside a group of 2 tied items of query 'q1'"),
         ("A.trec B.trec -m RBO,RBA", "names 2 measures"),
         ("A.trec B.trec --phi 1", "phi=1.0 is not possible. It must lie above 0 and below 1"),
         ("A.trec B.trec -m RBO(phi=0.95) --phi 0.7", r"RBO\(phi=0.95\) has a phi, and --phi 0.7 was given too"),

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import re
 import warnings
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 import oracle_compare as oracle
 import tiewise as tw
 from tiewise.analysis.comparison import arrangements, comparing, leaderboard, shared_order, system
+from tiewise.analysis.comparison.answers import Answers
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics import arrangements as few_arrangements
@@ -304,7 +306,7 @@ def test_always_and_never_are_about_all_orders():
     found = compared(judged, tied, late, "RR", complete=True)
     pair = found.pair("A", "B")
     assert pair.probability > 0.9995 and not pair.certain  # all twelve must fall on the last rank
-    assert "in >99.9% of random orders A is ahead, in <0.1% B" in pair.verdict
+    assert "some tie orders put B ahead" in pair.verdict and "A leads in >99.9% of random orders" in pair.verdict
     text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert ">99.9%" in text and "always" not in text
 
@@ -320,14 +322,14 @@ def test_equal_runs_do_not_change_their_order():
         ComparisonTables(compared(FLIP, {"A": TIED, "B": SECOND, "C": sure}, None, "RR", complete=True)),
         OutputOptions(format="markdown"),
     )
-    assert "The order of ties alone can change the order of" in text
+    assert "However ties are ordered? No: tie order can change the order of" in text
 
 
 def test_the_legend_says_that_p_values_are_corrected_with_a_baseline(monkeypatch):
     monkeypatch.setattr(comparing, "MAX_SYSTEMS", 2)
     found = compared(FLIP, {"A": TIED, "B": SECOND, "C": SECOND}, None, "RR", baseline="A", complete=True)
     text = render(ComparisonTables(found), OutputOptions(format="markdown"))
-    assert "p (Holm)" in text and "corrected for all comparisons with A and measures" in text
+    assert "corrected for all comparisons with A and measures (Holm)" in text
 
 
 def test_exact_range_is_false_if_the_range_is_a_bound():
@@ -605,18 +607,82 @@ def test_another_definition_is_not_a_flip():
 
 
 def test_verdicts():
+    """Both questions are answered in words, in each of the four cases and where there is nothing to answer."""
     level = compared(FLIP, SECOND, SECOND, "RR").pair("A", "B")
-    assert level.verdict == "A and B are level in RR."
-    open_ = compared(FLIP, TIED, SECOND, "RR", complete=True).pair("A", "B").verdict
+    assert level.verdict == "A and B have the same RR over these 2 queries."
+    assert level.answers == Answers("equal", "unclear")
+    # open, not significant
+    pair = compared(FLIP, TIED, SECOND, "RR", complete=True).pair("B", "A")
+    assert pair.answers == Answers("no", "unclear")
     assert (
-        "A is ahead of B by 0.1111 in RR on average, but the order of ties decides: in 56% of random orders A" in open_
-    )
+        "B and A cannot be told apart in RR: some tie orders reverse the difference (+.1111, from -.1667 to +.5000), "
+        "and so could other queries (p = .500; 95% interval +.1111 to +.1111). A leads in 56% of random orders."
+    ) in pair.verdict
+    # settled, significant
     judged, left, _ = large(30, 10, seed=3, levels=1000)
     last = {query: {"x": 2.0, "d0": 1.0} for query in judged}
-    firm = compared(judged, left, last, "nDCG@10", complete=True).pair("B", "A").verdict
-    assert firm.startswith(
-        "A is ahead of B by 0."
-    ) and "is unlikely to be chance in the sample of 30 queries (p < 0.01)" in firm.replace("p = 0.005", "p < 0.01")
+    firm = compared(judged, left, last, "nDCG@10", complete=True).pair("B", "A")
+    assert firm.answers == Answers("yes", "yes") and firm.answers.both_yes
+    assert re.fullmatch(
+        r"A scores higher than B in nDCG@10 however ties are ordered \(.N(, from .N to .N)?\), and the difference is "
+        r"significant over these 30 queries \(p [<=] \.\d{3}; 95% interval .N to .N\)\.".replace(".N", r"\+\.\d{4}"),
+        firm.verdict,
+    )
+    # settled, not significant
+    first, second = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}
+    few = {f"q{n}": {"a": 1} for n in range(3)}
+    chance = compared(few, dict.fromkeys(few, first), {**dict.fromkeys(few, first), "q0": second}, "RR")
+    assert chance.pair("A", "B").answers == Answers("yes", "unclear")
+    assert chance.pair("A", "B").verdict == (
+        "On these 3 queries A scores higher than B in RR however ties are ordered (+.1667), but other queries could "
+        "reverse it (p = 1.000; 95% interval 0 to +.5000). This is no evidence that A is better."
+    )
+    # open, significant
+    many = {f"q{n}": {"a": 1} for n in range(8)}
+    tied = dict.fromkeys(many, dict.fromkeys("abc", 1.0))
+    open_ = compared(many, tied, dict.fromkeys(many, second), "RR", complete=True, confidence=0.9).pair("A", "B")
+    assert open_.answers == Answers("no", "yes") and not open_.answers.both_yes
+    assert (
+        "Averaged over tie orders A scores higher than B in RR, significantly over these 8 queries (+.1111; p = .008; "
+        "90% interval +.1111 to +.1111), but some tie orders put B ahead (-.1667 to +.5000); A leads in 84% of random "
+        "orders. Report the expected values."
+    ) in open_.verdict
+    # one query
+    alone = compared({"q": {"a": 1}}, {"q": first}, {"q": second}, "RR").pair("A", "B")
+    assert alone.answers == Answers("yes", "unknown") and "One query is no evidence" in alone.verdict
+    assert not any("decide" in one.verdict for one in (level, pair, firm, open_, alone))
+
+
+def test_ties_that_only_make_two_systems_equal_do_not_reverse_them():
+    judged = {"q": {"a": 1}}
+    found = compared(judged, {"q": {"a": 1.0, "b": 0.5}}, {"q": {"a": 1.0, "b": 1.0}}, "RR", complete=True)
+    assert "some tie orders make them equal (+.2500, from 0 to +.5000)" in found.pair("A", "B").verdict
+
+
+def test_latex_marks_what_is_significantly_higher_than_a_baseline():
+    """Eight queries of +1/2 are significant; ties that can undo it put the sign in brackets; two queries are not."""
+    first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abc", 1.0)
+    many = {f"q{n}": {"a": 1} for n in range(8)}
+    runs = {name: dict.fromkeys(many, one) for name, one in (("base", second), ("tied", tied), ("first", first))}
+    found = tw.compare(many, runs, "RR", baseline="base", complete=True)
+    text = found.to_latex()
+    assert r"first & \bfseries 1.000{\textsuperscript{$\dagger$}} \\" in text
+    assert r"tied & 0.611{\textsuperscript{($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
+    assert "Significantly higher than $\\dagger$ base (paired permutation test over queries" in text
+    assert "Holm-corrected for all comparisons with base and measures" in text
+    assert "A sign in brackets: some order of ties does not put the run ahead" in text
+    both = tw.compare(many, runs, "RR", complete=True)
+    assert r"\bfseries 1.000{\textsuperscript{$\dagger$($\ddagger$)}}" in both.to_latex(baselines=["base", "tied"])
+    assert "dagger" not in both.to_latex() and "{[}0.333, 1.000]" in both.to_latex(intervals="ties")
+    assert "95\\% bootstrap interval over queries" in both.to_latex(intervals="queries")
+    few = {query: many[query] for query in ("q0", "q1")}
+    two = {name: {query: run[query] for query in few} for name, run in runs.items() if name != "tied"}
+    assert "1.000 \\\\" in tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline
+    for baselines, words in ((["x"], "none of the systems"), (["tied"], "corrected for comparisons with 'base'")):
+        with pytest.raises(tw.InputError, match=words):
+            found.to_latex(baselines=baselines)
+    with pytest.raises(tw.InputError, match="intervals='both'"):
+        found.to_latex(intervals="both")
 
 
 def test_to_dict(three):
@@ -833,7 +899,7 @@ def test_one_query_has_no_interval():
     for test in ("permutation", "t", "wilcoxon"):
         pair = compared(judged, {"q": TIED["q1"]}, {"q": SECOND["q1"]}, "RR", test=test, complete=True).pair("A", "B")
         assert (pair.ci, pair.ci_order, pair.effect, pair.p_value) == (None, None, None, 1)
-        assert "One query says nothing about others." in pair.verdict
+        assert "One query is no evidence about other queries." in pair.verdict
 
 
 def test_names_of_systems_may_be_numbers():

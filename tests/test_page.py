@@ -92,8 +92,11 @@ def data_of(path: Path) -> dict:
 
 def test_it_opens_with_the_verdict_and_shows_where_it_comes_from(example):
     words = shown(example)
-    assert "Who is first in nDCG@10 is not decided" in words
-    assert words.index("not decided") < words.index("runs side by side") < words.index("How to read this page")
+    assert "fp32 has the highest expected nDCG@10 of 3 runs" in words or "hps has the highest" in words
+    assert "However ties are ordered? No: some tie orders put" in words
+    assert "Would it hold for other queries? Unclear: these 200 queries are no evidence that" in words
+    assert "decided" not in words
+    assert words.index("However ties") < words.index("runs side by side") < words.index("How to read this page")
     for name in NAMES:
         assert tw.read_run(file(f"minilm-{name}.trec.gz")).source.sha256 in words
     assert "tiewise report" in words and "--complete -m 'nDCG@10 RR@10'" in words
@@ -136,19 +139,74 @@ def test_equal_input_makes_equal_pages(folder):
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
-        ({"a": 1.0, "b": 0.5}, {"b": 1.0, "a": 0.5}, "A is ahead of B in RR, for this one query."),
-        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 0.5}, "A and B are level in RR."),
-        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 1.0, "c": 0.5}, "some put B level with it"),
-        ({"b": 1.0, "a": 0.5}, {"a": 1.0, "b": 1.0, "c": 1.0}, "can put B or A ahead"),
-        ({"a": 1.0, "b": 0.5}, {"x": 1.0, "y": 0.7, "z": 0.5, "a": 0.5}, "A is ahead of B in RR whatever the order of"),
+        ({"a": 1.0, "b": 0.5}, {"b": 1.0, "a": 0.5}, "Yes: A is ahead in every tie order."),
+        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 0.5}, "A and B are equal in every tie order."),
+        ({"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 1.0, "c": 0.5}, "No: some tie orders put B level with A, none puts it"),
+        ({"b": 1.0, "a": 0.5}, {"a": 1.0, "b": 1.0, "c": 1.0}, "No: some tie orders put A ahead of B."),
+        ({"a": 1.0, "b": 0.5}, {"x": 1.0, "y": 0.7, "z": 0.5, "a": 0.5}, "Yes: A is ahead in every tie order."),
     ],
 )
-def test_the_verdict_says_what_is_decided(first, second, verdict):
+def test_the_verdict_answers_two_questions(first, second, verdict):
     found = collect_content({"q": {"a": 1}}, {"A": {"q": first}, "B": {"q": second}}, "RR", complete=True)
-    assert verdict in found.verdict or ("level" in verdict and found.verdict == verdict)
+    on_ties, on_queries = found.answers.values()
+    assert verdict in on_ties and on_queries == "Unknown: there is only one query."
 
 
-def test_undecided_runs_are_bracketed():
+def test_only_two_times_yes_has_the_colour_of_success(folder):
+    """A lead in every order of ties that may be chance is not green; nor is a significant one that ties can undo."""
+    first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abc", 1.0)
+    eight, two = ([f"q{n}" for n in range(many)] for many in (8, 2))
+    for queries, other, answers in (
+        (eight, first, ("yes", "yes")),
+        (two, first, ("yes", "unclear")),
+        (eight, tied, ("no", "yes")),
+        (two, tied, ("no", "unclear")),
+    ):
+        runs = {"A": dict.fromkeys(queries, other), "B": dict.fromkeys(queries, second)}
+        tw.write_report({q: {"a": 1} for q in queries}, runs, folder / "tone.html", "RR", complete=True)
+        badges = re.findall('<span class="badge ([a-z-]+)">(yes|no|unclear)</span>', (folder / "tone.html").read_text())
+        tone = "good" if answers == ("yes", "yes") else "plain-tone"
+        assert badges == [(tone, answer) for answer in answers]
+
+
+def test_all_measures_and_audits_stand_in_the_order_of_the_leaderboard(folder):
+    first, second = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}
+    tw.write_report({"q": {"a": 1}}, {"low": {"q": second}, "high": {"q": first}}, folder / "order.html", ["RR", "AP"])
+    text = (folder / "order.html").read_text(encoding="utf-8")
+    for part in ("<h3>All measures</h3>", '<section id="health">'):
+        after = text[text.index(part) :]
+        assert after.index("high") < after.index("low")
+
+
+def test_an_untied_run_has_no_crosses():
+    qrels = {"q": {"a": 1}}
+    runs = {"tied": {"q": {"a": 1.0, "b": 1.0}}, "late": {"q": {"b": 1.0, "c": 0.9, "a": 0.8}}}
+    datasets = collect_content(qrels, runs, "RR", complete=True).forest()["spec"]["datasets"].values()
+    crossed = {row["name"] for rows in datasets for row in rows if "printed" in row}
+    assert crossed == {"tied"}
+
+
+def test_paths_are_names_unless_asked_for(folder, tiewise_example):
+    for words, shown_path in (((), False), (("--full-paths",), True)):
+        done = tiewise_example(folder / "paths.html", *words)
+        assert f"The page is in {folder / 'paths.html'}." in done.stderr
+        assert (str(file("qrels.txt")) in (folder / "paths.html").read_text(encoding="utf-8")) is shown_path
+        assert (str(folder) in (folder / "paths.html").read_text(encoding="utf-8")) is shown_path
+
+
+@pytest.fixture
+def tiewise_example():
+    """A page of one run of the example, by the command line."""
+
+    def run(path, *words):
+        inputs = (file("qrels.txt"), file("minilm-bf16.trec.gz"))
+        command = [sys.executable, "-m", "tiewise", "report", *map(str, inputs), "-m", "RR", *words, "-o", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True)
+
+    return run
+
+
+def test_runs_that_ties_can_reorder_are_bracketed():
     qrels = {"q": {"a": 1}}
     runs = {"tied": {"q": {"a": 1.0, "b": 1.0}}, "late": {"q": {"b": 1.0, "c": 0.9, "a": 0.8}}}
     spec = collect_content(qrels, runs, "RR", complete=True).forest()
@@ -166,13 +224,14 @@ def dotted(forest):
     return [[row["name"] for row in layer["data"]["values"]] for layer in layers if "values" in layer["data"]]
 
 
-def test_a_bracket_passes_by_a_run_that_is_decided():
+def test_a_bracket_passes_by_a_run_that_is_settled():
     first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abcdef", 1.0)
     runs = {"A": {"1": first, "2": second}, "B": {"1": second, "2": second}, "C": {"1": second, "2": tied}}
     found = collect_content({"1": {"a": 1}, "2": {"a": 1}}, runs, "RR", complete=True)
     assert [row["system"] for row in found.leaderboard] == ["A", "B", "C"]  # C reaches from below B to A
     assert dotted(found.forest()) == [["A", "C"], ["B", "C"]]
-    assert "A is ahead of C by" in found.pair_verdict and "level" in found.verdict  # not of B, which is decided
+    assert "A and C cannot be told apart" in found.pair_verdict  # B is settled
+    assert "put C level with A" in found.answers["However ties are ordered?"]
 
 
 def test_the_number_of_brackets_is_limited():
@@ -215,10 +274,11 @@ def test_the_gap_to_the_reference_is_that_of_the_values_shown(folder):
         assert f"gap to m-fp32 {gap}" in shown(folder / "gap.html")
 
 
-def test_ties_that_move_a_further_measure_are_not_called_harmless():
+def test_ties_that_move_a_further_measure_are_not_without_effect():
     qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 3.0, "b": 1.0, "x": 1.0}}
-    assert "moves no measure at all" in collect_content(qrels, {"run": run}, "RR", complete=True).audits["run"].verdict
-    assert "AP can move" in collect_content(qrels, {"run": run}, ["RR", "AP"], complete=True).audits["run"].verdict
+    assert collect_content(qrels, {"run": run}, "RR", complete=True).audits["run"].grade == "none"
+    found = collect_content(qrels, {"run": run}, ["RR", "AP"], complete=True).audits["run"]
+    assert found.grade == "report" and "moves AP by" in found.verdict
 
 
 def test_a_page_on_one_run_shows_what_one_order_gives(folder):
@@ -415,7 +475,7 @@ def choose(page, selector, value):
 @needs_browser
 def test_charts_are_drawn_and_curves_drawn_anew(page):
     assert page.do("document.querySelectorAll('.chart svg').length") == 2
-    assert "not decided" in texts(page, "#forest svg text")
+    assert "tie order open" in texts(page, "#forest svg text")
     line = "document.querySelector('#curve svg .mark-line path').getAttribute('d')"
     before, first = page.do(line), texts(page, "#curve-values tbody tr:first-child td")
     choose(page, "#curve-measure", "1")
@@ -530,6 +590,13 @@ def test_the_page_fits_a_phone(browser, example):
     assert browser.do("document.documentElement.scrollWidth") == 390
     wide = "[...document.querySelectorAll('svg')].filter(one => one.getBoundingClientRect().right > 390).length"
     assert browser.do(wide) == 0 and browser.complaints == []
+    cut = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth).length"
+    assert browser.do(cut) == 0  # each row is a block, so that no number is cut
+    first = "document.querySelector('#systems tbody tr')"
+    assert browser.do(f"{first}.textContent") and browser.do(f"{first}.querySelector('th').offsetWidth") > 300
+    named = "[...document.querySelectorAll('.scroll tbody td')].every(one => one.dataset.label)"
+    shown_name = "getComputedStyle(document.querySelector('#systems tbody td'), '::before').content"
+    assert browser.do(named) and browser.do(shown_name) == '"rank"'
 
 
 @needs_browser
@@ -553,6 +620,13 @@ def test_it_prints(browser, example, folder):
     assert browser.do("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.do("[...document.querySelectorAll('.panel')].every(one => one.offsetHeight > 0)")
     assert browser.do("[...document.querySelectorAll('.switch, .screen')].every(one => one.offsetHeight === 0)")
+    assert browser.do("getComputedStyle(document.querySelector('#play-chosen')).display") == "block"
+    chosen = browser.do("document.querySelector('#play-chosen').textContent")
+    assert chosen == "Query {}, run {}".format(
+        *browser.do("['play-query', 'play-run'].map(id => document.getElementById(id).selectedOptions[0].textContent)")
+    )
+    assert browser.do("document.querySelector('#curve-chosen').offsetHeight") > 0
+    assert browser.do("document.querySelector('#query-chosen').offsetHeight") == 0  # all queries are shown
     browser.ask("Emulation.setEmulatedMedia", media="")
 
 

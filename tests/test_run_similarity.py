@@ -139,13 +139,18 @@ def test_blocks_of_pairs_do_not_change_numbers(measure, monkeypatch):
             assert_same_bounds(found.pair(a, b), tw.rbr(x, y, phi=0.9, depth=4))
 
 
-def test_a_depth_inside_a_tie_group_is_an_error_without_edge():
+def test_a_depth_inside_a_tie_group():
     runs = {"A": {"q": {"a": 1.0, "b": 1.0, "c": 0.5}}, "B": {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}}
     with pytest.raises(InputError, match=r"Depth 1 ends inside a group of 2 tied items of query 'q'.*--edge extend"):
-        tw.similarity(runs, "RBO(phi=0.9)@1")
+        tw.similarity(runs, "RBO(phi=0.9)@1", edge="error")
     with pytest.raises(InputError, match="edge='sideways' is not possible"):
         tw.similarity(runs, "RBO(phi=0.9)@1", edge="sideways")
-    extended = tw.similarity(runs, "RBO(phi=0.9)@1", edge="extend").pair("A", "B")
+    whole = tw.similarity(runs, "RBO(phi=0.9)@1")
+    extended = whole.pair("A", "B")
+    note = "Depth 1 ends inside a tie group in 1 of 2 lists: the whole group is taken (edge='extend', --edge)."
+    assert whole.split_note == note and note in whole.to_dict()["notes"]
+    assert "left out (edge='shrink'" in tw.similarity(runs, "RBO(phi=0.9)@1", edge="shrink").split_note
+    assert tw.similarity(runs, "RBO(phi=0.9)@2").split_note == ""
     assert extended.lower.expected == pytest.approx(tw.rbo("(a b)", "a", phi=0.9).lower.expected)
 
 

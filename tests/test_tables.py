@@ -116,10 +116,27 @@ def test_markdown():
 
 def test_latex():
     lines = render_latex(SECTION).splitlines()
-    assert lines[1:5] == ["% Two runs", "% ¹ a note", "% A verdict.", "%   your own code: score(x)"]
-    assert lines[5] == r"\begin{tabular}{lrr}" and lines[-1] == r"\end{tabular}"
-    assert r"a\_b|\textless{}i\textgreater{} & \textbf{.363} {\scriptsize {[}.359, .368]} & 0.5000 \\" in lines
-    assert r"all & .362\textsuperscript{1} & -- \\" in lines and lines.count(r"\midrule") == 2
+    assert lines[1:3] == ["% A verdict.", "%   your own code: score(x)"]
+    assert lines[5] == r"\caption{Two runs. \textsuperscript{1} a note.}"
+    assert r"{lS[table-format=1.3,table-space-text-post={\textsuperscript{1}}]@{\,}lS[table-format=1.4]}" in lines[6]
+    assert r"run & \multicolumn{2}{c}{nDCG@10} & {p} \\" in lines and lines[-1] == r"\end{table}"
+    name = r"a\_b|\textless{}i\textgreater{}"
+    assert rf"{name} & \bfseries 0.363 & {{\scriptsize {{[}}0.359, 0.368]}} & 0.5000 \\" in lines
+    assert r"all & 0.362{\textsuperscript{1}} &  & {--} \\" in lines and lines.count(r"\midrule") == 2
+
+
+def test_latex_has_a_proper_minus():
+    table = Table(columns_of(["run-1"], ["gap", "words"]), [("a-b", Cell("-.004", "[-.006, .002]"), "no (-1%)")])
+    text = render_latex(Section([table]))
+    assert r"S[table-format=+1.3]@{\,}l" in text  # siunitx sets the minus of a number
+    assert r"a-b & -0.004 & {\scriptsize {[}$-$0.006, 0.002]} & no ($-$1\%) \\" in text and "run-1" in text
+
+
+def test_latex_sets_details_of_several_columns_below_the_numbers():
+    cells = (Cell(".5", "[.4, .6]", "*†"), Cell(".25", "[.2, .3]", "(‡)"))
+    lines = render_latex(Section([Table(columns_of(["run"], ["A", "B"]), [("x", *cells)])])).splitlines()
+    first = lines.index(r"x & \bfseries 0.5{\textsuperscript{$\dagger$}} & 0.25{\textsuperscript{($\ddagger$)}} \\")
+    assert lines[first + 1] == r" & {\scriptsize {[}0.4, 0.6]} & {\scriptsize {[}0.2, 0.3]} \\"
 
 
 def test_html_escapes_text_and_draws_bars():

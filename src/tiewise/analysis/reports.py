@@ -171,6 +171,34 @@ class Report(Result):
 
         return Table.of_columns(self.to_columns())
 
+    def to_latex(self, *, intervals: bool = True, digits: int = 3) -> str:
+        r"""The means as a table for a paper, with the range over the orders of ties unless `intervals` is False.
+
+        It needs ``\usepackage{booktabs,siunitx}``.
+
+        >>> from tiewise import evaluate
+        >>> report = evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.1}}, "RR")
+        >>> print(report.to_latex().splitlines()[-4])
+        RR & 0.750 & {\scriptsize {[}0.500, 1.000]} \\
+        """
+        from tiewise.tables.latex import render_latex
+        from tiewise.tables.model import Cell, Section, Table, columns_of
+        from tiewise.tables.wording import NumberFormat
+
+        numbers, rows = NumberFormat(digits, leading_zero=False), list[tuple[str, Cell]]()
+        for measure, mean in self._means.items():
+            shown = intervals and numbers.differ(mean.minimum, mean.maximum)
+            rows.append(
+                (
+                    measure.name,
+                    Cell(numbers.number(mean.expected), numbers.interval(mean.minimum, mean.maximum) if shown else ""),
+                )
+            )
+        queries = count_noun(self._tally.judged_queries, "query", "queries")
+        explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
+        title = f"Means over {queries} and all orders of tied documents{explained}"
+        return render_latex(Section([Table(columns_of(["measure"], ["expected"]), rows)], title))
+
     # -- what stands behind it --------------------------------------------------------------------------------
 
     @cached_property

@@ -12,7 +12,7 @@ neither scipy function sums very many queries in blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
+from tiewise.metrics.estimate import Estimates
 
 __all__ = [
     "ATOL",
@@ -35,6 +36,7 @@ __all__ = [
     "holm",
     "p_values",
     "permutation_test",
+    "query_intervals",
     "simultaneous_bounds",
     "sum_in_blocks",
 ]
@@ -256,6 +258,26 @@ def bootstrap_intervals(
         found = [ends for some in _Differences(values, pairs).parts(width) for ends in intervals(some.T, None)]
     low, high = np.concatenate(found, axis=1)
     return low, high
+
+
+def query_intervals(
+    estimates: Sequence[Estimates], confidence: float | None, **options: Any
+) -> list[tuple[float, float] | None]:
+    """The bootstrap interval of each mean expectation; None without a confidence, for one query, and for counts."""
+    found: list[tuple[float, float] | None] = [None] * len(estimates)
+    if confidence is None:
+        return found
+    check_confidence(confidence, "intervals")
+    by_length: dict[int, list[int]] = {}  # estimates of equally many queries share their samples
+    for place, each in enumerate(estimates):
+        if len(each) > 1 and not each.total:
+            by_length.setdefault(len(each), []).append(place)
+    for places in by_length.values():
+        values = np.stack([estimates[place].expected for place in places], axis=1)
+        ends = (column.tolist() for column in bootstrap_intervals(values, confidence, **options))
+        for place, interval in zip(places, zip(*ends, strict=True), strict=True):
+            found[place] = interval
+    return found
 
 
 def bootstrap_means(values: Floats, samples: int, seed: int) -> Iterator[Floats]:

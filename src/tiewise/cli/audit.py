@@ -1,4 +1,4 @@
-"""``tiewise audit``: the ties of a run, their cause, their effect, and a remedy."""
+"""``tiewise audit``: the ties of runs, their cause, what their order changes, and a remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tiewise.analysis.auditing import CUTOFFS
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, OUTPUT, TIES, command, option
 from tiewise.cli.conditions import FACTS
-from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
@@ -26,24 +26,26 @@ EXAMPLES = (
     "tiewise audit bf16.trec --qrels qrels.txt --reference fp32.trec",
     "tiewise audit run.trec --format json | jq .verdict",
     "tiewise audit run.trec --fail-if 'tied_share > 0.1 or cut_lists > 0'",
-    "tiewise audit run.trec --qrels qrels.txt --fail-if unreliable",
+    "tiewise audit runs/*.trec --qrels qrels.txt -m nDCG@10",
+    "tiewise audit run.trec --qrels qrels.txt --fail-if decides",
 )
 
 
 @command("audit", examples=EXAMPLES)
-@options.run
+@options.runs
 @option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.", type=options.PATH)
 @option(
     "--reference RUN",
     MEASURES,
-    "The run that this one should rank like, such as its scores in float32.",
+    "The run that these should rank like, such as the scores in float32.",
     type=options.PATH,
 )
 @options.measures()
 @options.relevance
 @options.plugins
 @options.fail_if(
-    "'tied_share > 0.1', 'cut_lists > 0', 'range(nDCG@10) > 0.01' (with --qrels), 'inverted > 0.01' (with --reference)."
+    "'tied_share > 0.1', 'cut_lists > 0', 'decides' and 'nDCG@10 < 0.45' (with --qrels), 'inverted > 0.01' (with "
+    "--reference)."
 )
 @options.input_format
 @options.qrels_format
@@ -66,9 +68,9 @@ EXAMPLES = (
     default_note="all of them",
 )
 @options.names
-@options.output("one object")
+@options.output("one object; of several runs, one with the list 'runs'")
 def audit(
-    run: Path,
+    runs: Sequence[Path],
     *,
     qrels: Path | None,
     reference: Path | None,
@@ -84,30 +86,47 @@ def audit(
     names: Sequence[str],
     output: Output,
 ) -> None:
-    """Show how many scores of a run are tied, in which precision they were, whether it matters, and what to do.
+    """Show how many scores of a run are tied, in which precision they were, what that changes, and what to do.
 
-    With judgments it shows how far tie order can move each measure, and what each tool prints. With a reference run,
-    such as the same scores in float32, it shows how far the rankings differ.
+    With judgments it shows how far tie order can move each measure, and what each tool prints; for several runs also
+    whether tie order reverses a comparison. With a reference run, such as the same scores in float32, it shows how far
+    the rankings differ.
     """
     from tiewise.output import render
     from tiewise.output.audit_tables import AuditTables
 
     if measures and qrels is None:
         raise InputError("-m needs judgments: give --qrels.")
-    (name,) = name_runs([run], names)
+    files = runs_by_name(runs, names)
     conditions = parse_conditions(fail_if, rel, facts=FACTS)
-    check_stdin_once([run, qrels, reference])
+    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)
+    checks: dict[tw.Measure, list[float]] = {}
+    for measure, limit in (one for condition in conditions for one in condition.limits):
+        checks.setdefault(measure, []).append(limit)
+    check_stdin_once([*runs, qrels, reference])
     with collect_warnings() as warned:
-        found = tw.audit(
-            tw.read_run(run, format=input_format),
-            qrels=None if qrels is None else tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind),
-            reference=None if reference is None else tw.read_run(reference),
-            measures=resolve_measures(measures or DEFAULT_MEASURES, rel, conditions),
-            cutoffs=cutoffs or CUTOFFS,
-            complete=complete,
-            library=library,
-        )
+        judged = None if qrels is None else tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind)
+        whole = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
+        other = None if reference is None else tw.read_run(reference)
+        compared = [measure for measure in chosen if not measure.total]
+        pairs = []
+        if judged is not None and len(whole) > 1 and compared:
+            pairs = list(tw.compare(judged, whole, compared, complete=complete).pairs())
+        found = {
+            name: tw.audit(
+                run,
+                qrels=judged,
+                reference=other,
+                measures=chosen,
+                cutoffs=cutoffs or CUTOFFS,
+                complete=complete,
+                library=library,
+                comparisons=[pair for pair in pairs if name in (pair.a, pair.b)],
+                checks=checks,
+            )
+            for name, run in whole.items()
+        }
     view = output.view(notes=tuple(warned))
-    failed = failed_checks(conditions, [(f" for run '{name}'", found)])
-    output.write(render(AuditTables(name, found), view), view.notes)
+    failed = failed_checks(conditions, [(f" for run '{name}'", one) for name, one in found.items()])
+    output.write(render(AuditTables(found), view), view.notes)
     exit_if_failed(failed)

@@ -4,7 +4,7 @@
     range(nDCG@10) > 0.01
     abs(bias(AP)) > 0.005 or expected(nDCG@10) < 0.35
     tied_share > 0.1 or cut_lists > 0
-    unreliable or unfaithful
+    decides or unfaithful
     not certain(new>main, nDCG@10) or difference(new>main, AP) < -0.01
 
 A condition compares numbers: a statistic of a measure, in any spelling that `parse` accepts, a fact of an audit, or a
@@ -20,7 +20,7 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -46,7 +46,7 @@ FACTS = (
     "constant_queries",
     "nearly_constant_queries",
     "float32_ties",
-    "unreliable",
+    "decides",
     "inverted",
     "rbo",
     "tau",
@@ -69,8 +69,11 @@ PAIR_STATISTICS: dict[str, Callable[[Any], float | bool | None]] = {
     "effect": lambda pair: pair.effect,
 }
 
+#: Why a fact of an audit is unknown; others need a reference run.
+_UNKNOWN = {"decides": "documents are tied, and only judgments (--qrels) show what that changes"}
+
 #: What is true or false, so that it is a condition by itself.
-FLAGS = ("unreliable", "unfaithful", "certain", "flip")
+FLAGS = ("decides", "unfaithful", "certain", "flip")
 
 Values = Mapping[str, float]  # the value of each term, by its placeholder in the condition
 
@@ -107,7 +110,7 @@ class Term:
             if found is None and self.name == "z":
                 found = _z_without_spread(estimate)
         else:
-            found, why = getattr(result, self.name), "it needs a reference run. Give one with --reference"
+            found, why = getattr(result, self.name), _UNKNOWN.get(self.name, "it needs a reference run: --reference")
         if found is None:
             raise InputError(f"The condition needs {self}, but {why}.")
         return float(found)
@@ -134,6 +137,7 @@ class Condition:
     text: str
     terms: tuple[Term, ...]
     holds: Callable[[Values], bool]
+    limits: tuple[tuple[Measure, float], ...] = ()  #: measures whose expected value is compared with a number
 
     @classmethod
     def parse(
@@ -145,9 +149,10 @@ class Condition:
     ) -> Condition:
         """The condition of a text, which may use the names of `facts`; with `systems` it is about a comparison."""
         parser = _Parser(text, parse_measure, tuple(facts), tuple(systems))
-        holds = partial(parser.evaluate_condition, parser.parse_tree())
+        tree = parser.parse_tree()
+        holds = partial(parser.evaluate_condition, tree)
         holds(dict.fromkeys(parser.terms, 0.0))  # raises if the tree is not a condition
-        return cls(text, tuple(parser.terms.values()), holds)
+        return cls(text, tuple(parser.terms.values()), holds, tuple(parser.find_limits(tree)))
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -168,6 +173,10 @@ def _z_without_spread(estimate: Estimate) -> float | None:
     if estimate.std is None or estimate.bias is None:
         return None
     return math.copysign(math.inf, estimate.bias) if estimate.bias else 0.0
+
+
+def _has_names(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Name) for part in ast.walk(node))
 
 
 def _placeholder(place: int) -> str:
@@ -308,6 +317,16 @@ class _Parser:
             case ast.Call(func=ast.Name(id=name)) if name != "abs":
                 raise self.unknown(name)
         raise self.not_a_condition()
+
+    def find_limits(self, tree: ast.expr) -> Iterator[tuple[Measure, float]]:
+        """Each measure whose expected value is compared with a number, and the number."""
+        for node in ast.walk(tree):
+            sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            for two in pairwise(sides):
+                for side, other in (two, two[::-1]):
+                    term = self.terms.get(side.id) if isinstance(side, ast.Name) else None
+                    if term and term.name == "expected" and term.measure and not term.pair and not _has_names(other):
+                        yield term.measure, self.evaluate_number(other, {})
 
     # -- errors
 

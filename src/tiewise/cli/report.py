@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, OUTPUT, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
-from tiewise.cli.output import is_terminal
+from tiewise.cli.output import STANDARD_OUTPUT, is_terminal
 from tiewise.cli.program import print_note
 from tiewise.cli.selection import DEFAULT_MEASURES, resolve_measures
 from tiewise.data.runs import Kind
@@ -46,6 +46,7 @@ EXAMPLES = (
 @options.significance
 @options.names
 @option("--title TEXT", OUTPUT, "The title of the page.", default="", default_note="measure and runs")
+@option("--full-paths", OUTPUT, "Show the paths of files on the page, not only their names.")
 @options.output_path("FILE.html", ".html.gz compresses")
 @options.quiet
 def report(
@@ -61,6 +62,7 @@ def report(
     qrels_kind: Kind,
     names: Sequence[str],
     title: str,
+    full_paths: bool,
     output: Path,
     quiet: bool,
     **significance: Any,
@@ -88,10 +90,20 @@ def report(
             chosen,
             reference=reference,
             title=title,
-            command=shlex.join(["tiewise", *sys.argv[1:]]),
+            command=_describe_command([qrels, *runs, output, reference], full_paths=full_paths),
+            full_paths=full_paths,
             progress=callback,
             **significance,
             **evaluation,
         )
     if not quiet:
-        print_note(*warned)
+        written = [] if output == STANDARD_OUTPUT else [f"The page is in {output}."]
+        print_note(*warned, *written)
+
+
+def _describe_command(files: Iterable[Path | str | None], *, full_paths: bool) -> str:
+    """The command line, with the names of files instead of their paths, unless these are asked for."""
+    words = ["tiewise", *sys.argv[1:]]
+    for file in () if full_paths else [str(file) for file in files if file is not None]:
+        words = [word.replace(file, Path(file).name) for word in words]
+    return shlex.join(words)

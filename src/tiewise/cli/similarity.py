@@ -21,7 +21,7 @@ __all__ = ["similarity"]
 EXAMPLES = (
     "tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100",
     "tiewise similarity runs/*.trec -m RBA -o matrix.md",
-    "tiewise similarity bm25.trec dense.trec -m tau --depth 100 --edge extend",
+    "tiewise similarity bm25.trec dense.trec -m tau --depth 100 --edge shrink",
     "tiewise similarity bm25.trec dense.trec hybrid.trec -q -o pairs.csv",
 )
 
@@ -53,7 +53,7 @@ def _complete_comparison() -> dict[str, str]:
     "--edge extend|shrink|error",
     TIES,
     "If the depth ends inside a tie group: take the whole group, leave it out, or stop.",
-    default="error",
+    default="extend",
 )
 @options.per_query
 @options.names

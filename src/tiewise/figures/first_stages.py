@@ -63,7 +63,7 @@ class StagePlots:
         y = alt.Y("rbr_lower:Q", title=f"rank-biased recall (φ = {chosen:g})")
         systems = list(self._stages.systems)
         color = alt.Color("system:N", title=None, sort=systems, legend=alt.Legend(orient="top", columns=5))
-        shape = alt.Shape("system:N", title=None, sort=systems)
+        shape = alt.Shape("system:N", title=None, sort=systems, legend=alt.Legend(orient="top", columns=5))
         base = alt.Chart(data)
         tooltip = [
             *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),

@@ -6,27 +6,24 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import bootstrap_intervals, check_confidence
+from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.figures.curves import CROSS_SHAPES, padded_scale
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.tables.records import Rows
 
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["forest", "forest_rows", "query_intervals"]
+__all__ = ["forest", "forest_rows"]
 
 NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
 FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
-ROW_HEIGHT = 34
-CROSS_OFFSET, CROSS_STEP = 10, 8  # distance of the first crosses from the middle of a row, and of further ones
+ROW_HEIGHT = 38
+CROSS_OFFSET, CROSS_STEP = 13, 8  # distance of the first crosses from the middle of a row, and of further ones
 
 
 def forest_rows(
@@ -55,26 +52,6 @@ def forest_rows(
             columns[key].append(value)
         columns["tools"].append(_printed_by_tools(report, tools))
     return Rows(columns)
-
-
-def query_intervals(
-    estimates: Sequence[Estimates], confidence: float | None, **options: Any
-) -> list[tuple[float, float] | None]:
-    """The bootstrap interval of each mean expectation; None without a confidence, for one query, and for counts."""
-    found: list[tuple[float, float] | None] = [None] * len(estimates)
-    if confidence is None:
-        return found
-    check_confidence(confidence, "intervals")
-    by_length: dict[int, list[int]] = {}  # estimates of equally many queries share their samples
-    for place, each in enumerate(estimates):
-        if len(each) > 1 and not each.total:
-            by_length.setdefault(len(each), []).append(place)
-    for places in by_length.values():
-        values = np.stack([estimates[place].expected for place in places], axis=1)
-        ends = (column.tolist() for column in bootstrap_intervals(values, confidence, **options))
-        for place, interval in zip(places, zip(*ends, strict=True), strict=True):
-            found[place] = interval
-    return found
 
 
 def _printed_by_tools(report: Report, tools: bool | Iterable[str]) -> dict[str, float]:
@@ -120,8 +97,9 @@ def forest(
         hollow = base.mark_bar(height=15, fillOpacity=0, stroke=GREY, strokeWidth=1.2, strokeDash=[3, 2])
         layers.append(hollow.encode(x("expected"), alt.X2("reach:Q"), y))
         legend.append("hollow: what is not judged")
-    bars = base.mark_bar(height=10, color=PALETTE[0], opacity=0.6)
-    layers.append(bars.encode(x("minimum"), alt.X2("maximum:Q"), y))
+    # Higher than the circle and with an outline, so that a range narrower than the circle is seen.
+    bars = base.mark_bar(height=16, color=PALETTE[0], opacity=0.6, stroke=PALETTE[0], strokeWidth=2)
+    layers.append(bars.transform_filter("datum.minimum < datum.maximum").encode(x("minimum"), alt.X2("maximum:Q"), y))
     if any(row["ci_low"] is not None for row in rows):
         layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(x("ci_low"), alt.X2("ci_high:Q"), y))
         ends = base.mark_tick(color=INK, thickness=1.4, height=10, opacity=1)
@@ -132,7 +110,7 @@ def forest(
     crosses = _merge_tools(rows)
     if crosses:
         layers += _cross_layers(crosses, x, y)
-        legend.append("crosses: what tools print")
+        legend.append("crosses: what tools print where ties move it")
     numbers = base.mark_text(align="left", fontSize=12, color=INK)
     layers.append(numbers.encode(alt.XValue(FRAME_WIDTH + 12), y, alt.Text("words:N")))
     found = "; ".join(f"{row['name']} {row['words']}" for row in rows)
@@ -163,11 +141,16 @@ def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merge_tools(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], dict[str, float]]:
-    """The printed numbers by row name. Tools that share rows and agree in all of them are merged."""
+    """The printed numbers by row name. Tools that share rows and agree in all of them are merged.
+
+    A number that ties cannot move, and that is the expected one, has no cross: the circle shows it.
+    """
     by_tool: dict[str, dict[str, float]] = {}
     for row in rows:
+        is_fixed = row["minimum"] is not None and row["minimum"] == row["maximum"]
         for tool, value in row["tools"].items():
-            by_tool.setdefault(tool, {})[row["name"]] = value
+            if not (is_fixed and math.isclose(value, row["expected"], abs_tol=1e-9)):
+                by_tool.setdefault(tool, {})[row["name"]] = value
     merged: list[tuple[list[str], dict[str, float]]] = []
     for tool, values in by_tool.items():
         for tools, known in merged:

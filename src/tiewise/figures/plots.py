@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.comparison import Compared
 from tiewise.analysis.reports import Report
+from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.figures.curves import curve
-from tiewise.figures.forests import forest, forest_rows, query_intervals
+from tiewise.figures.forests import forest, forest_rows
 from tiewise.figures.query_differences import differences
 from tiewise.figures.tie_group_sizes import group_sizes
 from tiewise.metrics.definition import Measure

@@ -150,7 +150,27 @@ def apply_theme(chart: ChartT, description: str) -> ChartT:
     keeps the rest.
     """
     themed: Any = chart
-    return themed.properties(config=load_altair().Config(**CONFIG), description=description)
+    made: ChartT = themed.properties(config=load_altair().Config(**CONFIG), description=description)
+    kind: Any = type(made)
+    object.__setattr__(made, "__class__", _offline_class(kind))  # altair would put an attribute into the chart
+    return made
+
+
+@cache
+def _offline_class(kind: Any) -> Any:
+    """A class of charts that a notebook shows as SVG: altair's own way loads scripts from a server.
+
+    If another of altair's renderers is chosen (``alt.renderers.enable``), it is used.
+    """
+
+    def show(self: Any, *args: Any, **kwds: Any) -> Any:
+        if load_altair().renderers.active != "default" or installed("vl_convert") is None:
+            return kind._repr_mimebundle_(self, *args, **kwds)
+        buffer = StringIO()
+        self.save(buffer, format="svg")
+        return {"image/svg+xml": buffer.getvalue(), "text/plain": f"{kind.__name__}(…)"}
+
+    return type(kind.__name__, (kind,), {"_repr_mimebundle_": show, "__doc__": kind.__doc__})
 
 
 def layer_chart(

@@ -1,4 +1,4 @@
-"""The tables of an `Audit`: a page for the terminal, with the verdict at both ends, and facts for other formats."""
+"""The tables of audits: for one run a page with the verdict at both ends, or facts; for several runs an overview."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tiewise.analysis.auditing import LIBRARIES, Audit
+from tiewise.analysis.auditing import LIBRARIES, Audit, Effect
 from tiewise.analysis.auditing.tie_statistics import TieExample
 from tiewise.analysis.reports import Report, ToolValue
-from tiewise.output.cells import estimate_cell, format_measured, shows_ties
+from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
 from tiewise.tables.data_formats import round_floats
 from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
-from tiewise.tables.wording import LINE_WIDTH, NumberFormat, count_noun, format_percent, format_ranks
+from tiewise.tables.wording import LINE_WIDTH, MISSING, NumberFormat, count_noun, format_percent, format_ranks
 
 __all__ = ["AUDIT_COLUMNS", "AuditTables"]
 
@@ -26,12 +26,73 @@ AUDIT_COLUMNS = {
 
 EXAMPLES = 3  # of the largest tie groups
 TOOL_MEASURES = 3  # measures for which the page shows what tools print
+EFFECT_LEGEND = (
+    "bias: of the order of {}. worst case: highest less lowest. over queries: half of the 95% interval. effect: none, "
+    "minor, report (the expected values), or decides (as large as that of other queries)."
+)
+OVERVIEW_LEGEND = (
+    "bias, std, worst case (highest less lowest) and over queries (half of the 95% interval): of the measure that tie "
+    "order moves most."
+)
 OWN = "†"  # the mark of a tool that computes something else under the measure's name
-_STYLES: Mapping[str, Style] = {"sound": "good", "harmless": "good", "unreliable": "bad"}
 
 
 @dataclass(frozen=True)
 class AuditTables:
+    """The audits of runs by name: of one run all that was found, of several a row each and their verdicts."""
+
+    audits: Mapping[str, Audit]
+
+    def document(self, options: OutputOptions) -> dict[str, Any]:
+        """The name of the run, and everything that was found; of several runs, their list."""
+        runs = [_SingleAudit(name, audit).document(options) for name, audit in self.audits.items()]
+        return runs[0] if len(runs) == 1 else {"runs": runs}
+
+    def records(self, options: OutputOptions) -> Table:
+        """A row for each run and each fact that is one value."""
+        rows = [
+            {"run": name, "name": fact, "value": None if value is None else str(value)}
+            for name, audit in self.audits.items()
+            for fact, value in Table.of_nested(round_floats(audit.to_dict(), options.digits)).rows
+        ]
+        return Table.of_records(AUDIT_COLUMNS, rows)
+
+    def section(self, options: OutputOptions) -> Section:
+        """What people read."""
+        if len(self.audits) == 1:
+            return _SingleAudit(*next(iter(self.audits.items()))).section(options)
+        parts: list[Part] = [self._overview(options), ""]
+        for name, audit in self.audits.items():
+            parts.append(Paragraph(f"{name}: {audit.verdict}", _style(audit)))
+            parts += [audit.advice.text] if audit.advice else []
+        return Section(parts, f"{len(self.audits)} runs", [*options.notes, "`tiewise audit RUN` shows all details."])
+
+    def _overview(self, options: OutputOptions) -> Table:
+        """A row for each run: its ties, and the measure that their order moves most."""
+        finer = NumberFormat(options.numbers.digits + 1, leading_zero=False)
+        rows = []
+        for name, audit in self.audits.items():
+            most = max(audit.effects, key=lambda effect: effect.size, default=None)
+            cells = _effect_cells(most, finer)[:-1]
+            facts = (format_percent(audit.tied_share), f"{audit.largest_group:,}")
+            rows.append((name, *facts, most.measure if most else MISSING, *cells, audit.grade))
+        columns = columns_of(
+            ["run"],
+            ["tied", "largest", "moves most", "bias", "std", "worst case", "over queries", "effect of ties"],
+        )
+        has_effects = any(audit.effects for audit in self.audits.values())
+        table = Table(columns, rows, notes=(OVERVIEW_LEGEND,) if has_effects else ())
+        return table if has_effects else table.take_columns([0, 1, 2, len(columns) - 1])
+
+
+def _style(audit: Audit) -> Style:
+    """The colour of a verdict: only a result that tie order decides is red."""
+    is_calm = audit.grade in ("none", "minor") and not audit.unfaithful
+    return "bad" if audit.decides else "good" if is_calm else "warning"
+
+
+@dataclass(frozen=True)
+class _SingleAudit:
     """The audit of a run, to show with its name."""
 
     name: str
@@ -40,14 +101,6 @@ class AuditTables:
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """The name of the run, and everything that was found."""
         return {"name": self.name, **self.audit.to_dict(), "notes": [*options.notes, *self.remarks]}
-
-    def records(self, options: OutputOptions) -> Table:
-        """A row for each fact that is one value."""
-        facts = Table.of_nested(round_floats(self.audit.to_dict(), options.digits))
-        texts = ((name, None if value is None else str(value)) for name, value in facts.rows)
-        return Table.of_records(
-            AUDIT_COLUMNS, ({"run": self.name, "name": name, "value": text} for name, text in texts)
-        )
 
     def section(self, options: OutputOptions) -> Section:
         """What people read: a page for the terminal, else a table of facts, the verdict and the remedy."""
@@ -68,6 +121,7 @@ class AuditTables:
             "tied rows": format_percent(audit.tied_share),
             "largest group": f"{audit.largest_group:,}",
             "lists that end tied": f"{audit.cut_lists:,}",
+            "effect of ties": audit.grade,
         }
         for rank, lists in audit.across.items():
             facts[f"tie across rank {rank}"] = format_percent(lists / audit.queries)
@@ -90,7 +144,7 @@ class AuditTables:
 
     def _page(self, options: OutputOptions) -> list[Part]:
         audit, width = self.audit, min(options.width or LINE_WIDTH, LINE_WIDTH)
-        style: Style = _STYLES.get(audit.level, "warning")
+        style = _style(audit)
         parts: list[Part] = []
         if audit.tied_rows or audit.report or audit.fidelity:  # else the whole verdict follows closely
             parts.append(Paragraph(_shorten_verdict(audit.verdict, width), style))
@@ -164,16 +218,18 @@ def _describe_group(one: TieExample, width: int) -> str:
 def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
     """How far ties can move each measure, what tools print, and whether an order of ties depends on the labels."""
     finer = NumberFormat(options.numbers.digits + 1, leading_zero=False)
+    effects = {effect.measure: effect for effect in audit.effects}
     rows = [
         (
             measure.name,
             estimate_cell(report[measure], measure, options),
-            format_measured(report[measure].range, measure, finer),
-            format_measured(report[measure].std, measure, finer),
+            *_effect_cells(effects.get(measure.name), finer),
         )
         for measure in report
     ]
-    parts: list[Part] = [Table(columns_of(["measure"], ["expected [lowest, highest]", "range", "std"]), rows)]
+    legend = EFFECT_LEGEND.format(report.provenance.options["oblivious"])
+    heads = ["expected [lowest, highest]", "bias", "std", "worst case", "over queries", "effect"]
+    parts: list[Part] = [Table(columns_of(["measure"], heads), rows, notes=(legend,))]
     if (tools := _tool_table(report, options)) is not None:
         parts += ["", tools]
     if audit.knowing:
@@ -186,6 +242,15 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
             f"{'; '.join(far)}."
         )
     return parts
+
+
+def _effect_cells(effect: Effect | None, numbers: NumberFormat) -> tuple[str, ...]:
+    """Bias, std, range, half the interval over queries, and the grade; counts have none of them."""
+    if effect is None:
+        return (MISSING,) * 5
+    half = MISSING if effect.half_interval is None else f"±{numbers.number(effect.half_interval)}"
+    sizes = (numbers.number(effect.std), numbers.number(effect.worst_case))
+    return numbers.signed(effect.bias, tiny="≈0"), *sizes, half, effect.grade
 
 
 def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tiewise._version import __version__
 from tiewise.analysis.comparison import Compared
+from tiewise.analysis.comparison.paper_table import paper_section
 from tiewise.analysis.comparison.sections import ComparisonSection
 from tiewise.analysis.unjudged_bounds import Unjudged
 from tiewise.data.progress import Progress
@@ -55,6 +56,9 @@ COMPARISON_COLUMNS = {
     "exact_range": "whether orders of the tied documents reach minimum and maximum, or these are only bounds",
     "probability_error": "the standard error of probability, if orders were sampled",
     "std_error": "the standard error of std, if orders were sampled for it",
+    "any_tie_order": "whether the same run is ahead however ties are ordered: yes, no, or equal in every order",
+    "other_queries": "whether the difference would hold for other queries: yes (p_holm < 0.05), unclear, or unknown "
+    "(one query)",
 }
 
 
@@ -73,7 +77,9 @@ class ComparisonTables:
         return (*self.compared.notes, *self.remarks)
 
     def section(self, options: OutputOptions) -> Section:
-        """A row for each measure or each system, and sentences below."""
+        """A row for each measure or each system, and sentences below; in LaTeX the table of a paper."""
+        if options.format == "latex":
+            return paper_section(self.compared, numbers=options.numbers)
         shown = ComparisonSection(self.compared, options.numbers, unjudged=self.unjudged, progress=self.progress)
         return shown.build(options.notes)
 

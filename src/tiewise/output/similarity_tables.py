@@ -72,7 +72,8 @@ class SimilarityTables:
         """What a reader should know."""
         left = self.similarity.left_out
         are = "is" if left == 1 else "are"
-        return (f"{count_noun(left, 'query', 'queries')} {are} not in all runs and left out.",) if left else ()
+        notes = [f"{count_noun(left, 'query', 'queries')} {are} not in all runs and left out."] if left else []
+        return (*notes, *([self.similarity.split_note] if self.similarity.split_note else []))
 
     def section(self, options: OutputOptions) -> Section:
         """A row for each pair, or a matrix."""

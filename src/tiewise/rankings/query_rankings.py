@@ -29,12 +29,14 @@ class QueryRankings:
     def __init__(self, runs: Sequence[Run], query: str, depth: int | None = None, edge: str = "error"):
         self.codes: list[Codes] = []
         self.groups: list[RankGroups] = []
+        self.n_split = 0  #: lists in which the depth ends inside a tie group
         code: dict[str, int] = {}
         for run in runs:
             rows, group = rank_rows(run, run.query_index[query])
             groups = RankGroups.from_group(group)
             if depth is not None:
                 length = groups.head_length(depth, edge, f" of query '{query}'")
+                self.n_split += length != min(depth, len(groups))
                 rows, groups = rows[:length], RankGroups.from_group(group[:length])
             ids = run.ids(rows)
             code.update(zip([doc for doc in ids if doc not in code], count(len(code)), strict=False))

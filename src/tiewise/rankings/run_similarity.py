@@ -68,9 +68,12 @@ class Similarity(Result):
         rows: Sequence[range],
         values: Mapping[str, Floats],
         left_out: int,
+        n_split: int = 0,
+        edge: Edge = "extend",
     ):
         self.measure, self.systems, self.queries = measure, systems, queries
         self.left_out = left_out  #: the number of queries that some systems lack
+        self.n_split, self.edge = n_split, edge  #: lists in which the depth ends inside a tie group, and what was done
         self._values = {
             name: column for name, column in values.items() if name.startswith("value") or not np.isnan(column).all()
         }
@@ -126,12 +129,23 @@ class Similarity(Result):
         lines = [f"{name:<{width}}  " + " ".join(f"{value:{sign}.3f}" for value in row) for name, row in rows]
         return "\n".join([self._title, *lines])
 
+    @property
+    def split_note(self) -> str:
+        """In how many lists the depth ends inside a tie group, and what was done; empty if there are none."""
+        if not self.n_split:
+            return ""
+        done = "the whole group is taken" if self.edge == "extend" else "the group is left out"
+        lists = count_noun(len(self.systems) * len(self.queries), "list")
+        where = f"Depth {self.measure.list_depth} ends inside a tie group in {self.n_split:,} of {lists}"
+        return f"{where}: {done} (edge={self.edge!r}, --edge)."
+
     def _section(self) -> Section:
         rows = [(name, *values) for name, values in zip(self.systems, self.matrix().tolist(), strict=True)]
         columns = (Column("system", ""), *(Column(name, align="right", format=_shaded) for name in self.systems))
         notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
         if self.left_out:
             notes.append(f"Left out: {count_noun(self.left_out, 'query', 'queries')} that not all systems have.")
+        notes += [self.split_note] if self.split_note else []
         return Section([Table(columns, rows)], self._title, notes)
 
     def _index_of(self, *names: str | int) -> int:
@@ -176,7 +190,7 @@ def similarity(
     runs: Mapping[Any, RunLike],
     measure: str | PairMeasure = "RBO(phi=0.9)",
     *,
-    edge: Edge = "error",
+    edge: Edge = "extend",
     bounds: bool = True,
     progress: Progress | None = None,
 ) -> Similarity:
@@ -209,9 +223,10 @@ def similarity(
     statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
     n_pairs = sum(map(len, rows))
     values = np.full((len(parts), len(statistics), len(queries), n_pairs), np.nan)
-    total = len(queries) * n_pairs
+    total, n_split = len(queries) * n_pairs, 0
     for q, query in enumerate(queries):
         rankings, done, reported = QueryRankings(loaded, query, chosen.list_depth, edge), 0, -PROGRESS_STEP
+        n_split += rankings.n_split
         for i, others in enumerate(rows):
             if progress is not None and done >= reported + PROGRESS_STEP:
                 progress(q * n_pairs + done, total)
@@ -224,7 +239,7 @@ def similarity(
             progress((q + 1) * n_pairs, total)
     columns = zip(product(parts, statistics), values.reshape(-1, *values.shape[2:]), strict=True)
     by_column = {f"{part} {statistic}": column for (part, statistic), column in columns}
-    return Similarity(chosen, systems, queries, rows, by_column, left_out)
+    return Similarity(chosen, systems, queries, rows, by_column, left_out, n_split, edge)
 
 
 def _common_queries(runs: Sequence[Run]) -> tuple[tuple[str, ...], int]:

@@ -20,7 +20,8 @@ MAX_CHARACTERS = 100  # the most characters that are shown of a cell
 
 # Both stand out from white and from black, and all readers can tell them apart.
 BLUE, ORANGE = "#2f86c6", "#d9691e"
-WIDTH, HEIGHT = 120, 14  # of a bar, in pixels
+WIDTH, HEIGHT = 120, 14  # of the picture of a bar, in pixels
+MIN_BAR = 5  # the least width of a bar, which is seen on both sides of the line at its middle
 
 # Classes that keep a notebook from typesetting a price or an id between dollar signs as a formula.
 _OPENING = '<div class="tiewise tex2jax_ignore mathjax_ignore" style="margin:.4em 0">'
@@ -98,10 +99,11 @@ def draw_bar(bar: Bar) -> str:
     scale = (WIDTH - 6) / (end - start)
     low, middle, high, zero = (3 + (value - start) * scale for value in (bar.low, bar.middle, bar.high, 0.0))
     words = "{} between {} and {}".format(*map(PLAIN.number, (bar.middle, bar.low, bar.high)))
-    base = HEIGHT - 2
+    base, half = HEIGHT - 2, max(high - low, MIN_BAR) / 2
+    left, right = (low + high) / 2 - half, (low + high) / 2 + half
     parts = [
         f'<line x1="3" x2="{WIDTH - 3}" y1="{base}" y2="{base}" stroke="currentColor" stroke-opacity=".35"/>',
-        f'<rect x="{low:.1f}" y="3" width="{max(high - low, 1.5):.1f}" height="{HEIGHT - 6}" rx="1" fill="{BLUE}" '
+        f'<rect x="{left:.1f}" y="3" width="{right - left:.1f}" height="{HEIGHT - 6}" rx="1" fill="{BLUE}" '
         'fill-opacity=".8"/>',
         f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="1" y2="{HEIGHT - 1}" stroke="currentColor" stroke-width="2"/>',
     ]
@@ -109,8 +111,8 @@ def draw_bar(bar: Bar) -> str:
         parts.append(f'<path d="M{zero:.1f} 0v{HEIGHT}" stroke="currentColor" stroke-opacity=".35"/>')
     if bar.mark is not None:
         words += f"; {PLAIN.number(bar.mark)} marked"
-        left = 3 + (bar.mark - start) * scale - 3
-        cross = f"M{left:.1f} {HEIGHT / 2 - 3}l6 6m0-6l-6 6"
+        at = 3 + (bar.mark - start) * scale - 3
+        cross = f"M{at:.1f} {HEIGHT / 2 - 3}l6 6m0-6l-6 6"
         parts.append(f'<path d="{cross}" stroke="{ORANGE}" stroke-width="1.6" fill="none"/>')
     return (
         f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{words}" '

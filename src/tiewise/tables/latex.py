@@ -1,12 +1,17 @@
-r"""Sections as LaTeX tables: they need ``\usepackage{booktabs}``. Paragraphs and notes of a table are comments."""
+r"""Sections as LaTeX tables for a paper: they need ``\usepackage{booktabs,siunitx}``.
+
+Columns of numbers are aligned at the decimal point (siunitx). The title and the legend of a table are its caption;
+paragraphs of a section are comments.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
-from tiewise.tables.model import BEST, OPEN, Cell, Code, Paragraph, Part, Section, Table
-from tiewise.tables.wording import escape_controls
+from tiewise.tables.model import BEST, Cell, Code, Column, Paragraph, Part, Section, Table
+from tiewise.tables.wording import MISSING, escape_controls
 
 __all__ = ["render_latex"]
 
@@ -18,26 +23,40 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "[": "{[}",  # at the head of a line it would belong to the line break before it
     "–": "--",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    "≈": r"$\approx$",
     "−": "$-$",
+    "≈": r"$\approx$",
+    "±": r"$\pm$",
+    "τ": r"$\tau$",
+    "φ": r"$\varphi$",
+    "→": r"$\rightarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "§": r"\S{}",
+    "¶": r"\P{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{raised: rf"\textsuperscript{{{digit}}}" for digit, raised in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
 }
-_MARKS = {"": "", BEST: "", OPEN: r"$^{\approx}$"}
-_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d+))?")
+_NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")  # siunitx writes a zero before the point: so do intervals
+_MINUS = re.compile(r"(?<![\w.])-(?=\.?\d)")  # the sign of a number, not a hyphen
+_PREAMBLE = rf"% tiewise {__version__}; needs \usepackage{{booktabs,siunitx}}"
 
 
 def render_latex(section: Section) -> str:
-    """Every table of a section as a tabular, with the paragraphs that follow it as comments above it."""
+    """Every table of a section in a table environment, with the paragraphs that follow it as comments above it."""
     found: list[tuple[Table, list[str]]] = []
     for part in section.parts:
         if isinstance(part, Table):
-            title = [] if found else [section.title]
-            found.append((part, [*title, part.title, *part.notes]))
+            found.append((part, []))
         elif found:
             found[-1][1].extend(_comments(part))
-    return "\n".join("".join(f"{line}\n" for line in _lines(table, comments)) for table, comments in found)
+    return "\n".join(
+        "".join(f"{line}\n" for line in _lines(table, "" if place else section.title, comments))
+        for place, (table, comments) in enumerate(found)
+    )
 
 
 def _comments(part: Part) -> Iterator[str]:
@@ -47,38 +66,97 @@ def _comments(part: Part) -> Iterator[str]:
         yield part.text if isinstance(part, Paragraph) else part
 
 
-def _lines(whole: Table, comments: Sequence[str]) -> Iterator[str]:
+def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     table = whole.without_bars()
-    yield f"% tiewise {__version__}; needs \\usepackage{{booktabs}}"
+    cells = table.cells()
+    detailed = [place for place in range(len(table.columns)) if any(row[place].detail for row in cells)]
+    below = len(detailed) > 1  # details of several columns would make the table too wide
+    columns = [
+        _LatexColumn(column, [row[place] for row in cells], details_beside=place in detailed and not below)
+        for place, column in enumerate(table.columns)
+    ]
+    yield _PREAMBLE
     yield from (f"% {escape_controls(line)}" for line in comments if line)
-    yield rf"\begin{{tabular}}{{{''.join(column.align[0] for column in table.columns)}}}"
+    yield r"\begin{table}[t]"
+    yield r"\centering\small\setlength{\tabcolsep}{4pt}\sisetup{detect-weight=true,detect-inline-weight=math}"
+    sentences = (
+        text.replace(f"{BEST} highest", "Bold: highest") for text in (title, table.title, *table.notes) if text
+    )
+    caption = " ".join(text if text.endswith((".", ":")) else f"{text}." for text in sentences)
+    yield from [rf"\caption{{{_escape(caption)}}}"] if caption else []
+    yield rf"\begin{{tabular}}{{{''.join(column.kind for column in columns)}}}"
     yield r"\toprule"
-    yield _row([_escape(column.title) for column in table.columns])
+    yield _row([column.head for column in columns])
     yield r"\midrule"
-    for place, row in enumerate(table.cells()):
+    for place, row in enumerate(cells):
         if place and {place, place - 1} & table.summary:
             yield r"\midrule"
-        yield _row([_cell(cell) for cell in row])
+        yield _row([column.cell(cell) for column, cell in zip(columns, row, strict=True)])
+        if below and any(cell.detail for cell in row):
+            yield _row([_detail(cell, column.is_numeric) for column, cell in zip(columns, row, strict=True)])
     yield r"\bottomrule"
     yield r"\end{tabular}"
+    yield r"\end{table}"
+
+
+class _LatexColumn:
+    """A column of a tabular: numbers are aligned at the point; details may have a column of their own behind them."""
+
+    def __init__(self, column: Column, cells: Sequence[Cell], *, details_beside: bool):
+        texts = [cell.text for cell in cells if cell.text not in ("", MISSING)]
+        found = [_NUMBER.fullmatch(text) for text in texts]
+        self._title, self._details_beside = column.title, details_beside
+        self.is_numeric = column.align == "right" and bool(texts) and all(found)
+        self.kind = column.align[0]
+        if self.is_numeric:
+            sign = "+" if any(match and match[1] for match in found) else ""
+            whole, digits = (max(len(match[part] or "") for match in found if match) for part in (2, 3))
+            marks = max((_mark(cell) for cell in cells), key=len)
+            space = f",table-space-text-post={{{marks}}}" if marks else ""
+            self.kind = f"S[table-format={sign}{max(whole, 1)}.{digits}{space}]"
+        if self._details_beside:
+            self.kind += r"@{\,}l"
+
+    @property
+    def head(self) -> str:
+        title = _escape(self._title)
+        if self._details_beside:
+            return rf"\multicolumn{{2}}{{c}}{{{title}}}"
+        return f"{{{title}}}" if self.is_numeric else title
+
+    def cell(self, cell: Cell) -> str:
+        text, mark = _escape(cell.text), _mark(cell)
+        if not self.is_numeric:
+            text = (rf"\textbf{{{text}}}" if cell.is_best else text) + mark
+        elif _NUMBER.fullmatch(cell.text) and cell.text:
+            number = _NO_ZERO.sub("0.", cell.text)
+            text = (r"\bfseries " if cell.is_best else "") + number + (f"{{{mark}}}" if mark else "")
+        else:
+            text = f"{{{text}{mark}}}" if text or mark else "{}"
+        if not self._details_beside:
+            return text
+        return f"{text} & {_detail(cell)}"
+
+
+def _mark(cell: Cell) -> str:
+    return rf"\textsuperscript{{{_escape(cell.footnote.translate(_LOWERED))}}}" if cell.footnote else ""
+
+
+def _detail(cell: Cell, is_numeric: bool = False) -> str:
+    """Small text; in a column of numbers in braces, so that it is not read as one."""
+    if not cell.detail:
+        return "{}" if is_numeric else ""
+    return rf"{{\scriptsize {_escape(_NO_ZERO.sub('0.', cell.detail))}}}"
 
 
 def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _cell(cell: Cell) -> str:
-    text = _escape(cell.text)
-    text = rf"\textbf{{{text}}}" if cell.mark == BEST else text
-    detail = rf" {{\scriptsize {_escape(cell.detail)}}}" if cell.detail else ""
-    raised = rf"\textsuperscript{{{cell.mark.translate(_RAISED)}}}"
-    return text + _MARKS.get(cell.mark, raised) + detail
-
-
 def _escape(text: str) -> str:
-    r"""Text in which nothing is LaTeX.
+    r"""Text in which nothing is LaTeX; the sign of a negative number is a minus.
 
-    >>> print(_escape("a_b 50%"))
-    a\_b 50\%
+    >>> print(_escape("a_b 50% [-.004, .003]"))
+    a\_b 50\% {[}$-$.004, .003]
     """
-    return "".join(_SPECIAL.get(sign, sign) for sign in escape_controls(text))
+    return "".join(_SPECIAL.get(sign, sign) for sign in _MINUS.sub("−", escape_controls(text)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tiewise.tables.model import BEST, Cell, Code, Paragraph, Part, Section, Table
+from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Table
 from tiewise.tables.wording import escape_controls
 
 __all__ = ["render_markdown"]
@@ -40,7 +40,7 @@ def _lines(table: Table) -> Iterator[list[str]]:
 
 def _cell(cell: Cell, align: str) -> str:
     text = _escape(cell.text) if align == "left" else cell.text  # numbers need no escapes
-    text = f"**{text}**" if cell.mark == BEST else text
+    text = f"**{text}**" if cell.is_best else text
     return f"{text}{_escape(cell.mark)}{' ' * bool(cell.detail)}{cell.detail}"
 
 

@@ -43,9 +43,19 @@ class Cell:
 
     text: str
     detail: str = ""
-    mark: str = ""  #: BEST, OPEN, or the sign of a footnote
+    mark: str = ""  #: BEST, OPEN, or the sign of a footnote, also after BEST
     shade: float | None = None  #: from 0 to 1: how strong its background is in HTML
     value: Any = None  #: what programs read, if that is not the text
+
+    @property
+    def is_best(self) -> bool:
+        """Whether it is marked as the highest value."""
+        return self.mark.startswith(BEST)
+
+    @property
+    def footnote(self) -> str:
+        """The mark without that of the highest value."""
+        return self.mark.removeprefix(BEST)
 
     def __str__(self) -> str:
         return f"{self.text}{self.mark}{' ' * bool(self.detail)}{self.detail}"

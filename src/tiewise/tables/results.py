@@ -49,7 +49,7 @@ class Result:
         return render_markdown(self._section())
 
     def to_latex(self) -> str:
-        r"""The tables as LaTeX; they need ``\usepackage{booktabs}``."""
+        r"""The tables as LaTeX; they need ``\usepackage{booktabs,siunitx}``."""
         from tiewise.tables.latex import render_latex
 
         return render_latex(self._section())

@@ -5,12 +5,13 @@
 - `grids`, `transformations`: number types and printing; sigmoid, distance and other functions from numbers to scores
 - `quantization`, `even_steps`, `gaps`: the tests that find rounding in scores
 - `duplicates`: identical documents
-- `causes`, `verdict`: what made the ties and what to do; whether they matter
+- `causes`, `consequences`, `verdict`: what made the ties; what their order changes; both in sentences, with a remedy
 - `fidelity`: the comparison with a reference run
 """
 
 from tiewise.analysis.auditing.audits import CUTOFFS, Audit, audit
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy
+from tiewise.analysis.auditing.consequences import GRADES, Effect, Reversal
 from tiewise.analysis.auditing.fidelity import Fidelity
 
-__all__ = ["CUTOFFS", "LIBRARIES", "Audit", "Fidelity", "Remedy", "audit"]
+__all__ = ["CUTOFFS", "GRADES", "LIBRARIES", "Audit", "Effect", "Fidelity", "Remedy", "Reversal", "audit"]

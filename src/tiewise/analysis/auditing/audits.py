@@ -8,18 +8,21 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 from tiewise._version import __version__
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
+from tiewise.analysis.auditing.consequences import Effect, Grade, Reversal, find_reversals, measure_effects
 from tiewise.analysis.auditing.duplicates import count_identical_rows
 from tiewise.analysis.auditing.even_steps import EvenSteps
 from tiewise.analysis.auditing.fidelity import Fidelity, measure_fidelity
 from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics
 from tiewise.analysis.auditing.verdict import decide_verdict, describe_difference
+from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
+from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Z_LIMIT, Report
 from tiewise.data.runs import Run, Source
 from tiewise.errors import CutWarning, InputError
@@ -27,7 +30,7 @@ from tiewise.io import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.names import MeasureLike
+from tiewise.metrics.names import MeasureLike, parse
 from tiewise.metrics.tool_rules import Rule
 from tiewise.tables.estimates import estimate_table
 from tiewise.tables.model import Code, Part, Section, Table
@@ -54,6 +57,8 @@ def audit(
     cutoffs: Iterable[int] = CUTOFFS,
     complete: bool = False,
     library: str | None = None,
+    comparisons: Iterable[PairComparison] = (),
+    checks: Mapping[str, float | Iterable[float]] | Mapping[Measure, float | Iterable[float]] | None = None,
 ) -> Audit:
     """An `Audit` of a run: how tied it is, which grid its scores lie on, whether that matters, and what to do.
 
@@ -70,6 +75,10 @@ def audit(
     - `complete`: the lists were not truncated, even if they end inside a tie group.
     - `library`: the library for which the remedy shows its line of code: ``"sentence-transformers"``,
       ``"transformers"``, ``"index"`` or ``"own"``; None for all of them.
+    - `comparisons`: this run against others, as ``compare(…).pair("A", "B")`` returns them. They show whether tie order
+      reverses one of them, which also changes a rank.
+    - `checks`: ``{measure: number}``: the least value that a check asks for, or several. They show whether tie order
+      changes the result of a check; it needs judgments.
 
     >>> import numpy as np
     >>> import tiewise as tw
@@ -86,18 +95,23 @@ def audit(
         raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
     if rows.source is not None and rows.source.format in ("mteb", "sentence-transformers"):
         library = library or "sentence-transformers"
-    ties, ranks = TieStatistics(rows), _check_cutoffs(cutoffs)
+    ties, ranks, pairs = TieStatistics(rows), _check_cutoffs(cutoffs), _check_comparisons(comparisons)
+    limits = _parse_checks(checks)
+    if qrels is None and (pairs or limits):
+        raise InputError(f"{'comparisons' if pairs else 'checks'} needs judgments: give the audit qrels (--qrels).")
     qrels = None if qrels is None else as_qrels(qrels)
-    report = None if qrels is None else _evaluate(qrels, run, rows, measures)
+    report = None if qrels is None else _evaluate(qrels, run, rows, [*resolve_measures(measures), *limits])
     scores = infer_score_grid(ties.score, ties.size)
     evidence = collect_evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
     across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
     fidelity = None
     if reference is not None:
         other = as_run(reference)
-        its_report = None if qrels is None else _evaluate(qrels, reference, other, measures, oblivious=None)
+        its_report = None if report is None else _evaluate(qrels, reference, other, report.measures, oblivious=None)
         fidelity = measure_fidelity(rows, other, report, its_report)
-    verdict = decide_verdict(evidence, across, report, fidelity, library)
+    effects = None if report is None else measure_effects(report)
+    reversals = find_reversals(report, pairs, limits) if report is not None and (pairs or limits) else None
+    verdict = decide_verdict(evidence, across, effects, reversals, fidelity, library)
     quantization, even_lists, rounding = scores.quantization, evidence.even_steps, evidence.rounding
     dtype, steps = (quantization.dtype, quantization.steps) if quantization else (None, None)
     rounded = scores.name != "integer" and not quantization and not even_lists
@@ -131,8 +145,10 @@ def audit(
         piles=evidence.piles,
         report=report,
         z_by_order={} if report is None else _z_by_order(report),
+        effects=effects or (),
+        reversals=reversals or (),
         fidelity=fidelity,
-        level=verdict.level,
+        grade=verdict.grade,
         cause=evidence.cause,
         verdict=verdict.text,
         advice=verdict.remedy,
@@ -148,6 +164,26 @@ def _check_cutoffs(cutoffs: Any) -> list[int]:
             raise InputError(f"A cutoff must be a rank, a whole number from 1 on, not {rank!r}.")
         ranks.add(int(rank))
     return sorted(ranks)
+
+
+def _check_comparisons(comparisons: Any) -> list[PairComparison]:
+    pairs = list(comparisons) if isinstance(comparisons, Iterable) else [comparisons]
+    if not all(isinstance(pair, PairComparison) for pair in pairs):
+        raise InputError("comparisons are those of this run with others, as in [compare(…).pair('A', 'B')].")
+    return pairs
+
+
+def _parse_checks(checks: Any) -> dict[Measure, list[float]]:
+    """The numbers that each measure is checked against."""
+    if checks is not None and not isinstance(checks, Mapping):
+        raise InputError(f"checks={checks!r} is not possible. Give {{measure: number}}, as in {{'nDCG@10': 0.45}}.")
+    found: dict[Measure, list[float]] = {}
+    for name, given in (checks or {}).items():
+        limits = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        if not all(isinstance(limit, Real) for limit in limits):
+            raise InputError(f"The check of {name} needs a number, not {given!r}.")
+        found.setdefault(parse(name), []).extend(map(float, limits))
+    return found
 
 
 def _evaluate(qrels: Any, run: Any, rows: Run, measures: Any, **options: Any) -> Report:
@@ -211,10 +247,12 @@ class Audit(Result):
     # -- their effect
     report: Report | None  #: every measure over the orders of ties; None without judgments
     z_by_order: Mapping[str, Mapping[str, float]]  #: by order of ties and measure; beyond ±4 an order knows the labels
+    effects: tuple[Effect, ...]  #: of tie order on each measure; empty without judgments
+    reversals: tuple[Reversal, ...]  #: comparisons and checks that tie order reverses
     fidelity: Fidelity | None  #: the difference from the reference; None without one
 
     # -- the verdict
-    level: str  #: ``"sound"``, ``"harmless"``, ``"unclear"``, ``"unreliable"`` or ``"unfaithful"``
+    grade: Grade  #: what tie order changes: ``"none"``, ``"minor"``, ``"report"``, ``"decides"`` or ``"unknown"``
     cause: str | None  #: what made most of the ties; None if there are none
     verdict: str  #: how far the run can be trusted, in words
     advice: Remedy | None  #: what to do; None if nothing needs to be done
@@ -256,9 +294,9 @@ class Audit(Result):
         return None if self.fidelity is None else self.fidelity.tau
 
     @property
-    def unreliable(self) -> bool:
-        """Whether the order of ties decides what is printed."""
-        return self.level == "unreliable"
+    def decides(self) -> bool | None:
+        """Whether tie order decides a result; None if that is unknown, because there are no judgments."""
+        return None if self.grade == "unknown" else self.grade == "decides"
 
     @property
     def unfaithful(self) -> bool | None:
@@ -293,7 +331,9 @@ class Audit(Result):
             "tools": None if report is None else [asdict(row) for row in report.oblivious_by_tool()],
             "z_by_order": None if report is None else {order: dict(zs) for order, zs in self.z_by_order.items()},
             "fidelity": None if self.fidelity is None else asdict(self.fidelity),
-            "unreliable": self.unreliable,
+            "effects": [asdict(one) | {"grade": one.grade} for one in self.effects],
+            "reversals": [asdict(one) | {"tools": list(one.tools)} for one in self.reversals],
+            "decides": self.decides,
             "unfaithful": self.unfaithful,
             "remedy": self.remedy,
             "remedy_code": {} if advice is None else dict(advice.code),
@@ -323,7 +363,7 @@ class Audit(Result):
         if self.advice is not None:
             code = {LIBRARIES[library]: line for library, line in self.advice.code.items()}
             parts += [self.advice.text, *([Code(code)] if code else [])]
-        return Section(parts, f"Audit{f' of {self.name}' if self.name else ''}: {self.level}")
+        return Section(parts, f"Audit{f' of {self.name}' if self.name else ''}: effect of ties {self.grade}")
 
     def _records(self) -> Table:
         return Table.of_nested(self.to_dict())

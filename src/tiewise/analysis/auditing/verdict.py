@@ -1,29 +1,28 @@
-"""The verdict of an audit: whether the ties matter, why, and what to do, in sentences.
+"""The verdict of an audit: what tie order changes, why documents are tied, and what to do, in sentences.
 
-With judgments, ties matter if their order alone can move a measure. Without judgments, they matter if many lists have a
-tie across a cutoff. A reference run shows whether the order is right.
+With judgments, `consequences` grades the effect of tie order. Without them it is unknown, and the verdict says how many
+lists have a tie across a cutoff. A reference run shows whether the order is right; that is a question of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tiewise.analysis.auditing.causes import MIN_ROWS, Evidence, Remedy
+from tiewise.analysis.auditing.consequences import SHORT, Effect, Grade, Reversal, grade_ties
 from tiewise.analysis.auditing.fidelity import Fidelity
-from tiewise.analysis.reports import Report
-from tiewise.tables.wording import NumberFormat, capitalize_first, format_percent
+from tiewise.tables.wording import capitalize_first, format_percent
 
 __all__ = ["Verdict", "decide_verdict", "describe_difference"]
 
-SHORT = NumberFormat(4, leading_zero=False)  # numbers in sentences
-
-MIN_DIFFERENCE = 0.005  # half a point: a measure that ties can move by this is not settled
-MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff matter from this share of the lists on
+MIN_DIFFERENCE = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
+MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff call for a remedy from this share of the lists on
 MIN_RBO = 0.95  # below this, a run does not rank as its reference does
 TOP = 10  # ties across deeper cutoffs matter only if there are no cutoffs up to this rank
+MAX_REVERSALS = 2  # the most reversed results that the verdict names; others are counted
 
-#: Problems with a remedy that is worth while even if the ties are harmless.
+#: Problems with a remedy that is worth while even if the ties change nothing.
 AVOIDABLE = (
     "precision",
     "precision or counts",
@@ -37,107 +36,130 @@ AVOIDABLE = (
 
 
 class Verdict(NamedTuple):
-    """How far a run can be trusted, and what to do."""
+    """The grade of the ties of a run, the verdict in words, and what to do."""
 
-    level: str  #: sound, harmless, unclear (too few rows), unreliable, or unfaithful (only the order is wrong)
+    grade: Grade
     text: str
     remedy: Remedy | None
+
+
+class _Finding(NamedTuple):
+    """What was found on ties alone."""
+
+    grade: Grade
+    text: str
+    needs_remedy: bool
 
 
 def decide_verdict(
     evidence: Evidence,
     across: Mapping[int, int],
-    report: Report | None = None,
+    effects: Sequence[Effect] | None = None,
+    reversals: Sequence[Reversal] | None = None,
     fidelity: Fidelity | None = None,
     library: str | None = None,
 ) -> Verdict:
-    """The verdict on a run; `across` has, by cutoff, the number of lists with a tie across it."""
-    level, text = _judge_ties(evidence, across, report, fidelity)
-    level, text = _add_reference(level, text, fidelity)
-    problem = _choose_problem(evidence, level)
-    return Verdict(level, text, None if problem is None else evidence.find_remedy(problem, library))
+    """The verdict on a run.
+
+    `across` has, by cutoff, the number of lists with a tie across it; `effects` are those on the measures, None without
+    judgments; `reversals` are the results that tie order reverses, None if there are no results to reverse.
+    """
+    found = _judge_ties(evidence, across, effects, reversals, fidelity)
+    problem = _choose_problem(evidence, found, fidelity)
+    remedy = None if problem is None else evidence.find_remedy(problem, library)
+    return Verdict(found.grade, _add_reference(found, fidelity), remedy)
 
 
-def _choose_problem(evidence: Evidence, level: str) -> str | None:
+def _choose_problem(evidence: Evidence, found: _Finding, fidelity: Fidelity | None) -> str | None:
     """The problem to remedy: the cause of the ties, or of a wrong order; None if nothing needs to be done."""
-    rounded = evidence.scores.precision and level in ("harmless", "unfaithful")
-    problem = evidence.refine("precision" if rounded else evidence.cause or "")
-    if level == "unfaithful" and problem not in AVOIDABLE:
+    is_unfaithful = not found.needs_remedy and fidelity is not None and bool(describe_difference(fidelity))
+    is_checked = evidence.cause is None and fidelity is not None  # untied, and a reference shows whether order is right
+    was_rounded = evidence.scores.precision and not found.needs_remedy and (is_unfaithful or not is_checked)
+    problem = evidence.refine("precision" if was_rounded else evidence.cause or "")
+    if is_unfaithful and problem not in AVOIDABLE:
         return "order"
-    return problem if problem in AVOIDABLE or level in ("unclear", "unreliable") else None
+    return problem if problem in AVOIDABLE or found.needs_remedy else None
 
 
 # -- ties -------------------------------------------------------------------------------------------------------------
 
 
 def _judge_ties(
-    evidence: Evidence, across: Mapping[int, int], report: Report | None, fidelity: Fidelity | None
-) -> tuple[str, str]:
+    evidence: Evidence,
+    across: Mapping[int, int],
+    effects: Sequence[Effect] | None,
+    reversals: Sequence[Reversal] | None,
+    fidelity: Fidelity | None,
+) -> _Finding:
     ties, rows = evidence.ties, evidence.scores.rows
-    if evidence.cause is None:
-        return _judge_untied(evidence, fidelity)
+    if evidence.cause is None and not reversals:
+        return _Finding("none", _describe_untied(evidence, fidelity), False)
     tied = f"{format_percent(ties.tied_share, in_words=True)} of rows are tied{evidence.explain()}"
-    if report is not None:
-        return _judge_by_measures(report, tied)
+    if effects is not None:
+        return _judge_by_consequences(effects, reversals, tied)
     if rows < MIN_ROWS:
-        return "unclear", f"Too little to judge: {ties.tied_rows} of {rows} rows are tied."
-    if evidence.cause == "constant":
-        return "unreliable", f"Not reliable: {tied}. What tools print for it is the order in which they list ties."
-    return _judge_by_cutoffs({rank: lists / ties.lists for rank, lists in across.items()}, tied)
+        return _Finding("unknown", f"Too little to judge: {ties.tied_rows} of {rows} rows are tied.", True)
+    return _judge_without_judgments({rank: lists / ties.lists for rank, lists in across.items()}, tied, evidence.cause)
 
 
-def _judge_by_cutoffs(share: Mapping[int, float], tied: str) -> tuple[str, str]:
+def _judge_without_judgments(share: Mapping[int, float], tied: str, cause: str | None) -> _Finding:
     top = [rank for rank in share if rank <= TOP] or list(share)
     rank = max(top, key=lambda rank: share[rank], default=None)
-    if rank is None or not share[rank]:
-        return "harmless", f"Harmless ties, as far as one can see without judgments: {tied}."
-    across = f"a tie lies across rank {rank} in {format_percent(share[rank], in_words=True)} of lists"
-    if share[rank] < MIN_LIST_SHARE:
-        return "harmless", f"Harmless ties, as far as one can see without judgments: {tied}; {across}."
-    return "unreliable", f"Not reliable: {tied}; {across}."
+    crossed = 0.0 if rank is None else share[rank]
+    where = f"a tie lies across rank {rank} in {format_percent(crossed, in_words=True)} of lists"
+    facts = f"{tied}; {where}" if crossed else f"{tied}; no tie lies across a cutoff of interest"
+    text = f"Effect of ties unknown without judgments: {facts}. Judgments (--qrels, qrels=) show what that changes."
+    return _Finding("unknown", text, crossed >= MIN_LIST_SHARE or cause == "constant")
 
 
-def _judge_untied(evidence: Evidence, fidelity: Fidelity | None) -> tuple[str, str]:
+def _describe_untied(evidence: Evidence, fidelity: Fidelity | None) -> str:
     precision = evidence.scores.precision
     if precision and fidelity is None:
-        return "harmless", (
+        return (
             f"No documents are tied, but scores were rounded to {precision}: their order may not be that of float32 "
             "scores. Give those as the reference to see."
         )
     if evidence.ties.are_ranks:
-        return "sound", (
-            "Sound as far as one can see: the scores are ranks, so documents that were tied have been put in an order."
+        return (
+            "No ties as far as one can see: the scores are ranks, so documents that were tied have been put in an "
+            "order."
         )
-    return "sound", "Sound: no two documents of a list have the same score."
+    return "No ties: no two documents of a list have the same score."
 
 
-def _judge_by_measures(report: Report, tied: str) -> tuple[str, str]:
-    ranges = {measure: report[measure].range or 0.0 for measure in report if not measure.total}
-    widest = max(ranges, key=lambda measure: ranges[measure], default=None)
-    if widest is None or ranges[widest] < MIN_DIFFERENCE:
-        most = max(ranges.values(), default=0.0)
-        by = f"by more than {SHORT.short(max(most, 0.0001))}" if most else "at all"
-        return "harmless", f"Harmless ties: {tied}; their order moves no measure {by}."
-    moves = f"{widest} can move by {SHORT.short(ranges[widest])} with their order alone"
-    return "unreliable", f"Not reliable: {tied}; {moves}."
+def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Reversal] | None, tied: str) -> _Finding:
+    grade = grade_ties(effects, reversals or ())
+    if reversals:
+        more = len(reversals) - MAX_REVERSALS
+        reasons = "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
+        return _Finding(grade, f"Tie order decides a result: {tied}; {reasons}.", True)
+    if grade == "none":
+        text = f"Ties change nothing: {tied}; no tie order changes a measure by .00005 or more."
+        return _Finding(grade, text, False)
+    gravest = max((effect for effect in effects if effect.grade == grade), key=lambda effect: effect.size)
+    if grade == "minor":
+        return _Finding(grade, f"Ties change little: {tied}; {gravest}.", False)
+    if grade == "decides":
+        return _Finding(grade, f"Tie order matters as much as the choice of queries: {tied}; {gravest}.", True)
+    kept = "" if reversals is None else " No comparison or check is reversed."
+    return _Finding(grade, f"Report the expected values: {tied}; {gravest}.{kept}", True)
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
 
 
-def _add_reference(level: str, text: str, fidelity: Fidelity | None) -> tuple[str, str]:
+def _add_reference(found: _Finding, fidelity: Fidelity | None) -> str:
     """The verdict on ties with that on the order; a wrong order comes first if ties do no harm."""
+    text, harmless = found.text, found.grade in ("none", "minor")
     if fidelity is None or fidelity.inverted is None:
-        return level, text
+        return text
     difference = describe_difference(fidelity)
-    harmless = level in ("sound", "harmless")
     if not difference:
         rbo = "" if fidelity.rbo is None else f": RBO is {SHORT.short(fidelity.rbo)}"
-        return level, f"{text} It {'also' if harmless else 'otherwise'} ranks as the reference does{rbo}."
+        return f"{text} It {'also' if harmless else 'otherwise'} ranks as the reference does{rbo}."
     if not harmless:
-        return level, f"{text} It does not rank as the reference does: {difference}."
-    rest = capitalize_first(text.split(": ", 1)[1] if level == "sound" else text)
-    return "unfaithful", f"Not faithful: it does not rank as the reference does: {difference}. {rest}"
+        return f"{text} It does not rank as the reference does: {difference}."
+    return f"Not faithful: it does not rank as the reference does: {difference}. {capitalize_first(text)}"
 
 
 def describe_difference(fidelity: Fidelity) -> str:

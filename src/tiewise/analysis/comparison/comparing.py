@@ -7,7 +7,7 @@ randomness are kept apart: the order of tied documents, and the sample of querie
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
@@ -21,6 +21,7 @@ import numpy as np
 from tiewise.analysis import significance
 from tiewise.analysis.comparison.leaderboard import RankRanges, leaderboard, rank_in_one_order, rank_independently
 from tiewise.analysis.comparison.pair import PairComparison
+from tiewise.analysis.comparison.paper_table import Intervals, paper_section
 from tiewise.analysis.comparison.sections import ComparisonSection
 from tiewise.analysis.comparison.system import Aligned, System, align
 from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
@@ -39,10 +40,11 @@ from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
+from tiewise.tables.latex import render_latex
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.tables.wording import list_examples, merge_notes
+from tiewise.tables.wording import NumberFormat, list_examples, merge_notes
 from tiewise.ties.counted import RunSource
 
 if TYPE_CHECKING:
@@ -220,6 +222,22 @@ class Compared(Result):
         boards = {measure.name: self.leaderboard(measure) for measure in self.measures}
         rows = [{"measure": name} | row for name, board in boards.items() for row in board]
         return Table.of_records(rows[0], rows)
+
+    def to_latex(
+        self, *, baselines: str | Sequence[str] | None = None, intervals: Intervals | None = None, digits: int = 3
+    ) -> str:
+        r"""A table for a paper: a row for each system, a column for each measure.
+
+        The highest value is bold, and a dagger marks what is significantly higher than a baseline; test and correction
+        are in the caption. `baselines` are the systems to compare with: by default the one of the comparison, or the
+        first of two systems. `intervals` adds those over the orders of ``"ties"``, or over ``"queries"``. The table
+        needs ``\usepackage{booktabs,siunitx}``.
+
+        >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
+        >>> print(compare({"q": {"a": 1}}, runs, "RR").to_latex().splitlines()[-5])
+        A & \bfseries 1.000 \\
+        """
+        return render_latex(paper_section(self, baselines, intervals, NumberFormat(digits, leading_zero=False)))
 
     # -- results ------------------------------------------------------------------------------------------------
 
@@ -452,6 +470,7 @@ class Compared(Result):
             losses=int(np.count_nonzero(each < -ATOL)),
             ties=int(np.count_nonzero(np.abs(each) <= ATOL)),
             tools=self._winners_by_tool(a, b, measure),
+            confidence=self.confidence,
         )
 
     def _analyze_ties(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:

@@ -1,8 +1,8 @@
 """`PairComparison`: one system against another in one measure, as numbers and in sentences.
 
-Three questions are kept apart. Does the order of ties decide who is ahead (`certain`, `probability`)? Could the
-difference be chance in the sample of queries (`p_value`, `ci`)? And do tools that break ties by their own rules name
-the same winner (`flip`)?
+Three questions are kept apart. Is the same system ahead however ties are ordered (`certain`, `probability`)? Would the
+difference hold for other queries (`p_value`, `ci`)? `answers` has both in a word each. And do tools that break ties by
+their own rules name the same winner (`flip`)?
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tiewise.analysis.comparison.answers import Answers, describe_answers
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, format_percent, join_names
+from tiewise.tables.wording import format_percent, join_names
 
-__all__ = ["ALPHA", "PairComparison"]
-
-#: A difference with a corrected p-value below this is called unlikely to be chance.
-ALPHA = 0.05
+__all__ = ["PairComparison"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +53,7 @@ class PairComparison(Result):
     losses: int
     ties: int
     tools: Rows  #: what each tool prints for a and b, and the winner that it names
+    confidence: float = 0.95  #: of the intervals
 
     @property
     def certain(self) -> bool:
@@ -90,44 +89,19 @@ class PairComparison(Result):
     # -- sentences ----------------------------------------------------------------------------------------------
 
     @property
+    def answers(self) -> Answers:
+        """The answers to the two questions: however ties are ordered, and for other queries?"""
+        return Answers.of(self)
+
+    @property
+    def by_expectation(self) -> tuple[str, str]:
+        """The two systems, the one with the higher expectation first."""
+        return (self.a, self.b) if (self.difference.expected or 0.0) >= 0 else (self.b, self.a)
+
+    @property
     def verdict(self) -> str:
-        """The result in sentences: on ties, on the sample of queries, and on tools that disagree."""
-        return " ".join(filter(None, (self._verdict_on_ties, self._verdict_on_queries, self.verdict_on_tools)))
-
-    @property
-    def _verdict_on_ties(self) -> str:
-        sides = list(zip((self.a, self.b), (self.probability, self.probability_less), self.can_lead, strict=True))
-        (first, share, can_lead), (second, other_share, other_can_lead) = (
-            sides if (self.difference.expected or 0.0) >= 0 else reversed(sides)
-        )
-        gap = abs(self.difference.expected or 0.0)
-        size = f"{gap:.4f}" if gap >= 0.00005 else "less than 0.0001"
-        ahead = f"{first} is ahead of {second} by {size} in {self.measure}"
-        if self.certain:
-            return f"{ahead}{' whatever the order of ties' if self.difference.tied else ''}."
-        equal = f"{self.a} and {self.b} are level in {self.measure}"
-        if not self.difference.tied:
-            return f"{equal}."
-        shares = (
-            f"in {_format_share(share, can_lead)} of random orders {first} is ahead, "
-            f"in {_format_share(other_share, other_can_lead)} {second}."
-        )
-        if gap <= ATOL:
-            return f"{equal} on average, and the order of ties decides: {shares}"
-        return f"{ahead} on average{', but the order of ties decides:' if other_can_lead else ';'} {shares}"
-
-    @property
-    def _verdict_on_queries(self) -> str:
-        if abs(self.difference.expected or 0.0) <= ATOL:
-            return ""
-        if self.queries < 2:
-            return "One query says nothing about others."
-        p, final = PLAIN.p_value(self.p_value, "p"), self.final_p_value
-        if final != self.p_value:
-            p += f", corrected {final:.3f}" if final >= 0.001 else ""
-        if final < ALPHA:
-            return f"The expected difference is unlikely to be chance in the sample of {self.queries:,} queries ({p})."
-        return f"With these {self.queries:,} queries it may be chance ({p})."
+        """The result in sentences: what tie order and other queries could change, and which tools disagree."""
+        return " ".join(filter(None, (describe_answers(self), self.verdict_on_tools)))
 
     @property
     def verdict_on_tools(self) -> str:
@@ -171,6 +145,7 @@ class PairComparison(Result):
             name: getattr(self.difference, name) for name in ("expected", "minimum", "maximum", "std")
         }
         plain |= {name: None if plain[name] is None else list(plain[name]) for name in ("ci", "ci_order")}
+        plain |= {"any_tie_order": self.answers.any_tie_order, "other_queries": self.answers.other_queries}
         return plain | {"tools": [dict(row) for row in self.tools]}
 
 
@@ -179,12 +154,3 @@ _FIELDS = (
     "a b measure queries difference certain probability probability_equal probability_less method probability_error "
     "std_error exact_range ci ci_order p_value p_holm effect wins losses ties flip verdict tools"
 )
-
-
-def _format_share(share: float, possible: bool) -> str:
-    """A share of orders; it is 0% only if no order can be among them, and never 100%."""
-    if not possible:
-        return "0%"
-    if not 0.001 <= share <= 0.999:
-        return "<0.1%" if share < 0.5 else ">99.9%"
-    return f"{min(max(100 * share, 0.1), 99.9):.{0 if 0.01 <= share <= 0.99 else 1}f}%"

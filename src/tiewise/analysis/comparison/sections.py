@@ -1,7 +1,8 @@
 """The tables and sentences of a comparison, for notebooks, terminals, Markdown and LaTeX.
 
-Two systems have a row for each measure. More systems are a leaderboard. Below are sentences: what ties decide, whether
-other queries could give another result, which tools disagree, and what unjudged documents leave open.
+Two systems have a row for each measure. More systems are a leaderboard. Both have a column for each of the two
+questions of `answers`: however ties are ordered, and for other queries? Below are sentences on both, on tools that
+disagree, and on what unjudged documents leave open.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiewise.analysis.comparison.answers import ALPHA, QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.significance import ATOL
 from tiewise.data.progress import Progress
@@ -36,18 +38,18 @@ MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
 
 DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
 VALUE_BAR = "Bar: lowest to highest over the orders of ties; line: expected{}."
+TIES_HEADING, QUERIES_HEADING = "any order?", "other queries?"
 ORDER_KINDS = {
     "independent": "each run's ties on their own",
     "per-query": "in each query one order for all runs",
     "shared": "one order of all documents for all runs and queries",
 }
-TESTS = {"permutation": "paired permutation test", "t": "paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
+TESTS = {"permutation": "a paired permutation test", "t": "a paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
 
 
 def pair_section(pair: PairComparison) -> Section:
     """Two systems in one measure."""
-    is_corrected = pair.p_holm not in (None, pair.p_value)
-    columns = columns_of(["measure"], ["difference", "", "ahead", "p (Holm)" if is_corrected else "p", "interval"])
+    columns = columns_of(["measure"], ["difference", "", TIES_HEADING, QUERIES_HEADING, "interval"])
     row = (pair.measure, *_difference_cells([pair], PLAIN, bars=True)[0], _interval(pair, PLAIN))
     legend = DIFFERENCE_BAR if pair.difference.tied else ""
     table = _drop_empty_columns(Table(columns, [row], bar_legend=legend))
@@ -92,15 +94,15 @@ class ComparisonSection:
         cells = _difference_cells(pairs, self.numbers, bars=self.bars)
         rows = [
             (
-                measure.name,
+                measure.name if len(pairs) > 1 else "",
                 *(_estimate_cell(found.estimate(name, measure), measure, self.numbers) for name in (a, b)),
                 *difference,
                 _interval(pair, self.numbers),
             )
             for measure, pair, difference in zip(found.measures, pairs, cells, strict=True)
         ]
-        headings = (a, b, "difference", "", "ahead", self._p_heading, f"{self._confidence} interval")
-        legend = self._legend(pairs, "difference", "ahead", "p", "interval")
+        headings = (a, b, "difference", "", TIES_HEADING, QUERIES_HEADING, f"{self._confidence} interval")
+        legend = self._legend(pairs, "difference", "ties", "queries", "interval")
         return self._table(columns_of(["measure"], headings), rows, [*legend, DIFFERENCE_BAR])
 
     def _table(
@@ -124,8 +126,8 @@ class ComparisonSection:
                 if self.progress is not None:
                     self.progress(len(rows), total)
         rival = f"against {found.baseline or 'the next'}"
-        headings = ("expected", "", "by ties", "by queries", rival, "ahead", self._p_heading)
-        legend = self._legend(pairs, "by ties", "by queries", "ahead", "p")
+        headings = ("expected", "", "by queries", rival, TIES_HEADING, QUERIES_HEADING)
+        legend = self._legend(pairs, "rank", "by queries", "ties", "queries")
         orders = dict.fromkeys(tool_for(found.oblivious, measure) for measure in measures if found.oblivious)
         cross = f"; cross: order of {', '.join(orders)}" if orders else ""
         title = measures[0].name if len(measures) < len(found.measures) else ""
@@ -134,21 +136,21 @@ class ComparisonSection:
         )
 
     def _leaderboard_cells(self, row: dict[str, Any], measure: Measure) -> Iterator[str | Cell | Bar]:
-        yield str(row["rank"])
+        best, worst = row["rank_best"], row["rank_worst"]
+        yield Cell(str(row["rank"]), "" if best == worst else f"({format_ranks(best, worst)})")
         yield row["system"]
         estimate, board = self.compared.estimate(row["system"], measure), self._leaderboards[measure]
         yield _estimate_cell(estimate, measure, self.numbers)
         ends = min(board["minimum"]), max(board["maximum"])
         has_bar = self.bars and estimate.tied
         yield Bar(estimate.minimum, estimate.expected, estimate.maximum, row["oblivious"], ends) if has_bar else ""
-        yield format_ranks(row["rank_best"], row["rank_worst"])
         yield format_ranks(row["rank_low"], row["rank_high"])
 
     def _rival_cells(self, pair: PairComparison | None) -> tuple[str | Cell, ...]:
         if pair is None:
             return MISSING, MISSING, MISSING
-        ((difference, _, ahead, p_value),) = _difference_cells([pair], self.numbers)
-        return difference, ahead, p_value
+        ((difference, _, ties, queries),) = _difference_cells([pair], self.numbers)
+        return difference, ties, queries
 
     def _rivals(self, measure: Measure) -> Iterator[PairComparison | None]:
         """Each system of a leaderboard against the baseline, or against the next; None if there is none."""
@@ -167,17 +169,19 @@ class ComparisonSection:
         """What the columns mean."""
         found = self.compared
         error = " ± the standard error where orders were sampled" if any("±" in pair.ahead for pair in pairs) else ""
-        first = found.systems[0] if self._is_pair else "it"
+        first = found.systems[0] if self._is_pair else "the run of the row"
         family = f"comparisons with {found.baseline}" if found.baseline and not self._is_pair else "pairs"
-        corrected = f", corrected for all {family} and measures" if self._is_corrected else ""
+        corrected = f", corrected for all {family} and measures (Holm)" if self._is_corrected else ""
         reached = self._is_pair or all(all(board["ranks_reached"]) for board in self._leaderboards.values())
         bound = "" if reached else ", at the most: not all are known to be reached by one order for all runs"
         legend = {
             "difference": "difference: expected [lowest, highest] over the orders of ties.",
-            "by ties": f"by ties: the best and the worst rank that the orders of ties allow{bound}.",
+            "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
             "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
-            "ahead": f"ahead: the share of all orders of ties in which {first} is, {ORDER_KINDS[found.orders]}{error}.",
-            "p": f"p: {TESTS[found.test]} on the queries' expected differences{corrected}.",
+            "ties": f"any order? whether the same run is ahead in every order of ties; else the share of orders in "
+            f"which {first} is, {ORDER_KINDS[found.orders]}{error}.",
+            "queries": f"other queries? whether the expected difference is significant (p < {ALPHA:g}); p by "
+            f"{TESTS[found.test]}{corrected}.",
             "interval": "interval: bootstrap over queries.",
         }
         return [legend[column] for column in columns]
@@ -188,39 +192,40 @@ class ComparisonSection:
         return self.compared.has_family and not (self._is_pair and len(self.compared.measures) == 1)
 
     @property
-    def _p_heading(self) -> str:
-        return "p (Holm)" if self._is_corrected else "p"
-
-    @property
     def _confidence(self) -> str:
         return format_percent(self.compared.confidence).replace(".0%", "%")
 
     # -- sentences ----------------------------------------------------------------------------------------------
 
     def _verdicts(self) -> list[str]:
-        """The verdicts on two systems, or what is undecided among more."""
+        """The verdicts on two systems, or both answers for a leaderboard of more."""
         if self._is_pair:
             return [pair.verdict for pair in self.compared.pairs()]
         lines = []
         for measure in self.compared.measures:
             about = f"{measure}: " if len(self.compared.measures) > 1 else ""
             flips = [pair for pair in self._searched_pairs(measure) if pair.flip]
-            found = [self._not_separated(measure), self._changed_order(measure)]
+            found = [*self._answers(measure), self._changed_order(measure)]
             found += [f"{pair.a} or {pair.b}? {pair.verdict_on_tools}" for pair in flips[:MAX_FLIPS]]
             if len(flips) > MAX_FLIPS:
                 found.append(f"and {len(flips) - MAX_FLIPS} more pairs for which tools name different winners.")
             lines += [f"{about}{line}" for line in found if line]
         return lines
 
-    def _not_separated(self, measure: Measure) -> str:
-        """Which systems ties or queries do not separate."""
+    def _answers(self, measure: Measure) -> list[str]:
+        """Both questions about the order of a leaderboard, each with its answer."""
         board = self._leaderboards[measure]
         ties = [rows for rows in _groups(board, "group_ties") if self._can_change(rows, measure)]
-        lines = [f"The order of ties alone can change the order of {_join_groups(ties, '; of ')}."] if ties else []
-        if queries := _groups(board, "group_queries"):
-            groups = _join_groups(queries, "; ")
-            lines.append(f"These queries do not tell apart, with {self._confidence} confidence: {groups}.")
-        return " ".join(lines)
+        queries = _groups(board, "group_queries")
+        reordered = f"No: tie order can change the order of {_join_groups(ties, '; of ')}"
+        on_ties = reordered if ties else "Yes: no tie order puts another run ahead"
+        unclear = f"Unclear for {_join_groups(queries, '; for ')}: these queries do not separate them"
+        on_queries = unclear if queries else "Yes: these queries separate all runs"
+        if self.compared.queries < 2:
+            on_queries = "Unknown: there is only one query"
+        else:
+            on_queries += f" with {self._confidence} confidence"
+        return [f"{TIES_QUESTION} {on_ties}.", f"{QUERIES_QUESTION} {on_queries}."]
 
     def _can_change(self, rows: list[dict[str, Any]], measure: Measure) -> bool:
         """Whether there are two systems of which either can be ahead."""
@@ -274,7 +279,7 @@ def _estimate_cell(estimate: Estimate, measure: Measure, numbers: NumberFormat) 
 def _difference_cells(
     pairs: Sequence[PairComparison], numbers: NumberFormat, *, bars: bool = False
 ) -> list[tuple[Cell, Bar | str, str, str]]:
-    """For each pair the difference, its bar, how often the first is ahead, and the p-value; bars have common ends."""
+    """For each pair the difference, its bar, and the answers to both questions; bars have common ends."""
     gaps = [pair.difference for pair in pairs]
     reach = [end or 0.0 for gap in gaps for end in (gap.minimum, gap.maximum)]
     ends = min(*reach, -1e-9), max(*reach, 1e-9)
@@ -282,11 +287,23 @@ def _difference_cells(
         (
             estimate_cell(gap, numbers, numbers.signed),
             Bar(gap.minimum, gap.expected, gap.maximum, ends=ends) if bars and gap.tied else "",
-            pair.ahead,
-            numbers.p_value(pair.final_p_value),
+            _ties_answer(pair),
+            _queries_answer(pair, numbers),
         )
         for pair, gap in zip(pairs, gaps, strict=True)
     ]
+
+
+def _ties_answer(pair: PairComparison) -> str:
+    """Whether the same system is ahead however ties are ordered; if not, how often the first is."""
+    answer = pair.answers.any_tie_order
+    return f"no ({'0%' if pair.ahead == 'never' else pair.ahead})" if answer == "no" else answer
+
+
+def _queries_answer(pair: PairComparison, numbers: NumberFormat) -> str:
+    """Whether the difference is significant over queries, with the p-value."""
+    answer = pair.answers.other_queries
+    return answer if answer == "unknown" else f"{answer} ({numbers.p_value(pair.final_p_value)})"
 
 
 def _interval(pair: PairComparison, numbers: NumberFormat) -> str:

@@ -28,7 +28,7 @@ _COLOURS |= {colour: f"c{place}" for place, colour in enumerate(PALETTE)}
 _DATA = ("datasets", "data", "domain", "sort", "description")
 
 #: The distance of brackets from the frame and from each other, in pixels; and how many stand side by side.
-BESIDE, LANE, LANES = 178, 26, 4
+BESIDE, LANE, LANES = 178, 18, 4
 
 #: The font of the page; the browser measures it, so it is named here too.
 FONT = 'system-ui, "Segoe UI", Helvetica, Arial, sans-serif'
@@ -40,11 +40,11 @@ def forest(
     reports: Mapping[str, Report],
     measure: Measure,
     printed: Mapping[str, Mapping[str, float]],
-    is_decided: Callable[[str, str], bool],
+    is_settled: Callable[[str, str], bool],
     confidence: float,
     seed: int,
 ) -> dict[str, Any]:
-    """The forest plot, with a bracket beside each group of runs in which no pair is decided.
+    """The forest plot, with a bracket beside each group of runs in which no pair is settled.
 
     `printed` holds what tools print for each run.
     """
@@ -53,22 +53,26 @@ def forest(
     rows.sort(key=lambda row: -row["expected"])
     spec = _specification(lambda: figures.forest(rows, measure=measure.name, sort=False, level=confidence))
     order = [row["name"] for row in rows]
-    undecided = brackets(order, is_decided)
-    visible = [(names, lane) for names, lane in undecided if lane < LANES]
+    unsettled = brackets(order, is_settled)
+    visible = [(names, lane) for names, lane in unsettled if lane < LANES]
     spec["layer"] += [layer for names, lane in visible for layer in _bracket(names, lane, order, spec["width"])]
     for layer in spec["layer"]:  # one order for all layers, whichever rows each has
         layer["encoding"]["y"] |= {"sort": None, "scale": {"domain": order}}
+    if visible:
+        spec["layer"].append(_bracket_heading(max(lane for _, lane in visible), spec["width"]))
     sizes = {"brackets": len({lane for _, lane in visible}), "labels": max(map(len, order))}
     caption = [_caption(spec)]
     if visible:
-        caption.append("Brackets: of the runs with a dot, none is ahead of another in every order of ties.")
-    if len(undecided) > len(visible):
-        caption.append(f"There is no room for {len(undecided) - len(visible)} more brackets: see the pairs.")
+        caption.append(
+            "Brackets, tie order open: of the runs with a dot, none is ahead of another in every order of ties."
+        )
+    if len(unsettled) > len(visible):
+        caption.append(f"There is no room for {len(unsettled) - len(visible)} more brackets: see the pairs.")
     return {"spec": _use_page_colours(spec), "caption": " ".join(caption), **sizes}
 
 
-def brackets(order: Names, is_decided: Callable[[str, str], bool]) -> list[tuple[list[str], int]]:
-    """Groups of runs in which no pair is decided, each with a free lane; every undecided pair is in a group.
+def brackets(order: Names, is_settled: Callable[[str, str], bool]) -> list[tuple[list[str], int]]:
+    """Groups of runs in which no pair is settled, each with a free lane; every unsettled pair is in a group.
 
     A run between two others need not be in their group: it may have fewer ties.
 
@@ -79,10 +83,10 @@ def brackets(order: Names, is_decided: Callable[[str, str], bool]) -> list[tuple
     """
     groups: list[list[str]] = []
     for a, b in combinations(order, 2):
-        if not is_decided(a, b) and not any(a in group and b in group for group in groups):
+        if not is_settled(a, b) and not any(a in group and b in group for group in groups):
             group = [a, b]
             for one in order:
-                if one not in group and not any(is_decided(one, other) for other in group):
+                if one not in group and not any(is_settled(one, other) for other in group):
                     group.append(one)
             groups.append(sorted(group, key=order.index))
     return _assign_lanes(sorted(groups, key=lambda group: order.index(group[0])), order)
@@ -100,20 +104,23 @@ def _assign_lanes(groups: Sequence[list[str]], order: Names) -> list[tuple[list[
 
 
 def _bracket(group: Names, lane: int, order: Names, width: int) -> list[dict[str, Any]]:
-    """A line beside the rows of a group, a dot at each of its runs, and a label."""
+    """A line beside the rows of a group, and a dot at each of its runs."""
     rows = order[order.index(group[0]) : order.index(group[-1]) + 1]
-    middle = {} if len(rows) % 2 else {"bandPosition": 1}  # an even number of rows has no middle one
     x, name = {"value": width + BESIDE + LANE * lane}, {"field": "name", "type": "nominal", "title": None}
     rule = {"type": "rule", "strokeWidth": 2, "color": PALETTE[1], "aria": False}
     dot = {"type": "point", "filled": True, "size": 45, "opacity": 1, "color": PALETTE[1], "aria": False}
-    text = {"type": "text", "angle": 270, "dy": 12, "fontSize": 11, "color": INK, "aria": False}
     ends = {"x": x, "y": name, "y2": {"field": "last"}}
-    label = {"x": x, "y": name | middle, "text": {"value": "not decided"}}
     return [
         {"data": {"values": [{"name": rows[0], "last": rows[-1]}]}, "mark": rule, "encoding": ends},
         {"data": {"values": [{"name": one} for one in group]}, "mark": dot, "encoding": {"x": x, "y": name}},
-        {"data": {"values": [{"name": rows[(len(rows) - 1) // 2]}]}, "mark": text, "encoding": label},
     ]
+
+
+def _bracket_heading(lanes: int, width: int) -> dict[str, Any]:
+    """What the brackets say, once above all of them."""
+    x = {"value": width + BESIDE + LANE * lanes + 8}
+    text = {"type": "text", "y": -8, "align": "right", "fontSize": 11, "color": INK, "aria": False}
+    return {"data": {"values": [{}]}, "mark": text, "encoding": {"x": x, "text": {"value": "tie order open"}}}
 
 
 def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int]) -> dict[str, Any]:

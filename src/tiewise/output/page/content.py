@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
 from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
+from tiewise.analysis.comparison.answers import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
@@ -81,12 +83,20 @@ def collect_content(
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
-        audits = {
-            name: audit(source, qrels=judged, measures=chosen, complete=complete, reference=references.get(name))
-            for name, source in sources.items()
-        }
         how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
         compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
+        pairs = _pairs_by_run(compared, chosen[0])
+        audits = {
+            name: audit(
+                source,
+                qrels=judged,
+                measures=chosen,
+                complete=complete,
+                reference=references.get(name),
+                comparisons=pairs.get(name, []),
+            )
+            for name, source in sources.items()
+        }
     return PageContent(
         all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), confidence, seed
     )
@@ -103,6 +113,16 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
     if reference is not None and reference not in named:
         raise InputError(f"The reference '{reference}' is none of the runs: {list_examples(named, 5)}.")
     return named
+
+
+def _pairs_by_run(compared: Compared | None, measure: Measure) -> dict[str, list[PairComparison]]:
+    """The comparisons of each run with the others; of many runs, with its neighbours on the leaderboard."""
+    if compared is None:
+        return {}
+    names = compared.leaderboard(measure)["system"]
+    both = combinations(names, 2) if len(names) <= ALL_PAIRS else pairwise(names)
+    pairs = [compared.pair(a, b, measure) for a, b in both]
+    return {name: [pair for pair in pairs if name in (pair.a, pair.b)] for name in names}
 
 
 def _read(name: str, run: Any) -> Run:
@@ -165,7 +185,7 @@ class PageContent:
 
     @cached_property
     def verdict(self) -> str:
-        """The result in one sentence."""
+        """What was found, in one sentence."""
         if self.compared is None:
             name, report = next(iter(self.reports.items()))
             return verdicts.verdict_on_one(name, self.measure.name, report[self.measure])
@@ -174,8 +194,20 @@ class PageContent:
     @cached_property
     def pair_verdict(self) -> str:
         """The verdict on the first run and its closest rival; empty for one run."""
-        pairs = self.pairs[: len(self.runs) - 1]
-        return next((pair.verdict for pair in [*verdicts.undecided_pairs(pairs), *pairs]), "")
+        return verdicts.closest_pair(self._leads).verdict if self._leads else ""
+
+    @cached_property
+    def answers(self) -> dict[str, str]:
+        """The two questions about the lead of the first run, each with its answer; empty for one run."""
+        if not self._leads:
+            return {}
+        on_ties, on_queries = verdicts.answer_on_ties(self._leads), verdicts.answer_on_queries(self._leads)
+        return {TIES_QUESTION: on_ties, QUERIES_QUESTION: on_queries}
+
+    @property
+    def _leads(self) -> list[PairComparison]:
+        """The first run against each other run."""
+        return self.pairs[: len(self.runs) - 1]
 
     @cached_property
     def notes(self) -> list[str]:
@@ -209,15 +241,15 @@ class PageContent:
         above = names if len(names) <= ALL_PAIRS else names[:1]
         return [self.compared.pair(a, b, self.measure) for place, a in enumerate(above) for b in names[place + 1 :]]
 
-    def is_decided(self, a: str, b: str) -> bool:
+    def is_settled(self, a: str, b: str) -> bool:
         """Whether one of two runs is ahead in every order of ties; of pairs that are not shown, by their ranges."""
-        if (pair := frozenset((a, b))) in self._decided:
-            return self._decided[pair]
+        if (pair := frozenset((a, b))) in self._settled:
+            return self._settled[pair]
         ends = {row["system"]: (row["minimum"], row["maximum"]) for row in self.leaderboard}
         return bool(ends[a][0] > ends[b][1] or ends[b][0] > ends[a][1])
 
     @cached_property
-    def _decided(self) -> dict[frozenset[str], bool]:
+    def _settled(self) -> dict[frozenset[str], bool]:
         return {frozenset((pair.a, pair.b)): pair.certain or not pair.difference.tied for pair in self.pairs}
 
     def gap(self, name: str, reference: str) -> float | None:
@@ -230,7 +262,7 @@ class PageContent:
     def forest(self) -> dict[str, Any]:
         """The forest plot."""
         printed = self._printed_by_tools()
-        return charts.forest(self.reports, self.measure, printed, self.is_decided, self.confidence, self.seed)
+        return charts.forest(self.reports, self.measure, printed, self.is_settled, self.confidence, self.seed)
 
     def _printed_by_tools(self) -> dict[str, dict[str, float]]:
         """What tools print for each run, of those tools that differ only in the order of ties."""

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tiewise._version import __version__
-from tiewise.analysis.auditing import LIBRARIES
+from tiewise.analysis.auditing import GRADES, LIBRARIES
 from tiewise.analysis.comparison import Orders
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.significance import Test
@@ -57,6 +57,7 @@ def write_report(
     samples: int = 10_000,
     seed: int = 0,
     command: str | None = None,
+    full_paths: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> None:
@@ -65,7 +66,8 @@ def write_report(
     The page is about the first measure; the others stand beside it. `reference` names the run that the others should
     rank like; runs of one system in several precisions are also recognised by their names (``minilm-bf16``,
     ``minilm-fp32``). `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of
-    `evaluate`. The page shows `command` as its origin; `progress(done, total)` is called after each run.
+    `evaluate`. The page shows `command` as its origin, and the names of files, with `full_paths` their paths;
+    `progress(done, total)` is called after each run.
 
     >>> import tempfile
     >>> qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -77,7 +79,7 @@ def write_report(
     check_path(path)
     how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
     content = collect_content(qrels, runs, measures, reference=reference, progress=progress, **how)
-    save(path, [render_page(content, title=title, command=command).encode()])
+    save(path, [render_page(content, title=title, command=command, full_paths=full_paths).encode()])
 
 
 def check_path(path: PathLike) -> None:
@@ -91,7 +93,7 @@ def check_path(path: PathLike) -> None:
     load_renderer("A report")
 
 
-def render_page(content: PageContent, *, title: str = "", command: str | None = None) -> str:
+def render_page(content: PageContent, *, title: str = "", command: str | None = None, full_paths: bool = False) -> str:
     """The page as text."""
     names = [measure.name for measure in content.measures]
     style, script, programs = _file("page.css"), _file("page.js"), _programs()
@@ -110,7 +112,9 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
             licences=_markup(html.escape(_file("licences.txt"))),
             data=_markup(_json(_data(content))),
             sources=[("judgments", content.all_qrels), *content.runs.items()],
+            path_of=lambda source: source.path if full_paths else PurePath(source.path).name,
             libraries=LIBRARIES,
+            grades=GRADES,
             describe_precision=describe_precision,
             command=command or f"tiewise.write_report(qrels, runs, path, {names!r}, …)",
             version=__version__,

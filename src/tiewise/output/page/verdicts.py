@@ -1,4 +1,4 @@
-"""The sentences of the page: the verdict at its top, and one for each precision."""
+"""The sentences of the page: what it found, the two answers at its top, and a sentence for each precision."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from tiewise.analysis.auditing import Audit
 from tiewise.analysis.comparison import Compared, PairComparison
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.estimates import describe_range
-from tiewise.tables.wording import PLAIN, format_percent, join_names
+from tiewise.tables.wording import PLAIN, count_noun, format_percent, join_names
 
-__all__ = ["ALPHA", "describe_precision", "undecided_pairs", "verdict_on_one", "verdict_on_several"]
-
-#: A difference with a p-value below this is called unlikely to be chance.
-ALPHA = 0.05
+__all__ = [
+    "answer_on_queries",
+    "answer_on_ties",
+    "closest_pair",
+    "describe_precision",
+    "verdict_on_one",
+    "verdict_on_several",
+]
 
 
 def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
@@ -31,48 +35,44 @@ def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
 
 
 def verdict_on_several(compared: Compared, measure: str) -> str:
-    """The verdict on several runs: who is first, and whether the order of ties or the sample of queries decides it."""
-    first, *others = (row["system"] for row in compared.leaderboard(measure))
-    pairs = [compared.pair(first, other, measure) for other in others]
-    if undecided := undecided_pairs(pairs):
-        if undecided[0].can_lead[1]:
-            return _who_is_first(first, measure, undecided)
-        return (
-            f"No order of ties puts another run ahead of {first} in {measure}, but some put "
-            f"{join_names([pair.b for pair in undecided])} level with it."
-        )
-    level = [pair.b for pair in pairs if not pair.certain]
-    if level:
-        return f"{join_names([first, *level])} are level in {measure}."
-    ahead = f"ahead of {others[0]}" if len(others) == 1 else f"first of {len(compared.systems)} runs"
-    ties = " whatever the order of ties" if any(pair.difference.tied for pair in pairs) else ""
-    return f"{first} is {ahead} in {measure}{ties}{_chance(pairs)}."
+    """Which run has the highest expected value; whether that holds is said by the two answers."""
+    board = compared.leaderboard(measure)
+    best = [row["system"] for row in board if row["rank"] == 1]
+    value, runs = PLAIN.number(board[0]["expected"]), count_noun(len(board), "run")
+    if len(best) == len(board):
+        return f"{join_names(best)} have the same expected {measure}, {value}."
+    has = "has" if len(best) == 1 else "have"
+    return f"{join_names(best)} {has} the highest expected {measure} of {runs}, {value}."
 
 
-def undecided_pairs(pairs: Sequence[PairComparison]) -> list[PairComparison]:
-    """The pairs in which an order of ties puts the second run ahead; if there are none, those that it makes equal."""
-    tied = [pair for pair in pairs if not pair.certain and pair.difference.tied]
-    return [pair for pair in tied if pair.can_lead[1]] or tied
+def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
+    """However ties are ordered: does the first run of all these pairs stay ahead?"""
+    first = pairs[0].a
+    if reversed_by := [pair.b for pair in pairs if pair.answers.any_tie_order == "no" and pair.can_lead[1]]:
+        flips = any(pair.flip for pair in pairs)
+        tools = " Tools break ties differently and name different winners." if flips else ""
+        return f"No: some tie orders put {join_names(reversed_by, 'or')} ahead of {first}.{tools}"
+    if level := [pair.b for pair in pairs if pair.answers.any_tie_order == "no"]:
+        return f"No: some tie orders put {join_names(level, 'or')} level with {first}, none puts it ahead."
+    if equal := [pair.b for pair in pairs if pair.answers.any_tie_order == "equal"]:
+        return f"{join_names([first, *equal])} are equal in every tie order."
+    return f"Yes: {first} is ahead in every tie order."
 
 
-def _who_is_first(first: str, measure: str, pairs: Sequence[PairComparison]) -> str:
-    names = [pair.b for pair in pairs]
-    flips = any(pair.flip for pair in pairs)
-    tools = ", and tools that break ties differently name different winners" if flips else ""
-    who = join_names([first, *names], "or")
-    return f"Who is first in {measure} is not decided: the order of ties alone can put {who} ahead{tools}."
-
-
-def _chance(pairs: Sequence[PairComparison]) -> str:
-    """Whether the lead of the first run may be chance in the sample of queries."""
-    chance = [pair for pair in pairs if (pair.p_value if pair.p_holm is None else pair.p_holm) >= ALPHA]
-    queries = pairs[0].queries
+def answer_on_queries(pairs: Sequence[PairComparison]) -> str:
+    """Would the first run of all these pairs be ahead for other queries, too?"""
+    first, queries = pairs[0].a, pairs[0].queries
     if queries < 2:
-        return ", for this one query"
-    if not chance:
-        return f", and that is unlikely to be chance in the sample of {queries:,} queries"
-    over = "this" if len(pairs) == 1 else f"the lead over {join_names([pair.b for pair in chance])}"
-    return f", but with these {queries:,} queries {over} may be chance"
+        return "Unknown: there is only one query."
+    if unclear := [pair.b for pair in pairs if pair.answers.other_queries == "unclear"]:
+        lead = f"that {first} is better than {join_names(unclear, 'or')}"
+        return f"Unclear: these {queries:,} queries are no evidence {lead}."
+    return f"Yes, as far as these {queries:,} queries can show: every lead of {first} is significant."
+
+
+def closest_pair(pairs: Sequence[PairComparison]) -> PairComparison:
+    """The pair that is the least clear: one that tie order can reverse, else one that it can make equal, else any."""
+    return min(pairs, key=lambda pair: (pair.certain, not pair.difference.tied, not pair.can_lead[1]))
 
 
 def describe_precision(audit: Audit, reference: str) -> str:

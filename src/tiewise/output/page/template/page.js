@@ -21,6 +21,15 @@ function row(head, ...cells) {
   return made;
 }
 
+/** Give each cell the name of its column, which a phone shows before it. */
+function stack(table) {
+  const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+  for (const { cells } of table.tBodies[0].rows) {
+    [...cells].forEach((cell, column) => (cell.dataset.label = names[column]));
+  }
+  table.classList.add("stacked");
+}
+
 function choices(select, names) {
   select.replaceChildren(...names.map((name, place) => new Option(name, String(place))));
 }
@@ -70,7 +79,7 @@ function fitForest(spec, room) {
   const narrow = room < NARROW;
   const labels = Math.min(narrow ? 105 : 240, 7.2 * data.forest.labels + 12);
   const words = narrow ? 0 : 168;
-  const frame = Math.max(140, room - labels - words - 26 * data.forest.brackets - 28);
+  const frame = Math.max(140, room - labels - words - 18 * data.forest.brackets - 28);
   if (narrow) spec.layer = spec.layer.filter((layer) => layer.encoding.text?.field !== "words");
   for (const layer of spec.layer) {
     const { x, y } = layer.encoding;
@@ -102,6 +111,8 @@ function drawCurve() {
   const rows = at.map((one) => row(one.system, one.expected, one.minimum, one.maximum, one.oblivious));
   $("curve-at").textContent = `${chosen.measure}@${most}`;
   $("curve-values").tBodies[0].replaceChildren(...rows);
+  $("curve-chosen").textContent = `${chosen.measure} up to k = ${most}`; // paper has no controls
+  stack($("curve-values"));
   return draw("curve", { ...chosen, spec }, fitCurve);
 }
 
@@ -180,6 +191,7 @@ const replay = () => data.replays[Number($("play-query").value)].lists[Number($(
 
 function play() {
   const list = replay();
+  $("play-chosen").textContent = `Query ${$("play-query").selectedOptions[0].textContent}, run ${list.run}`;
   const at = Number($("play-order").value);
   const stop = list.stops[at];
   const last = list.stops.length - 1;
@@ -255,6 +267,8 @@ function cellValue({ dataset, textContent }) {
   return text === "" || Number.isNaN(Number(text)) ? text : Number(text);
 }
 
+document.querySelectorAll(".scroll table").forEach(stack);
+
 for (const table of document.querySelectorAll("table.sortable")) {
   sortable(table, (column, way) => {
     const rows = [...table.tBodies[0].rows];
@@ -283,6 +297,9 @@ function listQueries(most) {
   kept.sort((a, b) => order[1] * compare(a[order[0]], b[order[0]]));
   const rows = kept.slice(0, limit).map((values) => row(...values));
   $("query-table").tBodies[0].replaceChildren(...rows);
+  stack($("query-table"));
+  const chosen = [text && `queries with “${text}”`, run && `run ${run}`, moved && "only where ties matter"];
+  $("query-chosen").textContent = chosen.filter(Boolean).join(", ");
   $("query-count").textContent = `${rows.length.toLocaleString("en")} of ${kept.length.toLocaleString("en")} rows shown.`;
   $("query-more").hidden = kept.length <= limit;
 }

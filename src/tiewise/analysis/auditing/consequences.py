@@ -1,0 +1,159 @@
+"""What the order of ties changes: the effect on each measure, the results that it reverses, and the grade of a run.
+
+For a measure, let x = max(|bias|, 2 · std) be how far one order usually is from the expected value, and h half the
+width of the interval over queries. The grade says what follows from that:
+
+- ``none``: the range is below .00005, so no order changes four digits
+- ``minor``: x is below .0005 and below h / 10
+- ``report``: x is larger, but reverses nothing: report the expected values
+- ``decides``: the order of a named tool, or at least 2.5 % of random orders, reverses a comparison or a check; or x is
+  at least h
+- ``unknown``: documents are tied, and there are no judgments
+
+The range is the worst case, in every query at once. It is shown, but the grade does not depend on its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+from tiewise.analysis.comparison.pair import PairComparison
+from tiewise.analysis.reports import Report
+from tiewise.analysis.significance import ATOL, query_intervals
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.names import parse
+from tiewise.tables.wording import NumberFormat, format_percent, join_names
+
+__all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_ties", "measure_effects"]
+
+Grade = Literal["none", "minor", "report", "decides", "unknown"]
+
+#: The grades, and what each means.
+GRADES: dict[Grade, str] = {
+    "none": "tie order changes nothing that is printed",
+    "minor": "tie order changes little, far less than other queries would",
+    "report": "tie order changes what tools print, but reverses nothing: report the expected values",
+    "decides": "tie order reverses a result, or matters as much as the choice of queries",
+    "unknown": "documents are tied; judgments are needed to see what that changes",
+}
+
+MIN_RANGE = 0.00005  # below this, a range does not show in four digits
+MINOR = 0.0005  # an effect from here on is worth a report
+MINOR_SHARE = 0.1  # and so is one from this share of the uncertainty over queries on
+MIN_REVERSED = 0.025  # the least share of random orders that counts as a reversal
+CONFIDENCE = 0.95
+
+SHORT = NumberFormat(4, leading_zero=False)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of tie order on one measure, beside the uncertainty over queries."""
+
+    measure: str
+    size: float  #: x = max(|bias|, 2 · std)
+    bias: float | None
+    std: float | None
+    worst_case: float  #: the range: all queries at their worst, against all at their best
+    half_interval: float | None  #: h: half the width of the 95 % interval over queries; None for one query
+
+    @property
+    def grade(self) -> Grade:
+        """The grade of this measure alone, without regard to comparisons."""
+        if self.worst_case < MIN_RANGE:
+            return "none"
+        if self.half_interval is None:
+            return "report"
+        if self.size >= self.half_interval:
+            return "decides"
+        return "minor" if self.size < MINOR and self.size < MINOR_SHARE * self.half_interval else "report"
+
+    def __str__(self) -> str:
+        parts = {"std": self.std, "bias": self.bias, "worst case": self.worst_case}
+        shown = ", ".join(
+            f"{name} {SHORT.signed(value, tiny='≈0') if name == 'bias' else SHORT.number(value)}"
+            for name, value in parts.items()
+            if value is not None
+        )
+        half = self.half_interval
+        queries = "" if half is None else f"; other queries move it by ±{SHORT.number(half)}"
+        return f"a tie order usually moves {self.measure} by {SHORT.number(self.size)} or less ({shown}){queries}"
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """A result that tie order reverses: a comparison of two runs, or a check of one."""
+
+    result: str  #: ``A against B in nDCG@10``, or ``the check of nDCG@10 at .45``
+    share: float  #: of random orders that reverse it
+    tools: tuple[str, ...]  #: the named tools whose order does
+
+    def __str__(self) -> str:
+        orders = [f"by {format_percent(self.share)} of random orders"] if self.share >= MIN_REVERSED else []
+        orders += [f"by the order of {join_names(self.tools)}"] if self.tools else []
+        return f"{self.result} is reversed {', and '.join(orders)}"
+
+
+def measure_effects(report: Report) -> tuple[Effect, ...]:
+    """The effect of tie order on each measure of a report that is no count."""
+    measures = [measure for measure in report if not measure.total]
+    moved = [measure for measure in measures if (report[measure].range or 0.0) >= MIN_RANGE]
+    intervals = dict(zip(moved, query_intervals([report.per_query(m) for m in moved], CONFIDENCE), strict=True))
+    return tuple(_effect(report, measure, intervals.get(measure)) for measure in measures)
+
+
+def _effect(report: Report, measure: Measure, interval: tuple[float, float] | None) -> Effect:
+    mean = report[measure]
+    size = max(abs(mean.bias or 0.0), 2 * (mean.std or 0.0))
+    half = None if interval is None else (interval[1] - interval[0]) / 2
+    return Effect(measure.name, size, mean.bias, mean.std, mean.range or 0.0, half)
+
+
+def find_reversals(
+    report: Report, comparisons: Iterable[PairComparison], checks: Mapping[Measure, Iterable[float]]
+) -> tuple[Reversal, ...]:
+    """The comparisons with other runs, and the checks of a measure against a number, that tie order reverses.
+
+    A comparison that only the ties of the other run reverse is none of them.
+    """
+    found = [_reversed_comparison(pair) for pair in comparisons if _is_moved(report, parse(pair.measure))]
+    found += [_reversed_check(report, measure, limit) for measure, limits in checks.items() for limit in limits]
+    return tuple(one for one in found if one.tools or one.share >= MIN_REVERSED)
+
+
+def _is_moved(report: Report, measure: Measure) -> bool:
+    return (report.at(measure)[measure].range or 0.0) >= MIN_RANGE
+
+
+def _reversed_comparison(pair: PairComparison) -> Reversal:
+    gap = pair.difference.expected or 0.0
+    first, second = pair.by_expectation
+    share = pair.probability_less if gap >= 0 else pair.probability
+    if abs(gap) <= ATOL:  # no order of the two is expected: it is open if each can lead
+        share = min(pair.probability, pair.probability_less)
+    against = pair.winners.get(second, []) if abs(gap) > ATOL or pair.flip else []
+    return Reversal(f"{first} against {second} in {pair.measure}", share if all(pair.can_lead) else 0.0, tuple(against))
+
+
+def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:
+    """A check passes or fails by the expected value; the share of random orders is a normal approximation."""
+    mean = report[measure]
+    expected, low, high = (value or 0.0 for value in (mean.expected, mean.minimum, mean.maximum))
+    passes = expected >= limit
+    share = 0.0
+    if mean.std and low < limit <= high:
+        share = NormalDist().cdf(-abs(expected - limit) / mean.std)
+    printed = (row for row in report.at(measure).oblivious_by_tool() if not row.note and row.value is not None)
+    tools = tuple(row.tool for row in printed if ((row.value or 0.0) >= limit) is not passes)
+    return Reversal(f"the check of {measure} at {SHORT.short(limit)}", share, tools)
+
+
+def grade_ties(effects: Iterable[Effect], reversals: Iterable[Reversal]) -> Grade:
+    """The grade of a run with judgments: that of the measure with the gravest effect, or of a reversal."""
+    order: tuple[Grade, ...] = ("none", "minor", "report", "decides")
+    if any(True for _ in reversals):
+        return "decides"
+    return max((effect.grade for effect in effects), key=order.index, default="none")

@@ -1,0 +1,130 @@
+"""`Answers`: two questions about a pair of systems and their two answers. Every output takes them from here.
+
+*However ties are ordered?* Is the same system ahead in every order of the tied documents?
+*Would it hold for other queries?* Is the expected difference significant over the sample of queries?
+
+The questions are about two kinds of chance, and one answer says nothing about the other. So they are never merged into
+one verdict, and only a difference with two times yes is shown in the colour of success.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tiewise.analysis.significance import ATOL
+from tiewise.tables.model import Section, Table
+from tiewise.tables.results import Result
+from tiewise.tables.wording import NumberFormat, format_percent
+
+if TYPE_CHECKING:
+    from tiewise.analysis.comparison.pair import PairComparison
+
+__all__ = ["ALPHA", "QUERIES_QUESTION", "TIES_QUESTION", "Answers", "describe_answers"]
+
+#: A difference with a corrected p-value below this is called significant.
+ALPHA = 0.05
+
+TIES_QUESTION, QUERIES_QUESTION = "However ties are ordered?", "Would it hold for other queries?"
+
+NUMBERS = NumberFormat(4, leading_zero=False)  # numbers in sentences
+ONE_QUERY = "One query is no evidence about other queries"
+
+
+@dataclass(frozen=True)
+class Answers(Result):
+    """The answers to both questions, as single words."""
+
+    any_tie_order: Literal["yes", "no", "equal"]  #: equal: both have the same value in every order
+    other_queries: Literal["yes", "unclear", "unknown"]  #: unknown: there is only one query
+
+    @classmethod
+    def of(cls, pair: PairComparison) -> Answers:
+        """The answers for a pair."""
+        equal = not pair.difference.tied and abs(pair.difference.expected or 0.0) <= ATOL
+        significant = pair.final_p_value < ALPHA
+        return cls(
+            "yes" if pair.certain else "equal" if equal else "no",
+            "unknown" if pair.queries < 2 else "yes" if significant else "unclear",
+        )
+
+    def _section(self) -> Section:
+        return Section([Table.of_facts({TIES_QUESTION: self.any_tie_order, QUERIES_QUESTION: self.other_queries})])
+
+    @property
+    def both_yes(self) -> bool:
+        """Whether one system is ahead in every order of ties, and significantly over queries."""
+        return (self.any_tie_order, self.other_queries) == ("yes", "yes")
+
+
+def describe_answers(pair: PairComparison) -> str:
+    """The result for a pair in one or two sentences: what tie order can change, and what other queries could."""
+    answers, lead = pair.answers, _Lead(pair)
+    queries = f"these {pair.queries:,} queries" if pair.queries > 1 else "this one query"
+    if answers.any_tie_order == "equal":
+        return f"{pair.a} and {pair.b} have the same {pair.measure} over {queries}."
+    higher = f"{lead.first} scores higher than {lead.second} in {pair.measure}"
+    settled = f"{higher} however ties are ordered ({lead.gap}{lead.range(', from ')})"
+    match answers.any_tie_order, answers.other_queries:
+        case "yes", "yes":
+            return f"{settled}, and the difference is significant over {queries} ({lead.evidence})."
+        case "yes", "unclear":
+            chance = f"but other queries could reverse it ({lead.evidence})"
+            return f"On {queries} {settled}, {chance}. This is no evidence that {lead.first} is better."
+        case "yes", _:
+            return f"On {queries} {settled}. {ONE_QUERY}."
+    leads = f"{lead.first} leads in {lead.share} of random orders"
+    if answers.other_queries == "yes":
+        change = lead.can_change(f"put {lead.second} ahead")
+        return (
+            f"Averaged over tie orders {higher}, significantly over {queries} ({lead.gap}; {lead.evidence}), but some "
+            f"tie orders {change} ({lead.range()}); {leads}. Report the expected values."
+        )
+    change = f"some tie orders {lead.can_change('reverse the difference')} ({lead.gap}{lead.range(', from ')})"
+    others = f", and so could other queries ({lead.evidence})" if pair.queries > 1 else f". {ONE_QUERY}"
+    return f"{pair.a} and {pair.b} cannot be told apart in {pair.measure}: {change}{others}. {leads}."
+
+
+class _Lead:
+    """A pair seen from the system with the higher expectation: every difference is first − second."""
+
+    def __init__(self, pair: PairComparison):
+        self._pair, (self.first, self.second) = pair, pair.by_expectation
+        self._sign = 1 if self.first == pair.a else -1
+
+    @property
+    def gap(self) -> str:
+        """The expected difference."""
+        gap = abs(self._pair.difference.expected or 0.0)
+        return "expected difference 0" if gap <= ATOL else NUMBERS.signed(gap, tiny="below +.0001")
+
+    def range(self, before: str = "") -> str:
+        """The lowest and the highest difference over tie orders, if they look different."""
+        low, high = self._ends(self._pair.difference.minimum, self._pair.difference.maximum)
+        return f"{before}{low} to {high}" if low != high or not before else ""
+
+    @property
+    def evidence(self) -> str:
+        """The p-value, how it was corrected, and the interval over queries."""
+        pair = self._pair
+        p = NUMBERS.p_value(pair.final_p_value, "p") + (", Holm" if pair.p_holm not in (None, pair.p_value) else "")
+        if pair.ci is None:
+            return p
+        low, high = self._ends(*pair.ci)
+        return f"{p}; {format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
+
+    def can_change(self, reverse: str) -> str:
+        """What some tie orders do: `reverse`, or make both equal. They *may* do it if the range is only a bound."""
+        second_can_lead = self._pair.can_lead[1 if self._sign > 0 else 0]
+        return f"{'' if self._pair.exact_range else 'may '}{reverse if second_can_lead else 'make them equal'}"
+
+    @property
+    def share(self) -> str:
+        """The share of random orders in which the first leads; it is never 0% or 100%."""
+        share = self._pair.probability if self._sign > 0 else self._pair.probability_less
+        if not 0.001 <= share <= 0.999:
+            return "<0.1%" if share < 0.5 else ">99.9%"
+        return f"{100 * share:.{0 if 0.01 <= share <= 0.99 else 1}f}%"
+
+    def _ends(self, low: float | None, high: float | None) -> list[str]:
+        return [NUMBERS.signed(end) for end in sorted(self._sign * (end or 0.0) for end in (low, high))]

@@ -1,0 +1,135 @@
+"""The table of a comparison for a paper: a row for each system, a column for each measure, marks of significance.
+
+The highest value of a column is bold. A dagger says that a value is significantly higher than that of a named baseline,
+over queries; it stands in brackets if some order of ties does not put the system ahead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from tiewise.analysis.comparison.answers import ALPHA
+from tiewise.analysis.comparison.sections import TESTS
+from tiewise.analysis.significance import query_intervals
+from tiewise.errors import InputError
+from tiewise.metrics.definition import Measure
+from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
+from tiewise.tables.wording import NumberFormat, count_noun, format_percent, join_names, list_examples
+
+if TYPE_CHECKING:
+    from tiewise.analysis.comparison.comparing import Compared
+
+__all__ = ["Intervals", "paper_section"]
+
+Intervals = Literal["ties", "queries"]
+
+SIGNS = "†‡§¶"  # one for each baseline
+NUMBERS = NumberFormat(3, leading_zero=False)
+
+
+def paper_section(
+    compared: Compared,
+    baselines: Sequence[str] | None = None,
+    intervals: Intervals | None = None,
+    numbers: NumberFormat = NUMBERS,
+) -> Section:
+    """The table, with its caption as title and notes.
+
+    Without `baselines` it is the one of the comparison, or the first of two systems; else there are no marks.
+    """
+    signs = dict(zip(_check_baselines(compared, baselines), SIGNS, strict=False))
+    if intervals not in (None, "ties", "queries"):
+        raise InputError(f"intervals={intervals!r} is not possible. Use 'ties', 'queries' or None.")
+    systems = [row["system"] for row in compared.leaderboard(compared.measures[0])]
+    columns = [_column(compared, systems, measure, signs, intervals, numbers) for measure in compared.measures]
+    rows = [(name, *cells) for name, *cells in zip(systems, *columns, strict=True)]
+    names = join_names([measure.name for measure in compared.measures], limit=len(compared.measures))
+    title = (
+        f"{names} of {len(systems)} runs over {count_noun(compared.queries, 'query', 'queries')}: means over all "
+        "orders of tied documents"
+    )
+    legend = ["Highest in bold", *_explain_signs(compared, signs, columns), *_explain_intervals(compared, intervals)]
+    heads = columns_of(["run"], [measure.name for measure in compared.measures])
+    return Section([Table(heads, rows, notes=tuple(f"{one}." for one in legend))], title, compared.notes)
+
+
+def _column(
+    compared: Compared,
+    systems: Sequence[str],
+    measure: Measure,
+    signs: dict[str, str],
+    intervals: Intervals | None,
+    numbers: NumberFormat,
+) -> list[Cell]:
+    """The values of a measure, with marks and intervals."""
+    means = [compared.estimate(name, measure) for name in systems]
+    highest = max(mean.expected or 0.0 for mean in means)
+    ends: list[tuple[float, float] | None] = [None] * len(systems)
+    if intervals == "queries":
+        each = [compared.estimates(name, measure) for name in systems]
+        ends = query_intervals(each, compared.confidence, samples=compared.samples, seed=compared.seed)
+    elif intervals == "ties":
+        ends = [(mean.minimum or 0.0, mean.maximum or 0.0) if mean.tied else None for mean in means]
+    return [
+        Cell(
+            numbers.number(mean.expected),
+            numbers.interval(*interval) if interval and numbers.differ(*interval) else "",
+            BEST * (mean.expected == highest) + _signs(compared, name, measure, signs),
+        )
+        for name, mean, interval in zip(systems, means, ends, strict=True)
+    ]
+
+
+def _signs(compared: Compared, name: str, measure: Measure, signs: dict[str, str]) -> str:
+    """The signs of the baselines that a system exceeds significantly; in brackets if tie order can change that."""
+    found = ""
+    for baseline, sign in signs.items():
+        pair = compared.pair(name, baseline, measure) if name != baseline else None
+        if pair is not None and pair.answers.other_queries == "yes" and (pair.difference.expected or 0.0) > 0:
+            found += sign if pair.certain else f"({sign})"
+    return found
+
+
+def _explain_signs(compared: Compared, signs: dict[str, str], columns: Sequence[Sequence[Cell]]) -> list[str]:
+    if not signs:
+        return []
+    names = "; ".join(f"{sign} {baseline}" for baseline, sign in signs.items())
+    family = f"comparisons with {compared.baseline}" if compared.baseline else "pairs"
+    n_tests = (len(compared.systems) - 1 if compared.baseline else math.comb(len(compared.systems), 2)) * len(columns)
+    corrected = f", Holm-corrected for all {family} and measures" if n_tests > 1 else ""
+    test = TESTS[compared.test].removeprefix("a ")
+    explained = [f"Significantly higher than {names} ({test} over queries, p < {ALPHA:g}{corrected})"]
+    if any("(" in cell.mark for column in columns for cell in column):
+        explained.append("A sign in brackets: some order of ties does not put the run ahead")
+    return explained
+
+
+def _explain_intervals(compared: Compared, intervals: Intervals | None) -> list[str]:
+    if intervals is None:
+        return []
+    level = format_percent(compared.confidence).replace(".0%", "%")
+    return [
+        "In brackets the lowest and the highest value over the orders of ties"
+        if intervals == "ties"
+        else f"In brackets the {level} bootstrap interval over queries"
+    ]
+
+
+def _check_baselines(compared: Compared, baselines: Sequence[str] | None) -> list[str]:
+    if baselines is None:
+        first = compared.systems[0] if len(compared.systems) == 2 else None
+        return [one for one in (compared.baseline or first,) if one is not None]
+    given = [baselines] if isinstance(baselines, str) else list(baselines)
+    unknown = [name for name in given if name not in compared.systems]
+    if unknown:
+        raise InputError(f"The baseline '{unknown[0]}' is none of the systems: {list_examples(compared.systems, 5)}.")
+    if len(given) > len(SIGNS):
+        raise InputError(f"There are signs for {len(SIGNS)} baselines, and {len(given)} were given.")
+    if compared.baseline is not None and set(given) - {compared.baseline}:
+        raise InputError(
+            f"p-values are corrected for comparisons with '{compared.baseline}' only. To mark others, compare without "
+            "baseline=."
+        )
+    return given
