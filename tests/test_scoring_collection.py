@@ -291,6 +291,24 @@ def test_parquet_shards(tmp_path):
     assert short == scoring.search(queries[:, :9], docs[:, :9].copy(), 5, doc_ids=names).to_dict()
 
 
+def test_files_on_a_device(tmp_path, on_device):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    queries, docs = dense(QUERIES), dense(N)
+    names = [str(i) for i in range(N)]
+    arrays, tables = [tmp_path / "0.npy", tmp_path / "1.npy"], [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    for number, rows in enumerate((slice(0, 170), slice(170, N))):
+        np.save(arrays[number], docs[rows])
+        table = arrow.table({"id": names[rows], "vector": arrow.array(list(docs[rows]))})
+        parquet.write_table(table, tables[number], row_group_size=50)
+    truth = scoring.Collection(docs, device="cpu").search(queries, 5).to_dict()
+    for paths in (arrays, tables):
+        collection = scoring.Collection(paths, device="cpu")
+        assert collection._docs.storage.array is not None  # copied once
+        assert collection.search(queries, 5).to_dict() == truth
+    streamed = scoring.Collection(arrays).search(pytest.importorskip("torch").from_numpy(queries), 5, block=100)
+    assert streamed.to_dict() == truth
+
+
 def test_errors(tmp_path):
     docs = dense(10)
     np.save(tmp_path / "wide.npy", dense(4, 9))

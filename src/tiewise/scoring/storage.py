@@ -30,7 +30,11 @@ from tiewise.scoring.backends import (
 )
 from tiewise.scoring.quantised import Quantized, pack_bits, unpack_bits
 
-__all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "make_storage", "segment_indices"]
+__all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "copy_rows", "make_storage", "segment_indices"]
+
+
+#: How many rows are copied to a device at a time.
+COPIED_ROWS = 65_536
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -296,12 +300,32 @@ class Shards(Storage):
         lengths = self.lengths[rows[order]]
         return joined[self.backend.as_index(segment_indices((np.cumsum(lengths) - lengths)[back], lengths[back]))]
 
+    def to(self, backend: Backend) -> Storage:
+        """All parts in one matrix on another device, if they are matrices or Parquet files."""
+        return copy_rows(self, backend) if self.nbytes else self
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all parts; 0 for token vectors, codes and sparse vectors, which stay where they are."""
+        plain = self.lengths is None and not isinstance(self.parts[0], (Codes, Bits, Sparse))
+        return sum(part.nbytes for part in self.parts) if plain else 0
+
     def _join(self, found: list[Array]) -> Array:
         return self.backend.xp.concatenate(found or [self.parts[0].take(slice(0, 0))])
 
     def cut(self, dims: int) -> Storage:
         """The first dimensions of all parts."""
         return Shards([part.cut(dims) for part in self.parts], [""] * len(self.parts))
+
+
+def copy_rows(storage: Storage, backend: Backend) -> Storage:
+    """The rows of a storage as one matrix on another device, copied some at a time."""
+    first = backend.to_device(storage.take(slice(0, min(storage.n, 1))))
+    array = backend.zeros((storage.n, *first.shape[1:]), first.dtype)
+    for start in range(0, storage.n, COPIED_ROWS):
+        rows = slice(start, min(start + COPIED_ROWS, storage.n))
+        array[rows] = backend.to_device(storage.take(rows))
+    return Matrix(backend, array)
 
 
 def segment_indices(starts: Indices, lengths: Indices) -> Indices:

@@ -13,8 +13,8 @@ import numpy as np
 from tiewise.errors import InputError
 from tiewise.io.tensors import read_tensors
 from tiewise.io.vectors import find_vector_columns, vectors_to_matrix
-from tiewise.scoring.backends import Array, NumpyBackend, Rows
-from tiewise.scoring.storage import Shards, Storage, TokenVectors, make_storage
+from tiewise.scoring.backends import Array, Backend, NumpyBackend, Rows
+from tiewise.scoring.storage import Shards, Storage, TokenVectors, copy_rows, make_storage
 from tiewise.tables.optional import need
 
 __all__ = ["is_path", "open_vectors", "read_matrix"]
@@ -136,3 +136,12 @@ class ParquetVectors(Storage):
     def cut(self, dims: int) -> Storage:
         """The first dimensions."""
         return ParquetVectors(self.name, dims)
+
+    def to(self, backend: Backend) -> Storage:
+        """A matrix of all rows on another device."""
+        return copy_rows(self, backend)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all vectors."""
+        return self.n * self.dims * int(np.dtype(self.dtype).itemsize)
