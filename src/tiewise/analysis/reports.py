@@ -185,15 +185,13 @@ class Report(Result):
         from tiewise.tables.model import Cell, Section, Table, columns_of
         from tiewise.tables.wording import NumberFormat
 
-        numbers, rows = NumberFormat(digits, leading_zero=False), list[tuple[str, Cell]]()
-        for measure, mean in self._means.items():
+        numbers = NumberFormat(digits, leading_zero=False)
+
+        def cell(mean: Estimate) -> Cell:
             shown = intervals and numbers.differ(mean.minimum, mean.maximum)
-            rows.append(
-                (
-                    measure.name,
-                    Cell(numbers.number(mean.expected), numbers.interval(mean.minimum, mean.maximum) if shown else ""),
-                )
-            )
+            return Cell(numbers.number(mean.expected), numbers.interval(mean.minimum, mean.maximum) if shown else "")
+
+        rows = [(measure.name, cell(mean)) for measure, mean in self._means.items()]
         queries = count_noun(self._tally.judged_queries, "query", "queries")
         explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
         title = f"Means over {queries} and all orders of tied documents{explained}"

@@ -15,7 +15,7 @@ The range is the worst case, in every query at once. It is shown, but the grade 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
@@ -125,7 +125,8 @@ def find_reversals(
 
 
 def _is_moved(report: Report, measure: Measure) -> bool:
-    return (report.at(measure)[measure].range or 0.0) >= MIN_RANGE
+    known = report if measure in report else report.at(measure)
+    return (known[measure].range or 0.0) >= MIN_RANGE
 
 
 def _reversed_comparison(pair: PairComparison) -> Reversal:
@@ -151,9 +152,9 @@ def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:
     return Reversal(f"the check of {measure} at {SHORT.short(limit)}", share, tools)
 
 
-def grade_ties(effects: Iterable[Effect], reversals: Iterable[Reversal]) -> Grade:
+def grade_ties(effects: Iterable[Effect], reversals: Sequence[Reversal]) -> Grade:
     """The grade of a run with judgments: that of the measure with the gravest effect, or of a reversal."""
     order: tuple[Grade, ...] = ("none", "minor", "report", "decides")
-    if any(True for _ in reversals):
+    if reversals:
         return "decides"
     return max((effect.grade for effect in effects), key=order.index, default="none")
