@@ -11,6 +11,7 @@ from cases import Case
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue import interpolated_precision
 from tiewise.metrics.enumeration import Sampling
+from tiewise.metrics.tool_rules import TOOLS
 
 GRADES = [0.0, 1.0, 2.0, 0.0, 1.0, 3.0, 0.0, 0.0, 1.0, 2.0] * 3
 BINARY = [min(grade, 1.0) for grade in GRADES]
@@ -108,3 +109,13 @@ def test_gains_by_label():
 )
 def test_names_of_trec_eval(word, names):
     assert [str(measure) for measure in tw.parse_all(word)] == names
+
+
+def test_trec_eval_prints_dcg():
+    assert TOOLS["trec_eval"].rule(tw.DCG) == TOOLS["trec_eval"].rule(tw.YAAP)
+    assert TOOLS["trec_eval"].rule(tw.DCG @ 10) is None and TOOLS["pytrec_eval"].rule(tw.DCG) is None
+
+
+def test_one_number_after_a_name():
+    with pytest.raises(tw.MeasureError, match=r"set_F.0.5,2: give 1 number, not 2"):
+        tw.parse("set_F.0.5,2")

@@ -15,7 +15,7 @@ from tiewise.cli import options
 from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
-from tiewise.cli.selection import DEFAULT_MEASURES, explain_cutoffs, parse_conditions, resolve_measures
+from tiewise.cli.selection import DEFAULT_MEASURES, explain_names, parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
 from tiewise.errors import InputError
 from tiewise.io import as_source
@@ -150,7 +150,7 @@ def evaluate(
             read = (as_source(path, format=input_format) for path in runs)
             found = [tw.evaluate(judged, run, chosen, **evaluation) for run in read]
     reports = dict(zip(titles, found, strict=True))
-    view = replace(view, columns=_extra_columns(columns, wide, reports), notes=(*warned, *explain_cutoffs(measures)))
+    view = replace(view, columns=_extra_columns(columns, wide, reports), notes=(*warned, *explain_names(measures)))
     failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in reports.items()])
     tables = ReportTables(reports)
     output.write(render(tables, view), tables.notes(view))
