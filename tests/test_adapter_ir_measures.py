@@ -362,6 +362,11 @@ def test_geometric_means_equal_evaluate(value):
     }
 
 
+def test_numbers_beside_user_models_are_measures_of_their_own():
+    beside = [ours._Beside(model, name) for model in (tw.SDCG @ 5, tw.INST) for name in ours.BESIDE]
+    assert len(set(beside)) == len(beside) and ours._Beside(tw.SDCG @ 5, ours.BESIDE[0]) == beside[0]
+
+
 def test_counts_of_missing_queries():
     measures = [NumRet, NumRelRet, NumRel, NumRel(rel=2), NumQ]
     found = ours.calc_aggregate(measures, QRELS, RUN)

@@ -469,6 +469,15 @@ def test_a_cut_of_a_geometric_mean(measure):
     assert found.cut[0] <= found.expected <= found.cut[1]
 
 
+def test_the_oblivious_mean_has_the_queries_for_which_the_order_defines_it():
+    qrels, run = {"q": {"a": 1}, "p": {"a": 1}}, {"q": dict.fromkeys("abc", 1.0), "p": {"a": 2.0, "b": 1.0}}
+    report = tw.evaluate(qrels, run, "Accuracy@2", oblivious="docid-desc", complete=True)
+    assert report.per_query("Accuracy@2")["q"].oblivious is None  # its first two are c and b
+    assert report["Accuracy@2"].oblivious == report.per_query("Accuracy@2")["p"].oblivious == 1.0
+    alone = tw.evaluate({"q": qrels["q"]}, {"q": run["q"]}, "Accuracy@2", oblivious="docid-desc", complete=True)
+    assert alone["Accuracy@2"].oblivious is None
+
+
 # -- other tools ---------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from cases import Case
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue import interpolated_precision
 from tiewise.metrics.enumeration import Sampling
+from tiewise.metrics.tool_rules import TOOLS
 
 GRADES = [0.0, 1.0, 2.0, 0.0, 1.0, 3.0, 0.0, 0.0, 1.0, 2.0] * 3
 BINARY = [min(grade, 1.0) for grade in GRADES]
@@ -74,7 +75,7 @@ class _SampledInfAP(type(tw.infAP)):
 
 def test_a_geometric_mean_is_not_compared():
     runs = {"A": {"q": {"a": 1.0, "b": 0.5}}, "B": {"q": {"b": 1.0, "a": 0.5}}}
-    with pytest.raises(tw.MeasureError, match="Compare LogAP instead: its mean is the logarithm of GMAP"):
+    with pytest.raises(tw.MeasureError, match="Compare LogAP instead: in one order of ties its mean is"):
         tw.compare({"q": {"a": 1}}, runs, "gm_map")
     found = tw.compare({"q": {"a": 1}}, runs, "LogAP")
     assert found.pair("A", "B", "LogAP").difference.expected == pytest.approx(math.log(2))
@@ -108,3 +109,13 @@ def test_gains_by_label():
 )
 def test_names_of_trec_eval(word, names):
     assert [str(measure) for measure in tw.parse_all(word)] == names
+
+
+def test_trec_eval_prints_dcg():
+    assert TOOLS["trec_eval"].rule(tw.DCG) == TOOLS["trec_eval"].rule(tw.YAAP)
+    assert TOOLS["trec_eval"].rule(tw.DCG @ 10) is None and TOOLS["pytrec_eval"].rule(tw.DCG) is None
+
+
+def test_one_number_after_a_name():
+    with pytest.raises(tw.MeasureError, match=r"set_F.0.5,2: give 1 number, not 2"):
+        tw.parse("set_F.0.5,2")

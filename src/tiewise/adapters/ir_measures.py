@@ -20,8 +20,7 @@ Differences:
   for all measures (ir_measures uses the last one), and judgments without subtopics are an error. ``alpha_DCG@1`` and
   ``ERR_IA@1`` are divided by the number of subtopics as at other cutoffs, which ndeval forgets;
 - ``RBP`` is not cut at rank 1,000, nor are the numbers of a `CwlMetric` beside it;
-- ``BPM`` with ``T`` in sums of gains such as 2/3 + 1 + 1/3: a user who has found exactly ``T`` stops (a sum of floats
-  in cwl_eval may stay just below it);
+- a user of ``BPM`` who has found exactly ``T`` stops (in cwl_eval, a sum such as 2/3 + 1 + 1/3 may stay just below 2);
 - ``Accuracy`` leaves out a query whose documents are all relevant, as one without a relevant document;
 - ``Compat`` does not depend on the sign of scores, and its ideal ranking has ties in the order of the run.
 

@@ -181,17 +181,14 @@ class Report(Result):
         >>> print(report.to_latex().splitlines()[-4])
         RR & 0.750 & {\scriptsize {[}0.500, 1.000]} \\
         """
+        from tiewise.tables.estimates import estimate_cell
         from tiewise.tables.latex import render_latex
-        from tiewise.tables.model import Cell, Section, Table, columns_of
+        from tiewise.tables.model import Section, Table, columns_of
         from tiewise.tables.wording import NumberFormat
 
         numbers = NumberFormat(digits, leading_zero=False)
-
-        def cell(mean: Estimate) -> Cell:
-            shown = intervals and numbers.differ(mean.minimum, mean.maximum)
-            return Cell(numbers.number(mean.expected), numbers.interval(mean.minimum, mean.maximum) if shown else "")
-
-        rows = [(measure.name, cell(mean)) for measure, mean in self._means.items()]
+        cells = {measure: estimate_cell(mean, numbers) for measure, mean in self._means.items()}
+        rows = [(one.name, cell if intervals else replace(cell, detail="")) for one, cell in cells.items()]
         queries = count_noun(self._tally.judged_queries, "query", "queries")
         explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
         title = f"Means over {queries} and all orders of tied documents{explained}"

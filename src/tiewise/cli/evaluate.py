@@ -18,7 +18,7 @@ from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complet
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.progress import progress
-from tiewise.cli.selection import DEFAULT_MEASURES, explain_cutoffs, parse_conditions, resolve_measures
+from tiewise.cli.selection import DEFAULT_MEASURES, explain_names, parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
 from tiewise.errors import InputError
 from tiewise.io import as_source
@@ -159,7 +159,7 @@ def evaluate(
                     if callback is not None:
                         callback(len(found), len(runs))
     reports = {name: report.select(chosen) for name, report in zip(titles, found, strict=True)}
-    view = replace(view, columns=_extra_columns(columns, wide, reports), notes=(*warned, *explain_cutoffs(measures)))
+    view = replace(view, columns=_extra_columns(columns, wide, reports), notes=(*warned, *explain_names(measures)))
     failed = failed_checks(
         conditions, [(f" for run '{name}'", report) for name, report in zip(titles, found, strict=True)]
     )

@@ -13,7 +13,7 @@ from tiewise.metrics.names import parse, parse_all, split_names
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
 
-__all__ = ["DEFAULT_MEASURES", "explain_cutoffs", "parse_conditions", "resolve_measures"]
+__all__ = ["DEFAULT_MEASURES", "explain_names", "parse_conditions", "resolve_measures"]
 
 
 def resolve_measures(names: Sequence[str], rel: float | None, conditions: Sequence[Condition] = ()) -> list[Measure]:
@@ -25,20 +25,24 @@ def resolve_measures(names: Sequence[str], rel: float | None, conditions: Sequen
     return list(dict.fromkeys([*named, *(one for condition in conditions for one in condition.measures)]))
 
 
-def explain_cutoffs(names: Sequence[str]) -> list[str]:
-    """A note on names that are measures of the whole list here, and that have cutoffs in trec_eval.
+def explain_names(names: Sequence[str]) -> list[str]:
+    """Notes on names that are other measures here than in trec_eval: of the whole list, or RBP.
 
-    >>> explain_cutoffs(["P RR", "recall.5"])
+    >>> explain_names(["P RR", "recall.5"])
     ['P is that of the whole list. In trec_eval it has cutoffs: write P.5,10, or use `tiewise trec_eval`.']
+    >>> explain_names(["rbp.p=0.5"])
+    ['rbp.p=0.5 is RBP here. That of trec_eval, of which rbp_resid is the residual, is TrecRBP.']
     """
     words = {word for text in names for word in split_names(text)}
+    rbp = [word for word in sorted(words) if word == "rbp" or word.startswith("rbp.")]
+    notes = [f"{word} is RBP here. That of trec_eval, of which rbp_resid is the residual, is TrecRBP." for word in rbp]
     found = [name for name in ("P", "recall", "success", "relative_P", "unj") if name in words]
     if not found:
-        return []
+        return notes
     which = f"{found[0]} is that" if len(found) == 1 else f"{', '.join(found)} are those"
     has = "it has" if len(found) == 1 else "they have"
     advice = f"write {found[0]}.5,10, or use `tiewise trec_eval`"
-    return [f"{which} of the whole list. In trec_eval {has} cutoffs: {advice}."]
+    return [f"{which} of the whole list. In trec_eval {has} cutoffs: {advice}.", *notes]
 
 
 def parse_conditions(

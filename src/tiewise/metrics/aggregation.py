@@ -45,6 +45,9 @@ class Aggregation:
         sums = dict(zip(columns, np.add.reduce(np.array(list(columns.values())), axis=1).tolist(), strict=True))
         scale = self.of_sum(1.0, n)
         found = each.summary(lambda column: self.of_sum(sums[id(column)], n), sqrt(sums[id(each.variance)]) * scale)
+        if found.oblivious is None and each.oblivious is not None:  # it is not defined for all queries in this order
+            defined = each.oblivious[~np.isnan(each.oblivious)]
+            found = replace(found, oblivious=self.of_values(defined) if len(defined) else None)
         return found if each.method is None else each.method.describe(found, scale)
 
 

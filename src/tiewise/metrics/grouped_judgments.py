@@ -8,6 +8,7 @@ bounded and sums are taken pairwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -429,6 +430,14 @@ class GroupBlock:
         self.slot = np.arange(int(inside.max()), dtype=np.float64)[None, :]  #: 0, 1, … inside the group
         self.rank = self.start + 1 + self.slot
         self.within = self.slot < self.inside  #: whether a slot exists and lies within the cutoff
+
+    def take(self, places: Codes) -> GroupBlock:
+        """Some of the groups, which may be repeated."""
+        part = copy(self)
+        for name in ("groups", "start", "size", "inside", "relevant", "rank", "within"):
+            setattr(part, name, getattr(self, name)[places])
+        vars(part).pop("gains", None)
+        return part
 
     @property
     def seen(self) -> Floats:

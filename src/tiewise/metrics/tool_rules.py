@@ -115,7 +115,7 @@ def _trec_eval(measure: Measure) -> Rule | None:
     if measure.cutoff is not None and _is(measure, c.Unj):
         return _TREC_10
     # RR with a cutoff: trec_eval -M 10
-    new = _is(measure, c.RR, c.TrecRBP, c.RBPresid, c.YAAP)
+    new = _is(measure, c.RR, c.TrecRBP, c.RBPresid, c.YAAP) or measure == c.DCG
     return _TREC_10 if new or _in_trec_eval(measure) else None
 
 

@@ -15,6 +15,7 @@ from tiewise.errors import MeasureError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import TREC_CUTOFFS
+from tiewise.tables.wording import count_noun
 
 __all__ = ["NAMES", "NICKNAMES", "OUT_OF_SCOPE", "TrecName", "name_of", "parse_name", "split_name"]
 
@@ -77,7 +78,7 @@ class TrecName:
         if self.joint:
             numbers = self._split(name, text)
             if len(numbers) != len(self.joint):
-                raise MeasureError(f"{name}.{text}: give {len(self.joint)} numbers, not {len(numbers)}.")
+                raise MeasureError(f"{name}.{text}: give {count_noun(len(self.joint), 'number')}, not {len(numbers)}.")
             return dict(zip(self.joint, map(float, numbers), strict=True))
         if not self.pairs:
             raise MeasureError(f"{name}.{text}: {name} takes no parameters.")

@@ -15,6 +15,7 @@ from tiewise.analysis.comparison.sections import TESTS
 from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
+from tiewise.tables.estimates import format_range, format_statistic
 from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
 from tiewise.tables.wording import NumberFormat, count_noun, format_percent, join_names, list_examples
 
@@ -66,19 +67,20 @@ def _column(
     """The values of a measure, with marks and intervals."""
     means = [compared.estimate(name, measure) for name in systems]
     highest = max(mean.expected or 0.0 for mean in means)
-    ends: list[tuple[float, float] | None] = [None] * len(systems)
+    details = [""] * len(systems)
     if intervals == "queries":
         each = [compared.estimates(name, measure) for name in systems]
         ends = query_intervals(each, compared.confidence, samples=compared.samples, seed=compared.seed)
+        details = [numbers.interval(*pair) if pair and numbers.differ(*pair) else "" for pair in ends]
     elif intervals == "ties":
-        ends = [(mean.minimum or 0.0, mean.maximum or 0.0) if mean.tied else None for mean in means]
+        details = [format_range(mean, numbers) if mean.tied else "" for mean in means]
     return [
         Cell(
-            numbers.number(mean.expected),
-            numbers.interval(*interval) if interval and numbers.differ(*interval) else "",
+            format_statistic(mean, "expected", numbers.number),
+            detail,
             BEST * (mean.expected == highest) + _signs(compared, name, measure, signs),
         )
-        for name, mean, interval in zip(systems, means, ends, strict=True)
+        for name, mean, detail in zip(systems, means, details, strict=True)
     ]
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.engine import sum_payoffs
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import alike
 
 __all__ = ["Compat"]
 
@@ -70,31 +71,54 @@ class _Compat(Measure):
         total = np.append(0.0, np.cumsum(weights))
         return total[ideal.astype(np.int64)] - ideal * weights[depths.astype(np.int64)]
 
+    def _count_higher(self, q: GroupedJudgments) -> Codes:
+        """N_{>λ}: how many judged documents of its query have a higher label than each, (n_rows of the qrels,)."""
+        qrels, higher = q.ties.qrels, np.zeros(len(q.ties.qrels), dtype=np.int64)
+        rows = np.lexsort((-qrels.label, qrels.query))
+        higher[rows] = _heads(qrels.query[rows], qrels.label[rows]) - _heads(qrels.query[rows])
+        return higher
+
     def terms(self, order: Order) -> Floats:
         q, label = order.grouped, order.label
         weights, depths = self._weights(q), self._depths(q)[0][order.query]
-        terms = np.zeros(len(label))
-        for level in np.unique(label[label > 0]).tolist():
-            same = label == level
-            higher = q.judged(q.ties.qrels.label > level)[order.query]
-            first = np.maximum(order.rank, higher + order.count_before(same) + 1)
-            terms += np.where(same, self._weight_from(weights, first, depths), 0.0)
-        return terms
+        by_label, before = np.lexsort((label, order.segment)), np.zeros(len(label))  # in a list, by rank already
+        before[by_label] = np.arange(len(label)) - _heads(order.segment[by_label], label[by_label])
+        first = np.maximum(order.rank, self._count_higher(q)[order.rows] + before + 1)
+        return np.where(label > 0, self._weight_from(weights, first, depths), 0.0)
 
     def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         """The expectation is a sum over labels, Eq. (2) for each; there is no closed form for the variance."""
         q, weights = block.grouped, self._weights(block.grouped)
-        depths, mean = block.of_query(self._depths(q)[0]), np.zeros_like(block.start)
-        for level in np.unique(q.label[q.label > 0]).tolist():
-            same = q.label == level
-            count, higher = block.sum(same), block.of_query(q.judged(q.ties.qrels.label > level))
+        mean, depths = np.zeros_like(block.start), block.of_query(self._depths(q)[0])
+        place = np.full(len(q.first), -1)
+        place[block.groups] = np.arange(len(block.groups))
+        # Documents by query, label and group: those of one label and group are a part of the sum.
+        rows = np.flatnonzero(q.label > 0)
+        rows = rows[np.lexsort((q.group[rows], q.label[rows], q.query[rows]))]
+        of_level, head = _heads(q.query[rows], q.label[rows]), _heads(q.label[rows], q.group[rows])
+        first, number = np.unique(head, return_counts=True)
+        chosen = np.flatnonzero(place[q.group[rows[first]]] >= 0)
+        first, number = first[chosen], number[chosen]
+        count = number.astype(np.float64)[:, None]
+        owner, seen = place[q.group[rows[first]]], (first - of_level[first]).astype(np.float64)[:, None]
+        higher = self._count_higher(q)[q.rows[rows[first]]][:, None]
+        for some in alike(np.maximum(number, block.slot.shape[1])):
+            part, above, last = block.take(owner[some]), higher[some], depths[owner[some]]
 
-            def payoff(rank: Floats, seen: Floats, higher: Floats = higher) -> Floats:
-                return self._weight_from(weights, np.maximum(rank, higher + seen + 1), depths)
+            def payoff(rank: Floats, seen: Floats, above: Codes = above, last: Floats = last) -> Floats:
+                return self._weight_from(weights, np.maximum(rank, above + seen + 1), last)
 
-            if count.any():
-                mean += count / block.size * sum_payoffs(payoff, block, count, block.above(same))
+            total = count[some] / part.size * sum_payoffs(payoff, part, count[some], seen[some])
+            np.add.at(mean, owner[some], total)
         return mean, np.full_like(mean, np.nan)
+
+
+def _heads(*keys: NDArray[Any]) -> Codes:
+    """For each element, the first of the elements next to it that have the same keys."""
+    new = np.ones(len(keys[0]), dtype=bool)
+    new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    found: Codes = np.flatnonzero(new)[np.cumsum(new) - 1]
+    return found
 
 
 Compat = measure(_Compat)

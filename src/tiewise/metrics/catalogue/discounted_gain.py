@@ -90,6 +90,11 @@ class _nDCG(_Discounted):
 nDCG = measure(_nDCG)
 
 
+def _rank_biased_weight(rank: Floats, p: float) -> Floats:
+    """The share of readers who stop at a rank, if each goes on with probability p."""
+    return (1 - p) * p ** (rank - 1)
+
+
 class _RBP(Binary):
     """Rank-biased precision: (1 − p) · Σ p^(rank−1) over the relevant documents; `residual` is what is unknown.
 
@@ -122,7 +127,7 @@ class _RBP(Binary):
         return np.ones_like(label) if self.gains == "judged" else label
 
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
-        return (1 - self.p) * self.p ** (rank - 1)
+        return _rank_biased_weight(rank, self.p)
 
     def judged_weight(self) -> Measure | None:
         return None if self.gains == "judged" else self(gains="judged")
@@ -148,7 +153,7 @@ class _TrecRBP(LevelGains):
         return self.gain(documents.label) / most[documents.query]
 
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
-        return (1 - self.p) * self.p ** (rank - 1)
+        return _rank_biased_weight(rank, self.p)
 
 
 TrecRBP = measure(_TrecRBP)
@@ -177,7 +182,7 @@ class _RBPresid(Measure):
         return self.gain(label)
 
     def _weight(self, rank: Floats) -> Floats:
-        return (1 - self.p) * self.p ** (rank - 1)
+        return _rank_biased_weight(rank, self.p)
 
     def base(self, q: GroupedJudgments) -> Floats:
         return (q.length > 0).astype(np.float64)
