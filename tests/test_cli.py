@@ -393,6 +393,7 @@ WRITERS = {
     **dict.fromkeys(("compare", "recall", "similarity"), "no-file no-run.trec other.trec"),
     **dict.fromkeys(("audit", "break"), "no-run.trec"),
     "score": "no-vectors.npz",
+    "precisions": "no-queries.npy no-docs.npy",
 }
 
 

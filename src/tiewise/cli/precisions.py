@@ -21,8 +21,8 @@ __all__ = ["precisions"]
 
 EXAMPLES = (
     "tiewise precisions queries.npy docs.npy qrels.txt -m nDCG@10 --max-loss 0.005",
-    "tiewise precisions vectors.safetensors vectors.safetensors --row bfloat16 --row float32:int8 --row binary+100",
-    "tiewise precisions queries.npy docs.npy qrels.txt --encoder bf16=bf16_queries.npy,bf16_docs.npy -o table.tex",
+    "tiewise precisions queries.npy docs.npy --row float32:int8 --row binary+100",
+    "tiewise precisions q.npy d.npy --encoder bf16=q16.npy,d16.npy -o table.tex",
 )
 
 

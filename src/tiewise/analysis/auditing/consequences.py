@@ -93,7 +93,7 @@ class Reversal:
 
     def __str__(self) -> str:
         orders = [f"by {format_percent(self.share)} of random orders"] if self.share >= MIN_REVERSED else []
-        orders += [f"by the order of {join_names(self.tools)}"] if self.tools else []
+        orders += [f"by {join_names(self.tools)}"] if self.tools else []
         return f"{self.result} is reversed {', and '.join(orders)}"
 
 

@@ -16,7 +16,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate, Estimates
 from tiewise.metrics.names import parse
 from tiewise.scoring.precision_trials.setups import Setup
-from tiewise.tables.model import BEST, Cell, Section, Table
+from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN, NumberFormat, count_noun, format_percent
 
@@ -26,6 +26,7 @@ __all__ = ["Difference", "PrecisionRow", "Precisions", "Speed"]
 LARGE_LOSS = 0.1
 #: With fewer differences than this, an interval rests on too little.
 FEW = 10
+SHORT = NumberFormat(4, leading_zero=False)  # of sentences
 
 Verdict = Literal["reference", "keeps", "equivalent", "loses", "unknown"]
 
@@ -173,7 +174,7 @@ class Precisions(Result):
     @property
     def sentence(self) -> str:
         """What to choose, or that these queries cannot tell."""
-        loss, whole = PLAIN.number(self.max_loss or 0), self.rows[0].bytes
+        loss, whole = SHORT.short(self.max_loss or 0), self.rows[0].bytes
         found = self.choice
         if found is not None:
             difference = self.difference(found.setup)
@@ -186,7 +187,7 @@ class Precisions(Result):
             return (
                 f"Choose {found.setup}: {_bytes(found.bytes)} bytes a vector instead of {whole:,.0f}{more}. "
                 f"It loses less than {loss} {self.measure} (95 %, for all {len(self.rows) - 1} rows at once: at worst "
-                f"{PLAIN.signed(difference.lower)}).{few}"
+                f"{SHORT.signed(difference.lower)}).{few}"
             )
         unknown = [str(row.setup) for row in self.rows if self.verdict(row.setup) == "unknown"]
         if not unknown:
@@ -194,7 +195,7 @@ class Precisions(Result):
         best = min(unknown, key=lambda name: -self.difference(name).lower)
         return (
             f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best} could "
-            f"lose {PLAIN.number(-self.difference(best).lower)}. Use more queries, allow a larger loss, or stay with "
+            f"lose {SHORT.number(-self.difference(best).lower)}. Use more queries, allow a larger loss, or stay with "
             "float32."
         )
 
@@ -205,8 +206,11 @@ class Precisions(Result):
 
     def section(self, numbers: NumberFormat) -> Section:
         """What people read, with numbers in a format."""
-        table = Table.of_columns(self._columns_for_people(numbers), notes=self._legend())
-        said = [self.sentence] if self.max_loss is not None else []
+        values = self._columns_for_people(numbers)
+        names, *others = values
+        rows = list(zip(*values.values(), strict=True))
+        table = Table(columns_of([names], others), rows, notes=self._legend())
+        said = ["", self.sentence] if self.max_loss is not None else []
         return Section([table, *said], f"{self.measure} · {self._queries}", self.notes)
 
     def records(self) -> Table:
