@@ -395,7 +395,7 @@ def test_bad_judgments(make, message):
 @pytest.mark.parametrize(
     ("content", "kind", "message"),
     [
-        (b"q s a 1\nq t a 1\n", "adhoc", 'qrels:2: document .*\n.*kind="diversity" \\(--qrels-kind diversity\\)'),
+        (b"q s a 1\nq t a 1\n", "adhoc", 'kind="diversity" .*--qrels-kind diversity.*\nqrels:2: document'),
         (b"q s a 1\nq s a 1\n", "diversity", "qrels:2: document 'a' appears twice .*, subtopic 's'. Keep one"),
         (b"q a 1\n", "diversity", "qrels:1: 3 columns, .* Expected 'query subtopic document label'"),
         (b"q s a x\n", "diversity", "qrels:1: label 'x' for query 'q', document 'a'"),

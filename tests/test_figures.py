@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
 import tiewise as tw
@@ -453,6 +454,7 @@ def results():
     found = [
         *(report, report["RR"], report.per_query("RR"), report.oblivious_by_tool(), read, judged),
         *(tw.tie_groups(judged, read), tw.similarity({SCRIPT: run, "other": run}, "RBO(phi=0.9)")),
+        tw.precisions(np.eye(3), np.eye(3), rows=["float16", "binary"], max_loss=0.1, repeats=1, samples=100),
         *(
             stages,
             stages.table(),
@@ -498,7 +500,7 @@ def test_names_from_files_stay_text(results, kind):
 
 #: What public functions give that is no result to look at: operands, what one shard hands to another, measures, which
 #: are names, and rows of tables.
-NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile"}
+NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile", "PrecisionRow", "Difference"}
 
 
 def returned(function, owner=None):
