@@ -21,11 +21,11 @@ class PrecisionTables:
 
     def section(self, options: OutputOptions) -> Section:
         """A row for each way to store and score, and what to choose."""
-        return replace(self.precisions.section(options.numbers), notes=options.notes)
+        return replace(self.precisions._section(options.numbers), notes=options.notes)
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each way and measure."""
-        return self.precisions.records()
+        return self.precisions._records()
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """The rows, and what to choose."""

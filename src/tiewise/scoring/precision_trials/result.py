@@ -201,10 +201,7 @@ class Precisions(Result):
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
-    def _section(self) -> Section:
-        return self.section(PLAIN)
-
-    def section(self, numbers: NumberFormat) -> Section:
+    def _section(self, numbers: NumberFormat = PLAIN) -> Section:
         """What people read, with numbers in a format."""
         values = self._columns_for_people(numbers)
         names, *others = values
@@ -212,10 +209,6 @@ class Precisions(Result):
         table = Table(columns_of([names], others), rows, notes=self._legend())
         said = ["", self.sentence] if self.max_loss is not None else []
         return Section([table, *said], f"{self.measure} · {self._queries}", self.notes)
-
-    def records(self) -> Table:
-        """What programs read."""
-        return self._records()
 
     @property
     def notes(self) -> tuple[str, ...]:
