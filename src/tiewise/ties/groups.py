@@ -173,7 +173,10 @@ class TieGroups:
         return self.lowest_size > 1
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
-        """These condensed lists with the last tie groups of the whole lists, which may be truncated there."""
+        """These condensed lists with the last tie groups of the whole lists, which may be truncated there.
+
+        Only the lowest score of each whole list and the number of its documents are used.
+        """
         query, n = self.qrels.query, len(self.length)
         kept = (self.size > 0) & (self.score == whole.lowest[query])
         may_be_there = kept | ((self.size == 0) & (self.qrels.label >= 0))
@@ -230,7 +233,8 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        return replace(first, **total.columns(), in_shard=None, unjudged=frozenset(unjudged))
+        merged = replace(first, **total.columns(), in_shard=None, unjudged=frozenset(unjudged))
+        return merged if first.condensed_end is None else merged.condensed_from(merged)
 
     def counts(self) -> Counts:
         """What these tie groups add to those of a larger collection, of which they are a shard."""

@@ -166,6 +166,8 @@ def merge_shards(counter: ShardCounter, count_all: CountAll, names: Sequence[str
         )
         for dtype, total in totals.items()
     }
+    if counter.judged_only:
+        ties = {dtype: one.condensed_from(one) for dtype, one in ties.items()}
     return ShardedRun(
         ties,
         **({} if counter.complete else _merge_facts(shards, names, ties_known=cut == "query")),
