@@ -343,7 +343,7 @@ def test_a_depth_may_be_a_whole_number_of_numpy(kind):
 
 
 @pytest.mark.parametrize(("measure", "params"), MEASURES, ids=map(str, ALL))
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(case=cases(most=5), cutoff=st.one_of(st.none(), st.integers(1, 6)))
 def test_a_cut_leaves_every_measure_within_its_bounds(measure, params, case, cutoff):
     """All that could have stood in the last tie group, and all ways to fill its ranks, enumerated."""

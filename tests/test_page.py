@@ -670,10 +670,10 @@ def test_the_chart_library_is_kept_and_made_again_if_the_file_was_changed(tmp_pa
 
 def test_marks_of_sampled_values_and_of_bounds(folder):
     rng = np.random.default_rng(5)
-    docs = [f"d{i:02d}" for i in range(60)]
-    rows = [(f"q{q}", doc, 1, name) for q in range(3) for doc in docs for name in "ab" if rng.random() < 0.4]
+    docs = [f"d{i:02d}" for i in range(30)]
+    rows = [(f"q{q}", doc, 1, name) for q in range(2) for doc in docs for name in "ab" if rng.random() < 0.4]
     runs = {
-        name: {f"q{q}": {doc: float(rng.integers(2)) for doc in docs} for q in range(3)} for name in ("one", "other")
+        name: {f"q{q}": {doc: float(rng.integers(2)) for doc in docs} for q in range(2)} for name in ("one", "other")
     }
     qrels, measures = tw.Qrels.from_rows(rows, kind="diversity"), ["alpha_nDCG@20", "LogAP"]
     for some in (runs, {"one": runs["one"]}):
