@@ -1,0 +1,33 @@
+"""What a release publishes: one version everywhere, and a README that PyPI can show."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import tiewise as tw
+
+ROOT = Path(__file__).parent.parent
+README = runpy.run_path(str(ROOT / "scripts/pypi_readme.py"))
+
+
+def test_links_of_the_readme_are_absolute():
+    project = {"version": "1.2", "urls": {"Source": "https://example.org/t"}}
+    readme = README["dynamic_metadata"]("readme", {}, project)
+    targets = re.findall(r"\]\(([^)]+)\)|(?:src|srcset|href)=[\"']([^\"']+)", readme["text"])
+    relative = [one for pair in targets for one in pair if one and not one.startswith(("https://", "#"))]
+    assert targets and not relative, f"PyPI cannot show {', '.join(relative)}"
+    assert "![" not in readme["text"] or "(https://example.org/t/raw/v1.2/docs/img/" in readme["text"]
+
+
+def test_links_and_images_go_to_the_tag():
+    text = "[a](docs/a.md#b) ![i](i.svg) [![n](n.svg)](n.md) [c](#c) [d](https://d.org)"
+    assert README["absolute_links"](text, "R", "v1") == (
+        "[a](R/blob/v1/docs/a.md#b) ![i](R/raw/v1/i.svg) [![n](R/raw/v1/n.svg)](R/blob/v1/n.md) [c](#c) [d](https://d.org)"
+    )
+
+
+def test_changelog_begins_with_the_version():
+    heading = re.search(r"^## (\S+?),? ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert heading and heading[1] == tw.__version__
