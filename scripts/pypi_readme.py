@@ -1,7 +1,7 @@
 """README.md as PyPI shows it: relative links and images become addresses in the repository, at the tag of the version.
 
-The build backend calls :func:`dynamic_metadata` (``[tool.scikit-build.metadata.readme]`` in pyproject.toml), so README.md itself
-keeps the relative links that work in a checkout.
+The build backend calls :func:`dynamic_metadata` (``[tool.scikit-build.metadata.readme]`` in pyproject.toml), so
+README.md itself keeps the relative links that work in a checkout.
 """
 
 from __future__ import annotations

@@ -23,8 +23,10 @@ def test_links_of_the_readme_are_absolute():
 
 def test_links_and_images_go_to_the_tag():
     text = "[a](docs/a.md#b) ![i](i.svg) [![n](n.svg)](n.md) [c](#c) [d](https://d.org)"
-    assert README["absolute_links"](text, "R", "v1") == (
-        "[a](R/blob/v1/docs/a.md#b) ![i](R/raw/v1/i.svg) [![n](R/raw/v1/n.svg)](R/blob/v1/n.md) [c](#c) [d](https://d.org)"
+    files = "https://r.org/blob/v1"
+    images = "https://r.org/raw/v1"
+    assert README["absolute_links"](text, "https://r.org", "v1") == (
+        f"[a]({files}/docs/a.md#b) ![i]({images}/i.svg) [![n]({images}/n.svg)]({files}/n.md) [c](#c) [d](https://d.org)"
     )
 
 
