@@ -33,3 +33,8 @@ def test_links_and_images_go_to_the_tag():
 def test_changelog_begins_with_the_version():
     heading = re.search(r"^## (\S+?),? ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     assert heading and heading[1] == tw.__version__
+
+
+def test_citation_has_the_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", citation, re.M)[1] == tw.__version__
