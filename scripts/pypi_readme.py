@@ -7,9 +7,9 @@ README.md itself keeps the relative links that work in a checkout.
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RELATIVE = r"\((?![a-z]+:|#)([^)\s]+)\)"  # a target that is neither an address nor an anchor of the page itself
@@ -21,8 +21,8 @@ def absolute_links(text: str, repository: str, tag: str) -> str:
     return re.sub(rf"\]{RELATIVE}", rf"]({repository}/blob/{tag}/\1)", text)
 
 
-def dynamic_metadata(field: str, settings: Mapping[str, Any], project: Mapping[str, Any]) -> dict[str, str]:
+def dynamic_metadata(field: str, settings: Mapping[str, str]) -> dict[str, str]:
     """The ``readme`` of the project's metadata; the build backend calls it."""
+    version = runpy.run_path(str(ROOT / "src/tiewise/_version.py"))["__version__"]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    text = absolute_links(text, project["urls"]["Source"], f"v{project['version']}")
-    return {"content-type": "text/markdown", "text": text}
+    return {"content-type": "text/markdown", "text": absolute_links(text, settings["repository"], f"v{version}")}

@@ -13,12 +13,11 @@ README = runpy.run_path(str(ROOT / "scripts/pypi_readme.py"))
 
 
 def test_links_of_the_readme_are_absolute():
-    project = {"version": "1.2", "urls": {"Source": "https://example.org/t"}}
-    readme = README["dynamic_metadata"]("readme", {}, project)
+    readme = README["dynamic_metadata"]("readme", {"repository": "https://r.org"})
     targets = re.findall(r"\]\(([^)]+)\)|(?:src|srcset|href)=[\"']([^\"']+)", readme["text"])
     relative = [one for pair in targets for one in pair if one and not one.startswith(("https://", "#"))]
     assert targets and not relative, f"PyPI cannot show {', '.join(relative)}"
-    assert "![" not in readme["text"] or "(https://example.org/t/raw/v1.2/docs/img/" in readme["text"]
+    assert "![" not in readme["text"] or f"(https://r.org/raw/v{tw.__version__}/docs/img/" in readme["text"]
 
 
 def test_links_and_images_go_to_the_tag():
