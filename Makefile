@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python test-portable lint types bench docs recipes wheel clean
+.PHONY: demo test test-python test-portable test-least lint types bench docs recipes wheel clean
 
 $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,6 +33,15 @@ test-portable: $(VENV)/.dev
 	TIEWISE_READER=compiled TIEWISE_AVX2=no $(BIN)/python -m pytest -n auto -q tests/test_reader.py tests/test_reader_corpus.py \
 		tests/test_io.py tests/test_io_errors.py tests/test_scoring_definition.py; found=$$?; \
 		$(BIN)/python -m pip install --quiet --no-deps --editable . && exit $$found
+
+# The oldest versions of what we depend on, as pyproject.toml allows them; needs uv. What needs a peer is left out.
+test-least:
+	uv venv --quiet --clear --python $(PYTHON) build/least
+	uv pip install --quiet --python build/least --resolution lowest-direct '.[arrow,zstd,precision,report]' \
+		'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'pandas>=2' 'polars>=1'
+	build/least/bin/python scripts/smoke_test.py
+	build/least/bin/python -m pytest -n auto -q tests/test_measures.py tests/test_data.py tests/test_ties.py tests/test_io.py \
+		tests/test_io_errors.py tests/test_evaluation.py tests/test_cli.py tests/test_tensors.py tests/test_figures.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts
