@@ -7,9 +7,9 @@ import doctest
 import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,19 +28,16 @@ CONSOLE = [path for path in PAGES if any(example.runs for example in Page(path).
 
 @pytest.mark.parametrize("path", CONSOLE, ids=[str(path.relative_to(ROOT)) for path in CONSOLE])
 def test_console_examples_print_what_the_page_shows(path, tmp_path):
+    """Follow the page from its first line, in an empty folder, as a reader would."""
     pytest.importorskip("pty", reason="a terminal to print to")
-    for file in (ROOT / "src/tiewise/example").iterdir():
-        if file.suffix in (".txt", ".gz", ".bz2", ".json"):
-            shutil.copy(file, tmp_path)
-    page = Page(path)
-    page.write_files(tmp_path)
-    commands = [example.command for example in page.examples] + [""]
-    status = 0
-    for example, following in zip(page.examples, commands[1:], strict=True):
+    examples = Page(path).examples
+    commands = [example.command for example in examples] + [""]
+    folder, status = tmp_path, 0
+    for example, following in zip(examples, commands[1:], strict=True):
         if example.command == "echo $?":
             assert example.output.strip() == str(status), path.name
         elif example.runs:
-            shown, status = on_terminal(example.command, tmp_path)
+            shown, status, folder = on_terminal(example.command, folder)
             said = f"{path.name}: $ {example.command}\n{shown}exit code {status}"
             assert status == 0 or following == "echo $?", said
             assert alike(example.output, shown), f"{said}\n\nThe page shows\n{example.output}"
@@ -80,22 +77,26 @@ def alike(wanted: str, shown: str) -> bool:
     return doctest.OutputChecker().check_output(*(re.sub("─+", "─", text) for text in (wanted, shown)), flags)
 
 
-def on_terminal(command: str, folder: Path) -> tuple[str, int]:
-    """What a command shows on a terminal of 100 columns, without its colours, and its exit status."""
+def on_terminal(command: str, folder: Path) -> tuple[str, int, Path]:
+    """What a command shows on a terminal of 100 columns, without its colours, its exit status, its last folder."""
     import pty
 
     ours, theirs = pty.openpty()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "COLUMNS": "100", "TERM": "xterm", "PYTHONWARNINGS": "ignore"}
     streams = {"stdin": subprocess.DEVNULL, "stdout": theirs, "stderr": theirs}
-    process = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, **streams)
-    os.close(theirs)
-    shown = b""
-    while chunk := read(ours):
-        shown += chunk
-    os.close(ours)
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as end:
+        process = subprocess.Popen(
+            ["bash", "-c", f"trap 'pwd > {end.name}' EXIT\n{command}"], cwd=folder, env=env, **streams
+        )
+        os.close(theirs)
+        shown = b""
+        while chunk := read(ours):
+            shown += chunk
+        os.close(ours)
+        status, folder = process.wait(), Path(end.read().strip())
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
-    return BAR.sub("", text), process.wait()
+    return BAR.sub("", text), status, folder
 
 
 def read(terminal: int) -> bytes:
