@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python test-portable lint types bench docs recipes wheel clean
+.PHONY: demo test test-python test-portable lint types bench docs site recipes wheel clean
 
 $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -44,6 +44,11 @@ types: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
 
+# The documentation as a web site, in site/; a broken link is an error.
+site: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+
 # The LaTeX tables of the documents, compiled where a LaTeX is installed.
 recipes: $(VENV)/.dev
 	$(BIN)/python scripts/compile_latex.py
@@ -58,4 +63,4 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(if $(TREC_EVAL),--trec-eval $(TREC_EVAL)) $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis site

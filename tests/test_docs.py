@@ -4,6 +4,7 @@ public name and option is mentioned, and links lead somewhere. Python examples a
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import runpy
@@ -21,6 +22,9 @@ from tiewise.cli.program import app
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
+NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+#: Public names that have no section of their own in the Python reference: types for annotations, and the version.
+TYPES = {"__version__", "MeasureLike", "Method", "QrelsLike", "RunLike"}
 #: What a slow machine shows of its progress, until it is done.
 BAR = re.compile(r"[a-z ]+ [━╸╺]+ +\d+/\d+ [-:\d]+ *[\r\n]*")
 CONSOLE = [path for path in PAGES if any(example.runs for example in Page(path).examples)]
@@ -161,6 +165,44 @@ def test_every_page_can_be_reached(path):
             reached.add(page)
             left += [(page.parent / link.partition("#")[0]).resolve() for link in Page(page).links if link[0] != "#"]
     assert path in reached, f"no link leads from the README to {path.name}"
+
+
+def test_the_site_shows_every_page():
+    """`make site` checks it too, and the links; this needs no mkdocs."""
+    shown = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.is_relative_to(ROOT / "docs")]
+    assert sorted(shown) == sorted(pages)
+
+
+def test_the_python_reference_has_every_public_name():
+    shown = {name.rpartition(".")[2] for name in re.findall(r"^::: ([\w.]+)$", Page(ROOT / "docs/api.md").text, re.M)}
+    values = {name for name in tw.__all__ if isinstance(getattr(tw, name), tw.Measure)}  # on the page of measures
+    assert set(tw.__all__) - values - TYPES <= shown
+
+
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for page in tmp_path.rglob("*.html"):
+        loaded = re.findall(
+            r"<(?:script|img|iframe)[^>]* src=\"?(https?:[^\"> ]+)|<link[^>]* href=\"?(https?:[^\"> ]+)",
+            page.read_text(),
+        )
+        assert not loaded, page.name
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+def test_notebooks_print_what_they_show(path):
+    pytest.importorskip("altair")
+    notebook = runpy.run_path(str(ROOT / "scripts/run_notebooks.py"))["run"](path)
+    for now, saved in zip(notebook["cells"], json.loads(path.read_text(encoding="utf-8"))["cells"], strict=True):
+        printed, shown = (
+            "".join(text for one in cell.get("outputs", ()) for text in one["text"]) for cell in (now, saved)
+        )
+        assert alike(shown, printed), f"{printed}\nThe notebook shows\n{shown}"
 
 
 def everything() -> str:
