@@ -16,6 +16,10 @@ $(VENV)/.dev: $(BIN)/tiewise pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
+$(VENV)/.docs: $(BIN)/tiewise pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 demo: $(BIN)/tiewise
 	@$(BIN)/tiewise demo
 
@@ -45,8 +49,7 @@ docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
 
 # The documentation as a web site, in site/; a broken link is an error.
-site: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+site: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet
 
 # The LaTeX tables of the documents, compiled where a LaTeX is installed.
