@@ -47,10 +47,11 @@ types: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/run_notebooks.py
 
 # The documentation as a web site, in site/; a broken link is an error.
 site: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The LaTeX tables of the documents, compiled where a LaTeX is installed.
 recipes: $(VENV)/.dev

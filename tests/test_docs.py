@@ -1,5 +1,6 @@
-"""The documentation: every console example runs and prints what its page shows, what is generated is up to date, every
-public name and option is mentioned, and links lead somewhere. Python examples are doctests, which pytest collects."""
+"""The documentation: console examples and notebooks run and print what they show, what is generated is up to date, every
+public name and option is mentioned, links lead somewhere, and the site is built. Python examples are doctests, which
+pytest collects."""
 
 from __future__ import annotations
 
