@@ -1,6 +1,6 @@
-"""The documentation: console examples and notebooks run and print what they show, what is generated is up to date, every
-public name and option is mentioned, links lead somewhere, and the site is built. Python examples are doctests, which
-pytest collects."""
+"""The documentation: console examples and notebooks print what they show, what is generated is up to date, every public
+name and option is mentioned, links lead somewhere, and the site is built. Python examples are doctests, which pytest
+collects."""
 
 from __future__ import annotations
 
