@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python test-portable test-least lint types bench docs recipes wheel clean
+.PHONY: demo test test-python test-portable test-least lint types bench docs site recipes wheel clean
 
 $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,6 +14,10 @@ $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernel
 
 $(VENV)/.dev: $(BIN)/tiewise pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(BIN)/tiewise pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
 demo: $(BIN)/tiewise
@@ -52,6 +56,11 @@ types: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/run_notebooks.py
+
+# The documentation as a web site, in site/; a broken link is an error.
+site: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The LaTeX tables of the documents, compiled where a LaTeX is installed.
 recipes: $(VENV)/.dev
@@ -67,4 +76,4 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(if $(TREC_EVAL),--trec-eval $(TREC_EVAL)) $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis site
