@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tiewise.data.columns import positions
 from tiewise.data.native import native
 from tiewise.data.runs import Run, Source
 from tiewise.io import streaming
@@ -49,7 +51,16 @@ class MemoryRun(StreamedRun):
         return self._counts[key]
 
     def _count_anew(self, request: Request) -> Counted:
-        return count_lists(self._run, request) if native() is None else super()._count(request)
+        counted = count_lists(self._run, request) if native() is None else super()._count(request)
+        return counted if self._run.uncut is None or request.score_dtype is not None else self._mark_uncut(counted)
+
+    def _mark_uncut(self, counted: Counted) -> Counted:
+        """The counts, with the lists that are known not to be cut. Rounded scores may tie with what was left out."""
+        exact, run = counted.ties["float64"], self._run
+        assert run.uncut is not None
+        places = positions(run.query_index, exact.qrels.queries)
+        known = np.append(run.uncut, False)[places]  # -1: a query that the run lacks
+        return replace(counted, ties={**counted.ties, "float64": replace(exact, uncut=known)})
 
     def _read(self, counting: Counting) -> bool:
         return counting.count(self._parts(), lambda block, lists: self._load(block, lists, counting.needs_ranks))
