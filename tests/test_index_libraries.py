@@ -31,7 +31,7 @@ def test_faiss(kind, metric, fn):
     index.add(DOCS)
     run = tw.Run.from_neighbors(*index.search(QUERIES, 13), metric=metric, k=9)
     same_lists(run, scoring.search(QUERIES, DOCS, 9, fn=fn))
-    assert run.uncut.all()
+    assert run.complete_lists.all()
     assert tw.Run.from_neighbors(*index.search(QUERIES, 70), metric=metric).offsets[-1] == 9 * 60  # padding is dropped
 
 

@@ -16,13 +16,13 @@ QRELS = {"0": {"7": 1, "2": 0}, "1": {"0": 1}}
 
 def naive(scores, indices, k=None):
     """Lists and whether each is known to be whole, by a loop; larger scores are better."""
-    run, uncut = {}, []
+    run, complete_lists = {}, []
     for query, (row, ids) in enumerate(zip(scores, indices, strict=True)):
         pairs = [(score, index) for score, index in zip(row, ids, strict=True) if index != -1]
         kept = pairs if k is None or len(pairs) < k else [pair for pair in pairs if pair[0] >= pairs[k - 1][0]]
         run[str(query)] = {str(index): score for score, index in kept}
-        uncut.append(len(kept) < len(row))
-    return run, uncut
+        complete_lists.append(len(kept) < len(row))
+    return run, complete_lists
 
 
 @st.composite
@@ -39,12 +39,12 @@ def neighbours(draw):
 @given(neighbours(), st.sampled_from(["scores", "distances"]), st.sampled_from(["numpy", "list", "uint32"]))
 def test_lists_are_those_of_a_plain_loop(made, kind, form):
     rows, ids, k = made
-    expected, uncut = naive(rows, ids, k)
+    expected, complete_lists = naive(rows, ids, k)
     given_scores = np.array(rows, dtype=np.float32) * (1 if kind == "scores" else -1)
     indices = {"numpy": np.array, "list": list, "uint32": lambda one: np.array(one).astype(np.uint32)}[form](ids)
     run = tw.Run.from_neighbors(given_scores, indices, metric="ip" if kind == "scores" else "l2", k=k)
     assert run.to_dict() == expected
-    assert run.uncut.tolist() == uncut
+    assert run.complete_lists.tolist() == complete_lists
 
 
 def test_distances_of_ip_are_recognised_because_they_rise():
@@ -62,7 +62,7 @@ def test_small_distances_do_not_become_ties():
 def test_counts_say_what_is_filled():
     run = tw.Run.from_neighbors([[0.1, 0.2, np.nan]], np.array([[5, 6, 0]], "u8"), metric="cosine", counts=[2])
     assert run.to_dict() == {"0": {"5": -0.1, "6": -0.2}}
-    assert run.uncut.tolist() == [True]
+    assert run.complete_lists.tolist() == [True]
 
 
 def test_ids_are_given():
@@ -117,7 +117,7 @@ def test_rounded_scores_may_tie_with_what_was_left_out():
     run = tw.Run.from_neighbors([[0.8, 0.8, 0.79999999]], [[7, 2, 5]], k=2)
     with pytest.warns(tw.CutWarning):
         tw.evaluate({"0": QRELS["0"]}, run, "RR", score_dtype="float16")
-    assert run.projected("float16").uncut is None
+    assert run.projected("float16").complete_lists is None
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

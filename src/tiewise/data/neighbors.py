@@ -20,9 +20,9 @@ class NeighborLists(NamedTuple):
     """One list for each query, best first; larger scores are better."""
 
     offsets: Codes  # (n_queries + 1,)
-    index: NDArray[Any]  # (n_rows,): the row number of each document, of the index's integer type
+    document: NDArray[Any]  # (n_rows,): the row number of each document, of the index's integer type
     score: Floats  # (n_rows,)
-    uncut: NDArray[np.bool_]  # (n_queries,): whether no tied document was left out at the end of the list
+    complete_lists: NDArray[np.bool_]  # (n_queries,): whether no tied document was left out at the end of the list
 
 
 def neighbor_lists(scores: Any, indices: Any, metric: str, counts: Any, k: int | None) -> NeighborLists:
@@ -35,13 +35,13 @@ def neighbor_lists(scores: Any, indices: Any, metric: str, counts: Any, k: int |
     score = _larger_is_better(score, filled, metric)
     order = np.lexsort((np.where(filled, -score, 0.0), ~filled), axis=-1)  # padding last
     index, score, filled = (np.take_along_axis(matrix, order, 1) for matrix in (index, score, filled))
-    kept, uncut = filled, ~filled.all(axis=1)
+    kept, complete_lists = filled, ~filled.all(axis=1)
     if k is not None:
         kth = score[:, _check_k(k, score.shape[1]) - 1, None]
         kept = filled & ((score >= kth) | ~filled[:, k - 1, None])
-        uncut = uncut | ~kept.all(axis=1)
+        complete_lists = complete_lists | ~kept.all(axis=1)
     offsets = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-    return NeighborLists(offsets, index[kept], score[kept], uncut)
+    return NeighborLists(offsets, index[kept], score[kept], np.asarray(complete_lists))
 
 
 def _matrices(scores: Any, indices: Any) -> tuple[NDArray[Any], Floats]:

@@ -382,7 +382,7 @@ class Run(Table):
 
     rank: NDArray[np.int64] | None = field(default=None, kw_only=True)  # the file's rank column
     name: str | None = field(default=None, kw_only=True)  # the file's run tag
-    uncut: NDArray[np.bool_] | None = field(default=None, kw_only=True)  # (n_queries,): not cut in a tie group
+    complete_lists: NDArray[np.bool_] | None = field(default=None, kw_only=True)  # (n_queries,): not cut in a tie group
 
     noun = "run"
     value_names = SCORE_NAMES
@@ -408,31 +408,31 @@ class Run(Table):
           hnswlib: distances rise along a row. Of a distance d the score is -d, which keeps ties as they are.
         - `doc_ids`: the id of each row of the index; by default its number. `query_ids`: one for each row.
         - `k`: keep the first k neighbours and all that tie with the k-th. With more than k columns (k + 1 are enough)
-          it is known where a list does *not* end inside a tie group (`uncut`), and `evaluate` does not warn of it. A
-          list that ends with tied documents in its last column may have been cut there.
+          it is known which lists do *not* end inside a tie group (`complete_lists`); `evaluate` does not warn of these.
+          A list that ends with tied documents in its last column may have been cut there.
 
         >>> scores, indices = [[0.9, 0.5, 0.5], [0.8, 0.8, 0.1]], [[4, 7, 2], [1, 0, 5]]
         >>> run = Run.from_neighbors(scores, indices, k=2)
         >>> run.to_dict()
         {'0': {'4': 0.9, '7': 0.5, '2': 0.5}, '1': {'1': 0.8, '0': 0.8}}
-        >>> run.uncut
+        >>> run.complete_lists
         array([False,  True])
         >>> Run.from_neighbors([[0.0, 1.5, 3e38]], [[1, 0, -1]], metric="l2", doc_ids=["a", "b"]).to_dict()
         {'0': {'b': 0.0, 'a': -1.5}}
         """
         found = neighbor_lists(scores, indices, metric, counts, k)
-        n = len(found.uncut)
+        n = len(found.complete_lists)
         queries = _id_column(range(n) if query_ids is None else query_ids, "query")
         if len(queries) != n or len(set(queries)) < n:
             found_ids = f"{len(queries):,} query ids, {len(set(queries)):,} of them distinct"
             raise InputError(f"{found_ids}, for {count_noun(n, 'row')} of neighbours. Give one for each row.")
         if doc_ids is None:
-            documents = Documents(*encode(found.index, "document"))
+            documents = Documents(*encode(found.document, "document"))
         else:
             names = _id_column(doc_ids, "document")
-            _check_range(found.index, found.offsets, len(names))
-            documents = Documents(found.index.astype(np.int64), names, distinct=len(set(names)) == len(names))
-        built = cls(tuple(queries), found.offsets, documents, found.score, uncut=found.uncut)
+            _check_range(found.document, found.offsets, len(names))
+            documents = Documents(found.document.astype(np.int64), names, distinct=len(set(names)) == len(names))
+        built = cls(tuple(queries), found.offsets, documents, found.score, complete_lists=found.complete_lists)
         _check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
         return built
 
@@ -464,7 +464,9 @@ class Run(Table):
         >>> run.tied_rows, run.projected("float32").tied_rows
         (0, 2)
         """
-        return replace(self, value=project(self.value, dtype), uncut=None)  # the k-th may tie with the next then
+        return replace(
+            self, value=project(self.value, dtype), complete_lists=None
+        )  # the k-th may tie with the next then
 
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
         """The score and the row of every judged document, NaN and −1 if it was not retrieved.

@@ -52,15 +52,16 @@ class MemoryRun(StreamedRun):
 
     def _count_anew(self, request: Request) -> Counted:
         counted = count_lists(self._run, request) if native() is None else super()._count(request)
-        return counted if self._run.uncut is None or request.score_dtype is not None else self._mark_uncut(counted)
+        is_known = self._run.complete_lists is not None and request.score_dtype is None
+        return self._mark_complete(counted) if is_known else counted
 
-    def _mark_uncut(self, counted: Counted) -> Counted:
-        """The counts, with the lists that are known not to be cut. Rounded scores may tie with what was left out."""
+    def _mark_complete(self, counted: Counted) -> Counted:
+        """The counts, with the lists that are known to be complete. Rounded scores may tie with what was left out."""
         exact, run = counted.ties["float64"], self._run
-        assert run.uncut is not None
+        assert run.complete_lists is not None
         places = positions(run.query_index, exact.qrels.queries)
-        known = np.append(run.uncut, False)[places]  # -1: a query that the run lacks
-        return replace(counted, ties={**counted.ties, "float64": replace(exact, uncut=known)})
+        known = np.append(run.complete_lists, False)[places]  # -1: a query that the run lacks
+        return replace(counted, ties={**counted.ties, "float64": replace(exact, complete_lists=known)})
 
     def _read(self, counting: Counting) -> bool:
         return counting.count(self._parts(), lambda block, lists: self._load(block, lists, counting.needs_ranks))
