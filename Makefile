@@ -35,8 +35,8 @@ test-portable: $(VENV)/.dev
 		$(BIN)/python -m pip install --quiet --no-deps --editable . && exit $$found
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts
-	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts
+	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts recipes
+	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts recipes
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -44,8 +44,9 @@ types: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
 
-# The LaTeX tables of the documents, compiled where a LaTeX is installed.
+# What needs heavy or rare software, where it is installed: vector databases, and the LaTeX tables of the documents.
 recipes: $(VENV)/.dev
+	$(BIN)/python -m recipes
 	$(BIN)/python scripts/compile_latex.py
 
 wheel: $(BIN)/tiewise
