@@ -127,6 +127,7 @@ def test_rounded_scores_may_tie_with_what_was_left_out():
     ("scores", "indices", "options", "message"),
     [
         ([[1.0, 2.0]], [[1]], {}, r"shape \(1, 2\) and the indices \(1, 1\)"),
+        ([[1.0, 0.5], [1.0]], [[0, 1], [0]], {}, "differ in length. Fill them up with the index -1"),
         ([1.0], [1], {}, r"Give both as \(queries, neighbours\)"),
         ([[1]], [[1.0]], {}, "float64, not integers. Scores come first"),
         ([[1.0, np.nan]], [[1, 2]], {}, "Row 0, column 1: the score is NaN"),
@@ -140,7 +141,7 @@ def test_rounded_scores_may_tie_with_what_was_left_out():
         ([[1.0, 0.5]], [[0, 1]], {"metric": "l2"}, "but these fall"),
         ([[1.0, 0.5], [0.5, 1.0]], [[0, 1], [0, 1]], {}, "best first"),
         ([[1.0]], [[0]], {"metric": "dot"}, "Unknown metric 'dot'"),
-        ([[1.0]], [[0]], {"k": 2}, "k=2, but there are 1 columns"),
+        ([[1.0]], [[0]], {"k": 2}, "k=2, but there are 1 column"),
         ([[1.0]], [[0]], {"k": 0}, "k=0"),
         ([[1.0]], [[0]], {"counts": [2]}, "counts must be one number up to 1"),
     ],

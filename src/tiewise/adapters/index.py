@@ -61,7 +61,7 @@ def check(
 
     - `search(queries, k)` returns scores or distances and indices, as `Run.from_neighbors` takes them. Index i is row i
       of the collection.
-    - `phi`: the persistence of RBR and RBO.
+    - `phi`: the persistence of RBR and RBO. `query_ids`: one for each query; by default its number.
     - `qrels`: judgments, for `measures` of both rankings: that of the index, and the exact one of the whole collection.
     - `index_bytes`: the size of the index, which only the index knows. `repeats`: how often its search is timed.
 

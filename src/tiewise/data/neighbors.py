@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import MAX_PROBLEMS, Codes, Floats, numbers, to_host
 from tiewise.errors import InputError
+from tiewise.tables.wording import count_noun
 
 __all__ = ["Metric", "NeighborLists", "neighbor_lists"]
 
@@ -45,7 +46,10 @@ def neighbor_lists(scores: Any, indices: Any, metric: str, counts: Any, k: int |
 
 
 def _matrices(scores: Any, indices: Any) -> tuple[NDArray[Any], Floats]:
-    index, score = np.asarray(to_host(indices)), np.asarray(to_host(scores))
+    try:
+        index, score = np.asarray(to_host(indices)), np.asarray(to_host(scores))
+    except ValueError:
+        raise InputError("The rows of neighbours differ in length. Fill them up with the index -1.") from None
     if index.shape != score.shape or index.ndim != 2:
         raise InputError(
             f"The scores have shape {score.shape} and the indices {index.shape}. Give both as (queries, neighbours)."
@@ -106,5 +110,7 @@ def _larger_is_better(score: Floats, filled: NDArray[np.bool_], metric: str) -> 
 
 def _check_k(k: Any, columns: int) -> int:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= columns:
-        raise InputError(f"k={k!r}, but there are {columns} columns. Give at least k columns; k + 1 are best.")
+        raise InputError(
+            f"k={k!r}, but there are {count_noun(columns, 'column')}. Give at least k columns; k + 1 are best."
+        )
     return int(k)

@@ -464,9 +464,8 @@ class Run(Table):
         >>> run.tied_rows, run.projected("float32").tied_rows
         (0, 2)
         """
-        return replace(
-            self, value=project(self.value, dtype), complete_lists=None
-        )  # the k-th may tie with the next then
+        # Rounded, the last document may tie with one that was left out.
+        return replace(self, value=project(self.value, dtype), complete_lists=None)
 
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
         """The score and the row of every judged document, NaN and −1 if it was not retrieved.
