@@ -48,8 +48,8 @@ test-least:
 		tests/test_io_errors.py tests/test_evaluation.py tests/test_cli.py tests/test_tensors.py tests/test_figures.py
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts
-	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts
+	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts recipes
+	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts recipes
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -62,8 +62,9 @@ docs: $(VENV)/.dev
 site: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# The LaTeX tables of the documents, compiled where a LaTeX is installed.
+# What needs heavy or rare software, where it is installed: vector databases, and the LaTeX tables of the documents.
 recipes: $(VENV)/.dev
+	$(BIN)/python -m recipes
 	$(BIN)/python scripts/compile_latex.py
 
 wheel: $(BIN)/tiewise
