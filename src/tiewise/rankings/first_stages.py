@@ -335,8 +335,8 @@ def _holds_sets(given: Any) -> bool:
 
 def _as_scores(ids: Iterable[Any]) -> dict[Any, float]:
     """Scores that keep the order of a list, and tie the items of a set."""
-    if isinstance(ids, Set):
-        return dict.fromkeys(ids, 0.0)
+    if isinstance(ids, Set):  # sorted, because sums of floats depend on the order of their terms
+        return dict.fromkeys(sorted(ids, key=str), 0.0)
     return {item: -float(rank) for rank, group in enumerate(Ranking(ids)) for item in group}
 
 
