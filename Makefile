@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python test-portable lint types bench docs recipes wheel clean
+.PHONY: demo test test-python test-portable test-least lint types bench docs site recipes wheel clean
 
 $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,6 +14,10 @@ $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernel
 
 $(VENV)/.dev: $(BIN)/tiewise pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(BIN)/tiewise pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
 demo: $(BIN)/tiewise
@@ -34,18 +38,33 @@ test-portable: $(VENV)/.dev
 		tests/test_io.py tests/test_io_errors.py tests/test_scoring_definition.py; found=$$?; \
 		$(BIN)/python -m pip install --quiet --no-deps --editable . && exit $$found
 
+# The oldest versions of what we depend on, as pyproject.toml allows them; needs uv. What needs a peer is left out.
+test-least:
+	uv venv --quiet --clear --python $(PYTHON) build/least
+	uv pip install --quiet --python build/least --resolution lowest-direct '.[arrow,zstd,precision,report]' \
+		'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'pandas>=2' 'polars>=1'
+	build/least/bin/python scripts/smoke_test.py
+	build/least/bin/python -m pytest -n auto -q tests/test_measures.py tests/test_data.py tests/test_ties.py tests/test_io.py \
+		tests/test_io_errors.py tests/test_evaluation.py tests/test_cli.py tests/test_tensors.py tests/test_figures.py
+
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts
-	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts
+	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts recipes
+	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts recipes
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
 docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/run_notebooks.py
 
-# The LaTeX tables of the documents, compiled where a LaTeX is installed.
+# The documentation as a web site, in site/; a broken link is an error.
+site: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# What needs heavy or rare software, where it is installed: vector databases, and the LaTeX tables of the documents.
 recipes: $(VENV)/.dev
+	$(BIN)/python -m recipes
 	$(BIN)/python scripts/compile_latex.py
 
 wheel: $(BIN)/tiewise
@@ -58,4 +77,4 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(if $(TREC_EVAL),--trec-eval $(TREC_EVAL)) $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis site

@@ -171,7 +171,8 @@ CLI_HEAD = """# Command line
 
 Every command, argument and option; `-h` or `--help` shows them too. The [tutorial](tutorial.md) uses them,
 [formats](formats.md) lists what is read and written. `tiewise --install-completion` installs completion of commands,
-options and measures for your shell.
+options and measures for your shell. In the examples, `qrels.txt`, `run.trec` and the like stand for your files;
+`tiewise demo --write example` writes some to try.
 
 | exit code | meaning |
 |---|---|

@@ -1,8 +1,8 @@
 """A Markdown page as something to run: its console examples, the files it shows, its links and its headings.
 
 A console example is a line that begins with ``$ `` in a fenced block marked ``console``; what follows is its output, in
-which ``...`` stands for anything. ``$ cat FILE`` shows a file that the examples of the page use: its output *is* that
-file.
+which ``...`` stands for anything. ``$ cat > FILE <<'END'`` makes a file that the examples of the page use, with the
+lines up to ``END``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 __all__ = ["Example", "Page"]
 
 FENCE = re.compile(r"^```(\w*).*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+HERE_DOCUMENT = re.compile(r"cat > (\S+) <<'END'\n(.*)END", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,15 @@ class Example:
     output: str
 
     @property
-    def file(self) -> str | None:
-        """The file that a ``cat`` shows."""
-        found = re.fullmatch(r"cat (\S+)", self.command)
-        return found[1] if found else None
+    def file(self) -> tuple[str, str] | None:
+        """The name and the text of the file that the command makes."""
+        found = HERE_DOCUMENT.fullmatch(self.command)
+        return (found[1], found[2]) if found else None
 
     @property
     def runs(self) -> bool:
         """Whether the command is ours to run: installing and building is not."""
-        return bool(re.search(r"\btiewise\b", self.command)) and not self.command.startswith(("pip", "make"))
+        return not self.command.startswith(("pip ", "make ", "git "))
 
 
 class Page:
@@ -69,16 +70,20 @@ class Page:
         """Write the files that the page shows."""
         for example in self.examples:
             if example.file:
-                (folder / example.file).write_text(example.output, encoding="utf-8")
+                name, text = example.file
+                (folder / name).write_text(text, encoding="utf-8")
 
 
 def _parsed(block: str) -> list[Example]:
     found: list[tuple[list[str], list[str]]] = []
     for line in block.splitlines():
-        if line.startswith("$ "):
+        command = found[-1][0] if found else []
+        if command and command[0].endswith("<<'END'") and command[-1] != "END":
+            command.append(line)
+        elif line.startswith("$ "):
             found.append(([line[2:]], []))
-        elif line.startswith("> ") and found and found[-1][0][-1].endswith("\\"):
-            found[-1][0].append(line[2:])
+        elif line.startswith("> ") and command and command[-1].endswith("\\"):
+            command.append(line[2:])
         elif found:
             found[-1][1].append(line)
     return [Example("\n".join(command), "".join(f"{line}\n" for line in output)) for command, output in found]

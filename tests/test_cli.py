@@ -578,6 +578,18 @@ def test_demo_fits_a_screen(tiewise):
     assert "tiewise evaluate QRELS RUN" in lines[-1]
 
 
+def test_demo_writes_its_files_to_a_new_folder_only(tiewise, tmp_path):
+    folder = tmp_path / "example"
+    tiewise("demo", "--write", str(folder))
+    kept = {path.name: path.read_bytes() for path in EXAMPLE.glob("*.*") if path.suffix != ".py"}
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
+    (folder / "qrels.txt").write_text("mine")
+    for target, message in ((folder, "exists already"), (tmp_path / "no/where", "there is no folder")):
+        assert message in tiewise("demo", "--write", str(target), code=2).err
+    assert (folder / "qrels.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["example"]
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_the_terminal(tiewise, monkeypatch, command, columns):

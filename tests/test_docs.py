@@ -1,15 +1,17 @@
-"""The documentation: every console example runs and prints what its page shows, what is generated is up to date, every
-public name and option is mentioned, and links lead somewhere. Python examples are doctests, which pytest collects."""
+"""The documentation: console examples and notebooks print what they show, what is generated is up to date, every public
+name and option is mentioned, links lead somewhere, and the site is built. Python examples are doctests, which pytest
+collects."""
 
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,9 @@ from tiewise.cli.program import app
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
+NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+#: Public names that have no section of their own in the Python reference: types for annotations, and the version.
+TYPES = {"__version__", "MeasureLike", "Method", "QrelsLike", "RunLike"}
 #: What a slow machine shows of its progress, until it is done.
 BAR = re.compile(r"[a-z ]+ [━╸╺]+ +\d+/\d+ [-:\d]+ *[\r\n]*")
 CONSOLE = [path for path in PAGES if any(example.runs for example in Page(path).examples)]
@@ -28,19 +33,16 @@ CONSOLE = [path for path in PAGES if any(example.runs for example in Page(path).
 
 @pytest.mark.parametrize("path", CONSOLE, ids=[str(path.relative_to(ROOT)) for path in CONSOLE])
 def test_console_examples_print_what_the_page_shows(path, tmp_path):
+    """Follow the page from its first line, in an empty folder, as a reader would."""
     pytest.importorskip("pty", reason="a terminal to print to")
-    for file in (ROOT / "src/tiewise/example").iterdir():
-        if file.suffix in (".txt", ".gz", ".bz2", ".json"):
-            shutil.copy(file, tmp_path)
-    page = Page(path)
-    page.write_files(tmp_path)
-    commands = [example.command for example in page.examples] + [""]
-    status = 0
-    for example, following in zip(page.examples, commands[1:], strict=True):
+    examples = Page(path).examples
+    commands = [example.command for example in examples] + [""]
+    folder, status = tmp_path, 0
+    for example, following in zip(examples, commands[1:], strict=True):
         if example.command == "echo $?":
             assert example.output.strip() == str(status), path.name
         elif example.runs:
-            shown, status = on_terminal(example.command, tmp_path)
+            shown, status, folder = on_terminal(example.command, folder)
             said = f"{path.name}: $ {example.command}\n{shown}exit code {status}"
             assert status == 0 or following == "echo $?", said
             assert alike(example.output, shown), f"{said}\n\nThe page shows\n{example.output}"
@@ -80,22 +82,26 @@ def alike(wanted: str, shown: str) -> bool:
     return doctest.OutputChecker().check_output(*(re.sub("─+", "─", text) for text in (wanted, shown)), flags)
 
 
-def on_terminal(command: str, folder: Path) -> tuple[str, int]:
-    """What a command shows on a terminal of 100 columns, without its colours, and its exit status."""
+def on_terminal(command: str, folder: Path) -> tuple[str, int, Path]:
+    """What a command shows on a terminal of 100 columns, without its colours, its exit status, its last folder."""
     import pty
 
     ours, theirs = pty.openpty()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "COLUMNS": "100", "TERM": "xterm", "PYTHONWARNINGS": "ignore"}
     streams = {"stdin": subprocess.DEVNULL, "stdout": theirs, "stderr": theirs}
-    process = subprocess.Popen(["bash", "-c", command], cwd=folder, env=env, **streams)
-    os.close(theirs)
-    shown = b""
-    while chunk := read(ours):
-        shown += chunk
-    os.close(ours)
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as end:
+        process = subprocess.Popen(
+            ["bash", "-c", f"trap 'pwd > {end.name}' EXIT\n{command}"], cwd=folder, env=env, **streams
+        )
+        os.close(theirs)
+        shown = b""
+        while chunk := read(ours):
+            shown += chunk
+        os.close(ours)
+        status, folder = process.wait(), Path(end.read().strip())
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
-    return BAR.sub("", text), process.wait()
+    return BAR.sub("", text), status, folder
 
 
 def read(terminal: int) -> bytes:
@@ -160,6 +166,44 @@ def test_every_page_can_be_reached(path):
             reached.add(page)
             left += [(page.parent / link.partition("#")[0]).resolve() for link in Page(page).links if link[0] != "#"]
     assert path in reached, f"no link leads from the README to {path.name}"
+
+
+def test_the_site_shows_every_page():
+    """`make site` checks it too, and the links; this needs no mkdocs."""
+    shown = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.is_relative_to(ROOT / "docs")]
+    assert sorted(shown) == sorted(pages)
+
+
+def test_the_python_reference_has_every_public_name():
+    shown = {name.rpartition(".")[2] for name in re.findall(r"^::: ([\w.]+)$", Page(ROOT / "docs/api.md").text, re.M)}
+    values = {name for name in tw.__all__ if isinstance(getattr(tw, name), tw.Measure)}  # on the page of measures
+    assert set(tw.__all__) - values - TYPES <= shown
+
+
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for page in tmp_path.rglob("*.html"):
+        loaded = re.findall(
+            r"<(?:script|img|iframe)[^>]* src=\"?(https?:[^\"> ]+)|<link[^>]* href=\"?(https?:[^\"> ]+)",
+            page.read_text(),
+        )
+        assert not loaded, page.name
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+def test_notebooks_print_what_they_show(path):
+    pytest.importorskip("altair")
+    notebook = runpy.run_path(str(ROOT / "scripts/run_notebooks.py"))["run"](path)
+    for now, saved in zip(notebook["cells"], json.loads(path.read_text(encoding="utf-8"))["cells"], strict=True):
+        printed, shown = (
+            "".join(text for one in cell.get("outputs", ()) for text in one["text"]) for cell in (now, saved)
+        )
+        assert alike(shown, printed), f"{printed}\nThe notebook shows\n{shown}"
 
 
 def everything() -> str:

@@ -17,6 +17,7 @@ import oracle
 import tiewise as tw
 from cases import MEASURES, Case, cases
 from tiewise.metrics import engine
+from tiewise.metrics import names as registry
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties import notation
 
@@ -195,6 +196,30 @@ def test_three_relevant_among_forty(name, cutoff, start):
     }[name]
     assert found.expected == pytest.approx(float(drawn.mean()), rel=1e-13)
     assert found.std == pytest.approx(float(drawn.std()), rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize(
+    "payoff",
+    [
+        lambda self, rank: 1.0 if rank <= 3 else 0.0,
+        lambda self, rank, seen: 1 / math.log2(rank + 1),
+        lambda self, rank: [1, 2],
+    ],
+    ids=["if", "math", "shape"],
+)
+def test_a_payoff_that_is_not_written_for_arrays_is_explained(payoff, monkeypatch):
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(registry, "_aliases", dict(registry._aliases))
+    own = tw.measure(type("Own", (tw.Measure,), {"payoff": payoff, "__module__": "own"}))
+    with pytest.raises(tw.MeasureError, match=r"Own\.payoff does not work for many ranks at once.*np\.where"):
+        own.of("(10)01(011)")
+
+
+def test_a_payoff_may_be_one_number_for_all_ranks(monkeypatch):
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(registry, "_aliases", dict(registry._aliases))
+    own = tw.measure(type("Own", (tw.Measure,), {"payoff": lambda self, rank: 2, "__module__": "own"}))
+    assert own.of("(10)01(011)").expected == 8
 
 
 @pytest.mark.parametrize("name", ["name", "gain", "cutoff"])

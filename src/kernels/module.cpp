@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <csignal>
 #include <cstring>
 #include <new>
@@ -121,7 +122,7 @@ TIEWISE_INLINE void bit_products_of_rows(const uint64_t* x, size_t n_x, const ui
       for (size_t p = start; p < stop; ++p) {
         const uint64_t* row = rows + p * words;
         uint64_t different = 0;
-        for (size_t w = 0; w < words; ++w) different += static_cast<uint64_t>(__builtin_popcountll(own[w] ^ row[w]));
+        for (size_t w = 0; w < words; ++w) different += std::bitset<64>(own[w] ^ row[w]).count();
         out[q * all + p] = static_cast<T>(dims - 2 * static_cast<double>(different));
       }
     }

@@ -63,8 +63,8 @@ EXAMPLES = (
 @option(
     "--library NAME",
     OUTPUT,
-    "Show the remedy as code for sentence-transformers, transformers, index or own.",
-    type=click.Choice(["sentence-transformers", "transformers", "index", "own"]),
+    "Show the remedy as code for sentence-transformers, transformers, index, reranker or own.",
+    type=click.Choice(["sentence-transformers", "transformers", "index", "reranker", "own"]),
     default_note="all of them",
 )
 @options.names

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report, ToolValue
-from tiewise.cli.command import command
+from tiewise.cli.command import OUTPUT, command, option
+from tiewise.cli.options import PATH
 from tiewise.cli.output import screen, write
+from tiewise.cli.program import print_note
 from tiewise.data.runs import Qrels, Run
-from tiewise.example import file
+from tiewise.example import file, write_files
 from tiewise.io import read_qrels, read_run
 from tiewise.metrics.names import parse
 from tiewise.metrics.tool_rules import TOOLS
@@ -38,9 +41,21 @@ NUMBERS = OutputOptions().numbers
 OPPOSITE_TOOLS = ("trec_eval", "sentence-transformers")  # these two list ties in opposite orders
 
 
-@command("demo")
-def demo() -> None:
+@command("demo", examples=("tiewise demo", "tiewise demo --write example && cd example"))
+@option(
+    "--write FOLDER",
+    OUTPUT,
+    "Write the files of the example, which the documentation uses, to a new folder instead.",
+    into="folder",
+    type=PATH,
+    default=None,
+)
+def demo(folder: Path | None) -> None:
     """Show on one screen why ties matter: a scorer that knows nothing, and a real model in bfloat16."""
+    if folder is not None:
+        names = write_files(folder)
+        print_note(f"{len(names)} files are in {folder}; {folder / 'README.md'} describes them.")
+        return
     qrels = read_qrels(file("qrels.txt"))
     runs = {name: read_run(file(f"{name}.trec.gz")) for name in RUNS}
     reports = {name: evaluate(qrels, run, MEASURES, complete=True) for name, run in runs.items()}

@@ -74,7 +74,8 @@ two_runs = argument("RUN...", "Two or more runs; - is standard input.", into="ru
 input_format = option(
     "--input-format FORMAT",
     INPUT,
-    "The format of the runs: trec, msmarco, json, mteb (mteb:subset/split), sentence-transformers or parquet.",
+    "The format of the runs: trec, msmarco, json, mteb (mteb:subset/split), sentence-transformers, reranker or "
+    "parquet.",
     default_note="recognised from the content",
     shell_complete=complete_from(lambda: FORMATS),
 )

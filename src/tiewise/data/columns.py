@@ -97,7 +97,7 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     >>> encode(["b", "a", "b"], "document")
     (array([0, 1, 0]), ['b', 'a'])
     """
-    values = _to_host(values)
+    values = to_host(values)
     if hasattr(values, "dictionary_encode"):
         _check_arrow(values, what)
         coded = _arrow_codes(values)
@@ -160,7 +160,7 @@ def _one_dictionary(column: Any) -> bool:
 def numbers(values: Any, what: str) -> Floats:
     """A column of numbers as float64; text and integers beyond 2**53 are errors."""
     arrow = hasattr(values, "dictionary_encode")  # Arrow's memory does not change, so it need not be copied
-    array = np.asarray(_to_host(values))
+    array = np.asarray(to_host(values))
     if array.ndim != 1:
         raise InputError(f"The {what}s have shape {array.shape}. Give one flat column.")
     if array.dtype.kind in "iu" and len(array) and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:
@@ -241,7 +241,7 @@ def frame_columns(frame: Any) -> tuple[list[str], Callable[[str], Any]]:
     raise InputError(f"A {type(frame).__name__} is not a data frame: it has neither named columns nor Arrow data.")
 
 
-def _to_host(values: Any) -> Any:
+def to_host(values: Any) -> Any:
     """A torch tensor as a NumPy array; other values unchanged."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()

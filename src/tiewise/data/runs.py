@@ -25,14 +25,17 @@ from tiewise.data.columns import (
     frame_columns,
     freeze,
     identifier,
+    identifiers,
     is_descending,
     numbers,
     positions,
     project,
     sort_lists,
+    to_host,
 )
 from tiewise.data.documents import Documents
 from tiewise.data.native import native
+from tiewise.data.neighbors import Metric, neighbor_lists
 from tiewise.data.subtopics import Subtopics
 from tiewise.errors import InputError
 from tiewise.tables.optional import data_frame
@@ -379,10 +382,59 @@ class Run(Table):
 
     rank: NDArray[np.int64] | None = field(default=None, kw_only=True)  # the file's rank column
     name: str | None = field(default=None, kw_only=True)  # the file's run tag
+    complete_lists: NDArray[np.bool_] | None = field(default=None, kw_only=True)  # (n_queries,): not cut in a tie group
 
     noun = "run"
     value_names = SCORE_NAMES
     nan_advice = "NaN has no rank; drop the row or score it -inf"
+
+    @classmethod
+    def from_neighbors(
+        cls,
+        scores: Any,
+        indices: Any,
+        *,
+        metric: Metric = "ip",
+        doc_ids: Any = None,
+        query_ids: Any = None,
+        k: int | None = None,
+        counts: Any = None,
+    ) -> Self:
+        """A run from what an index of vectors returns: FAISS, usearch, hnswlib, cuVS, ScaNN.
+
+        - `scores`, `indices`: (queries, neighbours), best first, of NumPy or torch. Places with the index -1 are
+          padding; `counts` says how many places of each row are filled, if the index says so instead (usearch).
+        - `metric`: "l2" and "hamming" are distances. "ip" and "cosine" are scores in FAISS and distances in usearch and
+          hnswlib: distances rise along a row. Of a distance d the score is -d, which keeps ties as they are.
+        - `doc_ids`: the id of each row of the index; by default its number. `query_ids`: one for each row.
+        - `k`: keep the first k neighbours and all that tie with the k-th. With more than k columns (k + 1 are enough)
+          it is known which lists do *not* end inside a tie group (`complete_lists`); `evaluate` does not warn of these.
+          A list that ends with tied documents in its last column may have been cut there.
+
+        >>> scores, indices = [[0.9, 0.5, 0.5], [0.8, 0.8, 0.1]], [[4, 7, 2], [1, 0, 5]]
+        >>> run = Run.from_neighbors(scores, indices, k=2)
+        >>> run.to_dict()
+        {'0': {'4': 0.9, '7': 0.5, '2': 0.5}, '1': {'1': 0.8, '0': 0.8}}
+        >>> run.complete_lists
+        array([False,  True])
+        >>> Run.from_neighbors([[0.0, 1.5, 3e38]], [[1, 0, -1]], metric="l2", doc_ids=["a", "b"]).to_dict()
+        {'0': {'b': 0.0, 'a': -1.5}}
+        """
+        found = neighbor_lists(scores, indices, metric, counts, k)
+        n = len(found.complete_lists)
+        queries = _id_column(range(n) if query_ids is None else query_ids, "query")
+        if len(queries) != n or len(set(queries)) < n:
+            found_ids = f"{len(queries):,} query ids, {len(set(queries)):,} of them distinct"
+            raise InputError(f"{found_ids}, for {count_noun(n, 'row')} of neighbours. Give one for each row.")
+        if doc_ids is None:
+            documents = Documents(*encode(found.document, "document"))
+        else:
+            names = _id_column(doc_ids, "document")
+            _check_range(found.document, found.offsets, len(names))
+            documents = Documents(found.document.astype(np.int64), names, distinct=len(set(names)) == len(names))
+        built = cls(tuple(queries), found.offsets, documents, found.score, complete_lists=found.complete_lists)
+        _check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
+        return built
 
     @classmethod
     def _optional_columns(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> dict[str, Any]:
@@ -412,7 +464,8 @@ class Run(Table):
         >>> run.tied_rows, run.projected("float32").tied_rows
         (0, 2)
         """
-        return replace(self, value=project(self.value, dtype))
+        # Rounded, the last document may tie with one that was left out.
+        return replace(self, value=project(self.value, dtype), complete_lists=None)
 
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
         """The score and the row of every judged document, NaN and −1 if it was not retrieved.
@@ -707,6 +760,25 @@ def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) 
         f"The {cls.noun} has no column '{names[0]}' (or {', '.join(names[1:4])} ...). "
         f"It has: {', '.join(columns) or 'none'}."
     )
+
+
+def _id_column(values: Any, what: str) -> list[str]:
+    """Ids as text, from a list, an array or a tensor."""
+    values = to_host(values)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InputError(f"The {what} ids must be a list with one id for each row, not {values!r}.")
+    return identifiers(values.tolist() if hasattr(values, "tolist") else values, what)
+
+
+def _check_range(index: NDArray[Any], offsets: Codes, n: int) -> None:
+    """Raise if a neighbour has no id."""
+    bad = np.flatnonzero(index >= n)
+    if len(bad):
+        row = int(np.searchsorted(offsets, bad[0], side="right")) - 1
+        raise InputError(
+            f"Row {row}: index {int(index[bad[0]])}, but there are {count_noun(n, 'document id')}. Give doc_ids with "
+            "an id for every vector of the index, in the order in which they were added."
+        )
 
 
 def _integer_ranks(ranks: Any) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ FORMATS = {
     "json": "documents",
     "mteb": "documents",
     "sentence-transformers": "documents",
+    "reranker": "documents",
     "parquet": "parquet",
 }
 BOM = b"\xef\xbb\xbf"
@@ -110,7 +111,7 @@ def check_format(cls: type[Table], format: str | None, kind: Kind = "adhoc") -> 
         raise InputError(f"Unknown format {format!r}. Use one of {', '.join(FORMATS)}, or none to have it recognised.")
     if part and name != "mteb":
         raise InputError(f"Format {format!r}: only 'mteb' takes a part, as in 'mteb:default/test'.")
-    if name in ("mteb", "sentence-transformers") if cls is Qrels else name == "beir":
+    if name in ("mteb", "sentence-transformers", "reranker") if cls is Qrels else name == "beir":
         raise InputError(f"Format {name!r} holds {swapped_message(cls)}")
     if has_subtopics(kind) and name in ("msmarco", "beir"):
         raise InputError(f"Format {name!r} has no subtopics. For diversity, use 'trec', 'json' or 'parquet'.")

@@ -1,4 +1,4 @@
-"""JSON: ``{query: {document: number}}``, also in the files that MTEB and sentence-transformers write."""
+"""JSON: ``{query: {document: number}}``, files of MTEB and sentence-transformers, and responses of rerankers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tiewise.errors import InputError
+from tiewise.io.reranker_responses import is_response, read_response
 
 __all__ = ["read_document"]
 
@@ -48,8 +49,8 @@ def _find_table(
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
     format = format or _detect_format(document)
-    if format == "sentence-transformers":
-        return format, _read_predictions(values, name)
+    if format in READERS:
+        return format, _read_lists(values, READERS[format], name)
     if len(values) > 1:
         raise InputError(f"{name}:{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):
@@ -78,27 +79,44 @@ def _detect_format(document: Any) -> str:
         return "json" if scores else "mteb"  # a query may have that id, too
     if isinstance(document, dict) and "query_id" in document and isinstance(document.get("results"), list):
         return "sentence-transformers"
+    if is_response(document):
+        return "reranker"
     return "json"
 
 
-def _read_predictions(values: list[Value], name: str) -> Mapping[Any, Any]:
-    """The rankings of sentence-transformers, one on each line."""
+def _read_prediction(value: Any) -> tuple[Any, dict[Any, Any]]:
+    """The ranking of a query that sentence-transformers wrote."""
+    try:
+        query, results = value["query_id"], value["results"]
+        docs = {result["corpus_id"]: result["score"] for result in results}
+    except (KeyError, TypeError):
+        raise ValueError(f"expected {PREDICTION}.") from None
+    if len(docs) < len(results):
+        raise ValueError(f"a document appears twice in the run for query {query!r}. Keep one.")
+    return query, docs
+
+
+#: Formats with a ranking on each line, and what reads the line.
+READERS: Mapping[str, Callable[[Any], tuple[Any, dict[Any, Any]]]] = {
+    "sentence-transformers": _read_prediction,
+    "reranker": read_response,
+}
+
+
+def _read_lists(values: list[Value], read: Callable[[Any], tuple[Any, dict[Any, Any]]], name: str) -> Mapping[Any, Any]:
+    """The rankings of a file that has one on each line."""
     table: dict[Any, dict[Any, Any]] = {}
     problems: list[str] = []
     for value, line in values:
         try:
-            query, results = value["query_id"], value["results"]
-            docs = {result["corpus_id"]: result["score"] for result in results}
-            has_duplicates = len(docs) < len(results)
-            is_second = query in table
-        except (KeyError, TypeError):
-            problems.append(f"{name}:{line}: expected {PREDICTION}.")
-            continue
-        if is_second:
-            problems.append(f"{name}:{line}: query {query!r} appears twice in the run. Keep one of the lines.")
-        elif has_duplicates:
-            problems.append(f"{name}:{line}: a document appears twice in the run for query {query!r}. Keep one.")
-        table[query] = docs
+            query, docs = read(value)
+            if query in table:
+                raise ValueError(f"query {query!r} appears twice in the run. Keep one of the lines.")
+            table[query] = docs
+        except TypeError:  # an id that is a list or an object
+            problems.append(f"{name}:{line}: an id is neither text nor a whole number.")
+        except ValueError as error:
+            problems.append(f"{name}:{line}: {error}")
     if problems:
         more = len(problems) - MAX_PROBLEMS
         raise InputError(*problems[:MAX_PROBLEMS], *([f"… and {more} more problems."] if more > 0 else []))

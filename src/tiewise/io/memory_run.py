@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tiewise.data.columns import positions
 from tiewise.data.native import native
 from tiewise.data.runs import Run, Source
 from tiewise.io import streaming
@@ -49,7 +51,17 @@ class MemoryRun(StreamedRun):
         return self._counts[key]
 
     def _count_anew(self, request: Request) -> Counted:
-        return count_lists(self._run, request) if native() is None else super()._count(request)
+        counted = count_lists(self._run, request) if native() is None else super()._count(request)
+        is_known = self._run.complete_lists is not None and request.score_dtype is None
+        return self._mark_complete(counted) if is_known else counted
+
+    def _mark_complete(self, counted: Counted) -> Counted:
+        """The counts, with the lists that are known to be complete. Rounded scores may tie with what was left out."""
+        exact, run = counted.ties["float64"], self._run
+        assert run.complete_lists is not None
+        places = positions(run.query_index, exact.qrels.queries)
+        known = np.append(run.complete_lists, False)[places]  # -1: a query that the run lacks
+        return replace(counted, ties={**counted.ties, "float64": replace(exact, complete_lists=known)})
 
     def _read(self, counting: Counting) -> bool:
         return counting.count(self._parts(), lambda block, lists: self._load(block, lists, counting.needs_ranks))

@@ -22,9 +22,9 @@ def read_run(path: PathLike, *, format: str | None = None) -> Run:
     """The run in a file, plain or compressed (.gz, .zst, .bz2, .xz); ``-`` reads standard input.
 
     The format is recognised from the content: TREC's six columns, MS MARCO's three (query, document, rank, which
-    becomes the score −rank), JSON, the predictions of MTEB or sentence-transformers, or Parquet. `format` forces one of
-    ``trec``, ``msmarco``, ``json``, ``mteb``, ``sentence-transformers``, ``parquet``; ``mteb:default/test`` picks a
-    subset and a split.
+    becomes the score −rank), JSON, the predictions of MTEB or sentence-transformers, responses of rerankers, or
+    Parquet. `format` forces one of ``trec``, ``msmarco``, ``json``, ``mteb``, ``sentence-transformers``, ``reranker``,
+    ``parquet``; ``mteb:default/test`` picks a subset and a split.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.trec"

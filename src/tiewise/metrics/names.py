@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
 from importlib import import_module
 from typing import Any, TypeVar
+
+import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
@@ -68,6 +70,8 @@ def measure(cls: type[M]) -> M:
             return plain(self, rank)
 
         cls.payoff = payoff  # type: ignore[assignment,method-assign]
+    if not cls.is_built_in() and plain is not Measure.payoff:
+        cls.payoff = _check_arrays(cls.payoff)  # type: ignore[assignment,method-assign]
     made = cls()
     _registry[made.stem] = made
     _parse_text.cache_clear()
@@ -75,6 +79,26 @@ def measure(cls: type[M]) -> M:
         spelling, _, params = alias.partition(":")
         _aliases.setdefault(spelling.lower(), f"{made.stem}:{params}")
     return made
+
+
+def _check_arrays(payoff: Callable[[Any, Floats, Floats], Floats]) -> Callable[[Any, Floats, Floats], Floats]:
+    """A user's payoff that says what to do if it is not written for arrays."""
+
+    @wraps(payoff)
+    def checked(self: Measure, rank: Floats, seen: Floats) -> Floats:
+        try:
+            worth = payoff(self, rank, seen)
+            np.broadcast_to(worth, np.broadcast_shapes(rank.shape, seen.shape))
+        except (TypeError, ValueError) as error:
+            raise MeasureError(
+                f"{self.stem}.payoff does not work for many ranks at once. Its arguments are NumPy arrays, and it "
+                "returns an array of their shape: write np.where(rank <= 3, 1, 0) in place of if, np.log in place of "
+                "math.log. "
+                f"({str(error).rstrip('.')}.)"
+            ) from error
+        return worth
+
+    return checked
 
 
 #: The modules that hold our measures: of a run against judgments, and of two rankings.

@@ -87,6 +87,11 @@ class Collection:
     def __len__(self) -> int:
         return self._docs.storage.n
 
+    @property
+    def nbytes(self) -> int | None:
+        """The bytes of the vectors in memory, without ids; None for files and sparse vectors."""
+        return self._docs.storage.nbytes or None
+
     def __repr__(self) -> str:
         docs = self._docs.storage
         return f"<Collection: {docs.n:,} documents of {docs.dims:,} dimensions, {docs.dtype_name}, {self.fn}>"

@@ -64,6 +64,9 @@ class TieGroups:
     depth: int | None = None  # only ranks up to here count
     condensed_end: CondensedEnd | None = None  # of condensed lists; None: lists are whole
     complete: bool = False  # the lists are known to be whole, so none was cut inside its last tie group
+    complete_lists: NDArray[np.bool_] | None = (
+        None  # (n_queries,): lists of which this is known; None: of no single list
+    )
 
     def __repr__(self) -> str:
         queries = count_noun(len(self.qrels.queries), "query", "queries")
@@ -170,7 +173,8 @@ class TieGroups:
     @cached_property
     def may_be_truncated(self) -> NDArray[np.bool_]:
         """Whether a list ends with tied documents, so that it may have been cut among more of them, (n_queries,)."""
-        return self.lowest_size > 1
+        ends_tied = self.lowest_size > 1
+        return ends_tied if self.complete_lists is None else ends_tied & ~self.complete_lists
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
         """These condensed lists with the last tie groups of the whole lists, which may be truncated there.
@@ -233,7 +237,7 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        merged = replace(first, **total.columns(), in_shard=None, unjudged=frozenset(unjudged))
+        merged = replace(first, **total.columns(), in_shard=None, complete_lists=None, unjudged=frozenset(unjudged))
         return merged if first.condensed_end is None else merged.condensed_from(merged)
 
     def counts(self) -> Counts:

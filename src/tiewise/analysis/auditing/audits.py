@@ -74,7 +74,7 @@ def audit(
     - `cutoffs`: the ranks across which ties are counted.
     - `complete`: the lists were not truncated, even if they end inside a tie group.
     - `library`: the library for which the remedy shows its line of code: ``"sentence-transformers"``,
-      ``"transformers"``, ``"index"`` or ``"own"``; None for all of them.
+      ``"transformers"``, ``"index"``, ``"reranker"`` or ``"own"``; None for all but the reranker.
     - `comparisons`: this run against others, as ``compare(…).pair("A", "B")`` returns them. They show whether tie order
       reverses one of them, which also changes a rank.
     - `checks`: ``{measure: number}``: the least value that a check asks for, or several. They show whether tie order
@@ -95,6 +95,8 @@ def audit(
         raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
     if rows.source is not None and rows.source.format in ("mteb", "sentence-transformers"):
         library = library or "sentence-transformers"
+    if rows.source is not None and rows.source.format == "reranker":
+        library = library or "reranker"
     ties, ranks, pairs = TieStatistics(rows), _check_cutoffs(cutoffs), _check_comparisons(comparisons)
     limits = _parse_checks(checks)
     if qrels is None and (pairs or limits):

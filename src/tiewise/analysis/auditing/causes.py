@@ -27,6 +27,7 @@ LIBRARIES = {
     "sentence-transformers": "a model of sentence-transformers",
     "transformers": "a model of transformers",
     "index": "a vector index",
+    "reranker": "a reranker behind an API",
     "own": "your own code",
 }
 
@@ -56,24 +57,31 @@ class Problem(NamedTuple):
     code: Mapping[str, str] = {}
 
 
+# A reranker's own service has these options; where a service has none, nothing but its scores can be had.
+_RAW_SCORES = 'ask for raw logits: "raw_scores": true (TEI), "use_activation": false (vLLM), logprobs of yes and no'
+_SERVE_FLOAT32 = 'serve the model with --dtype float32 (TEI, vLLM), and ask for raw logits: "raw_scores": true (TEI)'
+
 _IN_FLOAT32 = {
     "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
     "transformers": "tiewise.adapters.transformers.high_precision(model)",
     "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine', query_ids=..., doc_ids=...)",
+    "reranker": _SERVE_FLOAT32,
     "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
 }
 _LAST_LAYER = {
     "sentence-transformers": _IN_FLOAT32["sentence-transformers"],
     "transformers": _IN_FLOAT32["transformers"],
+    "reranker": _SERVE_FLOAT32,
     "own": "tiewise.scoring.head(hidden, weight, bias)",
 }
 _LOGITS = {
     "sentence-transformers": "model.predict(pairs, activation_fn=torch.nn.Identity())",
     "transformers": "scores = model(**inputs).logits  # and no sigmoid or softmax",
+    "reranker": _RAW_SCORES,
     "own": "tiewise.scoring.score(logits, fn='sigmoid', precision='float64')  # or rank by the logits",
 }
 _FLOAT64 = {"own": "tiewise.scoring.score(queries, docs, fn='cosine', precision='float64')"}
-_ALL_DIGITS = {"own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
+_ALL_DIGITS = {"reranker": _RAW_SCORES, "own": "f'{score:.9g}'  # 9 digits hold a float32, 17 a float64"}
 _FINER_SCORES = {"own": "tiewise.scoring.head(hidden, weight, bias)  # or score(queries, docs, fn='cosine')"}
 _RESCORE = {"index": _IN_FLOAT32["index"], "own": "tiewise.scoring.search(queries, docs, k, fn='cosine')"}
 
@@ -252,7 +260,9 @@ class Evidence:
     def find_remedy(self, problem: str, library: str | None) -> Remedy:
         """The remedy for a problem; only the line of code for `library`, if there is one."""
         found = PROBLEMS[problem]
-        code = {library: found.code[library]} if library and library in found.code else found.code
+        code = {name: line for name, line in found.code.items() if name != "reranker"}  # few runs come from one
+        if library and library in found.code:
+            code = {library: found.code[library]}
         return Remedy(found.remedy.format(**self.facts), code)
 
 
