@@ -326,7 +326,6 @@ def test_errors(tmp_path):
         (lambda: scoring.Collection(tmp_path / "docs.npy", fn="maxsim"), "docs.npy: The documents have shape"),
         (lambda: scoring.Collection(docs, fn="sigmoid"), "Unknown score function 'sigmoid'"),
         (lambda: scoring.Collection(docs, precision="half"), "Unknown precision 'half'"),
-        (lambda: scoring.Collection(docs, device="toaster"), "There is no device 'toaster'"),
         (lambda: scoring.Collection(docs, dims=0), "dims must be None or an integer"),
         (lambda: scoring.Collection(docs, doc_ids=["a"]), "1 document id for 10 document vectors"),
         (lambda: scoring.Collection(bad).search(docs, 1), "Row 0 of the documents holds NaN"),
@@ -341,6 +340,12 @@ def test_errors(tmp_path):
     ]:
         with pytest.raises(InputError, match=match):
             call()
+
+
+def test_a_device_that_does_not_exist():
+    pytest.importorskip("torch")
+    with pytest.raises(InputError, match="There is no device 'toaster'"):
+        scoring.Collection(dense(10), device="toaster")
 
 
 def test_zero_vectors_are_counted_in_every_call():

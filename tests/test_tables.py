@@ -263,4 +263,4 @@ def test_every_format_shows_the_same_marks(weak):
 
 
 def test_legends_stay_where_bars_are_not_drawn(weak):
-    assert "paired permutation test" in weak[2].to_markdown()
+    assert "p by a paired permutation test" in weak[2].to_markdown()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tiewise.errors import InputError
-from tiewise.io.reranker_responses import is_response, read_response
+from tiewise.io.reranker_responses import EXPECTED, is_response, read_response
 
 __all__ = ["read_document"]
 
@@ -50,7 +50,7 @@ def _find_table(
     document = values[0][0]
     format = format or _detect_format(document)
     if format in READERS:
-        return format, _read_lists(values, READERS[format], name)
+        return format, _read_lists(values, format, name)
     if len(values) > 1:
         raise InputError(f"{name}:{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):
@@ -96,15 +96,16 @@ def _read_prediction(value: Any) -> tuple[Any, dict[Any, Any]]:
     return query, docs
 
 
-#: Formats with a ranking on each line, and what reads the line.
-READERS: Mapping[str, Callable[[Any], tuple[Any, dict[Any, Any]]]] = {
-    "sentence-transformers": _read_prediction,
-    "reranker": read_response,
+#: Formats with a ranking on each line: what reads the line, and what it looks like.
+READERS: Mapping[str, tuple[Callable[[Any], tuple[Any, dict[Any, Any]]], str]] = {
+    "sentence-transformers": (_read_prediction, PREDICTION),
+    "reranker": (read_response, EXPECTED),
 }
 
 
-def _read_lists(values: list[Value], read: Callable[[Any], tuple[Any, dict[Any, Any]]], name: str) -> Mapping[Any, Any]:
+def _read_lists(values: list[Value], format: str, name: str) -> Mapping[Any, Any]:
     """The rankings of a file that has one on each line."""
+    read, expected = READERS[format]
     table: dict[Any, dict[Any, Any]] = {}
     problems: list[str] = []
     for value, line in values:
@@ -114,7 +115,7 @@ def _read_lists(values: list[Value], read: Callable[[Any], tuple[Any, dict[Any, 
                 raise ValueError(f"query {query!r} appears twice in the run. Keep one of the lines.")
             table[query] = docs
         except TypeError:  # an id that is a list or an object
-            problems.append(f"{name}:{line}: an id is neither text nor a whole number.")
+            problems.append(f"{name}:{line}: expected {expected}, where an id is text or a whole number.")
         except ValueError as error:
             problems.append(f"{name}:{line}: {error}")
     if problems:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tiewise.errors import InputError
@@ -156,8 +156,3 @@ def shorten(vectors: Array, setup: Setup) -> Array:
     if setup.dims > vectors.shape[1]:
         raise InputError(f"'{setup}': the vectors have {vectors.shape[1]} dimensions only.")
     return vectors[:, : setup.dims]
-
-
-def without_rescoring(setup: Setup) -> Setup:
-    """The same setup before its candidates are scored again."""
-    return replace(setup, rescore=None)

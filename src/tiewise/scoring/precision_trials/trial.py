@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any
@@ -37,7 +37,6 @@ from tiewise.scoring.precision_trials.setups import (
     round_scores,
     shorten,
     store,
-    without_rescoring,
 )
 from tiewise.scoring.quantised import Quantized
 from tiewise.ties.groups import TieGroups
@@ -225,11 +224,19 @@ class _Tried:
     @cached_property
     def run(self) -> Run:
         """The first documents of each query, with all that tie with the last."""
+        return self._rank()
+
+    def _rank(self) -> Run:
         if self.setup.rescore is None:
             return self.search(self.trial.depth)
-        candidates = _Tried(self.trial, without_rescoring(self.setup)).search(self.setup.rescore)
         best = self.trial.reference._collection
+        candidates = self._first_stage.search(self.setup.rescore)
         return best.rescore(candidates, self.trial.queries, query_ids=self.trial.query_ids.all)
+
+    @cached_property
+    def _first_stage(self) -> _Tried:
+        """What finds the candidates that are scored again."""
+        return _Tried(self.trial, replace(self.setup, rescore=None))
 
     def search(self, k: int) -> Run:
         """The k best documents of each query, with all that tie with the k-th."""
@@ -293,24 +300,19 @@ class _Tried:
         )
 
     def time(self, repeats: int) -> Speed | None:
-        """How many queries a second are searched, all at once."""
+        """How many queries a second are searched, all at once. Vectors are stored before, once."""
         if not repeats:
             return None
+        _ = self.run
         rates: list[float] = []
         for _ in range(repeats):
             begin = perf_counter()
-            self._search_once()
+            self._rank()
             rates.append(len(self.trial.queries) / (perf_counter() - begin))
         device = backend_of(self.trial.queries).device
         return Speed(
             float(np.mean(rates)), float(np.std(rates)), len(self.trial.queries), repeats, str(device or "cpu")
         )
-
-    def _search_once(self) -> None:
-        if self.setup.rescore is None:
-            self.search(self.trial.depth)
-            return
-        _ = _Tried(self.trial, self.setup).run
 
 
 def _matrices(queries: Any, docs: Any, whose: str = "") -> tuple[Array, Array]:
