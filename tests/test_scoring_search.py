@@ -415,3 +415,17 @@ def test_many_tiles_on_a_gpu(judged):
     docs[299_999, 3] = float("nan")
     with pytest.raises(InputError, match="Row 299999 of the documents holds NaN"):
         scoring.tie_groups(queries, docs, qrels)
+
+
+def test_keys_sort_documents_with_their_scores():
+    from tiewise.scoring.device_kernels import lowest_equal_key, unpack_keys
+
+    scores = np.float32([0.5, -0.5, 3e38, -3e38, 1e-45, -1e-45, 0.0, 0.5, 0.5])
+    docs = np.array([7, 0, 2**32 - 1, 3, 4, 5, 6, 1, 8])
+    bits = scores.view(np.int32)
+    keys = ((bits ^ (bits >> 31 & 0x7FFFFFFF)).astype(np.int64) << 32) | (2**32 - 1 - docs)
+    found_docs, found_scores = unpack_keys(keys)
+    assert found_docs.tolist() == docs.tolist() and found_scores.tolist() == scores.tolist()
+    order = np.argsort(keys)[::-1]
+    assert order.tolist() == sorted(range(9), key=lambda i: (-scores[i], docs[i]))
+    assert [i for i in range(9) if keys[i] >= lowest_equal_key(keys[0])] == [0, 2, 7, 8]

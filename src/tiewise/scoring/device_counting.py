@@ -178,10 +178,10 @@ class BestDocuments:
 
     def __init__(self, backend: TorchBackend, block: ScoreBlock, k: int):
         self.backend, self.k = backend, min(k, block.products.shape[1])
-        kernels = _load_kernels(block.products.device.type)
+        self._kernels = _load_kernels(block.products.device.type)
         self._selection = None
-        if kernels is not None and kernels.selection_chunk(block.products.shape[1], self.k) >= kernels.SMALLEST_CHUNK:
-            self._selection = kernels.Selection(backend.xp, block, self.k)
+        if self._kernels is not None and self._kernels.can_select(block, self.k):
+            self._selection = self._kernels.Selection(backend.xp, block, self.k)
             self._wait = backend.to_numpy_async(self._selection.select(SPARE_DOCUMENTS + 3 * self.k // 2))
         else:
             self._scores = block.matrix()
@@ -194,14 +194,13 @@ class BestDocuments:
             found = [self.backend.to_numpy(one) for one in (row, doc, self._scores[row, doc].double())]
             return self.backend.all_finite(self._scores), found[0], found[1], found[2]
         table = self._wait()
-        capacity = (table.shape[1] - 3) // 2
-        if table[:, 0].max(initial=0) > capacity:  # many documents tie, or the best are in few chunks
-            capacity = int(table[:, 0].max())
-            table = self.backend.to_numpy(self._selection.select(capacity))
-        selected = np.arange(capacity) < table[:, 2:3]
-        score = np.ascontiguousarray(table[:, 3 + capacity :]).view(np.float64)[selected]
-        row = np.repeat(np.arange(len(table)), table[:, 2])
-        return not table[:, 1].any(), row, table[:, 3 : 3 + capacity][selected], score
+        largest = int(table[:, 0].max(initial=0))
+        if largest > table.shape[1] - 2:  # many documents tie, or the best are in few chunks
+            table = self.backend.to_numpy(self._selection.select(largest))
+        keys = table[:, 2:]
+        selected = keys >= self._kernels.lowest_equal_key(keys[:, self.k - 1 : self.k])
+        row = np.repeat(np.arange(len(keys)), selected.sum(1))
+        return not table[:, 1].any(), row, *self._kernels.unpack_keys(keys[selected])
 
 
 def _count_with_torch(

@@ -18,12 +18,25 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 triton: Any = None  # it comes with torch for CUDA, and is imported only when there are scores on such a device
 tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["MAX_COMPARISONS", "Selection", "count", "count_by_search", "find_tied", "scale"]
+__all__ = [
+    "MAX_COMPARISONS",
+    "Selection",
+    "can_select",
+    "count",
+    "count_by_search",
+    "find_tied",
+    "lowest_equal_key",
+    "scale",
+    "unpack_keys",
+]
 
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
@@ -33,6 +46,9 @@ SCALED = 4096
 
 #: With smaller chunks, documents are not selected by the maxima of chunks.
 SMALLEST_CHUNK = 16
+
+#: The key of no document, and the last document that a key has room for.
+NO_DOCUMENT, LAST_DOCUMENT = -(2**63), 2**32 - 1
 
 #: With more thresholds in a row, each score is searched among them; the chunks that a program searches.
 MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 64
@@ -140,46 +156,58 @@ def find_tied(torch: Any, block: Any, thresholds: Any, counts: Any, cells: Any, 
 
 
 class Selection:
-    """The k best documents of each row of a `ScoreBlock`, and all that tie with the k-th.
+    """The k best documents of each row of a `ScoreBlock` in float32, and all that tie with the k-th.
 
     The k-th largest of the maxima of chunks is a limit that k documents reach, and few others. Only chunks that reach
-    it are read again.
+    it are read again. A document and its score are one integer, the key, so that they are sorted together: the upper
+    32 bits are those of the score, turned for negative scores, and the lower 32 bits count documents from the last.
     """
 
     def __init__(self, torch: Any, block: Any, k: int):
         scores, *factors = _arguments(block)
         self.torch, self.block, self.k, self.device = torch, block, k, scores.device
         self.rows, self.n = scores.shape
-        self.size = selection_chunk(self.n, k)
+        self.size = _selection_chunk(self.n, k)
         self.chunks, on_device = -(-self.n // self.size), {"device": scores.device}
         maxima = torch.empty((2, self.rows, self.chunks), dtype=scores.dtype, **on_device)
-        self._inputs = (scores, scores.stride(0), self.n, *factors, maxima, self.chunks)
+        self._inputs = (scores, scores.stride(0), self.n, *factors, maxima, maxima[1], self.chunks)
         self._options = {"FACTORS": block.has_factors, "BLOCK": self.size, "num_warps": 4 if self.size > 256 else 1}
         with torch.cuda.device(self.device):
-            _find_maxima[(self.rows * self.chunks,)](*self._inputs, maxima[1], **self._options)
+            _find_maxima[(self.rows * self.chunks,)](*self._inputs, **self._options)
         self.limit = torch.topk(maxima[0], k, dim=1, sorted=False).values.amin(1)
-        self.not_finite = (maxima[1] != 0).any(1).long()
 
     def select(self, capacity: int) -> Any:
-        """One array for each row: how many documents reach the limit, 0 if all scores are finite, how many are the
-        best, then documents and scores (bits of float64) in descending order, `capacity` of each.
+        """One array for each row: how many documents reach the limit, and 0 if all scores are finite; then `capacity`
+        keys in descending order, for `unpack_keys`.
         """
-        torch, on_device = self.torch, {"device": self.device}
-        size = torch.zeros(self.rows, dtype=torch.int32, **on_device)
-        docs = torch.full((self.rows, capacity), self.n, dtype=torch.int64, **on_device)
-        values = torch.full((self.rows, capacity), float("-inf"), dtype=self.block.products.dtype, **on_device)
+        torch, on_device = self.torch, {"dtype": self.torch.int64, "device": self.device}
+        per_row = torch.zeros((self.rows, 2), **on_device)
+        keys = torch.full((self.rows, capacity), NO_DOCUMENT, **on_device)
         with torch.cuda.device(self.device):
             _select_chunk[(self.rows * self.chunks,)](
-                *self._inputs, self.limit, size, docs, values, capacity, **self._options
+                *self._inputs, self.limit, per_row, keys, capacity, **self._options
             )
-        docs, order = docs.sort(dim=1)
-        values, by_score = values.gather(1, order).sort(dim=1, descending=True, stable=True)
-        selected = (values >= values[:, self.k - 1 : self.k]).sum(1)
-        per_row = torch.stack([size.long(), self.not_finite, selected], 1)
-        return torch.cat([per_row, docs.gather(1, by_score), values.double().view(torch.int64)], 1)
+        return torch.cat([per_row, keys.sort(dim=1, descending=True).values], 1)
 
 
-def selection_chunk(n: int, k: int) -> int:
+def lowest_equal_key(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lowest keys with the same scores."""
+    return keys >> 32 << 32
+
+
+def unpack_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The documents and scores of keys."""
+    high = (keys >> 32).astype(np.int32)
+    scores = (high ^ ((high >> 31) & 0x7FFFFFFF)).view(np.float32)
+    return LAST_DOCUMENT - (keys & LAST_DOCUMENT), scores.astype(np.float64)
+
+
+def can_select(block: Any, k: int) -> bool:
+    """Whether `Selection` finds the k best: scores are in float32, and chunks are not too small."""
+    return block.products.element_size() == 4 and _selection_chunk(block.products.shape[1], k) >= SMALLEST_CHUNK
+
+
+def _selection_chunk(n: int, k: int) -> int:
     """The size of chunks in which k of n documents are selected: small enough for four chunks per document."""
     size = BLOCK
     while size >= SMALLEST_CHUNK and -(-n // size) < 4 * k:
@@ -217,7 +245,7 @@ def _load_scores(scores, doc, n, doc_factors, query_factor, other, FACTORS: tl.c
 
 @_kernel
 def _find_maxima(
-    scores, stride, n, doc_factors, query_factors, maxima, chunks, not_finite,
+    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks,
     FACTORS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write the largest score of a chunk, and whether all of it is finite."""
@@ -232,22 +260,25 @@ def _find_maxima(
 
 @_kernel
 def _select_chunk(
-    scores, stride, n, doc_factors, query_factors, maxima, chunks, limits, sizes, docs, values, capacity,
+    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks, limits, per_row, keys, capacity,
     FACTORS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the documents of a chunk that reach the limit of its row, in any order."""
+    """Write keys for the documents of a chunk that reach the limit of its row, in any order."""
     program = tl.program_id(0).to(tl.int64)
     row = program // chunks
     limit = tl.load(limits + row)
+    if tl.load(not_finite + program) != 0.0:  # NaN
+        tl.store(per_row + 2 * row + 1, 1)
     if tl.load(maxima + program) >= limit:
         doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
         query_factor = tl.load(query_factors + row)
         x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
         reaches = (x >= limit) & (doc < n)
-        place = tl.atomic_add(sizes + row, tl.sum(reaches.to(tl.int32))) + tl.cumsum(reaches.to(tl.int32), 0) - 1
-        fits = reaches & (place < capacity)
-        tl.store(docs + row * capacity + place, doc, mask=fits)
-        tl.store(values + row * capacity + place, x, mask=fits)
+        place = tl.atomic_add(per_row + 2 * row, tl.sum(reaches.to(tl.int64))) + tl.cumsum(reaches.to(tl.int64), 0) - 1
+        bits = tl.where(x == 0.0, 0.0, x).to(tl.int32, bitcast=True)  # −0 equals 0
+        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+        key = (bits.to(tl.int64) << 32) | (0xFFFFFFFF - doc)
+        tl.store(keys + row * capacity + place, key, mask=reaches & (place < capacity))
 
 
 @_kernel

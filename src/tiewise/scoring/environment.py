@@ -75,7 +75,7 @@ _Setting: TypeAlias = tuple[Callable[[], Any], Callable[[Any], None], Any]
 
 _lock = threading.Lock()
 _active_threads = 0
-_saved: list[Any] = []
+_saved: list[tuple[Callable[[Any], None], Any, Any]] = []
 
 
 @contextmanager
@@ -84,8 +84,8 @@ def _exact_gpu_products(torch: Any) -> Iterator[None]:
     settings = _torch_settings(torch)
     with _lock:
         if not _active_threads:
-            _saved[:] = [get() for get, _, _ in settings]
-            for _, put, exact in settings:
+            _saved[:] = [(put, value, exact) for get, put, exact in settings if (value := get()) != exact]
+            for put, _, exact in _saved:
                 put(exact)
         _active_threads += 1
     try:
@@ -94,7 +94,7 @@ def _exact_gpu_products(torch: Any) -> Iterator[None]:
         with _lock:
             _active_threads -= 1
             if not _active_threads:
-                for (_, put, _), value in reversed(list(zip(settings, _saved, strict=True))):
+                for put, value, _ in reversed(_saved):
                     put(value)
 
 

@@ -33,7 +33,7 @@ __all__ = ["FUNCTIONS", "Dot", "VectorBlock", "relative_error", "scale_rows"]
 CHUNK = 2**22
 
 #: Up to this number of queries, products and norms are computed in one pass over the documents.
-FEW_QUERIES = 2
+FEW_QUERIES = 8
 
 #: Rows with a norm outside this range are scaled before they are multiplied for a cosine.
 SAFE_NORMS = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-120, 1e120)}

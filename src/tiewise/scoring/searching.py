@@ -5,8 +5,6 @@ A tie group at the end of a list is never cut, unless a cap is given.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tiewise.data.columns import Floats
@@ -40,23 +38,23 @@ def find_best(
     query, doc, score = map(np.concatenate, zip(nothing, *(part.finish() for part in candidates), strict=True))
     blocks.finish()
     scorer.warn_of_zero_vectors()
-    order = _rank(query, doc, score)
-    starts = np.searchsorted(query[order], np.arange(scorer.queries.n + 1))
+    if not _is_ranked(query, doc, score):
+        order = np.lexsort((doc, -score, query))
+        query, doc, score = query[order], doc[order], score[order]
+    starts = np.searchsorted(query, np.arange(scorer.queries.n + 1))
     if cap is not None:
-        fits = np.arange(len(order)) - starts[query[order]] < min(cap, len(order))
-        left_out = len(order) - int(np.count_nonzero(fits))
+        fits = np.arange(len(query)) - starts[query] < min(cap, len(query))
+        left_out = len(query) - int(np.count_nonzero(fits))
         if left_out:
             documents = count_noun(left_out, "document that ties", "documents that tie")
             warn(f"cap={cap} left out {documents} with the last one of a list.")
-        order = order[fits]
-        starts = np.searchsorted(query[order], np.arange(scorer.queries.n + 1))
+        query, doc, score = query[fits], doc[fits], score[fits]
+        starts = np.searchsorted(query, np.arange(scorer.queries.n + 1))
     names = tuple(query_ids.of_rows(range(query_ids.n)))
-    return Run(names, starts, Documents(doc[order], doc_ids.all, distinct=False), score[order])
+    return Run(names, starts, Documents(doc, doc_ids.all, distinct=False), score)
 
 
-def _rank(query: Indices, doc: Indices, score: Floats) -> Any:
-    """The order of rows by query, descending score, and document. Often they have it already."""
+def _is_ranked(query: Indices, doc: Indices, score: Floats) -> bool:
+    """Whether rows are ordered by query, descending score, and document. Often they are."""
     ordered = (query[1:] > query[:-1]) | (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (doc[1:] > doc[:-1]))
-    if ordered.all() and (query[1:] >= query[:-1]).all():
-        return np.arange(len(query))
-    return np.lexsort((doc, -score, query))
+    return bool(ordered.all() and (query[1:] >= query[:-1]).all())
