@@ -112,7 +112,7 @@ def simulate(pairs: int, queries: int, shards: int, together: int) -> dict[str, 
     for _ in range(together):
         total.add(part["float64"])
     last = time.process_time() - clock_start
-    columns = total.columns() | total.before | {"owned": total.owned}
+    columns = total.columns() | total.before | {"in_shard": total.in_shard}
     return {
         "pairs": pairs,
         "queries": queries,

@@ -312,15 +312,45 @@ def _on_cpu(count: int, docs: Any, quick: bool) -> dict[str, Any]:
     mine = scores[qrels.query, [int(doc) for doc in qrels.ids(np.arange(len(qrels)))]]
     above = np.array([(scores[query] > own).sum() for query, own in zip(qrels.query, mine, strict=True)])
     assert np.abs(above - ties.start).max() < 50, "ranks far from those of a plain product"
+    dot, cosine = scoring.Collection(docs), scoring.Collection(docs, fn="cosine")
     contenders: Contenders = {
         "product": lambda: queries @ docs.T,
         "product and partition": lambda: np.argpartition(queries @ docs.T, n - K, axis=1)[:, n - K :],
         "search": lambda: scoring.search(queries, docs, K),
-        "tie_groups": lambda: scoring.tie_groups(queries, docs, qrels),
+        "search, dot": lambda: dot.search(queries, K),
+        "search, cosine": lambda: cosine.search(queries, K),
+        "tie_groups, dot": lambda: dot.tie_groups(queries, qrels),
+        "tie_groups, cosine": lambda: cosine.tie_groups(queries, qrels),
     }
     ms = timed(contenders, 5 if quick else 11, lambda: None)
     print("cpu", count, ms, flush=True)
     return {"queries": count, "documents": n, "dims": dims, "k": K, "ms": ms}
+
+
+def hamming(quick: bool) -> list[dict[str, Any]]:
+    """Search in bits beside FAISS, which keeps no ties with the k-th; nothing where FAISS is not installed."""
+    try:
+        import faiss
+    except ImportError:
+        return []
+    n, bits = (20_000 if quick else 1_000_000), 1024
+    rng = np.random.default_rng(0)
+    docs = rng.integers(0, 256, size=(n, bits // 8), dtype=np.uint8)
+    index, collection = faiss.IndexBinaryFlat(bits), scoring.Collection(docs, fn="hamming")
+    index.add(docs)
+    rows = []
+    for count in (1, 64, 512):
+        queries = rng.integers(0, 256, size=(count, bits // 8), dtype=np.uint8)
+        run, distances = collection.search(queries, K), index.search(queries, K)[0]
+        assert run.score[:K].tolist() == (bits - distances[0]).tolist(), "other distances than those of FAISS"
+        contenders: Contenders = {
+            "FAISS": lambda queries=queries: index.search(queries, K),
+            "search, hamming": lambda queries=queries: collection.search(queries, K),
+        }
+        ms = timed(contenders, 5 if quick else 11, lambda: None)
+        print("hamming", count, ms, flush=True)
+        rows.append({"queries": count, "documents": n, "bits": bits, "k": K, "ms": ms})
+    return rows
 
 
 # -- all --------------------------------------------------------------------------------------------------------------
@@ -329,7 +359,7 @@ def _on_cpu(count: int, docs: Any, quick: bool) -> dict[str, Any]:
 def environment(torch: Any) -> dict[str, str]:
     """The machine, the date and the versions."""
     packages = {}
-    for name in ("tiewise", "numpy", "torch", "triton", "transformers"):
+    for name in ("tiewise", "numpy", "torch", "triton", "transformers", "faiss-cpu"):
         try:
             packages[name] = version(name)
         except PackageNotFoundError:
@@ -353,7 +383,7 @@ def _lines(path: Path) -> list[str]:
 def measure(device: str, quick: bool) -> dict[str, Any]:
     """All measurements of a device."""
     if device == "cpu":
-        return {"environment": environment(None), "quick": quick, "cpu": on_cpu(quick)}
+        return {"environment": environment(None), "quick": quick, "cpu": on_cpu(quick), "hamming": hamming(quick)}
     import torch
 
     result: dict[str, Any] = {"environment": environment(torch), "quick": quick}

@@ -74,9 +74,16 @@ times as long or more for a single query, and some hundred times as long for the
 
 CPU = """## On a CPU
 
-{documents:,} documents of {dims} dimensions in float32, NumPy. `search` for the {k} best and all that tie, beside a
-plain product and partition of the whole matrix; `tie_groups` for {judged} judged documents a query, beside the
-product. Counting uses one core and the product uses all, so there is no aim for it.
+{documents:,} documents of {dims} dimensions in float32, NumPy. Search for the {k} best and all that tie, beside a plain
+product and partition of the whole matrix; tie groups for {judged} judged documents a query, beside the product.
+`search` is a single call, which also computes the norms of the documents; the other columns are calls of a
+[`Collection`](scoring.md#collections).
+"""
+
+HAMMING = """## Bits on a CPU
+
+{documents:,} documents of {bits:,} bits, Hamming distances: search for the {k} best, and all that tie with the last, in
+a `Collection`, beside FAISS (`IndexBinaryFlat`), which returns {k}.
 """
 
 
@@ -106,6 +113,9 @@ def page(results: Sequence[Result]) -> str:
             parts += [PREPARED, where, _prepared(result["prepared"])]
         if "cpu" in result:
             parts += [CPU.format(judged=10, **result["cpu"][0]), where, _cpu(result["cpu"])]
+        if result.get("hamming"):
+            rows = result["hamming"]
+            parts += [HAMMING.format(**rows[0]), where, _table(rows, "FAISS", ["search, hamming"])]
     return "\n".join(part.strip() + "\n" for part in parts)
 
 
@@ -151,6 +161,12 @@ def _aims(result: Result) -> Iterator[Aim]:
     for row in result.get("cpu", []):
         ratio = _ratio(row["ms"], "search", "product and partition")
         yield Aim(f"search on a CPU, {_queries(row)}", ratio, 1.5)
+        for fn in ("dot", "cosine"):
+            yield Aim(
+                f"tie_groups, {fn}, on a CPU, {_queries(row)}", _ratio(row["ms"], f"tie_groups, {fn}", "product"), 2
+            )
+    for row in result.get("hamming", []):
+        yield Aim(f"Hamming distances on a CPU, {_queries(row)}", _ratio(row["ms"], "search, hamming", "FAISS"), 2)
 
 
 def _queries(row: Result) -> str:
@@ -193,15 +209,15 @@ def _prepared(rows: list[Result]) -> str:
 
 
 def _cpu(rows: list[Result]) -> str:
-    table = []
+    searches, ties = ("search", "search, dot", "search, cosine"), ("tie_groups, dot", "tie_groups, cosine")
+    names = ("product and partition", *searches, "product", *ties)
+    lines = [f"| queries | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for row in rows:
         ms = row["ms"]
-        cells = [f"{ms['product and partition']:.1f}", _cell(ms, "search", "product and partition")]
-        cells += [f"{ms['product']:.1f}", _cell(ms, "tie_groups", "product")]
-        table.append(f"| {row['queries']:,} | {' | '.join(cells)} |")
-    return "\n".join(
-        ["| queries | product and partition | search | product | tie_groups |", "|---|" + "---|" * 4, *table]
-    )
+        cells = [f"{ms['product and partition']:.1f}", *(_cell(ms, name, "product and partition") for name in searches)]
+        cells += [f"{ms['product']:.1f}", *(_cell(ms, name, "product") for name in ties)]
+        lines.append(f"| {row['queries']:,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _table(rows: list[Result], base: str, names: Sequence[str], title: str = "", extra: Sequence[str] = ()) -> str:
@@ -227,7 +243,7 @@ def _ratio(ms: dict[str, float], name: str, base: str) -> float:
 
 
 def _where(result: Result) -> str:
-    packages = ("python", "numpy", "torch", "triton", "transformers")
+    packages = ("python", "numpy", "torch", "triton", "transformers", "faiss-cpu")
     environment = result["environment"]
     versions = ", ".join(
         f"{name} {environment[name]}" for name in packages if environment.get(name, "not installed") != "not installed"
