@@ -14,6 +14,7 @@ from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.tables.records import Rows
+from tiewise.tables.wording import PLAIN
 
 if TYPE_CHECKING:
     import altair as alt
@@ -134,8 +135,8 @@ def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
     for value in (*numbers.values(), *tools.values()):
         if value is not None and not math.isfinite(value):
             raise InputError(f"{name}: {value} cannot be drawn. Leave unknown numbers out, or give None.")
-    low, high = ("" if numbers[key] is None else f"{numbers[key]:.4f}" for key in ("minimum", "maximum"))
-    words = f"{expected:.4f}" + (f" [{low}, {high}]" if low and high and low != high else "")
+    low, high = numbers["minimum"], numbers["maximum"]
+    words = PLAIN.number(expected) + (f" {PLAIN.interval(low, high)}" if PLAIN.differ(low, high) else "")
     reach = None if numbers["residual"] is None else float(expected) + numbers["residual"]
     return {"name": str(name), **numbers, "tools": tools, "reach": reach, "words": words}
 
