@@ -754,7 +754,7 @@ def test_random_ranks_are_uniform_in_their_group(size, held, large, monkeypatch)
         tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
     )
     rng, draws = np.random.default_rng(0), 3000
-    places = system.RandomOrders(tied)
+    places = system.OrderSampler(tied)
     rows = tied.judged_docs()
     rows = rows[tied.grouped.query[tied.docs[rows]] == 0]
     drawn = [places.draw(rng) for _ in range(draws)]
