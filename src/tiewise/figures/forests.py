@@ -26,6 +26,9 @@ FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the 
 ROW_HEIGHT = 38
 CROSS_OFFSET, CROSS_STEP = 13, 8  # distance of the first crosses from the middle of a row, and of further ones
 
+#: Room for the words at the right if the reader's font is wider than that of the renderer, in pixels.
+WIDER_FONT = 26
+
 
 def forest_rows(
     reports: Mapping[str, Report],
@@ -115,7 +118,7 @@ def forest(
     numbers = base.mark_text(align="left", fontSize=12, color=INK)
     layers.append(numbers.encode(alt.XValue(FRAME_WIDTH + 12), y, alt.Text("words:N")))
     found = "; ".join(f"{row['name']} {row['words']}" for row in rows)
-    return layer_chart(
+    chart: Any = layer_chart(
         layers,
         title=title or (f"{measure}: systems side by side" if measure else "Systems side by side"),
         subtitle="; ".join(legend) + ".",
@@ -123,6 +126,7 @@ def forest(
         width=FRAME_WIDTH,
         height=alt.Step(ROW_HEIGHT + 2 * CROSS_STEP * (max(len(crosses) - 1, 0) // 2)),
     )
+    return chart.properties(padding={"left": 14, "top": 14, "bottom": 14, "right": 14 + WIDER_FONT})
 
 
 def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
