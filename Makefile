@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python test-portable test-least lint types bench docs site recipes wheel clean
+.PHONY: demo test test-python test-portable test-least lint types bench docs pictures site recipes wheel clean
 
 $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,6 +57,14 @@ types: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python scripts/make_docs.py
 	$(BIN)/python scripts/run_notebooks.py
+
+# The pictures of the documentation that need only the example. Others: `make bench`, and experiments/table1.py, which needs models.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m experiments.figures
+	$(BIN)/python -m experiments.firststages
+	$(BIN)/python -m experiments.numberformats
+	$(BIN)/python -m experiments.rankbiased > /dev/null
+	$(BIN)/python scripts/make_gallery.py
 
 # The documentation as a web site, in site/; a broken link is an error.
 site: $(VENV)/.docs

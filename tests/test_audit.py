@@ -935,7 +935,7 @@ def test_the_tools_are_shown_for_the_measures_that_move_most():
     assert head.split()[3:] == most
     assert min(ranges.values()) > 0.001
     assert "3 measures more in the JSON document" in " ".join(page.split())
-    assert "(-.000)" not in page and "(+.000)" not in page
+    assert "(−.000)" not in page and "(+.000)" not in page
 
 
 def test_markdown_has_the_tools_and_the_code_as_a_block():

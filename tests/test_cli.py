@@ -697,7 +697,7 @@ def test_table_of_one_run(terminal):
     assert re.search(r"^NumRet +5$", text, re.M)
     assert (
         "40.0% of 5 rows are tied: their order alone moves RR between .750 and 1.000 (std .125); the order of "
-        "trec_eval gives .750 (-.125)." in " ".join(text.split())
+        "trec_eval gives .750 (−.125)." in " ".join(text.split())
     )
     untied = terminal("evaluate", "qrels.txt", "strict.trec", "-m", "RR")
     assert re.search(r"^RR +\.750$", untied, re.M) and "None of 4 rows are tied" in untied
@@ -706,7 +706,7 @@ def test_table_of_one_run(terminal):
 def test_wide_table(terminal):
     text = terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "--wide")
     assert re.search(r"^measure +expected \[lowest, highest\] +std +oblivious \(trec_eval\) +bias +z *$", text, re.M)
-    assert re.search(r"^RR +\.875 \[\.750, 1\.000\] +\.125 +\.750 +-\.125 +-1\.0$", text, re.M)
+    assert re.search(r"^RR +\.875 \[\.750, 1\.000\] +\.125 +\.750 +−\.125 +−1\.0$", text, re.M)
     assert "What each tool prints" in terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR@10", "--tools")
 
 

@@ -94,7 +94,7 @@ def test_table_of_two_runs(tiewise, pair):
     assert text.startswith("RR@10 · tied against second · 3 queries\n")
     assert re.search(r"^tied +second +difference +any order\? +other queries\? +95% interval$", text, re.M)
     assert re.search(
-        r"^\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[-\.\d{3}, \.500\] +no \(\d\d\.\d%\) +unclear \(",
+        r"^\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[−\.\d{3}, \.500\] +no \(\d\d\.\d%\) +unclear \(",
         text,
         re.M,
     )

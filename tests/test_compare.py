@@ -615,7 +615,7 @@ def test_verdicts():
     pair = compared(FLIP, TIED, SECOND, "RR", complete=True).pair("B", "A")
     assert pair.answers == Answers("no", "unclear")
     assert (
-        "B and A cannot be told apart in RR: some tie orders reverse the difference (+.1111, from -.1667 to +.5000), "
+        "B and A cannot be told apart in RR: some tie orders reverse the difference (+.1111, from −.1667 to +.5000), "
         "and so could other queries (p = .500; 95% interval +.1111 to +.1111). A leads in 56% of random orders."
     ) in pair.verdict
     # settled, significant
@@ -644,7 +644,7 @@ def test_verdicts():
     assert open_.answers == Answers("no", "yes") and not open_.answers.both_yes
     assert (
         "Averaged over tie orders A scores higher than B in RR, significantly over these 8 queries (+.1111; p = .008; "
-        "90% interval +.1111 to +.1111), but some tie orders put B ahead (-.1667 to +.5000); A leads in 84% of random "
+        "90% interval +.1111 to +.1111), but some tie orders put B ahead (−.1667 to +.5000); A leads in 84% of random "
         "orders. Report the expected values."
     ) in open_.verdict
     # one query
@@ -689,7 +689,8 @@ def test_to_dict(three):
     plain = three.pair("A", "B", "nDCG@5").to_dict()
     for name in ("difference", "certain", "probability", "flip", "p_value", "ci", "verdict", "tools", "method"):
         assert name in plain
-    assert set(plain["difference"]) == {"expected", "minimum", "maximum", "std"}
+    assert set(plain["difference"]) == {"expected", "minimum", "maximum", "std", "method"}
+    assert plain["difference"]["method"] == {"expected": "exact", "extremes": "exact", "std": "exact"}
 
 
 # -- queries that are missing, counts, many systems -------------------------------------------------------------------
@@ -753,7 +754,7 @@ def test_random_ranks_are_uniform_in_their_group(size, held, large, monkeypatch)
         tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
     )
     rng, draws = np.random.default_rng(0), 3000
-    places = system.RandomOrders(tied)
+    places = system.OrderSampler(tied)
     rows = tied.judged_docs()
     rows = rows[tied.grouped.query[tied.docs[rows]] == 0]
     drawn = [places.draw(rng) for _ in range(draws)]

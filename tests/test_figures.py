@@ -591,7 +591,12 @@ def test_a_table_of_what_is_not_judged():
 def test_a_table_of_a_report(reports):
     page = Reader(reports["1bit"]._repr_html_())
     e = reports["1bit"]["nDCG@10"]
-    for number in (f"{e.expected:.4f}", f"[{e.minimum:.4f}, {e.maximum:.4f}]", f"{e.oblivious:.4f}", f"{e.bias:+.4f}"):
+    for number in (
+        f"{e.expected:.4f}",
+        f"[{e.minimum:.4f}, {e.maximum:.4f}]",
+        f"{e.oblivious:.4f}",
+        f"{e.bias:+.4f}".replace("-", "−"),
+    ):
         assert number in page.text
     assert "21,282" in page.text and "91.8%" in page.text and "svg" in page.tags
     plain = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}, "RR")

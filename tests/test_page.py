@@ -269,7 +269,7 @@ def test_a_precision_may_stand_beside_hps():
 def test_the_gap_to_the_reference_is_that_of_the_values_shown(folder):
     qrels = {"q": {"a": 1, "b": 1}}
     runs = {"m-fp32": {"q": {"a": 3.0, "b": 2.0}}, "m-bf16": {"q": {"a": 3.0, "x": 2.5, "b": 2.0}}}
-    for depth, gap in ((None, "-0.1667"), (2, "-0.5000"), (1, "0.0000")):
+    for depth, gap in ((None, "−0.1667"), (2, "−0.5000"), (1, "0.0000")):
         tw.write_report(qrels, runs, folder / "gap.html", "AP", depth=depth, complete=True)
         assert f"gap to m-fp32 {gap}" in shown(folder / "gap.html")
 
@@ -600,6 +600,15 @@ def test_the_page_fits_a_phone(browser, example):
 
 
 @needs_browser
+def test_a_chart_fits_before_it_is_drawn_anew(browser, example):
+    browser.open(example, width=1280, ready=READY)
+    browser.do("clearTimeout = () => 0, setTimeout = () => 0")  # nothing is drawn anew
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.ask("Emulation.setDeviceMetricsOverride", **size)
+    assert browser.do("[...document.querySelectorAll('svg')].every(one => one.getBoundingClientRect().right < 390)")
+
+
+@needs_browser
 def test_on_a_phone_the_legend_is_whole(browser, folder):
     tied = {"q": dict.fromkeys("abcde", 1.0)}
     runs = {"a-run-with-a-long-name": tied, "another-with-a-long-name": tied}
@@ -681,5 +690,23 @@ def test_marks_of_sampled_values_and_of_bounds(folder):
         text = unescape((folder / "marks.html").read_text(encoding="utf-8"))
         mean = tw.evaluate(qrels, runs["one"], measures, complete=True)["alpha_nDCG@20"]
         assert f">≥{mean.minimum:.4f}<" in text and f">≤{mean.maximum:.4f}<" in text  # the leaderboard
-        assert f"[≥{mean.minimum:.4f}, ≤{mean.maximum:.4f}]" in text and re.search(r">~-\d\.\d{4} ", text)
+        assert f"[≥{mean.minimum:.4f}, ≤{mean.maximum:.4f}]" in text and re.search(r">~−\d\.\d{4} ", text)
     assert f"a single order can move it at most between {mean.minimum:.4f} and" in text
+
+
+@needs_browser
+def test_tables_that_the_script_fills_have_marks(browser, folder):
+    rng = np.random.default_rng(5)
+    docs = [f"d{i:02d}" for i in range(30)]
+    rows = [("q1", doc, 1, topic) for doc in docs for topic in "ST" if rng.random() < 0.4] + [("q2", "a", 1, "S")]
+    run = {"q1": dict.fromkeys(docs, 1.0), "q2": {"a": 1.0}}  # too many tied documents to find the extremes
+    qrels = tw.Qrels.from_rows(rows, kind="diversity")
+    tw.write_report(qrels, {"run": run}, folder / "filled.html", "alpha_nDCG@20", complete=True)
+    each = tw.evaluate(qrels, run, "alpha_nDCG@20", complete=True).per_query("alpha_nDCG@20")
+    assert each["q1"].method["extremes"] == "bound" and each["q2"].method["extremes"] == "exact"
+    browser.open(folder / "filled.html", ready=READY)
+    tied, plain = (texts(browser, f"#query-table tbody tr:nth-child({n}) > *") for n in (1, 2))
+    lowest, highest = each["q1"].minimum, each["q1"].maximum
+    assert tied[3:6] == [f"≥{lowest:.4f}", f"≤{highest:.4f}", f"≤{highest - lowest:.4f}"]
+    assert plain[2:6] == ["1.0000", "1.0000", "1.0000", "0.0000"]
+    assert [value[0] for value in texts(browser, "#curve-values tbody td")[1:3]] == ["≥", "≤"]

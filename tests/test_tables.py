@@ -126,7 +126,7 @@ def test_latex():
 
 
 def test_latex_has_a_proper_minus():
-    table = Table(columns_of(["run-1"], ["gap", "words"]), [("a-b", Cell("-.004", "[-.006, .002]"), "no (-1%)")])
+    table = Table(columns_of(["run-1"], ["gap", "words"]), [("a-b", Cell("−.004", "[−.006, .002]"), "no (−1%)")])
     text = render_latex(Section([table]))
     assert r"S[table-format=+1.3]@{\,}l" in text  # siunitx sets the minus of a number
     assert r"a-b & -0.004 & {\scriptsize {[}$-$0.006, 0.002]} & no ($-$1\%) \\" in text and "run-1" in text
@@ -167,8 +167,8 @@ def test_numbers_differ_only_in_the_leading_zero(value):
     short = NumberFormat(4, leading_zero=False)
     for write in ("number", "signed"):
         plain = getattr(PLAIN, write)(value)
-        assert getattr(short, write)(value) == re.sub(r"^([+-]?)0\.", r"\1.", plain)
-    assert PLAIN.number(value) in ("0.0000", f"{value:.4f}")
+        assert getattr(short, write)(value) == re.sub(r"^([+−]?)0\.", r"\1.", plain)
+    assert PLAIN.number(value) in ("0.0000", f"{value:.4f}".replace("-", "−"))
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_every_format_shows_the_same_marks(weak):
     for result in (report, compared):
         text = result.to_markdown()
         log, alpha = (next(line for line in text.splitlines() if line.startswith(f"| {m}")) for m in ("LogAP", "alpha"))
-        assert "| ~-" in log and "[≥" in alpha and "≤" in alpha and "~0" not in alpha.split("]")[0]
+        assert "| ~−" in log and "[≥" in alpha and "≤" in alpha and "~0" not in alpha.split("]")[0]
         assert "bar:" not in text.lower() and "line:" not in text.lower()
         tex = result.to_latex(intervals="ties" if result is compared else True)
         assert r"$\geq$" in tex and r"$\leq$" in tex and "bar:" not in tex.lower()

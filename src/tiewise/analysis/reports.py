@@ -24,7 +24,7 @@ from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
-from tiewise.tables.wording import count_noun, join_names
+from tiewise.tables.wording import count_noun, format_z, join_names
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -285,7 +285,7 @@ class Report(Result):
                 ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
             ):
                 if found:
-                    far = ", ".join(f"{z:+.1f} for {m}" for m, z in found.items())
+                    far = ", ".join(f"{format_z(z)} for {m}" for m, z in found.items())
                     notes.append(
                         f"The order of '{order}' lies many standard deviations from a random one ({far}). It is not "
                         f"blind to the labels: {first} documents stand first among equals, because candidates were "

@@ -79,7 +79,9 @@ def _points(name: str, report: Report, families: Sequence[Measure], ranks: Seque
         if mean.expected is not None:
             crossed = mean.oblivious is not None and (mean.tied or bool(mean.bias)) and index % step == 0
             keys = {"system": name, "measure": measure.uncut.name, "cutoff": measure.cutoff}
-            points.append({**keys, **{key: getattr(mean, key) for key in STATISTICS}, "crossed": crossed})
+            values = {key: getattr(mean, key) for key in STATISTICS}
+            marks = {key: mark for key in STATISTICS if (mark := mean.method.mark(key))}
+            points.append({**keys, **values, "crossed": crossed} | ({"marks": marks} if marks else {}))
     return points
 
 

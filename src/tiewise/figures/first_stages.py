@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tiewise.errors import InputError
-from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, inline_data, layer_chart, load_altair
+from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, inline_data, layer_chart, load_altair, palette_colors
 from tiewise.rankings.first_stages import DEFAULT_K, SPREAD_COLUMNS, Stages
 
 if TYPE_CHECKING:
@@ -62,8 +62,10 @@ class StagePlots:
         )
         y = alt.Y("rbr_lower:Q", title=f"rank-biased recall (φ = {chosen:g})")
         systems = list(self._stages.systems)
-        color = alt.Color("system:N", title=None, sort=systems, legend=alt.Legend(orient="top", columns=5))
-        shape = alt.Shape("system:N", title=None, sort=systems, legend=alt.Legend(orient="top", columns=5))
+        legend = alt.Legend(orient="top", columns=5)
+        colors = alt.Scale(domain=systems, range=palette_colors(len(systems)))
+        color = alt.Color("system:N", title=None, scale=colors, legend=legend)
+        shape = alt.Shape("system:N", title=None, scale=alt.Scale(domain=systems), legend=legend)
         base = alt.Chart(data)
         tooltip = [
             *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),
@@ -83,11 +85,11 @@ class StagePlots:
             base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="label:N"),
         ]
         price = "cost" if has_cost else "depth"
-        legend = f"Filled: worth its {price}. Numbers: depth. Bars: bounds; thin: over the orders of ties."
+        words = f"Filled: worth its {price}. Numbers: depth. Bars: bounds; thin: over the orders of ties."
         return layer_chart(
             layers,
             title="What first stages hand on",
-            subtitle=legend,
+            subtitle=words,
             description="Rank-biased recall of first stages against their cost, by depth.",
             height=340,
         )

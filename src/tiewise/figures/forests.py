@@ -14,6 +14,7 @@ from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.tables.records import Rows
+from tiewise.tables.wording import PLAIN
 
 if TYPE_CHECKING:
     import altair as alt
@@ -24,6 +25,9 @@ NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
 FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
 ROW_HEIGHT = 38
 CROSS_OFFSET, CROSS_STEP = 13, 8  # distance of the first crosses from the middle of a row, and of further ones
+
+#: Room for the words at the right if the reader's font is wider than that of the renderer, in pixels.
+WIDER_FONT = 26
 
 
 def forest_rows(
@@ -114,7 +118,7 @@ def forest(
     numbers = base.mark_text(align="left", fontSize=12, color=INK)
     layers.append(numbers.encode(alt.XValue(FRAME_WIDTH + 12), y, alt.Text("words:N")))
     found = "; ".join(f"{row['name']} {row['words']}" for row in rows)
-    return layer_chart(
+    chart: Any = layer_chart(
         layers,
         title=title or (f"{measure}: systems side by side" if measure else "Systems side by side"),
         subtitle="; ".join(legend) + ".",
@@ -122,6 +126,7 @@ def forest(
         width=FRAME_WIDTH,
         height=alt.Step(ROW_HEIGHT + 2 * CROSS_STEP * (max(len(crosses) - 1, 0) // 2)),
     )
+    return chart.properties(padding={"left": 14, "top": 14, "bottom": 14, "right": 14 + WIDER_FONT})
 
 
 def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,8 +139,8 @@ def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
     for value in (*numbers.values(), *tools.values()):
         if value is not None and not math.isfinite(value):
             raise InputError(f"{name}: {value} cannot be drawn. Leave unknown numbers out, or give None.")
-    low, high = ("" if numbers[key] is None else f"{numbers[key]:.4f}" for key in ("minimum", "maximum"))
-    words = f"{expected:.4f}" + (f" [{low}, {high}]" if low and high and low != high else "")
+    low, high = numbers["minimum"], numbers["maximum"]
+    words = PLAIN.number(expected) + (f" {PLAIN.interval(low, high)}" if PLAIN.differ(low, high) else "")
     reach = None if numbers["residual"] is None else float(expected) + numbers["residual"]
     return {"name": str(name), **numbers, "tools": tools, "reach": reach, "words": words}
 

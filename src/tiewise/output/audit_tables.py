@@ -13,7 +13,7 @@ from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
 from tiewise.tables.data_formats import round_floats
 from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
-from tiewise.tables.wording import LINE_WIDTH, MISSING, NumberFormat, count_noun, format_percent, format_ranks
+from tiewise.tables.wording import LINE_WIDTH, MISSING, NumberFormat, count_noun, format_percent, format_ranks, format_z
 
 __all__ = ["AUDIT_COLUMNS", "AuditTables"]
 
@@ -234,7 +234,7 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
         parts += ["", tools]
     if audit.knowing:
         far = (
-            f"{order} ({', '.join(f'{z:+.1f} for {measure}' for measure, z in zs.items())})"
+            f"{order} ({', '.join(f'{format_z(z)} for {measure}' for measure, z in zs.items())})"
             for order, zs in audit.knowing.items()
         )
         parts.append(

@@ -93,7 +93,8 @@ class ComparisonTables:
             for side, system in (("a", pair.a), ("b", pair.b)):
                 plain[f"{side}_expected"] = self.compared.estimate(system, pair.measure).expected
                 plain |= self._unjudged_bounds(side, system, pair.measure)
-            plain |= plain.pop("difference") | {"difference": pair.difference.expected}
+            plain |= {name: plain["difference"][name] for name in ("minimum", "maximum", "std")}
+            plain["difference"] = pair.difference.expected
             for name in ("ci", "ci_order"):
                 plain[f"{name}_low"], plain[f"{name}_high"] = plain[name] or (None, None)
             yield plain

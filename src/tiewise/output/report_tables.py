@@ -7,7 +7,7 @@ than the expected value and its range are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
 from tiewise.tables.estimates import describe_range, format_statistic
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
-from tiewise.tables.wording import MISSING, count_noun, format_percent, merge_notes
+from tiewise.tables.wording import MISSING, count_noun, format_percent, format_z, merge_notes
 from tiewise.ties.orders import ORDERS
 
 __all__ = ["REPORT_COLUMNS", "TOOL_COLUMNS", "ReportTables", "Reports", "iterate_queries", "report_table", "tool_table"]
@@ -206,7 +206,7 @@ def _statistic(estimate: Estimate, measure: Measure, column: Statistic, options:
     numbers = options.numbers
     if column == "cut":
         return MISSING if estimate.cut is None else numbers.interval(*estimate.cut)
-    written = {"z": "{:+.1f}".format, "bias": numbers.signed}
+    written: dict[str, Callable[[float], str]] = {"z": format_z, "bias": numbers.signed}
     return format_statistic(estimate, column, written.get(column, lambda x: format_measured(x, measure, numbers)))
 
 

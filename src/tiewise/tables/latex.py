@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
 from tiewise.tables.model import BEST, Cell, Code, Column, Paragraph, Part, Section, Table
-from tiewise.tables.wording import MISSING, escape_controls
+from tiewise.tables.wording import MINUS, MISSING, escape_controls
 
 __all__ = ["render_latex"]
 
@@ -23,7 +23,7 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "[": "{[}",  # at the head of a line it would belong to the line break before it
     "–": "--",
-    "−": "$-$",
+    MINUS: "$-$",
     "≈": r"$\approx$",
     "±": r"$\pm$",
     "τ": r"$\tau$",
@@ -39,9 +39,8 @@ _SPECIAL = {
     **{raised: rf"\textsuperscript{{{digit}}}" for digit, raised in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
 }
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-_NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d+))?")
+_NUMBER = re.compile(rf"([+{MINUS}]?)(\d*)(?:\.(\d+))?")
 _NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")  # siunitx writes a zero before the point: so do intervals
-_MINUS = re.compile(r"(?<![\w.])-(?=\.?\d)")  # the sign of a number, not a hyphen
 _PREAMBLE = rf"% tiewise {__version__}; needs \usepackage{{booktabs,siunitx}}"
 
 
@@ -129,7 +128,7 @@ class _LatexColumn:
         if not self.is_numeric:
             text = (rf"\textbf{{{text}}}" if cell.is_best else text) + mark
         elif _NUMBER.fullmatch(cell.text) and cell.text:
-            number = _NO_ZERO.sub("0.", cell.text)
+            number = _NO_ZERO.sub("0.", cell.text.replace(MINUS, "-"))
             text = (r"\bfseries " if cell.is_best else "") + number + (f"{{{mark}}}" if mark else "")
         else:
             text = f"{{{text}{mark}}}" if text or mark else "{}"
@@ -154,9 +153,9 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    r"""Text in which nothing is LaTeX; the sign of a negative number is a minus.
+    r"""Text in which nothing is LaTeX.
 
-    >>> print(_escape("a_b 50% [-.004, .003]"))
+    >>> print(_escape("a_b 50% [−.004, .003]"))
     a\_b 50\% {[}$-$.004, .003]
     """
-    return "".join(_SPECIAL.get(sign, sign) for sign in _MINUS.sub("−", escape_controls(text)))
+    return "".join(_SPECIAL.get(sign, sign) for sign in escape_controls(text))

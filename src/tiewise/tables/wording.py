@@ -1,7 +1,8 @@
 """How numbers, intervals, differences, percentages, p-values and lists of names are written, everywhere.
 
 A `NumberFormat` says how many digits there are and whether there is a zero before the point: ``0.3629`` in Python, in
-notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command line.
+notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command line. What people read has a minus
+(``−.004``); formats for programs and the reprs of numbers do not come from here and have the hyphen of the keyboard.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from numbers import Integral, Real
 
 __all__ = [
     "LINE_WIDTH",
+    "MINUS",
     "MISSING",
     "PLAIN",
     "NumberFormat",
@@ -22,12 +24,14 @@ __all__ = [
     "format_percent",
     "format_ranks",
     "format_value",
+    "format_z",
     "join_names",
     "list_examples",
     "merge_notes",
 ]
 
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
+MINUS = "−"  #: the sign of a negative number
 MISSING = "–"  #: written for a value that does not apply
 
 
@@ -43,16 +47,13 @@ class NumberFormat:
 
         >>> short = NumberFormat(3, leading_zero=False)
         >>> short.number(0.36294), short.number(-0.36294), short.number(1), short.number(-0.00001), PLAIN.number(0.25)
-        ('.363', '-.363', '1.000', '.000', '0.2500')
+        ('.363', '−.363', '1.000', '.000', '0.2500')
         """
         if value is None:
             return MISSING
-        text = f"{value:.{self.digits}f}"
-        if text.startswith("-") and not float(text):
-            text = text[1:]
-        if not self.leading_zero and text.lstrip("-").startswith("0."):
-            text = text.replace("0.", ".", 1)
-        return text
+        text = f"{abs(value):.{self.digits}f}"
+        sign = MINUS if value < 0 and float(text) else ""
+        return sign + (text.removeprefix("0") if not self.leading_zero and text.startswith("0.") else text)
 
     def short(self, value: float) -> str:
         """A number without zeros at its end.
@@ -69,7 +70,7 @@ class NumberFormat:
 
         >>> short = NumberFormat(3, leading_zero=False)
         >>> short.signed(0.0028), short.signed(-0.0028), short.signed(-0.00026), short.signed(0.0)
-        ('+.003', '-.003', '-.000', '0')
+        ('+.003', '−.003', '−.000', '0')
         >>> short.signed(-0.00026, tiny="≈0")
         '≈0'
         """
@@ -77,7 +78,7 @@ class NumberFormat:
             return MISSING
         if tiny and value and not self.differ(value, 0.0):
             return tiny
-        return f"{'-' if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
+        return f"{MINUS if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
 
     def interval(self, low: float | None, high: float | None) -> str:
         """Two ends in brackets.
@@ -107,6 +108,15 @@ class NumberFormat:
 
 
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
+
+
+def format_z(z: float) -> str:
+    """A distance in standard deviations.
+
+    >>> format_z(-4.25)
+    '−4.2'
+    """
+    return NumberFormat(1).signed(z)
 
 
 def format_percent(share: float | None, *, in_words: bool = False) -> str:

@@ -169,6 +169,6 @@ def describe_difference(fidelity: Fidelity) -> str:
     pairs = f"{format_percent(fidelity.inverted, in_words=True)} of pairs are inverted"
     measure, gap = max(fidelity.gap.items(), key=lambda one: abs(one[1]), default=("", 0.0))
     if abs(gap) >= MIN_DIFFERENCE:
-        return f"{measure} {'-' if gap < 0 else '+'}{SHORT.short(abs(gap))}, and {pairs}"
+        return f"{measure} differs by {SHORT.signed(gap)}, and {pairs}"
     low = fidelity.rbo is not None and fidelity.rbo < MIN_RBO
     return f"RBO is {SHORT.short(fidelity.rbo or 0.0)}, and {pairs}" if low else ""

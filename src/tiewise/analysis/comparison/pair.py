@@ -141,9 +141,8 @@ class PairComparison(Result):
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
         plain = {name: getattr(self, name) for name in _FIELDS.split()}
-        plain["difference"] = {
-            name: getattr(self.difference, name) for name in ("expected", "minimum", "maximum", "std")
-        }
+        difference = self.difference.to_dict()
+        plain["difference"] = {name: difference[name] for name in ("expected", "minimum", "maximum", "std", "method")}
         plain |= {name: None if plain[name] is None else list(plain[name]) for name in ("ci", "ci_order")}
         plain |= {"any_tie_order": self.answers.any_tie_order, "other_queries": self.answers.other_queries}
         return plain | {"tools": [dict(row) for row in self.tools]}

@@ -219,12 +219,10 @@ class ComparisonSection:
         queries = _groups(board, "group_queries")
         reordered = f"No: tie order can change the order of {_join_groups(ties, '; of ')}"
         on_ties = reordered if ties else "Yes: no tie order puts another run ahead"
-        unclear = f"Unclear for {_join_groups(queries, '; for ')}: these queries do not separate them"
-        on_queries = unclear if queries else "Yes: these queries separate all runs"
+        unclear = f"Unclear: other queries may change the order of {_join_groups(queries, '; of ')}"
+        on_queries = unclear if queries else f"Yes: these queries separate all runs with {self._confidence} confidence"
         if self.compared.queries < 2:
             on_queries = "Unknown: there is only one query"
-        else:
-            on_queries += f" with {self._confidence} confidence"
         return [f"{TIES_QUESTION} {on_ties}.", f"{QUERIES_QUESTION} {on_queries}."]
 
     def _can_change(self, rows: list[dict[str, Any]], measure: Measure) -> bool:

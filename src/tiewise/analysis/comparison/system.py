@@ -176,13 +176,13 @@ class System:
 
 def _sample_orders(tied: TiedGroups, seed: Sequence[int]) -> Floats:
     """What all groups add to the sum over queries, in random orders of one run's ties."""
-    orders, rng = RandomOrders(tied), np.random.default_rng(seed)
+    orders, rng = OrderSampler(tied), np.random.default_rng(seed)
     n = int(np.clip(SORTED_DOCS // orders.sorted_docs, MIN_SAMPLES, MAX_SAMPLES))
     return np.array([tied.contributions_of_rows(*orders.draw(rng)).sum() for _ in range(n)])
 
 
-class RandomOrders:
-    """Random orders of tie groups; most unjudged documents need not be sorted for that.
+class OrderSampler:
+    """Draws random orders of tie groups; most unjudged documents need not be sorted for that.
 
     A group is dense if it has many judged documents: in other groups, two random slots are seldom equal.
     """

@@ -339,19 +339,24 @@ class _Utility(Binary, _OfCount):
 Utility = measure(_Utility)
 
 
-class _NumQ(Measure):
+class _OrderFreeCount(Measure):
+    """A count that does not depend on what is retrieved where: no rank matters."""
+
+    takes_cutoff = False
+    total = True
+
+    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
+        return np.zeros(q.n_queries)
+
+
+class _NumQ(_OrderFreeCount):
     """The number of queries.
 
     >>> NumQ.of("(10)1")
     NumQ 1.0000
     """
 
-    takes_cutoff = False
-    total = True
     aliases = ("num_q",)
-
-    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
-        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
     def base(self, q: GroupedJudgments) -> Floats:
         return np.ones(q.n_queries)
@@ -360,19 +365,14 @@ class _NumQ(Measure):
 NumQ = measure(_NumQ)
 
 
-class _NumRet(Measure):
+class _NumRet(_OrderFreeCount):
     """The number of documents retrieved, added up over queries.
 
     >>> NumRet.of("(10)1")
     NumRet 3.0000
     """
 
-    takes_cutoff = False
-    total = True
     aliases = ("num_ret",)
-
-    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
-        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
     def base(self, q: GroupedJudgments) -> Floats:
         return q.length.astype(np.float64)
@@ -381,19 +381,14 @@ class _NumRet(Measure):
 NumRet = measure(_NumRet)
 
 
-class _NumRel(Binary):
+class _NumRel(Binary, _OrderFreeCount):
     """The number of relevant documents judged, retrieved or not, added up over queries.
 
     >>> NumRel.of("(10)1|1")
     NumRel 3.0000
     """
 
-    takes_cutoff = False
-    total = True
     aliases = ("num_rel",)
-
-    def depth(self, q: GroupedJudgments) -> NDArray[Any]:
-        return np.zeros(q.n_queries)  # it does not depend on what is retrieved where
 
     def base(self, q: GroupedJudgments) -> Floats:
         return q.relevant(self)

@@ -144,7 +144,7 @@ def _caption(spec: Mapping[str, Any]) -> str:
 
 def _use_page_colours(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The specification without its title; each colour of the theme is a variable of the page."""
-    plain = {name: part for name, part in spec.items() if name not in ("title", "$schema")}
+    plain = {name: part for name, part in spec.items() if name not in ("title", "$schema", "padding")}
     changed: dict[str, Any] = _replace_colours(plain)
     changed["config"] |= {"background": "transparent", "font": FONT, "padding": 4}
     return changed

@@ -317,10 +317,20 @@ class PageContent:
         """The estimates of every query and run, as columns."""
         estimates = {name: report.per_query(self.measure) for name, report in self.reports.items()}
         names = ("expected", "minimum", "maximum", "oblivious")
-        columns = [{"run": name, **{key: _column(each, key) for key in names}} for name, each in estimates.items()]
+        columns = [
+            {"run": name, "marks": _marks(each), **{key: _column(each, key) for key in names}}
+            for name, each in estimates.items()
+        ]
         return {"queries": list(next(iter(estimates.values())).queries), "runs": columns}
 
 
 def _column(each: Estimates, key: str) -> list[float] | None:
     column = getattr(each, key)
     return None if column is None else column.round(5).tolist()
+
+
+def _marks(each: Estimates) -> dict[str, list[str]]:
+    """What stands before the statistics of each query (`Method.mark`); empty if every statistic is exact."""
+    methods = [] if each.method is None else [estimate.method for estimate in each.values()]
+    names = ("expected", "minimum", "maximum", "range") if methods else ()
+    return {name: [method.mark(name) for method in methods] for name in names}

@@ -3,7 +3,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
-const number = (x) => x?.toFixed(4) ?? "–";
+const number = (x) => x?.toFixed(4).replace("-", "−") ?? "–";
 
 function make(tag, text = "", classes = "") {
   const element = document.createElement(tag);
@@ -12,22 +12,25 @@ function make(tag, text = "", classes = "") {
   return element;
 }
 
-/** A row of a table: what it is about, then cells; numbers stand to the right. */
-function row(head, ...cells) {
+/** A row of a table: what it is about, then cells; numbers stand to the right, after their marks. */
+function row([head, ...cells], [, ...marks] = []) {
   const made = make("tr");
   const first = make("th", head);
   first.scope = "row";
-  made.append(first, ...cells.map((one) => (typeof one === "string" ? make("td", one) : make("td", number(one), "number"))));
+  const cell = (one, at) => (typeof one === "string" ? make("td", one, "name") : make("td", (marks[at] ?? "") + number(one), "number"));
+  made.append(first, ...cells.map(cell));
   return made;
 }
 
-/** Give each cell the name of its column, which a phone shows before it. */
+/** Give each cell the name of its column; a row of a table that is too wide becomes a block and shows it. */
 function stack(table) {
   const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
   for (const { cells } of table.tBodies[0].rows) {
     [...cells].forEach((cell, column) => (cell.dataset.label = names[column]));
   }
-  table.classList.add("stacked");
+  table.classList.remove("stacked");
+  const { scrollWidth, clientWidth } = table.parentElement;
+  table.classList.toggle("stacked", scrollWidth > clientWidth);
 }
 
 function choices(select, names) {
@@ -77,7 +80,7 @@ async function draw(id, { spec, caption }, fit) {
 /** Names to the left of the frame, words and brackets to its right; on a phone the words stand in the table alone. */
 function fitForest(spec, room) {
   const narrow = room < NARROW;
-  const labels = Math.min(narrow ? 105 : 240, 7.2 * data.forest.labels + 12);
+  const labels = Math.min(narrow ? 0.42 * room : 240, 7.2 * data.forest.labels + 12);
   const words = narrow ? 0 : 168;
   const frame = Math.max(140, room - labels - words - 18 * data.forest.brackets - 28);
   if (narrow) spec.layer = spec.layer.filter((layer) => layer.encoding.text?.field !== "words");
@@ -108,7 +111,8 @@ function drawCurve() {
   const [name, points] = Object.entries(spec.datasets)[0];
   spec.datasets[name] = points.filter((point) => point.cutoff <= most);
   const at = points.filter((point) => point.cutoff === most);
-  const rows = at.map((one) => row(one.system, one.expected, one.minimum, one.maximum, one.oblivious));
+  const columns = ["system", "expected", "minimum", "maximum", "oblivious"];
+  const rows = at.map((one) => row(columns.map((name) => one[name]), columns.map((name) => one.marks?.[name])));
   $("curve-at").textContent = `${chosen.measure}@${most}`;
   $("curve-values").tBodies[0].replaceChildren(...rows);
   $("curve-chosen").textContent = `${chosen.measure} up to k = ${most}`; // paper has no controls
@@ -126,6 +130,7 @@ let width = innerWidth;
 addEventListener("resize", () => {
   if (innerWidth === width) return; // a phone hides its address bar: nothing to draw anew
   width = innerWidth;
+  document.querySelectorAll(".scroll table").forEach(stack);
   clearTimeout(window.redraw);
   window.redraw = setTimeout(() => Promise.all([drawForest(), drawCurve()]), 150);
 });
@@ -282,7 +287,9 @@ const PAGE = 25;
 const all = data.perQuery.runs.flatMap((one) =>
   data.perQuery.queries.map((query, at) => {
     const [low, high] = [one.minimum[at], one.maximum[at]];
-    return [query, one.run, one.expected[at], low, high, high - low, one.oblivious ? one.oblivious[at] : null];
+    const values = [query, one.run, one.expected[at], low, high, high - low, one.oblivious ? one.oblivious[at] : null];
+    const marks = ["query", "run", "expected", "minimum", "maximum", "range"].map((name) => one.marks[name]?.[at]);
+    return { values, marks };
   }),
 );
 let [order, limit] = [[5, -1], PAGE]; // by range, the widest first
@@ -293,9 +300,9 @@ function listQueries(most) {
   const run = data.runs[Number($("query-run").value) - 1]; // the first choice is all of them
   const moved = $("query-moved").checked;
   const wanted = ([query, name]) => query.toLowerCase().includes(text) && (!run || name === run);
-  const kept = all.filter((one) => wanted(one) && (!moved || one[5] > 0));
-  kept.sort((a, b) => order[1] * compare(a[order[0]], b[order[0]]));
-  const rows = kept.slice(0, limit).map((values) => row(...values));
+  const kept = all.filter(({ values }) => wanted(values) && (!moved || values[5] > 0));
+  kept.sort((a, b) => order[1] * compare(a.values[order[0]], b.values[order[0]]));
+  const rows = kept.slice(0, limit).map(({ values, marks }) => row(values, marks));
   $("query-table").tBodies[0].replaceChildren(...rows);
   stack($("query-table"));
   const chosen = [text && `queries with “${text}”`, run && `run ${run}`, moved && "only where ties matter"];

@@ -1,0 +1,44 @@
+"""`Source`: the file from which a table was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from tiewise.errors import InputError
+
+__all__ = ["Source"]
+
+
+class Source:
+    """The file of a table: its path, its format, and its SHA-256, which may be computed on first use."""
+
+    def __init__(self, path: str, sha256: str | Callable[[], str], format: str):
+        self.path, self.format = path, format
+        self._sha256 = sha256
+
+    def __repr__(self) -> str:
+        return f"Source(path={self.path!r}, format={self.format!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.format))
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the file's bytes."""
+        return self._sha256 if isinstance(self._sha256, str) else self._sha256()
+
+    def to_dict(self) -> dict[str, str]:
+        """The path, the SHA-256 and the format."""
+        return {"path": self.path, "sha256": self.sha256, "format": self.format}
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str, str]]:
+        try:
+            digest = self.sha256
+        except (InputError, OSError):  # the file was changed or deleted
+            digest = ""
+        return Source, (self.path, digest, self.format)

@@ -1,0 +1,399 @@
+"""`Table`: rows grouped by query, ids coded as integers, and one number in each row; the base of `Run` and `Qrels`.
+
+The rows of a query keep their order. Nothing here sorts them by score: `tiewise.ties` alone decides how ties are
+broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.data.columns import (
+    MAX_PROBLEMS,
+    Codes,
+    Floats,
+    encode,
+    frame_columns,
+    freeze,
+    identifier,
+    is_descending,
+    numbers,
+    positions,
+    sort_lists,
+)
+from tiewise.data.documents import Documents
+from tiewise.data.mappings import all_text, mapped_columns, plain_columns
+from tiewise.data.source import Source
+from tiewise.errors import InputError
+from tiewise.tables.optional import data_frame
+from tiewise.tables.wording import count_noun
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = [
+    "DOC_NAMES",
+    "QUERY_NAMES",
+    "Lists",
+    "Row",
+    "Table",
+    "check_duplicates",
+    "check_numbers",
+    "duplicate_message",
+    "pick_column",
+]
+
+# The names of columns in data frames and Parquet files, ours first.
+QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
+DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id")
+
+
+class Row(NamedTuple):
+    """The ids of a row."""
+
+    query: str
+    doc: str
+
+
+class Lists:
+    """One list of numbers for each query: the properties of a run that do not need document ids."""
+
+    queries: tuple[str, ...]
+    offsets: Codes
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @cached_property
+    def query_index(self) -> dict[str, int]:
+        """The position of each query id."""
+        return dict(zip(self.queries, range(len(self.queries)), strict=True))
+
+    @cached_property
+    def descending(self) -> bool:
+        """Whether every list is sorted by descending score."""
+        return is_descending(self.value, self.offsets)
+
+    @cached_property
+    def _same_as_previous(self) -> NDArray[np.bool_]:
+        """Whether each score of the sorted lists equals the previous one; the last is False, (n_rows + 1,)."""
+        ordered = self.value if self.descending else sort_lists(self.value, self.offsets)
+        same = np.zeros(len(ordered) + 1, dtype=bool)
+        same[1:-1] = ordered[1:] == ordered[:-1]
+        same[self.offsets] = False
+        return same
+
+    @property
+    def n_groups(self) -> int:
+        """The number of tie groups, single documents included."""
+        return len(self) - int(np.count_nonzero(self._same_as_previous))
+
+    @cached_property
+    def tied_rows(self) -> int:
+        """The number of rows that share their score with another row of the same query."""
+        same = self._same_as_previous
+        return int(np.count_nonzero(same[1:] | same[:-1]))
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied, 0 to 1."""
+        return self.tied_rows / len(self) if len(self) else 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Lists):
+    """Rows grouped by query: the base of `Run` and `Qrels`."""
+
+    queries: tuple[str, ...]
+    offsets: Codes  # (n_queries + 1,): rows offsets[i] to offsets[i + 1] belong to queries[i]
+    documents: Documents  # the document id of each row
+    value: Floats  # (n_rows,): the score or the label
+    source: Source | None = field(default=None, kw_only=True)
+
+    noun: ClassVar[str] = "table"
+    value_names: ClassVar[tuple[str, ...]] = ()
+    nan_advice: ClassVar[str] = "Drop the row"
+    allows_infinity: ClassVar[bool] = False
+    duplicate_hint: ClassVar[str] = ""  # what may explain that a document appears twice in a file
+
+    # -- constructors -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_codes(
+        cls,
+        query: Codes,
+        queries: Sequence[str],
+        documents: Documents,
+        value: Floats,
+        *,
+        where: Callable[[int], str] | None = None,
+        unique: bool = False,
+        **columns: Any,
+    ) -> Self:
+        """A table from coded columns; rows are grouped by query if they are not contiguous.
+
+        `where(row)` is the place of a row in the source for messages (``run.trec:17``). `unique` skips the check for
+        documents that appear twice in a query.
+        """
+        query = np.asarray(query, dtype=np.int64)
+        if columns.get("rank") is not None:
+            columns["rank"] = _integer_ranks(columns["rank"])
+            if columns["rank"].shape != query.shape:
+                raise InputError(f"{len(columns['rank'])} ranks for {len(query)} rows. Give one for every row.")
+        value = np.asarray(value, dtype=np.float64)
+
+        def row_of(row: int) -> Row:
+            return Row(queries[query[row]], documents.ids(np.array([row]))[0])
+
+        check_numbers(cls, value, row_of, where)
+        heads = np.flatnonzero(np.diff(query, prepend=-1))
+        distinct, first = np.unique(query[heads], return_index=True)
+        contiguous = len(distinct) == len(heads)
+        if not unique and not (contiguous and documents.known_unique(np.append(heads, len(query)))):
+            check_duplicates(cls, query * max(len(documents.names), 1) + documents.codes, row_of, where)
+        if not contiguous:  # bring the rows of each query together, in order of appearance
+            appearance = np.zeros(len(queries), dtype=np.int64)
+            appearance[distinct] = first
+            rows = np.argsort(appearance[query], kind="stable")
+            query, documents, value = query[rows], documents.take(rows), value[rows]
+            columns = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
+            heads = np.flatnonzero(np.diff(query, prepend=-1))
+        names = tuple(map(queries.__getitem__, query[heads].tolist()))
+        return cls(names, np.append(heads, len(query)), documents, value, **columns)
+
+    @classmethod
+    def from_columns(cls, queries: Any, docs: Any, values: Any, **columns: Any) -> Self:
+        """A table from three columns of equal length: query ids, document ids and numbers.
+
+        Ids are text or integers (which become text); numbers may come from NumPy, torch or plain lists.
+        """
+        if columns.get("rank") is not None:
+            columns["rank"] = np.array(columns["rank"])
+        query, query_ids = encode(queries, "query")
+        doc, doc_ids = encode(docs, "document")
+        value = numbers(values, cls.value_names[0])
+        if not len(query) == len(doc) == len(value):
+            lengths = count_noun(len(query), "query", "queries"), count_noun(len(doc), "document")
+            raise InputError(
+                f"Columns of different lengths: {', '.join(lengths)}, {count_noun(len(value), cls.value_names[0])}. "
+                "Give one of each for every row."
+            )
+        return cls.from_codes(query, query_ids, Documents(doc, doc_ids), value, **columns)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[Any, Mapping[Any, SupportsFloat]]) -> Self:
+        """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
+        plain = plain_columns(table)
+        value, offsets = plain or mapped_columns(cls, table)
+        ids: list[Any] = list(chain.from_iterable(table.values()))
+        if plain or all_text(table):
+            built = cls(tuple(table), offsets, Documents.of_rows(ids), value)
+            check_numbers(cls, value, built.row, None)
+            return built
+        queries = tuple(identifier(query, "query") for query in table)
+        if len(set(queries)) < len(queries):
+            raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
+        built = cls(queries, offsets, Documents(*encode(ids, "document")), value)
+        check_numbers(cls, value, built.row, None)
+        # Distinct keys may become one id: 1 and "1".
+        check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
+        return built
+
+    @classmethod
+    def from_frame(cls, frame: Any) -> Self:
+        """A table from a pandas or polars data frame, an Arrow table, or any Arrow stream.
+
+        Columns are found by name: ``query_id, doc_id, score`` and the names that PyTerrier (``qid, docno``),
+        MS MARCO and BEIR use. Arrow's memory is not copied if possible: do not change an array that Arrow uses.
+        """
+        return cls._from_named(*frame_columns(frame))
+
+    @classmethod
+    def _from_named(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Self:
+        """A table from columns by name, which `fetch` gives."""
+        chosen = [pick_column(cls, names, known) for known in (QUERY_NAMES, DOC_NAMES, cls.value_names)]
+        return cls.from_columns(*map(fetch, chosen), **cls._optional_columns(names, fetch))
+
+    @classmethod
+    def _optional_columns(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> dict[str, Any]:
+        """The columns that not every table of this class has."""
+        return {}
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Any]) -> Self:
+        """A table from ``(query, document, number)`` tuples, such as ir_measures' `ScoredDoc` and `Qrel`."""
+        columns = list(zip(*rows, strict=False))
+        if columns and len(columns) < 3:
+            raise InputError(f"The rows have {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
+        queries, docs, values = columns[:3] if columns else ((), (), ())
+        return cls.from_columns(list(queries), list(docs), list(values))
+
+    # -- conversions ----------------------------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        for name, column in vars(self).items():
+            if isinstance(column, np.ndarray):
+                object.__setattr__(self, name, freeze(column))
+
+    def __repr__(self) -> str:
+        queries, rows = count_noun(len(self.queries), "query", "queries"), count_noun(len(self), "row")
+        return f"<{type(self).__name__}: {queries}, {rows}>"
+
+    def _repr_html_(self) -> str:
+        from tiewise.tables.html import render_html
+        from tiewise.tables.model import PREVIEW_ROWS, Section
+        from tiewise.tables.model import Table as ShownTable
+
+        queries, docs, values = zip(*islice(self, PREVIEW_ROWS), strict=True) if len(self) else ((), (), ())
+        columns = {"query": queries, "document": docs, self.value_names[0]: [f"{value:.9g}" for value in values]}
+        source = [] if self.source is None else [self.source.path]
+        return render_html(Section([*source, ShownTable.of_columns(columns, total=len(self))], self._title))
+
+    @property
+    def _title(self) -> str:
+        """The heading in a notebook."""
+        return repr(self).strip("<>")
+
+    @cached_property
+    def query(self) -> Codes:
+        """The position in `queries` of each row's query, (n_rows,)."""
+        return np.repeat(np.arange(len(self.queries)), np.diff(self.offsets))
+
+    @cached_property
+    def doc_index(self) -> dict[str, int]:
+        """The code of each document id."""
+        return dict(zip(self.docs, range(len(self.docs)), strict=True))
+
+    def row(self, row: int) -> Row:
+        """The query and the document of one row."""
+        place = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return Row(self.queries[place], self.documents.ids(np.array([row]))[0])
+
+    @property
+    def doc(self) -> Codes:
+        """The code of each row's document, (n_rows,)."""
+        return self.documents.codes
+
+    @property
+    def docs(self) -> Sequence[str]:
+        """The distinct document ids, in the order of their codes."""
+        return self.documents.names
+
+    def ids(self, rows: NDArray[Any]) -> list[str]:
+        """The document ids of some rows."""
+        return self.documents.ids(rows)
+
+    def _codes_of(self, other: Table) -> Codes:
+        """The code of each document of another table, −1 if it has none. Only the smaller table is indexed."""
+        if "doc_index" in vars(self) or len(self.docs) < len(other.docs):
+            return positions(self.doc_index, other.docs)
+        place = positions(other.doc_index, self.docs)
+        known = np.flatnonzero(place >= 0)
+        code = np.full(len(other.docs), -1)
+        code[place[known]] = known
+        return code
+
+    def __iter__(self) -> Iterator[tuple[str, str, float]]:
+        for place, query in enumerate(self.queries):
+            rows = np.arange(self.offsets[place], self.offsets[place + 1])
+            docs = self.documents.ids(rows)
+            yield from ((query, doc, value) for doc, value in zip(docs, self.value[rows].tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """``{query: {document: number}}``, rows in their order."""
+        table: dict[str, dict[str, float]] = {query: {} for query in self.queries}
+        for query, doc, value in self:
+            table[query][doc] = value
+        return table
+
+    def to_frame(self) -> Any:
+        """A data frame of pandas (or polars) with the columns query_id, doc_id, and score or relevance."""
+        queries = [self.queries[place] for place in self.query.tolist()]
+        columns = {
+            "query_id": queries,
+            "doc_id": self.ids(np.arange(len(self))),
+            self.value_names[0]: self.value,
+        }
+        return data_frame(columns)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The table with only these rows (ascending). A query may keep no row."""
+        kept = np.zeros(len(self) + 1, dtype=np.int64)
+        kept[np.asarray(rows) + 1] = 1
+        offsets = np.cumsum(kept)[self.offsets]
+        columns = {name: getattr(self, name, None) for name in ("rank", "subtopics")}
+        optional = {name: column.take(rows) for name, column in columns.items() if column is not None}
+        return replace(self, offsets=offsets, documents=self.documents.take(rows), value=self.value[rows], **optional)
+
+
+def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
+    """The first of the names that is a column."""
+    columns = list(columns)
+    for name in names:
+        if columns.count(name) > 1:
+            raise InputError(f"The {cls.noun} has two columns '{name}'. Keep one of them.")
+        if name in columns:
+            return name
+    raise InputError(
+        f"The {cls.noun} has no column '{names[0]}' (or {', '.join(names[1:4])} ...). "
+        f"It has: {', '.join(columns) or 'none'}."
+    )
+
+
+def _integer_ranks(ranks: Any) -> NDArray[np.int64]:
+    """A column of ranks as int64, or an error if one of them is not an integer."""
+    column = np.asarray(ranks)
+    if column.dtype.kind in "iu" and not (column.size and int(column.max()) >= 2**63):
+        return column.astype(np.int64, copy=False)
+    if column.dtype.kind == "f" and (np.abs(column) < 2**53).all() and (column == np.round(column)).all():
+        return column.astype(np.int64)
+    raise InputError("The ranks are not all integers. Leave the column out, or number the documents of each list.")
+
+
+def check_numbers(
+    cls: type[Table], value: Floats, row_of: Callable[[int], Row], where: Callable[[int], str] | None
+) -> None:
+    """Raise if a number is NaN, or infinite where that is not allowed."""
+    bad = np.flatnonzero(np.isnan(value) if cls.allows_infinity else ~np.isfinite(value))
+    if len(bad):
+        raise InputError(
+            *(
+                f"{where(row) + ': ' if where else ''}{cls.value_names[0]} '{value[row]}' for query "
+                f"'{row_of(row).query}', document '{row_of(row).doc}'. {cls.nan_advice}."
+                for row in bad[:MAX_PROBLEMS].tolist()
+            )
+        )
+
+
+def check_duplicates(
+    cls: type[Table],
+    key: Codes,
+    row_of: Callable[[int], Row],
+    where: Callable[[int], str] | None,
+    more: Callable[[int], str] = lambda row: "",
+) -> None:
+    """Raise if a key appears twice; `more(row)` is what stands after the query in the message."""
+    ordered = np.sort(key)
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        same = np.append(False, key[order[1:]] == key[order[:-1]])
+        second = order[same & ~np.append(False, same[:-1])]  # one row for a document that appears three times
+        rows = np.sort(second)[:MAX_PROBLEMS].tolist()
+        messages = (
+            (where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row), more(row)) for row in rows
+        )
+        hints = [cls.duplicate_hint] if cls.duplicate_hint and where and not more(rows[0]) else []
+        raise InputError(*hints, *messages)
+
+
+def duplicate_message(cls: type[Table], query: str, doc: str, more: str = "") -> str:
+    """The message about a document that appears twice in a list; `more` is what stands after the query."""
+    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'{more}. Keep one of the rows."
