@@ -152,27 +152,38 @@ class Evaluation:
 
     def estimates(self, measures: Iterable[Measure]) -> dict[Measure, Estimates]:
         """Each measure for every query that counts, over the orders of ties, with the value of the oblivious order."""
-        cuts = None if self.options.complete else _Cuts(self)
-        found = {}
-        for measure in measures:
-            each = self._estimate(measure, cuts)
-            found[measure] = each.take(self.kept(measure) & ~np.isnan(each.expected))  # NaN: not defined there
-        return found
+        measures = list(measures)
+        found = self._estimate(measures)
+        kept = {measure: self.kept(measure) & ~np.isnan(found[measure].expected) for measure in measures}
+        return {measure: found[measure].take(kept[measure]) for measure in measures}  # NaN: not defined there
 
-    def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:
-        grouped, rule = self.grouped(measure), self._rule(measure)
-        order = rule.order if rule and rule.dtype == "float64" and rule.order in grouped.ties.before else None
-        found = engine.estimates(measure, grouped, oblivious=order, sampling=self.options.sampling)
-        if rule is not None and order is None:
-            found.oblivious = self.in_order(measure, rule)
-        if cuts is not None:
-            found.cut = cuts.bounds(measure, found.expected)
-            if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
-                found.set_powers(partial(self._estimate_power, measure))
+    def _estimate(self, measures: list[Measure]) -> dict[Measure, Estimates]:
+        """Each measure for every query; measures with the same tie groups and order are computed together."""
+        options, rules = self.options, {measure: self._rule(measure) for measure in measures}
+        together: dict[tuple[GroupedJudgments, str | None], list[Measure]] = {}
+        for measure, rule in rules.items():
+            grouped = self.grouped(measure)
+            is_counted = rule is not None and rule.dtype == "float64" and rule.order in grouped.ties.before
+            together.setdefault((grouped, rule.order if rule and is_counted else None), []).append(measure)
+        found: dict[Measure, Estimates] = {}
+        cuts = None if options.complete else _Cuts(self)
+        for (grouped, order), some in together.items():
+            sampling, bounded = options.sampling, cuts is not None
+            each = engine.estimates_of(some, grouped, oblivious=order, sampling=sampling, truncated=bounded)
+            for measure, one in each.items():
+                rule = rules[measure]
+                if rule is not None and order is None:
+                    one.oblivious = self.in_order(measure, rule)
+                if cuts is not None and not engine.knows_cut(measure, grouped):
+                    one.cut = cuts.bounds(measure, one.expected)
+                    if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
+                        one.set_powers(partial(self._estimate_power, measure))
+            found |= each
         return found
 
     def _estimate_power(self, measure: Measure, exponent: float) -> Estimates:
-        return self._estimate(measure.to_power(exponent), _Cuts(self))
+        (found,) = self._estimate([measure.to_power(exponent)]).values()
+        return found
 
     def _rule(self, measure: Measure) -> Rule | None:
         """The order and score type of the oblivious value; `bias` is the effect of an order, not of a definition."""

@@ -307,8 +307,12 @@ class Measure:
             return NotImplemented
         return self._key == other._key
 
-    def __hash__(self) -> int:
+    @cached_property
+    def _hash(self) -> int:
         return hash((type(self), self._key))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __call__(self, /, **params: Any) -> Self:
         """The same measure with other parameters; `cutoff` and `judged_only` may be among them."""
@@ -330,7 +334,7 @@ class Measure:
         """The name without parameters and cutoff."""
         return type(self).__name__.lstrip("_")
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The canonical spelling, which `parse` reads back."""
         shown = [

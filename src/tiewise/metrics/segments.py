@@ -17,11 +17,19 @@ BLOCK = 1 << 20
 
 
 def segment_sum(index: Codes, values: NDArray[Any], n: int) -> Floats:
-    """The sum of the values of each index, added up one after another so that zeros change nothing."""
+    """The sum of the values of each index, added up one after another so that zeros change nothing.
+
+    Values may have several rows: then the sums of each row are a row.
+    """
     if not len(index):  # bincount would give integers
-        return np.zeros(n)
-    total: Any = np.bincount(index, weights=values, minlength=n)
-    return total
+        return np.zeros((*values.shape[:-1], n))
+    if values.ndim == 1 or len(values) == 1:
+        total = np.bincount(index, weights=values.ravel(), minlength=n)
+    else:
+        by_row = index + n * np.arange(len(values))[:, None]
+        total = np.bincount(by_row.ravel(), weights=values.ravel(), minlength=n * len(values))
+    sums: Floats = total.reshape((*values.shape[:-1], n))
+    return sums
 
 
 def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
