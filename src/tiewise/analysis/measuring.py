@@ -154,8 +154,13 @@ class Evaluation:
         """Each measure for every query that counts, over the orders of ties, with the value of the oblivious order."""
         measures = list(measures)
         found = self._estimate(measures)
-        kept = {measure: self.kept(measure) & ~np.isnan(found[measure].expected) for measure in measures}
-        return {measure: found[measure].take(kept[measure]) for measure in measures}  # NaN: not defined there
+        return {measure: found[measure].take(self._counts(measure, found[measure])) for measure in measures}
+
+    def _counts(self, measure: Measure, found: Estimates) -> NDArray[np.bool_]:
+        """The queries that count and for which a measure is defined, (n_queries,)."""
+        is_defined: NDArray[np.bool_] = ~np.isnan(found.expected)
+        keeps_all = "skip" not in (self.options.missing, self.options.no_relevant)
+        return is_defined if keeps_all else is_defined & self.kept(measure)
 
     def _estimate(self, measures: list[Measure]) -> dict[Measure, Estimates]:
         """Each measure for every query; measures with the same tie groups and order are computed together."""

@@ -259,6 +259,13 @@ class Measure:
         judged_weight = self.judged_weight()
         return judged_weight is not None and judged_weight.needs_all_judged
 
+    @cached_property
+    def sorts_by_label(self) -> bool:
+        """Whether it is one of our sums whose best order is that by label: all of these share their orders."""
+        label, is_sum = np.zeros(1), self.additive and self.sorted_extremes and not self.needs_subtopics
+        by_key = type(self).sort_key is Measure.sort_key and self.key(label) is label
+        return is_sum and by_key and self.is_built_in()
+
     @classmethod
     def is_built_in(cls) -> bool:
         """Whether it is one of ours: tests prove of these what must be assumed otherwise of a user's measure."""

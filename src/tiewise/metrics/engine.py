@@ -147,7 +147,7 @@ def estimates_of(
     With `truncated`, measures of which this `knows_cut` have bounds for lists that may be truncated, too.
     """
     found = {}
-    for batch in _batches(measures, lambda measure: _shares_orders(measure, grouped), 3 * len(grouped.rows)):
+    for batch in _batches(measures, lambda measure: measure.sorts_by_label, 3 * len(grouped.rows)):
         each = _Computation(batch, grouped, sampling).statistics(oblivious, truncated=truncated)
         for measure, one in zip(batch, each, strict=True):
             judged_weight, aggregation = measure.judged_weight(), measure.aggregation
@@ -178,14 +178,8 @@ def knows_cut(measure: Measure, grouped: GroupedJudgments) -> bool:
 
     It must be a sum of the form of Eq. (1), in which documents of higher labels are worth at least as much.
     """
-    is_eq_1 = type(measure).terms is Measure.terms and measure.value_range is None and measure.is_built_in()
-    return is_eq_1 and _shares_orders(measure, grouped) and grouped.ties.condensed_end is None
-
-
-def _shares_orders(measure: Measure, grouped: GroupedJudgments) -> bool:
-    """Whether a measure is a sum whose best order is by label, as nearly all are."""
-    is_plain = measure.additive and measure.sorted_extremes and not measure.needs_subtopics
-    return is_plain and measure.sort_key(grouped) is grouped.label
+    is_eq_1 = type(measure).terms is Measure.terms and measure.value_range is None
+    return is_eq_1 and measure.sorts_by_label and grouped.ties.condensed_end is None
 
 
 def _batches(
@@ -371,12 +365,12 @@ class _Computation:
         `filled` has the expectations with the worst and the best documents in the last tie groups of these queries.
         """
         reached = self.depth[:, truncated] > self.grouped.ties.last_start[truncated]
-        here, (low, high) = expected[:, truncated], np.split(filled, 2, axis=1)
+        here, low, high = expected[:, truncated], filled[:, : len(truncated)], filled[:, len(truncated) :]
         lower, upper = expected.copy(), expected.copy()
         lower[:, truncated] = np.where(reached, np.minimum(here, low), here)
         upper[:, truncated] = np.where(reached, np.maximum(here, high), here)
-        bounds = zip(lower, upper, strict=True)
-        return [pair if is_reached.any() else None for pair, is_reached in zip(bounds, reached, strict=True)]
+        bounds = zip(lower, upper, np.logical_or.reduce(reached, axis=1).tolist(), strict=True)
+        return [(low, high) if is_reached else None for low, high, is_reached in bounds]
 
     @property
     def group_means(self) -> Floats:
@@ -396,7 +390,7 @@ class _Computation:
         mean, variance = np.zeros((2, *self._inside.shape))
         known: dict[tuple[int, bytes], GroupBlock] = {}  # several measures have the same gains and cutoff
         for row, measure in enumerate(self.measures):
-            groups = np.flatnonzero(self._mixed[row])
+            groups = self._mixed[row].nonzero()[0]
             for block in self._sums[row].blocks(groups, self._inside[row, groups], known):
                 e, var = measure.moments(block)
                 mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]

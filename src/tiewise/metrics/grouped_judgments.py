@@ -149,21 +149,22 @@ class GroupedJudgments:
         self._sums: dict[bytes, GroupSums] = {}  # by the gains
         self._of_judgments: dict[tuple[str, Measure], Any] = {}
         self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
-        seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
-        place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
-        if (ties.size[seen] > 1).any():
-            self.rows = rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]  # of the qrels
+        seen = ((ties.size > 0) & (ties.start < self.length[qrels.query])).nonzero()[0]
+        first = ties.length.cumsum() - ties.length  # if lists stood one after another
+        place = ties.start[seen] + first[qrels.query[seen]]
+        if np.count_nonzero(ties.size[seen] > 1):
+            self.rows = rows = seen[np.lexsort((-qrels.label[seen], place))]  # of the qrels
         else:  # quicker, as a place has one document
-            self.rows = rows = seen[np.argsort(place[seen], kind="stable")]
+            self.rows = rows = seen[place.argsort(kind="stable")]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
         self.query, self.label = qrels.query[rows], qrels.label[rows]
         self.start, self.size = ties.start[rows], ties.size[rows]
         new = np.ones(len(rows), dtype=bool)
         new[1:] = (self.query[1:] != self.query[:-1]) | (self.start[1:] != self.start[:-1])
-        self.group: Codes = np.cumsum(new) - 1  # (n_documents,)
+        self.group: Codes = new.cumsum() - 1  # (n_documents,)
         # Arrays over the tie groups that hold one of them.
-        self.first = np.flatnonzero(new)
-        self.n_judged = np.diff(np.append(self.first, len(new)))  # judged documents in the group
+        self.first: Codes = new.nonzero()[0]
+        self.n_judged = np.bincount(self.group)  # judged documents in the group
         self.group_query, self.group_start = self.query[self.first], self.start[self.first]
         self.group_size = self.size[self.first]
 
@@ -256,12 +257,12 @@ class GroupedJudgments:
     @cached_property
     def _slot(self) -> Codes:
         """The first slot of each document's group, if groups stood one after another, (n_documents,)."""
-        slot: Codes = (np.cumsum(self.group_size) - self.group_size)[self.group]
+        slot: Codes = (self.group_size.cumsum() - self.group_size)[self.group]
         return slot
 
     def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
-        rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
+        rows = (self._slot + before).argsort(kind="stable")  # quick, as groups stand in order already
         return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
 
     def _sorted(self, which: str, measure: Measure) -> Order:
@@ -304,7 +305,7 @@ class GroupedJudgments:
             for order in orders:
                 fixed.append(_Lists(tied, query, order.rank[documents], order.rows[documents], group, no_groups))
             expected = [fixed.pop()._replace(groups=self.tied_groups[0])]
-        ends = np.flatnonzero(self.ties.may_be_truncated) if truncated else no_groups
+        ends = self.ties.may_be_truncated.nonzero()[0] if truncated else no_groups
         if len(ends):
             expected += self._truncated_lists(ends, worst)
         place, segment, list_of_group, n_lists = np.empty(self.n_queries, dtype=np.int64), [], [], 0
@@ -337,18 +338,18 @@ class GroupedJudgments:
         """
         ties, is_end, label = self.ties, self.ties.may_be_truncated, self.ties.qrels.label
         in_last = ties.in_last_group
-        above = np.flatnonzero(is_end[self.query] & ~in_last[self.rows])
-        groups = np.flatnonzero(self.above_last & is_end[self.group_query])
+        above = (is_end[self.query] & ~in_last[self.rows]).nonzero()[0]
+        groups = (self.above_last & is_end[self.group_query]).nonzero()[0]
         alone = _Lists(ends, self.query[above], worst.rank[above], worst.rows[above], self.group[above], groups)
-        rows = np.flatnonzero(is_end[ties.qrels.query] & (in_last | (ties.size == 0)) & (label >= 0))
+        rows = (is_end[ties.qrels.query] & (in_last | (ties.size == 0)) & (label >= 0)).nonzero()[0]
         rows = rows[np.lexsort((-label[rows], ties.qrels.query[rows]))]
         query = ties.qrels.query[rows]
-        place = np.arange(len(rows)) - np.searchsorted(query, query)
-        held = np.flatnonzero(place < ties.lowest_size[query])
+        place = np.arange(len(rows)) - query.searchsorted(query)
+        held = (place < ties.lowest_size[query]).nonzero()[0]
         query, rank = query[held], (ties.last_start[query] + 1 + place)[held]
         put = (query, rank, rows[held], np.full(len(held), -1))
         both = [np.concatenate(columns) for columns in zip(alone[1:5], put, strict=True)]
-        by_query = np.argsort(both[0], kind="stable")
+        by_query = both[0].argsort(kind="stable")
         query, rank, rows, group = (column[by_query] for column in both)
         return [alone, _Lists(ends, query, rank, rows, group, groups)]
 
@@ -370,7 +371,7 @@ class GroupedJudgments:
     def tied_groups(self) -> tuple[Codes, Codes]:
         """The groups of two documents or more, and the judged documents in them."""
         tied = self.group_size > 1
-        return np.flatnonzero(tied), np.flatnonzero(tied[self.group])
+        return tied.nonzero()[0], tied[self.group].nonzero()[0]
 
     @cached_property
     def above_last(self) -> NDArray[np.bool_]:
@@ -382,7 +383,7 @@ class GroupedJudgments:
         """The queries that have a tie group with a judged document."""
         has_ties = np.zeros(self.n_queries, dtype=bool)
         has_ties[self.group_query[self.group_size > 1]] = True
-        return np.flatnonzero(has_ties)
+        return has_ties.nonzero()[0]
 
     @cached_property
     def place_among_tied(self) -> Codes:
@@ -411,7 +412,7 @@ class GroupedJudgments:
         found = np.zeros(len(self.first), dtype=bool)
         if len(groups):
             keys, n_judged = keys[documents], self.n_judged[groups]
-            first = np.cumsum(n_judged) - n_judged
+            first = n_judged.cumsum() - n_judged
             low, high = np.minimum.reduceat(keys, first), np.maximum.reduceat(keys, first)
             has_unjudged = self.group_size[groups] > n_judged
             low = np.where(has_unjudged, np.minimum(low, unjudged_key), low)
@@ -518,20 +519,21 @@ class GroupBlock:
         part = copy(self)
         for name in ("groups", "start", "size", "inside", "relevant", "rank", "within"):
             setattr(part, name, getattr(self, name)[places])
-        vars(part).pop("gains", None)
+        for name in ("seen", "gain", "gain_ss", "gains"):
+            vars(part).pop(name, None)
         return part
 
-    @property
+    @cached_property
     def seen(self) -> Floats:
         """Documents above the group with a gain."""
         return self._column(self._sums.seen)
 
-    @property
+    @cached_property
     def gain(self) -> Floats:
         """The sum of the group's gains."""
         return self._column(self._sums.total)
 
-    @property
+    @cached_property
     def gain_ss(self) -> Floats:
         """Squared deviations of the gains from their mean, unjudged documents at 0."""
         return self._column(self._sums.squares)

@@ -42,7 +42,7 @@ def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
 
 def row_sum(values: Floats) -> Floats:
     """The sum of each row of a block, as a column."""
-    total: Floats = values.sum(axis=1, keepdims=True)
+    total: Floats = np.add.reduce(values, axis=1, keepdims=True)
     return total
 
 
@@ -50,7 +50,7 @@ def heads(segment: Codes) -> Codes:
     """For each element, where its segment begins."""
     new = np.ones(len(segment), dtype=bool)
     new[1:] = segment[1:] != segment[:-1]
-    heads: Codes = np.flatnonzero(new)[np.cumsum(new) - 1]
+    heads: Codes = new.nonzero()[0][new.cumsum() - 1]
     return heads
 
 
