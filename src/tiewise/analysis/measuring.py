@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, freeze
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
@@ -92,6 +92,7 @@ class Evaluation:
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
         self._grouped: dict[tuple[str, bool, bool, bool], GroupedJudgments] = {}
+        self._in_order: dict[tuple[Measure, GroupedJudgments, str], Floats] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -105,7 +106,8 @@ class Evaluation:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all")
-        return {name: vars(self)[name] for name in kept if name in vars(self)} | {"source": None, "_grouped": {}}
+        own = {name: vars(self)[name] for name in kept if name in vars(self)}
+        return own | {"source": None, "_grouped": {}, "_in_order": {}}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Evaluation:
         copied = Evaluation.__new__(Evaluation)
@@ -233,7 +235,10 @@ class Evaluation:
         if rule.order is None or not self.knows(rule):
             return None
         grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)
-        return engine.value(measure, grouped, grouped.oblivious(rule.order))
+        key = measure, grouped, rule.order  # several tools have one rule
+        if key not in self._in_order:
+            self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))
+        return self._in_order[key]
 
 
 class _Truncated(NamedTuple):
