@@ -59,7 +59,6 @@ class Order:
         self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
         self.query, self.rows, self.n_queries = query, rows, grouped.n_queries  # rows of the qrels
         self.rank: Floats = rank.astype(np.float64, copy=False)
-        self.label: Floats = grouped.ties.qrels.label[rows]
         self.segment = query if segment is None else segment
         self.n_segments = grouped.n_queries if n_segments is None else n_segments
 
@@ -69,6 +68,11 @@ class Order:
         grouped = self._grouped()
         assert grouped is not None
         return grouped
+
+    @cached_property
+    def label(self) -> Floats:
+        """The label of each document."""
+        return self.grouped.ties.qrels.label[self.rows]
 
     def take(self, kept: NDArray[np.bool_]) -> Order:
         """Some of the documents, in the same places."""
@@ -201,11 +205,12 @@ class GroupedJudgments:
 
     def _unit(self, measure: Measure) -> Floats | None:
         qrels = self.ties.qrels
+        gain = measure.gain(qrels.label)
+        if np.abs(np.frexp(gain)[1]).max(initial=0) < EXPONENT:  # nearly always
+            return None
         held = np.flatnonzero(np.diff(qrels.offsets))
         exponent = np.zeros(self.n_queries, dtype=np.int64)
-        if len(held):
-            largest = np.maximum.reduceat(measure.gain(qrels.label), qrels.offsets[held])
-            exponent[held] = np.frexp(largest)[1] - 1
+        exponent[held] = np.frexp(np.maximum.reduceat(gain, qrels.offsets[held]))[1] - 1
         odd = np.abs(exponent) > EXPONENT
         return np.ldexp(1.0, np.where(odd, exponent, 0)) if odd.any() else None
 
@@ -265,6 +270,12 @@ class GroupedJudgments:
         rows = (self._slot + before).argsort(kind="stable")  # quick, as groups stand in order already
         return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
 
+    @cached_property
+    def _places(self) -> tuple[Codes, Codes]:
+        """How many judged documents of its group stand before each document, and how many after it."""
+        place = np.arange(len(self.group)) - self.first[self.group]
+        return place, self.n_judged[self.group] - 1 - place
+
     def _sorted(self, which: str, measure: Measure) -> Order:
         key, rows = measure.sort_key(self), self.rows
         shared = key is self.label  # nearly every measure: one order serves them all, and documents stand in it already
@@ -275,12 +286,11 @@ class GroupedJudgments:
             key, rows = key[by_key], rows[by_key]
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
         # unjudged; by ascending key, the other way round.
-        place = np.arange(len(key)) - self.first[self.group]
-        back = self.n_judged[self.group] - 1 - place
+        place, back = self._places
         if which == "best":
             rank = self.start + np.where(key >= 0, 1 + place, self.size - back)
         else:
-            turned = self.first[self.group] + back
+            turned = np.arange(len(key)) - place + back
             rank = (self.start + np.where(key >= 0, self.size - place, 1 + back))[turned]
             rows = rows[turned]
         order = Order(self, self.query, rank, rows)
@@ -294,7 +304,9 @@ class GroupedJudgments:
         if is_shared and key in self._stacks:
             return self._stacks[key]
         tied, documents, no_groups = self.tied_queries, self.tied_documents, self.first[:0]
-        best, worst = self.best(measure), self.worst(measure)
+        ends = self.ties.may_be_truncated.nonzero()[0] if truncated else no_groups
+        best = self.best(measure)
+        worst = self.worst(measure) if len(tied) or len(ends) else best
         parts: list[tuple[Order, Any]] = [(best, slice(None))]
         fixed = [_Lists(np.arange(self.n_queries), self.query, best.rank, best.rows, self.group, no_groups)]
         expected = []
@@ -305,7 +317,6 @@ class GroupedJudgments:
             for order in orders:
                 fixed.append(_Lists(tied, query, order.rank[documents], order.rows[documents], group, no_groups))
             expected = [fixed.pop()._replace(groups=self.tied_groups[0])]
-        ends = self.ties.may_be_truncated.nonzero()[0] if truncated else no_groups
         if len(ends):
             expected += self._truncated_lists(ends, worst)
         place, segment, list_of_group, n_lists = np.empty(self.n_queries, dtype=np.int64), [], [], 0
@@ -485,16 +496,16 @@ class GroupSums:
         """
         if not len(groups):
             return
+        known = {} if known is None else known
+        key = id(self), inside.tobytes()
+        if key in known:
+            yield known[key]
+            return
         # Slots and gains are the two ways in which a block can be wide.
         width = np.maximum(inside, self.relevant[groups].astype(np.int64))
         if len(groups) * int(width.max()) <= SMALL_BLOCK:
-            key = id(self), inside.tobytes()
-            block = None if known is None else known.get(key)
-            if block is None:
-                block = GroupBlock(self, groups, inside, groups, inside)
-            if known is not None:
-                known[key] = block
-            yield block
+            known[key] = GroupBlock(self, groups, inside, groups, inside)
+            yield known[key]
             return
         for some in alike(width):
             yield GroupBlock(self, groups[some], inside[some], groups, inside)
