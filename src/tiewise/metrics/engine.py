@@ -271,12 +271,11 @@ class _Computation:
         expected = self._expected(stack, terms)
         moments = (expected[:, : len(tied)], self._tied_variance()) if len(tied) else ()
         found = self._summarize(values, oblivious, *moments)
-        if not len(stack.truncated):
-            return found
-        cuts = self._bounds(np.array([one.mean for one in found]), stack.truncated, expected[:, len(tied) :])
-        return [
-            one._replace(cut=cut) if is_known else one for one, cut, is_known in zip(found, cuts, known, strict=True)
-        ]
+        if len(stack.truncated):
+            cuts = self._bounds(np.array([one.mean for one in found]), stack.truncated, expected[:, len(tied) :])
+            each = zip(found, cuts, known, strict=True)
+            found = [one._replace(cut=cut) if is_known else one for one, cut, is_known in each]
+        return found
 
     def _summarize(self, values: Floats, oblivious: str | None, *moments: Floats) -> list[_Statistics]:
         """The statistics from the values of the best, oblivious and worst orders, and moments of queries with ties."""
@@ -335,15 +334,15 @@ class _Computation:
         return found
 
     def _stack_terms(self, stack: Stack) -> Floats:
+        """The terms of all lists of a stack; those of subtopics are computed for one order at a time."""
         if not self.measure.needs_subtopics:
             return self._terms(stack.order)
         return np.concatenate([self._terms(order)[:, documents] for order, documents in stack.parts], axis=1)
 
     def _expected(self, stack: Stack, terms: Floats) -> Floats:
         """Eq. (2), for the last lists of a stack: those with ties, then those that may be truncated."""
-        grouped, means = self.grouped, self.group_means if len(stack.groups) else np.zeros((len(terms), 0))
-        for measure, row in zip(self.measures, means, strict=True):
-            grouped._means[measure] = row
+        means = self.group_means if len(stack.groups) else np.zeros((len(terms), 0))
+        self.grouped._means.update(zip(self.measures, means, strict=True))
         # Where a group is not mixed, any order will do.
         certain = np.where(self._mixed[:, stack.group], 0.0, terms[:, stack.first :])
         lists = stack.query[stack.n_fixed :]
@@ -388,7 +387,7 @@ class _Computation:
     def _closed_form(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
         mean, variance = np.zeros((2, *self._inside.shape))
-        known: dict[tuple[int, bytes], GroupBlock] = {}  # several measures have the same gains and cutoff
+        known: dict[tuple[int, bytes, bytes], GroupBlock] = {}  # several measures have the same gains and cutoff
         for row, measure in enumerate(self.measures):
             groups = self._mixed[row].nonzero()[0]
             for block in self._sums[row].blocks(groups, self._inside[row, groups], known):
@@ -431,11 +430,8 @@ class _Computation:
     def _mixed(self) -> NDArray[np.bool_]:
         """Whether the order of a group matters, within the depth; the last column is for documents of no group."""
         mixed = np.zeros((len(self.measures), len(self.grouped.first) + 1), dtype=bool)
-        for row, measure in enumerate(self.measures):
-            is_sorted = measure.sorted_extremes
-            mixed[row, :-1] = (
-                self._sums[row].is_mixed if is_sorted else self.grouped.is_mixed(*measure.kinds(self.grouped))
-            )
+        for own, sums, measure in zip(mixed[:, :-1], self._sums, self.measures, strict=True):
+            own[:] = sums.is_mixed if measure.sorted_extremes else self.grouped.is_mixed(*measure.kinds(self.grouped))
         mixed[:, :-1] &= self._inside > 0
         return mixed
 
@@ -461,8 +457,13 @@ class _Computation:
 
         measure = self.measures[row]
         keys, unjudged_key = measure.kinds(self.grouped)
+
+        def bind(grouped: GroupedJudgments) -> Callable[[Order], Floats]:
+            alone = _Computation([measure], grouped)
+            return lambda order: alone.part_values(order)[0]
+
         return summarize_parts(
-            lambda grouped: _Computation([measure], grouped).first_part_values,
+            bind,
             self.grouped,
             keys=keys,
             unjudged_key=unjudged_key,
@@ -476,9 +477,6 @@ class _Computation:
         if not self.measure.additive:
             return self.value(order)
         return segment_sum(self.grouped.group, self._terms(order), len(self.grouped.first))
-
-    def first_part_values(self, order: Order) -> Floats:
-        return self.part_values(order)[0]
 
     def _search_extremes(self, row: int, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
         """The extremes of tied queries where the sorted orders need not give them, and how statistics were found."""

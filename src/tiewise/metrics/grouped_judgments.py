@@ -488,16 +488,16 @@ class GroupSums:
         return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
     def blocks(
-        self, groups: Codes, inside: Codes, known: dict[tuple[int, bytes], GroupBlock] | None = None
+        self, groups: Codes, inside: Codes, known: dict[tuple[int, bytes, bytes], GroupBlock] | None = None
     ) -> Iterator[GroupBlock]:
         """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff.
 
-        `known` has small blocks, and takes them.
+        `known` has small blocks that other measures used, and takes those that are made here.
         """
         if not len(groups):
             return
         known = {} if known is None else known
-        key = id(self), inside.tobytes()
+        key = id(self), groups.tobytes(), inside.tobytes()
         if key in known:
             yield known[key]
             return
