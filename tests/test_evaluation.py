@@ -112,6 +112,15 @@ def test_many_measures_together_are_each_of_them_alone(options):
             assert together[measure] == alone[measure]
 
 
+def test_measures_that_look_into_tie_groups_of_different_queries():
+    """One rank of one tie group each, but Rprec looks into that of the first query, and P@2 into that of the second."""
+    qrels = {"1": {"a": 1, "x": 1, "y": 1}, "2": {"c": 1}}
+    run = {"1": {"p": 3, "q": 2, "a": 1, "b": 1, "z": 0}, "2": {"p": 3, "c": 1, "d": 1, "z": 0}}
+    together = evaluate(qrels, run, ["Rprec", "P@2"])
+    assert [one.expected for one in together.per_query("Rprec").values()] == [pytest.approx(1 / 6), 0.0]
+    assert [one.expected for one in together.per_query("P@2").values()] == [0.0, 0.25]
+
+
 def test_judgments_that_served_another_run_give_the_same():
     qrels, run = random_case(0)
     _, other = random_case(1)
