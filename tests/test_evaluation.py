@@ -90,6 +90,47 @@ def test_many_queries_at_once_are_each_of_them_alone(untied):
                 assert one == other or one == pytest.approx(other, rel=1e-12, abs=1e-14), (measure, field)
 
 
+def columns(found) -> list:
+    """All columns of the estimates of a measure, as bytes."""
+    names = ("expected", "minimum", "maximum", "variance", "oblivious", "residual")
+    each = [getattr(found, name) for name in names] + list(found.cut or [None])
+    return [found.queries, *(None if column is None else column.tobytes() for column in each)]
+
+
+@pytest.mark.filterwarnings("ignore::tiewise.CutWarning")
+@pytest.mark.parametrize(
+    "options", [{}, {"depth": 12}, {"oblivious": None}, {"missing": "skip", "no_relevant": "skip"}]
+)
+def test_many_measures_together_are_each_of_them_alone(options):
+    measures = list(dict.fromkeys(cut for one in CLOSED for cut in (one, one @ 5 if one.takes_cutoff else one)))
+    for seed in range(2):
+        qrels, run = random_case(seed, queries=6)
+        together = tw.evaluate(qrels, run, measures, **options, samples=20)
+        for measure in measures:
+            alone = tw.evaluate(qrels, run, measure, **options, samples=20)
+            assert columns(together.per_query(measure)) == columns(alone.per_query(measure)), measure
+            assert together[measure] == alone[measure]
+
+
+def test_measures_that_look_into_tie_groups_of_different_queries():
+    """One rank of one tie group each, but Rprec looks into that of the first query, and P@2 into that of the second."""
+    qrels = {"1": {"a": 1, "x": 1, "y": 1}, "2": {"c": 1}}
+    run = {"1": {"p": 3, "q": 2, "a": 1, "b": 1, "z": 0}, "2": {"p": 3, "c": 1, "d": 1, "z": 0}}
+    together = evaluate(qrels, run, ["Rprec", "P@2"])
+    assert [one.expected for one in together.per_query("Rprec").values()] == [pytest.approx(1 / 6), 0.0]
+    assert [one.expected for one in together.per_query("P@2").values()] == [0.0, 0.25]
+
+
+def test_judgments_that_served_another_run_give_the_same():
+    qrels, run = random_case(0)
+    _, other = random_case(1)
+    kept = tw.Qrels.from_dict(qrels)
+    evaluate(kept, other)
+    again, fresh = evaluate(kept, run), evaluate(qrels, run)
+    for measure in again:
+        assert columns(again.per_query(measure)) == columns(fresh.per_query(measure))
+
+
 def test_the_spread_of_labels_that_are_nearly_equal():
     for low, high in ((0.95, 0.9500001), (1000.0, 1000.001), (1e9, 1e9 + 1)):
         found = evaluate({"q": {"a": low, "b": high}}, {"q": {"a": 1.0, "b": 1.0}}, "DCG@1")["DCG@1"]

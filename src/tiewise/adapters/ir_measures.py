@@ -37,7 +37,7 @@ import warnings
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -459,14 +459,20 @@ def _resolve(given: Any) -> ToolMeasure:
     if isinstance(given, str):
         return _resolve_name(given)
     if _theirs is not None and isinstance(given, _theirs.Measure):
-        try:
-            given.validate_params()
-        except AssertionError as error:
-            raise MeasureError(f"{given}: {str(error).split('=<object')[0]}.") from None
-        if given.NAME not in _MEASURES:
-            raise MeasureError(f"Tiewise does not have {given}.")
-        return _translate(given.NAME, given.params)
+        return _translate_measure(given)
     raise MeasureError(f"{given!r} is a {type(given).__name__}, no measure. Give a name such as 'nDCG@10'.")
+
+
+@lru_cache(maxsize=1024)  # evaluators are made for every call in many loops
+def _translate_measure(given: Any) -> ToolMeasure:
+    """Our measure for a measure of ir_measures."""
+    try:
+        given.validate_params()
+    except AssertionError as error:
+        raise MeasureError(f"{given}: {str(error).split('=<object')[0]}.") from None
+    if given.NAME not in _MEASURES:
+        raise MeasureError(f"Tiewise does not have {given}.")
+    return _translate(given.NAME, given.params)
 
 
 def _resolve_name(text: str) -> ToolMeasure:

@@ -7,7 +7,7 @@ others are statistics over all orders: ``"expected"``, ``"minimum"``, ``"maximum
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -62,7 +62,8 @@ def evaluate_queries(
     judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
     places = places[judged[places]]
     evaluation = _Evaluation(qrels, source, measures.values(), value)
-    numbers = {key: evaluation.compute(measure)[places] for key, measure in measures.items()}
+    computed = evaluation.compute(list(measures.values()))
+    numbers = {key: computed[measure][places] for key, measure in measures.items()}
     return [qrels.queries[place] for place in places.tolist()], numbers
 
 
@@ -77,10 +78,13 @@ class _Evaluation:
             if one.rule.order is not None and value in ("oblivious", "bias"):
                 self._orders.setdefault(_kind_of_list(one, one.rule.dtype), set()).add(one.rule.order)
 
-    def compute(self, tool: ToolMeasure) -> Floats:
-        """The number of each query, (n_queries,)."""
+    def compute(self, tools: Sequence[ToolMeasure]) -> dict[ToolMeasure, Floats]:
+        """The numbers of each query, (n_queries,)."""
         if self._value == "oblivious":
-            return self._oblivious(tool)
+            return self._oblivious(tools)
+        return {tool: self._over_orders(tool) for tool in tools}
+
+    def _over_orders(self, tool: ToolMeasure) -> Floats:
         measure, grouped = tool.measure, self._count(tool, "float64")
         if self._value in ("minimum", "maximum") and measure.sorted_extremes:
             order = grouped.worst(measure) if self._value == "minimum" else grouped.best(measure)
@@ -91,14 +95,20 @@ class _Evaluation:
         if self._value == "std":
             return np.sqrt(estimates.variance)
         if self._value == "bias":
-            return self._oblivious(tool) - estimates.expected
+            return self._oblivious([tool])[tool] - estimates.expected
         numbers: Floats = getattr(estimates, self._value)
         return numbers
 
-    def _oblivious(self, tool: ToolMeasure) -> Floats:
-        assert tool.rule.order is not None, "the packages that have a drop-in can be reproduced"
-        grouped = self._count(tool, tool.rule.dtype)
-        return engine.value(tool.measure, grouped, grouped.oblivious(tool.rule.order))
+    def _oblivious(self, tools: Sequence[ToolMeasure]) -> dict[ToolMeasure, Floats]:
+        together: dict[tuple[GroupedJudgments, str], list[ToolMeasure]] = {}
+        for tool in tools:
+            assert tool.rule.order is not None, "the packages that have a drop-in can be reproduced"
+            together.setdefault((self._count(tool, tool.rule.dtype), tool.rule.order), []).append(tool)
+        found: dict[ToolMeasure, Floats] = {}
+        for (grouped, order), some in together.items():
+            values = engine.values_of([tool.measure for tool in some], grouped, grouped.oblivious(order))
+            found |= {tool: values[tool.measure] for tool in some}
+        return found
 
     def _count(self, tool: ToolMeasure, dtype: str) -> GroupedJudgments:
         key = _kind_of_list(tool, dtype)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, freeze
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
@@ -92,6 +92,7 @@ class Evaluation:
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
         self._grouped: dict[tuple[str, bool, bool, bool], GroupedJudgments] = {}
+        self._in_order: dict[tuple[Measure, GroupedJudgments, str], Floats] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -105,7 +106,8 @@ class Evaluation:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all")
-        return {name: vars(self)[name] for name in kept if name in vars(self)} | {"source": None, "_grouped": {}}
+        own = {name: vars(self)[name] for name in kept if name in vars(self)}
+        return own | {"source": None, "_grouped": {}, "_in_order": {}}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Evaluation:
         copied = Evaluation.__new__(Evaluation)
@@ -152,27 +154,43 @@ class Evaluation:
 
     def estimates(self, measures: Iterable[Measure]) -> dict[Measure, Estimates]:
         """Each measure for every query that counts, over the orders of ties, with the value of the oblivious order."""
-        cuts = None if self.options.complete else _Cuts(self)
-        found = {}
-        for measure in measures:
-            each = self._estimate(measure, cuts)
-            found[measure] = each.take(self.kept(measure) & ~np.isnan(each.expected))  # NaN: not defined there
-        return found
+        measures = list(measures)
+        found = self._estimate(measures)
+        return {measure: found[measure].take(self._counts(measure, found[measure])) for measure in measures}
 
-    def _estimate(self, measure: Measure, cuts: _Cuts | None) -> Estimates:
-        grouped, rule = self.grouped(measure), self._rule(measure)
-        order = rule.order if rule and rule.dtype == "float64" and rule.order in grouped.ties.before else None
-        found = engine.estimates(measure, grouped, oblivious=order, sampling=self.options.sampling)
-        if rule is not None and order is None:
-            found.oblivious = self.in_order(measure, rule)
-        if cuts is not None:
-            found.cut = cuts.bounds(measure, found.expected)
-            if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
-                found.set_powers(partial(self._estimate_power, measure))
+    def _counts(self, measure: Measure, found: Estimates) -> NDArray[np.bool_]:
+        """The queries that count and for which a measure is defined, (n_queries,)."""
+        is_defined: NDArray[np.bool_] = ~np.isnan(found.expected)
+        keeps_all = "skip" not in (self.options.missing, self.options.no_relevant)
+        return is_defined if keeps_all else is_defined & self.kept(measure)
+
+    def _estimate(self, measures: list[Measure]) -> dict[Measure, Estimates]:
+        """Each measure for every query; measures with the same tie groups and order are computed together."""
+        options, rules = self.options, {measure: self._rule(measure) for measure in measures}
+        together: dict[tuple[GroupedJudgments, str | None], list[Measure]] = {}
+        for measure, rule in rules.items():
+            grouped = self.grouped(measure)
+            is_counted = rule is not None and rule.dtype == "float64" and rule.order in grouped.ties.before
+            together.setdefault((grouped, rule.order if rule and is_counted else None), []).append(measure)
+        found: dict[Measure, Estimates] = {}
+        cuts = None if options.complete else _Cuts(self)
+        for (grouped, order), some in together.items():
+            sampling, bounded = options.sampling, cuts is not None
+            each = engine.estimates_of(some, grouped, oblivious=order, sampling=sampling, truncated=bounded)
+            for measure, one in each.items():
+                rule = rules[measure]
+                if rule is not None and order is None:
+                    one.oblivious = self.in_order(measure, rule)
+                if cuts is not None and not engine.knows_cut(measure, grouped):
+                    one.cut = cuts.bounds(measure, one.expected)
+                    if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
+                        one.set_powers(partial(self._estimate_power, measure))
+            found |= each
         return found
 
     def _estimate_power(self, measure: Measure, exponent: float) -> Estimates:
-        return self._estimate(measure.to_power(exponent), _Cuts(self))
+        (found,) = self._estimate([measure.to_power(exponent)]).values()
+        return found
 
     def _rule(self, measure: Measure) -> Rule | None:
         """The order and score type of the oblivious value; `bias` is the effect of an order, not of a definition."""
@@ -217,7 +235,10 @@ class Evaluation:
         if rule.order is None or not self.knows(rule):
             return None
         grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)
-        return engine.value(measure, grouped, grouped.oblivious(rule.order))
+        key = measure, grouped, rule.order  # several tools have one rule
+        if key not in self._in_order:
+            self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))
+        return self._in_order[key]
 
 
 class _Truncated(NamedTuple):

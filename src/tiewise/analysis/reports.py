@@ -13,7 +13,6 @@ import numpy as np
 from tiewise._version import __version__
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
-from tiewise.data.columns import Floats
 from tiewise.data.runs import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
@@ -334,13 +333,10 @@ class Report(Result):
                 "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, "
                 "say tools=True."
             )
-        values: list[ToolValue | None] = []
-        for measure in self.measures:
-            known: dict[Any, Floats | None] = {}  # several tools have one rule
-            values += [self._printed(tool, measure, known) for tool in TOOLS.values()]
+        values = (self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values())
         return ToolTable(tuple(value for value in values if value is not None))
 
-    def _printed(self, tool: Tool, measure: Measure, known: dict[Any, Floats | None]) -> ToolValue | None:
+    def _printed(self, tool: Tool, measure: Measure) -> ToolValue | None:
         rule = tool.rule(measure)
         if rule is None:
             return None
@@ -349,10 +345,7 @@ class Report(Result):
             why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
             return ToolValue(tool.name, tool.version, measure.name, None, None, why)
         own = rule.measure or measure
-        key = (own, rule.order, rule.dtype, rule.retrieved_only)
-        if key not in known:
-            known[key] = evaluation.in_order(own, rule)
-        per_query = known[key]
+        per_query = evaluation.in_order(own, rule)
         kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
         if rule.missing == "skip":
             kept &= evaluation.ties.present

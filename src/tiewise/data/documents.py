@@ -83,7 +83,8 @@ class Documents:
     def compiled(self, rows: slice = slice(None)) -> tuple[Any, Codes]:
         """The ids for the compiled reader, and the places of some rows among them."""
         places = np.array(self._places[rows], dtype=np.int64)
-        if not self._distinct and isinstance(self._ids, list):  # of which these may be few
+        is_part = 2 * len(places) < len(self._ids)
+        if is_part and not self._distinct and isinstance(self._ids, list):
             return _compiled(list(map(self._ids.__getitem__, places.tolist()))), np.arange(len(places))
         return self._compiled_ids, places
 

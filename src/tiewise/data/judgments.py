@@ -255,7 +255,7 @@ class Qrels(Table):
 
     @cached_property
     def _nonzero(self) -> Qrels:
-        return replace(self.take(np.flatnonzero(self.label)), pool=Pool(self.documents, self.offsets))
+        return self.take(np.flatnonzero(self.label), pool=Pool(self.documents, self.offsets))
 
 
 def has_subtopics(kind: str) -> bool:

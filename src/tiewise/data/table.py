@@ -324,14 +324,15 @@ class Table(Lists):
         }
         return data_frame(columns)
 
-    def take(self, rows: NDArray[Any]) -> Self:
-        """The table with only these rows (ascending). A query may keep no row."""
+    def take(self, rows: NDArray[Any], **fields: Any) -> Self:
+        """The table with only these rows (ascending), and with other fields. A query may keep no row."""
         kept = np.zeros(len(self) + 1, dtype=np.int64)
         kept[np.asarray(rows) + 1] = 1
         offsets = np.cumsum(kept)[self.offsets]
         columns = {name: getattr(self, name, None) for name in ("rank", "subtopics")}
         optional = {name: column.take(rows) for name, column in columns.items() if column is not None}
-        return replace(self, offsets=offsets, documents=self.documents.take(rows), value=self.value[rows], **optional)
+        documents, value = self.documents.take(rows), self.value[rows]
+        return replace(self, offsets=offsets, documents=documents, value=value, **optional, **fields)
 
 
 def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:

@@ -259,6 +259,13 @@ class Measure:
         judged_weight = self.judged_weight()
         return judged_weight is not None and judged_weight.needs_all_judged
 
+    @cached_property
+    def sorts_by_label(self) -> bool:
+        """Whether it is one of our sums whose best order is that by label: all of these share their orders."""
+        label, is_sum = np.zeros(1), self.additive and self.sorted_extremes and not self.needs_subtopics
+        by_key = type(self).sort_key is Measure.sort_key and self.key(label) is label
+        return is_sum and by_key and self.is_built_in()
+
     @classmethod
     def is_built_in(cls) -> bool:
         """Whether it is one of ours: tests prove of these what must be assumed otherwise of a user's measure."""
@@ -307,8 +314,12 @@ class Measure:
             return NotImplemented
         return self._key == other._key
 
-    def __hash__(self) -> int:
+    @cached_property
+    def _hash(self) -> int:
         return hash((type(self), self._key))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __call__(self, /, **params: Any) -> Self:
         """The same measure with other parameters; `cutoff` and `judged_only` may be among them."""
@@ -330,7 +341,7 @@ class Measure:
         """The name without parameters and cutoff."""
         return type(self).__name__.lstrip("_")
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The canonical spelling, which `parse` reads back."""
         shown = [

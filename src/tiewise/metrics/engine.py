@@ -16,7 +16,7 @@ about one size, so that memory stays bounded and sums are taken pairwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -29,7 +29,7 @@ from tiewise.errors import MeasureError
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
-from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, GroupSums, Order
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, GroupSums, Order, Stack
 from tiewise.metrics.segments import row_sum, safe_divide, segment_sum
 from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
@@ -39,16 +39,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "estimates",
+    "estimates_of",
     "expected",
     "expected_with_last_group",
     "group",
     "group_means",
+    "knows_cut",
     "linear_moments",
     "mean_and_variance",
     "moments",
     "sum_payoffs",
     "value",
+    "values_of",
 ]
+
+#: About how many numbers a table of measures × documents may hold.
+TABLE = 1 << 16
 
 
 def group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
@@ -58,23 +64,31 @@ def group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
 
 def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:
     """A measure in one order, for each query: Eq. (1)."""
-    return _Computation(measure, grouped).value(order)
+    return values_of([measure], grouped, order)[measure]
+
+
+def values_of(measures: Sequence[Measure], grouped: GroupedJudgments, order: Order) -> dict[Measure, Floats]:
+    """The same for several measures."""
+    found: dict[Measure, Floats] = {}
+    for batch in _batches(measures, lambda measure: measure.additive, len(order.rows)):
+        found.update(zip(batch, _Computation(batch, grouped).value(order), strict=True))
+    return found
 
 
 def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING) -> Floats:
     """The expectation over all orders, for each query: Eq. (2). Nothing is sampled if it has a closed form."""
-    return _Computation(measure, grouped, sampling).expectation()
+    return _Computation([measure], grouped, sampling).expectation()[0]
 
 
 def mean_and_variance(measure: Measure, grouped: GroupedJudgments) -> tuple[Floats, Floats]:
     """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    found = _Computation(measure, grouped).statistics(None)
+    (found,) = _Computation([measure], grouped).statistics(None)
     return found.mean, found.variance
 
 
 def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
     """The expectation of each tie group of a measure that is a sum, before it is divided, (n_groups,)."""
-    return _Computation(measure, grouped).all_group_means()
+    return _Computation([measure], grouped).all_group_means()[0]
 
 
 def expected_with_last_group(
@@ -92,11 +106,11 @@ def expected_with_last_group(
     """
     if not measure.additive:
         return expected(measure, _untie_last_group(measure, filled.ties), sampling)
-    computation = _Computation(measure, filled)
+    computation = _Computation([measure], filled)
     if not measure.is_built_in() or grouped.ties.condensed_end is not None:  # they may depend on the last group
-        return computation.with_last_group(order, computation.group_means)
+        return computation.with_last_group(order, computation.group_means[0])
     if measure not in grouped._means:
-        grouped._means[measure] = _Computation(measure, grouped).group_means
+        grouped._means[measure] = _Computation([measure], grouped).group_means[0]
     means = np.zeros(len(filled.first))
     means[filled.above_last] = grouped._means[measure][above]  # both hold the same groups, in the same order
     return computation.with_last_group(order, means)
@@ -117,26 +131,65 @@ def estimates(
     measure: Measure, grouped: GroupedJudgments, *, oblivious: str | None = None, sampling: Sampling = SAMPLING
 ) -> Estimates:
     """Expectation, extremes, variance and, for a named order, the oblivious value of a measure for each query."""
-    _check_depth(measure, grouped)
-    found, judged_weight = _Computation(measure, grouped, sampling).statistics(oblivious), measure.judged_weight()
-    is_geometric = measure.aggregation is GEOMETRIC_MEAN  # else the tie groups need not be kept
-    return Estimates(
-        measure.name,
-        grouped.ties.qrels.queries,
-        expected=found.mean,
-        minimum=found.minimum,
-        maximum=found.maximum,
-        variance=np.where(np.isnan(found.mean), np.nan, found.variance),  # NaN: it is not defined for these lists
-        oblivious=found.oblivious,
-        residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped),
-        method=found.method,
-        aggregation=measure.aggregation,
-        powers=partial(_estimates_of_power, measure, grouped, sampling) if is_geometric else None,
-    )
+    return estimates_of([measure], grouped, oblivious=oblivious, sampling=sampling)[measure]
+
+
+def estimates_of(
+    measures: Sequence[Measure],
+    grouped: GroupedJudgments,
+    *,
+    oblivious: str | None = None,
+    sampling: Sampling = SAMPLING,
+    truncated: bool = False,
+) -> dict[Measure, Estimates]:
+    """The same for several measures, which share most of the work.
+
+    With `truncated`, measures of which this `knows_cut` have bounds for lists that may be truncated, too.
+    """
+    found = {}
+    for batch in _batches(measures, lambda measure: measure.sorts_by_label, 3 * len(grouped.rows)):
+        each = _Computation(batch, grouped, sampling).statistics(oblivious, truncated=truncated)
+        for measure, one in zip(batch, each, strict=True):
+            judged_weight, aggregation = measure.judged_weight(), measure.aggregation
+            is_geometric = aggregation is GEOMETRIC_MEAN  # else the tie groups need not be kept
+            found[measure] = Estimates(
+                measure.name,
+                grouped.ties.qrels.queries,
+                expected=one.mean,
+                minimum=one.minimum,
+                maximum=one.maximum,
+                variance=one.variance,
+                oblivious=one.oblivious,
+                residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped),
+                cut=one.cut,
+                method=one.method,
+                aggregation=aggregation,
+                powers=partial(_estimates_of_power, measure, grouped, sampling) if is_geometric else None,
+            )
+    return found
 
 
 def _estimates_of_power(measure: Measure, grouped: GroupedJudgments, sampling: Sampling, exponent: float) -> Estimates:
     return estimates(measure.to_power(exponent), grouped, sampling=sampling)
+
+
+def knows_cut(measure: Measure, grouped: GroupedJudgments) -> bool:
+    """Whether `estimates_of` has the bounds of a measure for lists that may be truncated.
+
+    It must be a sum of the form of Eq. (1), in which documents of higher labels are worth at least as much.
+    """
+    is_eq_1 = type(measure).terms is Measure.terms and measure.value_range is None
+    return is_eq_1 and measure.sorts_by_label and grouped.ties.condensed_end is None
+
+
+def _batches(
+    measures: Sequence[Measure], shares: Callable[[Measure], bool], n_documents: int
+) -> Iterator[list[Measure]]:
+    """Measures that are computed together, because they share their documents' order, and others one by one."""
+    shared = [measure for measure in measures if shares(measure)]
+    most = max(TABLE // max(n_documents, 1), 1)
+    yield from (shared[first : first + most] for first in range(0, len(shared), most))
+    yield from ([measure] for measure in measures if measure not in shared)
 
 
 class _Statistics(NamedTuple):
@@ -148,230 +201,287 @@ class _Statistics(NamedTuple):
     maximum: Floats
     oblivious: Floats | None
     method: Methods | None
+    cut: tuple[Floats, Floats] | None = None
 
 
 class _Computation:
-    """A measure over some tie groups: what is the same in all orders is worked out once."""
+    """Some measures over some tie groups: what is the same in all orders is worked out once.
 
-    def __init__(self, measure: Measure, grouped: GroupedJudgments, sampling: Sampling = SAMPLING):
-        self.measure, self.grouped, self.sampling = measure, grouped, sampling
-        self.depth = measure.depth(grouped)
-        self._parts: PartStatistics | None = None  # of what has no closed form
-        self._closed: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # whether mean and variance of a part have one
+    Arrays have a row for each measure. A measure that is not a sum, or has orders of its own, is alone.
+    """
+
+    def __init__(self, measures: Sequence[Measure], grouped: GroupedJudgments, sampling: Sampling = SAMPLING):
+        self.measures, self.grouped, self.sampling = measures, grouped, sampling
+        self.measure = measures[0]
+        self.depth = np.array([measure.depth(grouped) for measure in measures])  # (n_measures, n_queries)
+        self._parts: dict[int, PartStatistics] = {}  # by row: of what has no closed form
+        #: By row: whether mean and variance of a part have a closed form.
+        self._closed: dict[int, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
 
     # -- Eq. (1): one order, or a stack of several --------------------------------------------------------------------
 
     def value(self, order: Order) -> Floats:
         """Eq. (1), for each query."""
-        return self._divide(order.sum(self._terms(order))) if self.measure.additive else self.measure.values(order)
+        if not self.measure.additive:
+            return self.measure.values(order)[None]
+        return self._divide(order.sum(self._terms(order)))
 
     def _terms(self, order: Order) -> Floats:
         """The terms of Eq. (1), 0 beyond the depth."""
-        return np.where(order.rank <= self.depth[order.query], self.measure.terms(order), 0.0)
+        terms = np.array([measure.terms(order) for measure in self.measures])
+        return np.where(order.rank <= self.depth[:, order.query], terms, 0.0)
 
     def _divide(self, total: Floats, query: Codes | None = None, *, with_base: bool = True) -> Floats:
         """Sums over lists, divided; `query` has the queries of the lists, if there is not one for each."""
-        divisor, base = self._divisor, self._base if with_base else None
-        if query is not None:
-            divisor, base = (None if one is None else one[query] for one in (divisor, base))
-        if divisor is not None:
-            total = safe_divide(total, divisor)
-        return total if base is None else total + base
+        if self._divisor is not None:
+            total = safe_divide(total, self._divisor if query is None else self._divisor[:, query])
+        for row, base in self._bases.items() if with_base else ():
+            total[row] += base if query is None else base[query]
+        return total
 
     @cached_property
     def _divisor(self) -> Floats | None:
         """What each query's sum is divided by; None: by nothing."""
-        if type(self.measure).divisor is Measure.divisor:
+        if all(type(measure).divisor is Measure.divisor for measure in self.measures):
             return None
-        return np.asarray(self.measure.divisor(self.grouped), dtype=np.float64)
+        return np.array([measure.divisor(self.grouped) for measure in self.measures], dtype=np.float64)
 
     @cached_property
-    def _base(self) -> Floats | None:
-        """What is added for each query; None: nothing."""
-        return None if type(self.measure).base is Measure.base else self.measure.base(self.grouped)
+    def _bases(self) -> dict[int, Floats]:
+        """By row, what is added for each query, of measures that add anything."""
+        rows = enumerate(self.measures)
+        return {row: one.base(self.grouped) for row, one in rows if type(one).base is not Measure.base}
 
     # -- all orders ---------------------------------------------------------------------------------------------------
 
-    def statistics(self, oblivious: str | None) -> _Statistics:
-        """All statistics of each query."""
-        measure, grouped = self.measure, self.grouped
-        n, tied = grouped.n_queries, grouped.tied_queries
-        if measure.additive and not measure.needs_subtopics:
-            stack = grouped.stack(measure, oblivious)
-            terms = self._terms(stack.order)
-            values = self._divide(stack.order.sum(terms), stack.query)
-            worst = terms[stack.worst]
-        else:
-            orders = [grouped.worst(measure), *([] if oblivious is None else [grouped.oblivious(oblivious)])]
-            some = [self.value(order)[tied] for order in orders] if len(tied) else []
-            values = np.concatenate([self.value(grouped.best(measure)), *some])
-            worst = None
-        maximum = values[:n]
-        if not len(tied):  # without ties, every statistic is the same number
-            return _Statistics(maximum, np.zeros(n), maximum, maximum, None if oblivious is None else maximum, None)
-        low, high = values[n : n + len(tied)], maximum[tied]
-        mean, variance = self._tied_moments(worst) if measure.additive else (x[tied] for x in self.list_moments)
-        if measure.sorted_extremes and not measure.is_built_in():
-            _check_order(measure, mean, low, high)
-        method = None
-        if not measure.sorted_extremes:
-            closed = (x[tied] for x in self._closed_extremes)
-            low, high = (np.where(np.isnan(x), y, x) for x, y in zip(closed, (low, high), strict=True))
-        if self._parts is not None:
-            low, high, method = self._extremes(self._parts, low, high)
-        fixed = low == high  # then no order matters, unless only samples agree
-        if method is not None:
-            fixed &= method.extremes != SAMPLED
-        mean = np.where(fixed, low, np.minimum(np.maximum(mean, low), high))
-        variance = np.where(fixed, 0.0, variance)
-        if method is not None:
-            method = method.take(~fixed).spread(n, tied[~fixed])
-        one_order = None
-        if oblivious is not None:
-            one_order = values[n + len(tied) :]
+    def statistics(self, oblivious: str | None, *, truncated: bool = False) -> list[_Statistics]:
+        """All statistics of each query, of each measure; with `truncated`, bounds for truncated lists too."""
+        grouped, tied = self.grouped, self.grouped.tied_queries
+        for measure in self.measures:
+            _check_depth(measure, grouped)
+        if not self.measure.additive:
+            orders = [*([] if oblivious is None else [grouped.oblivious(oblivious)]), grouped.worst(self.measure)]
+            some = [self.value(order)[:, tied] for order in orders] if len(tied) else []
+            values = np.concatenate([self.value(grouped.best(self.measure)), *some], axis=1)
+            return self._summarize(values, oblivious, *(x[None, tied] for x in self.list_moments if len(tied)))
+        known = [truncated and knows_cut(measure, grouped) for measure in self.measures]
+        stack = grouped.stack(self.measure, oblivious, truncated=any(known))
+        terms = self._stack_terms(stack)
+        values = self._divide(stack.order.sum(terms), stack.query)
+        expected = self._expected(stack, terms)
+        moments = (expected[:, : len(tied)], self._tied_variance()) if len(tied) else ()
+        found = self._summarize(values, oblivious, *moments)
+        if len(stack.truncated):
+            cuts = self._bounds(np.array([one.mean for one in found]), stack.truncated, expected[:, len(tied) :])
+            each = zip(found, cuts, known, strict=True)
+            found = [one._replace(cut=cut) if is_known else one for one, cut, is_known in each]
+        return found
+
+    def _summarize(self, values: Floats, oblivious: str | None, *moments: Floats) -> list[_Statistics]:
+        """The statistics from the values of the best, oblivious and worst orders, and moments of queries with ties."""
+        n, tied = self.grouped.n_queries, self.grouped.tied_queries
+        maximum, methods = values[:, :n], dict[int, Methods]()
+        if len(tied):
+            mean, variance = moments
+            worst = n if oblivious is None else n + len(tied)
+            low, high = values[:, worst : worst + len(tied)], maximum[:, tied]
+            for row in range(len(self.measures)):
+                self._correct_extremes(row, mean, low, high, methods)
+            fixed = low == high  # then no order matters, unless only samples agree
+            for row, method in methods.items():
+                fixed[row] &= method.extremes != SAMPLED
+                methods[row] = method.take(~fixed[row]).spread(n, tied[~fixed[row]])
+            mean = np.where(fixed, low, np.minimum(np.maximum(mean, low), high))
+            one_order = values[:, n:worst] if oblivious else low
             one_order = np.where(fixed & ~np.isnan(one_order), low, one_order)
-        if len(tied) == n:
-            return _Statistics(mean, variance, low, high, one_order, method)
-        spread = np.zeros(n)
-        spread[tied] = variance
+            columns = np.array([mean, low, high, one_order, np.where(fixed, 0.0, variance)])
+            if len(tied) < n:
+                some, columns = columns, np.array([maximum] * 4 + [np.zeros_like(maximum)])
+                columns[:, :, tied] = some
+            mean, low, high, one_order, variance = columns
+        else:  # without ties, every statistic is the same number
+            mean = low = high = one_order = maximum
+            variance = np.zeros_like(maximum)
+        variance[np.isnan(mean)] = np.nan  # it is not defined for these lists
+        return [
+            _Statistics(
+                *(mean[row], variance[row], low[row], high[row]),
+                oblivious=None if oblivious is None else one_order[row],
+                method=methods.get(row),
+            )
+            for row in range(len(self.measures))
+        ]
 
-        def whole(column: Floats) -> Floats:
-            found = maximum.copy()
-            found[tied] = column
-            return found
-
-        oblivious_values = None if one_order is None else whole(one_order)
-        return _Statistics(whole(mean), spread, whole(low), whole(high), oblivious_values, method)
+    def _correct_extremes(self, row: int, mean: Floats, low: Floats, high: Floats, methods: dict[int, Methods]) -> None:
+        """Replace the extremes of one measure where those of the sorted orders are not its own."""
+        measure, tied = self.measures[row], self.grouped.tied_queries
+        if measure.sorted_extremes and not measure.is_built_in():
+            _check_order(measure, mean[row], low[row], high[row])
+        if not measure.sorted_extremes:
+            for column, closed in zip((low, high), self._closed_extremes, strict=True):
+                column[row] = np.where(np.isnan(closed[tied]), column[row], closed[tied])
+        if row in self._parts:
+            low[row], high[row], methods[row] = self._search_extremes(row, low[row], high[row])
 
     def expectation(self) -> Floats:
         """Eq. (2), for each query."""
         if not self.measure.additive:
-            return self.list_moments[0]
-        found = self.value(self.grouped.best(self.measure))
-        found[self.grouped.tied_queries] = self._tied_expectation(None)
+            return self.list_moments[0][None]
+        stack = self.grouped.stack(self.measure, None)
+        terms = self._stack_terms(stack)
+        found = self._divide(stack.order.sum(terms), stack.query)[:, : self.grouped.n_queries]
+        found[:, self.grouped.tied_queries] = self._expected(stack, terms)
         return found
 
-    def _tied_expectation(self, worst: Floats | None) -> Floats:
-        """Eq. (2), for each query with ties; `worst` has the terms of the worst order of their documents."""
-        grouped, tied = self.grouped, self.grouped.tied_queries
-        groups, _ = grouped.tied_groups
-        grouped._means[self.measure] = mean = self.group_means
-        place, documents = grouped.place_among_tied, grouped.tied_documents
-        if worst is None:
-            worst = self._terms(grouped.worst(self.measure))[documents]
-        # Where a group is not mixed, any order will do.
-        certain = np.where(self._mixed_groups[grouped.group[documents]], 0.0, worst)
-        fixed = segment_sum(place[grouped.query[documents]], certain, len(tied))
-        total = segment_sum(place[grouped.group_query[groups]], mean[groups], len(tied))
-        return self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
+    def _stack_terms(self, stack: Stack) -> Floats:
+        """The terms of all lists of a stack; those of subtopics are computed for one order at a time."""
+        if not self.measure.needs_subtopics:
+            return self._terms(stack.order)
+        return np.concatenate([self._terms(order)[:, documents] for order, documents in stack.parts], axis=1)
 
-    def _tied_moments(self, worst: Floats | None) -> tuple[Floats, Floats]:
-        """Eqs. (2) and (3), for each query with ties."""
+    def _expected(self, stack: Stack, terms: Floats) -> Floats:
+        """Eq. (2), for the last lists of a stack: those with ties, then those that may be truncated."""
+        means = self.group_means if len(stack.groups) else np.zeros((len(terms), 0))
+        self.grouped._means.update(zip(self.measures, means, strict=True))
+        # Where a group is not mixed, any order will do.
+        certain = np.where(self._mixed[:, stack.group], 0.0, terms[:, stack.first :])
+        lists = stack.query[stack.n_fixed :]
+        fixed = segment_sum(stack.order.segment[stack.first :] - stack.n_fixed, certain, len(lists))
+        total = segment_sum(stack.list_of_group, means[:, stack.groups], len(lists))
+        return self._divide(fixed, lists) + self._divide(total, lists, with_base=False)
+
+    def _tied_variance(self) -> Floats:
+        """Eq. (3), for each query with ties."""
         grouped, tied = self.grouped, self.grouped.tied_queries
         groups, _ = grouped.tied_groups
-        variance = self.group_moments[1]
-        squares = segment_sum(grouped.place_among_tied[grouped.group_query[groups]], variance[groups], len(tied))
-        spread = squares if self._divisor is None else safe_divide(squares, self._divisor[tied] ** 2)
-        return self._tied_expectation(worst), spread
+        place = grouped.place_among_tied[grouped.group_query[groups]]
+        squares = segment_sum(place, self.group_moments[1][:, groups], len(tied))
+        return squares if self._divisor is None else safe_divide(squares, self._divisor[:, tied] ** 2)
+
+    def _bounds(self, expected: Floats, truncated: Codes, filled: Floats) -> list[tuple[Floats, Floats] | None]:
+        """Bounds on the expectation if lists were truncated in their last tie group; None if no measure looks there.
+
+        `filled` has the expectations with the worst and the best documents in the last tie groups of these queries.
+        """
+        reached = self.depth[:, truncated] > self.grouped.ties.last_start[truncated]
+        here, low, high = expected[:, truncated], filled[:, : len(truncated)], filled[:, len(truncated) :]
+        lower, upper = expected.copy(), expected.copy()
+        lower[:, truncated] = np.where(reached, np.minimum(here, low), here)
+        upper[:, truncated] = np.where(reached, np.maximum(here, high), here)
+        bounds = zip(lower, upper, np.logical_or.reduce(reached, axis=1).tolist(), strict=True)
+        return [(low, high) if is_reached else None for low, high, is_reached in bounds]
 
     @property
     def group_means(self) -> Floats:
         """The expectations of `group_moments`; variances are not computed if they have no closed form."""
         mean, _ = self._closed_form
-        sum_of_all = np.add.reduce(mean)
+        sum_of_all = np.add.reduce(mean, axis=None)
         return mean if sum_of_all == sum_of_all else self.group_moments[0]
 
     def all_group_means(self) -> Floats:
         """The expectation of each tie group, before it is divided, also where its order does not matter."""
-        return np.where(self._mixed_groups, self.group_means, self.part_values(self.grouped.worst(self.measure)))
+        mixed, worst = self._mixed[:, :-1], self.grouped.worst(self.measure)
+        return np.where(mixed, self.group_means, self.part_values(worst))
 
     @cached_property
     def _closed_form(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
-        grouped, inside, mixed = self.grouped, self._inside, self._mixed_groups
-        mean, variance = np.zeros(len(grouped.first)), np.zeros(len(grouped.first))
-        groups = np.flatnonzero(mixed)
-        for block in self._sums.blocks(groups, inside[groups]) if len(groups) else ():
-            e, var = self.measure.moments(block)
-            mean[block.groups], variance[block.groups] = e[:, 0], var[:, 0]
+        mean, variance = np.zeros((2, *self._inside.shape))
+        known: dict[tuple[int, bytes, bytes], GroupBlock] = {}  # several measures have the same gains and cutoff
+        for row, measure in enumerate(self.measures):
+            groups = self._mixed[row].nonzero()[0]
+            for block in self._sums[row].blocks(groups, self._inside[row, groups], known):
+                e, var = measure.moments(block)
+                mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
         return mean, variance
 
     @cached_property
     def group_moments(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
-        grouped, inside, mixed = self.grouped, self._inside, self._mixed_groups
         mean, variance = self._closed_form
-        sum_of_all = np.add.reduce(mean) + np.add.reduce(variance)
-        if sum_of_all == sum_of_all and self.measure.sorted_extremes:  # nothing is NaN
-            return mean, variance
-        self._closed = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~(self._closed[0] & self._closed[1]) | (mixed & self._has_open_extremes[grouped.group_query])
-        if np.count_nonzero(is_open):
-            self._parts = parts = self._summarize(np.where(is_open, inside, 0))
-            mean = np.where(self._closed[0], mean, parts.mean)
-            variance = np.where(self._closed[1], variance, parts.variance)
+        sums_of_all = np.add.reduce(mean, axis=1) + np.add.reduce(variance, axis=1)
+        for row, sum_of_all in enumerate(sums_of_all.tolist()):
+            if sum_of_all != sum_of_all or not self.measures[row].sorted_extremes:  # something is NaN
+                self._fill_moments(row, mean[row], variance[row])
         return mean, variance
 
+    def _fill_moments(self, row: int, mean: Floats, variance: Floats) -> None:
+        """Enumerate or sample the orders of tie groups where a measure has no closed form, or needs their extremes."""
+        has_mean, has_variance = self._closed[row] = ~np.isnan(mean), ~np.isnan(variance)
+        searched = self._mixed[row, :-1] & self._has_open_extremes[self.grouped.group_query]
+        is_open = ~(has_mean & has_variance) | searched
+        if np.count_nonzero(is_open):
+            self._parts[row] = parts = self._summarize_parts(row, np.where(is_open, self._inside[row], 0))
+            mean[:] = np.where(has_mean, mean, parts.mean)
+            variance[:] = np.where(has_variance, variance, parts.variance)
+
     @cached_property
-    def _sums(self) -> GroupSums:
-        return self.grouped.sums(self.measure.scaled_gain(self.grouped))
+    def _sums(self) -> list[GroupSums]:
+        return [self.grouped.sums(measure.scaled_gain(self.grouped)) for measure in self.measures]
 
     @cached_property
     def _inside(self) -> Codes:
-        """How many ranks of each group lie within the depth, (n_groups,)."""
+        """How many ranks of each group lie within the depth, (n_measures, n_groups)."""
         grouped = self.grouped
-        inside = np.minimum(self.depth[grouped.group_query] - grouped.group_start, grouped.group_size)
+        inside = np.minimum(self.depth[:, grouped.group_query] - grouped.group_start, grouped.group_size)
         return np.maximum(inside, 0).astype(np.int64)
 
     @cached_property
-    def _mixed_groups(self) -> NDArray[np.bool_]:
-        """Whether the order of a group matters, within the depth, (n_groups,)."""
-        is_mixed = self._sums.is_mixed
-        if not self.measure.sorted_extremes:
-            is_mixed = self.grouped.is_mixed(*self.measure.kinds(self.grouped))
-        return is_mixed & (self._inside > 0)
+    def _mixed(self) -> NDArray[np.bool_]:
+        """Whether the order of a group matters, within the depth; the last column is for documents of no group."""
+        mixed = np.zeros((len(self.measures), len(self.grouped.first) + 1), dtype=bool)
+        for own, sums, measure in zip(mixed[:, :-1], self._sums, self.measures, strict=True):
+            own[:] = sums.is_mixed if measure.sorted_extremes else self.grouped.is_mixed(*measure.kinds(self.grouped))
+        mixed[:, :-1] &= self._inside > 0
+        return mixed
 
     @cached_property
     def list_moments(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each query, for a measure that is not a sum."""
-        mean, variance = self.measure.list_moments(self.grouped)
-        self._closed = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~(self._closed[0] & self._closed[1]) | self._has_open_extremes
+        grouped, measure = self.grouped, self.measure
+        mean, variance = measure.list_moments(grouped)
+        has_mean, has_variance = self._closed[0] = ~np.isnan(mean), ~np.isnan(variance)
+        is_open = ~(has_mean & has_variance) | self._has_open_extremes
         if np.count_nonzero(is_open):
-            grouped = self.grouped
-            mixed = grouped.is_mixed(*self.measure.kinds(grouped)) & is_open[grouped.group_query]
-            self._parts = parts = self._summarize(np.where(mixed, self._inside, 0))
-            one = self.measure.values(grouped.worst(self.measure))  # where no order changes the value
+            mixed = grouped.is_mixed(*measure.kinds(grouped)) & is_open[grouped.group_query]
+            self._parts[0] = parts = self._summarize_parts(0, np.where(mixed, self._inside[0], 0))
+            one = measure.values(grouped.worst(measure))  # where no order changes the value
             found = [np.where(np.isnan(x), y, x) for x, y in ((parts.mean, one), (parts.variance, np.zeros_like(one)))]
-            mean, variance = np.where(self._closed[0], mean, found[0]), np.where(self._closed[1], variance, found[1])
+            mean, variance = np.where(has_mean, mean, found[0]), np.where(has_variance, variance, found[1])
         return mean, variance
 
     # -- without a closed form ----------------------------------------------------------------------------------------
 
-    def _summarize(self, inside: Codes) -> PartStatistics:
+    def _summarize_parts(self, row: int, inside: Codes) -> PartStatistics:
         from tiewise.metrics.enumeration import summarize_parts
 
-        keys, unjudged_key = self.measure.kinds(self.grouped)
+        measure = self.measures[row]
+        keys, unjudged_key = measure.kinds(self.grouped)
+
+        def bind(grouped: GroupedJudgments) -> Callable[[Order], Floats]:
+            alone = _Computation([measure], grouped)
+            return lambda order: alone.part_values(order)[0]
+
         return summarize_parts(
-            lambda grouped: _Computation(self.measure, grouped).part_values,
+            bind,
             self.grouped,
             keys=keys,
             unjudged_key=unjudged_key,
             inside=inside,
-            by_group=self.measure.additive,
+            by_group=measure.additive,
             sampling=self.sampling,
         )
 
     def part_values(self, order: Order) -> Floats:
         """The value of each part in one order: of each tie group before it is divided, or of each query."""
         if not self.measure.additive:
-            return self.measure.values(order)
+            return self.value(order)
         return segment_sum(self.grouped.group, self._terms(order), len(self.grouped.first))
 
-    def _extremes(self, parts: PartStatistics, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
+    def _search_extremes(self, row: int, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
         """The extremes of tied queries where the sorted orders need not give them, and how statistics were found."""
-        grouped, measure, tied = self.grouped, self.measure, self.grouped.tied_queries
-        has_mean, has_variance = self._closed
+        grouped, measure, tied = self.grouped, self.measures[row], self.grouped.tied_queries
+        parts, (has_mean, has_variance) = self._parts[row], self._closed[row]
         is_sampled = parts.samples > 0
         error = np.where(is_sampled & ~has_mean, parts.variance / np.maximum(parts.samples, 1), 0.0)
         by_part = [is_sampled & ~has_mean, is_sampled & ~has_variance, is_sampled]
@@ -379,7 +489,7 @@ class _Computation:
             place, n = grouped.group_query, grouped.n_queries
             by_part = [segment_sum(place, one, n) > 0 for one in by_part]
             total = segment_sum(place, error, n)
-            error = total if self._divisor is None else safe_divide(total, self._divisor**2)
+            error = total if self._divisor is None else safe_divide(total, self._divisor[row] ** 2)
         mean_sampled, std_sampled, any_sampled = (one[tied] for one in by_part)
         extremes = np.zeros(len(tied), dtype=np.int8)
         if not measure.sorted_extremes:
@@ -411,10 +521,11 @@ class _Computation:
         grouped, tied = self.grouped, self.grouped.tied_queries
         if not self.measure.additive:
             return np.fmin(low, parts.minimum[tied]), np.fmax(high, parts.maximum[tied])
-        mixed, order = self._mixed_groups, grouped.worst(self.measure)
-        fixed = self._divide(order.sum(np.where(mixed[grouped.group], 0.0, self._terms(order))))
-        totals = (segment_sum(grouped.group_query, np.where(mixed, x, 0.0), grouped.n_queries) for x in parts.extremes)
-        seen = [(fixed + self._divide(total, with_base=False))[tied] for total in totals]
+        mixed, order = self._mixed, grouped.worst(self.measure)
+        fixed = self._divide(order.sum(np.where(mixed[:, grouped.group], 0.0, self._terms(order))))
+        extremes = np.where(mixed[:, None, :-1], np.array(parts.extremes), 0.0)
+        totals = (segment_sum(grouped.group_query, one, grouped.n_queries) for one in extremes.swapaxes(0, 1))
+        seen = [(fixed + self._divide(total, with_base=False))[0, tied] for total in totals]
         return np.fmin(low, seen[0]), np.fmax(high, seen[1])
 
     # -- lists that may be truncated ----------------------------------------------------------------------------------
@@ -423,10 +534,10 @@ class _Computation:
         """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
         grouped, measure = self.grouped, self.measure
         order = grouped.best(measure) if which == "best" else grouped.worst(measure)
-        above = self._mixed_groups & grouped.above_last
-        certain = np.where(above[grouped.group], 0.0, self._terms(order))
+        above = self._mixed[:, :-1] & grouped.above_last
+        certain = np.where(above[:, grouped.group], 0.0, self._terms(order))
         total = segment_sum(grouped.group_query, np.where(above, means, 0.0), grouped.n_queries)
-        return self._divide(order.sum(certain)) + self._divide(total, with_base=False)
+        return (self._divide(order.sum(certain)) + self._divide(total, with_base=False))[0]
 
 
 def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:

@@ -7,17 +7,18 @@ bounded and sums are taken pairwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import ref
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
+from tiewise.data.runs import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.segments import alike, heads, padded, segment_sum
@@ -32,6 +33,10 @@ __all__ = ["GroupBlock", "GroupSums", "GroupedJudgments", "Order", "Stack", "sel
 SMALL_BLOCK = 1 << 12
 #: Gains beyond 2 to the power of this, up or down, are not squared as they are.
 EXPONENT = 400
+
+Value = TypeVar("Value")
+#: What measures compute from judgments alone, such as the sum of an ideal list: computed once for any number of runs.
+_of_judgments: WeakKeyDictionary[Qrels, dict[tuple[str, Measure], Any]] = WeakKeyDictionary()
 
 
 class Order:
@@ -54,7 +59,6 @@ class Order:
         self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
         self.query, self.rows, self.n_queries = query, rows, grouped.n_queries  # rows of the qrels
         self.rank: Floats = rank.astype(np.float64, copy=False)
-        self.label: Floats = grouped.ties.qrels.label[rows]
         self.segment = query if segment is None else segment
         self.n_segments = grouped.n_queries if n_segments is None else n_segments
 
@@ -64,6 +68,11 @@ class Order:
         grouped = self._grouped()
         assert grouped is not None
         return grouped
+
+    @cached_property
+    def label(self) -> Floats:
+        """The label of each document."""
+        return self.grouped.ties.qrels.label[self.rows]
 
     def take(self, kept: NDArray[np.bool_]) -> Order:
         """Some of the documents, in the same places."""
@@ -102,12 +111,33 @@ class Order:
         return out
 
 
+class _Lists(NamedTuple):
+    """The lists of some queries in one order."""
+
+    queries: Codes
+    query: Codes  # of each document
+    rank: Floats
+    rows: Codes
+    group: Codes  # the tie group of each document; −1 for one that was put there
+    groups: Codes  # the tied groups whose documents are in random order
+
+
 class Stack(NamedTuple):
-    """The best order of all lists, then the worst order of lists with ties, then one fixed order of these."""
+    """All lists of which the statistics of a measure are made, one after another.
+
+    These are the best order of every list; one fixed order and the worst order of lists with ties; and of lists that
+    may be truncated what stands above their last tie group, alone and with the best documents for that group.
+    """
 
     order: Order
-    query: Codes  # (n_segments,): the query of each list
-    worst: slice  # the documents in the worst order
+    query: Codes  # (n_lists,): the query of each list
+    parts: list[tuple[Order, Any]]  # the orders of all queries, and which of their documents are in the stack
+    n_fixed: int  # the lists after these, from the worst order on, are parts of expectations
+    first: int  # the first document of those
+    group: Codes  # the tie group of each of their documents; −1 for one that was put there
+    groups: Codes  # their tied groups
+    list_of_group: Codes  # the list of each of these groups, counted from `n_fixed`
+    truncated: Codes  # the queries whose lists may be truncated
 
 
 class GroupedJudgments:
@@ -119,26 +149,26 @@ class GroupedJudgments:
         self.n_queries = len(qrels.queries)
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
-        self._stacks: dict[str | None, Stack] = {}
-        self._sums: list[GroupSums] = []
-        self._units: dict[Measure, Floats | None] = {}
-        self._relevant: dict[Measure, Floats] = {}
+        self._stacks: dict[tuple[str | None, bool], Stack] = {}
+        self._sums: dict[bytes, GroupSums] = {}  # by the gains
+        self._of_judgments: dict[tuple[str, Measure], Any] = {}
         self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
-        seen = np.flatnonzero((ties.size > 0) & (ties.start < self.length[qrels.query]))
-        place = ties.start + (np.cumsum(ties.length) - ties.length)[qrels.query]  # if lists stood one after another
-        if (ties.size[seen] > 1).any():
-            self.rows = rows = seen[np.lexsort((-qrels.label[seen], place[seen]))]  # of the qrels
+        seen = ((ties.size > 0) & (ties.start < self.length[qrels.query])).nonzero()[0]
+        first = ties.length.cumsum() - ties.length  # if lists stood one after another
+        place = ties.start[seen] + first[qrels.query[seen]]
+        if np.count_nonzero(ties.size[seen] > 1):
+            self.rows = rows = seen[np.lexsort((-qrels.label[seen], place))]  # of the qrels
         else:  # quicker, as a place has one document
-            self.rows = rows = seen[np.argsort(place[seen], kind="stable")]
+            self.rows = rows = seen[place.argsort(kind="stable")]
         # Arrays over the retrieved judged documents: by query, by group, by descending label.
         self.query, self.label = qrels.query[rows], qrels.label[rows]
         self.start, self.size = ties.start[rows], ties.size[rows]
         new = np.ones(len(rows), dtype=bool)
         new[1:] = (self.query[1:] != self.query[:-1]) | (self.start[1:] != self.start[:-1])
-        self.group: Codes = np.cumsum(new) - 1  # (n_documents,)
+        self.group: Codes = new.cumsum() - 1  # (n_documents,)
         # Arrays over the tie groups that hold one of them.
-        self.first = np.flatnonzero(new)
-        self.n_judged = np.diff(np.append(self.first, len(new)))  # judged documents in the group
+        self.first: Codes = new.nonzero()[0]
+        self.n_judged = np.bincount(self.group)  # judged documents in the group
         self.group_query, self.group_start = self.query[self.first], self.start[self.first]
         self.group_size = self.size[self.first]
 
@@ -155,26 +185,34 @@ class GroupedJudgments:
 
     def relevant(self, measure: Measure) -> Floats:
         """The number of judged documents with a gain, retrieved or not (N+)."""
-        if measure not in self._relevant:
-            self._relevant[measure] = self.judged(measure.gain(self.ties.qrels.label) > 0)
-        return self._relevant[measure]
+        return self.of_judgments("relevant", measure, lambda: self.judged(measure.gain(self.ties.qrels.label) > 0))
+
+    def of_judgments(self, name: str, measure: Measure, compute: Callable[[], Value]) -> Value:
+        """What a measure computes from the judgments alone, under a name. For our measures the next run has it too."""
+        known = _of_judgments.setdefault(self.ties.qrels, {}) if measure.is_built_in() else self._of_judgments
+        key = name, measure
+        if key not in known:
+            known[key] = compute()
+        found: Value = known[key]
+        return found
 
     def unit(self, measure: Measure) -> Floats | None:
         """For each query a power of two near its largest gain, where that is too large or too small to be squared.
 
         Dividing by it changes no digit. None if the gains of all queries can be squared as they are.
         """
-        whole = measure.uncut
-        if whole not in self._units:
-            qrels = self.ties.qrels
-            held = np.flatnonzero(np.diff(qrels.offsets))
-            exponent = np.zeros(self.n_queries, dtype=np.int64)
-            if len(held):
-                largest = np.maximum.reduceat(measure.gain(qrels.label), qrels.offsets[held])
-                exponent[held] = np.frexp(largest)[1] - 1
-            odd = np.abs(exponent) > EXPONENT
-            self._units[whole] = np.ldexp(1.0, np.where(odd, exponent, 0)) if odd.any() else None
-        return self._units[whole]
+        return self.of_judgments("unit", measure, lambda: self._unit(measure))
+
+    def _unit(self, measure: Measure) -> Floats | None:
+        qrels = self.ties.qrels
+        gain = measure.gain(qrels.label)
+        if np.abs(np.frexp(gain)[1]).max(initial=0) < EXPONENT:  # nearly always
+            return None
+        held = np.flatnonzero(np.diff(qrels.offsets))
+        exponent = np.zeros(self.n_queries, dtype=np.int64)
+        exponent[held] = np.frexp(np.maximum.reduceat(gain, qrels.offsets[held]))[1] - 1
+        odd = np.abs(exponent) > EXPONENT
+        return np.ldexp(1.0, np.where(odd, exponent, 0)) if odd.any() else None
 
     @property
     def grouped(self) -> GroupedJudgments:
@@ -224,13 +262,19 @@ class GroupedJudgments:
     @cached_property
     def _slot(self) -> Codes:
         """The first slot of each document's group, if groups stood one after another, (n_documents,)."""
-        slot: Codes = (np.cumsum(self.group_size) - self.group_size)[self.group]
+        slot: Codes = (self.group_size.cumsum() - self.group_size)[self.group]
         return slot
 
     def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
-        rows = np.argsort(self._slot + before, kind="stable")  # quick, as groups stand in order already
+        rows = (self._slot + before).argsort(kind="stable")  # quick, as groups stand in order already
         return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
+
+    @cached_property
+    def _places(self) -> tuple[Codes, Codes]:
+        """How many judged documents of its group stand before each document, and how many after it."""
+        place = np.arange(len(self.group)) - self.first[self.group]
+        return place, self.n_judged[self.group] - 1 - place
 
     def _sorted(self, which: str, measure: Measure) -> Order:
         key, rows = measure.sort_key(self), self.rows
@@ -242,12 +286,11 @@ class GroupedJudgments:
             key, rows = key[by_key], rows[by_key]
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
         # unjudged; by ascending key, the other way round.
-        place = np.arange(len(key)) - self.first[self.group]
-        back = self.n_judged[self.group] - 1 - place
+        place, back = self._places
         if which == "best":
             rank = self.start + np.where(key >= 0, 1 + place, self.size - back)
         else:
-            turned = self.first[self.group] + back
+            turned = np.arange(len(key)) - place + back
             rank = (self.start + np.where(key >= 0, self.size - place, 1 + back))[turned]
             rows = rows[turned]
         order = Order(self, self.query, rank, rows)
@@ -255,32 +298,71 @@ class GroupedJudgments:
             self._orders[which] = order
         return order
 
-    def stack(self, measure: Measure, oblivious: str | None) -> Stack:
-        """All orders of which a measure's statistics are made, as one."""
-        key = measure.sort_key(self)
-        if key is self.label and oblivious in self._stacks:
-            return self._stacks[oblivious]
-        best, n, tied = self.best(measure), self.n_queries, self.tied_queries
+    def stack(self, measure: Measure, oblivious: str | None, *, truncated: bool = False) -> Stack:
+        """The lists of which a measure's statistics are made; with `truncated`, those for its bounds too."""
+        key, is_shared = (oblivious, truncated), measure.sort_key(self) is self.label
+        if is_shared and key in self._stacks:
+            return self._stacks[key]
+        tied, documents, no_groups = self.tied_queries, self.tied_documents, self.first[:0]
+        ends = self.ties.may_be_truncated.nonzero()[0] if truncated else no_groups
+        best = self.best(measure)
+        worst = self.worst(measure) if len(tied) or len(ends) else best
+        parts: list[tuple[Order, Any]] = [(best, slice(None))]
+        fixed = [_Lists(np.arange(self.n_queries), self.query, best.rank, best.rows, self.group, no_groups)]
+        expected = []
         if len(tied):
-            documents = self.tied_documents
-            others = [self.worst(measure), *([] if oblivious is None else [self.oblivious(oblivious)])]
-            query, n_best = self.query[documents], len(self.query)
-            segment = n + self.place_among_tied[query]
-            order = Order(
-                self,
-                np.concatenate([self.query, *[query] * len(others)]),
-                np.concatenate([best.rank, *(one.rank[documents] for one in others)]),
-                np.concatenate([best.rows, *(one.rows[documents] for one in others)]),
-                segment=np.concatenate([self.query, *(segment + i * len(tied) for i in range(len(others)))]),
-                n_segments=n + len(others) * len(tied),
-            )
-            queries = np.concatenate([np.arange(n), *[tied] * len(others)])
-            found = Stack(order, queries, slice(n_best, n_best + len(query)))
-        else:
-            found = Stack(best, np.arange(n), slice(0, 0))
-        if key is self.label:
-            self._stacks[oblivious] = found
+            orders = [*([] if oblivious is None else [self.oblivious(oblivious)]), worst]
+            parts += [(order, documents) for order in orders]
+            query, group = self.query[documents], self.group[documents]
+            for order in orders:
+                fixed.append(_Lists(tied, query, order.rank[documents], order.rows[documents], group, no_groups))
+            expected = [fixed.pop()._replace(groups=self.tied_groups[0])]
+        if len(ends):
+            expected += self._truncated_lists(ends, worst)
+        place, segment, list_of_group, n_lists = np.empty(self.n_queries, dtype=np.int64), [], [], 0
+        for one in (*fixed, *expected):
+            place[one.queries] = np.arange(n_lists, n_lists + len(one.queries))
+            segment.append(place[one.query])
+            list_of_group.append(place[self.group_query[one.groups]])
+            n_lists += len(one.queries)
+        queries, query, rank, rows, group, groups = map(np.concatenate, zip(*fixed, *expected, strict=True))
+        n_fixed, first = (sum(len(one[column]) for one in fixed) for column in (0, 1))
+        found = Stack(
+            Order(self, query, rank, rows, segment=np.concatenate(segment), n_segments=n_lists),
+            queries,
+            parts,
+            n_fixed,
+            first,
+            group[first:],
+            groups,
+            np.concatenate(list_of_group) - n_fixed,
+            ends,
+        )
+        if is_shared:
+            self._stacks[key] = found
         return found
+
+    def _truncated_lists(self, ends: Codes, worst: Order) -> list[_Lists]:
+        """Lists that may be truncated: what stands above their last tie group, and with the best documents for it.
+
+        These are judged documents of the group and those that were not retrieved. The worst ones are worth nothing.
+        """
+        ties, is_end, label = self.ties, self.ties.may_be_truncated, self.ties.qrels.label
+        in_last = ties.in_last_group
+        above = (is_end[self.query] & ~in_last[self.rows]).nonzero()[0]
+        groups = (self.above_last & is_end[self.group_query]).nonzero()[0]
+        alone = _Lists(ends, self.query[above], worst.rank[above], worst.rows[above], self.group[above], groups)
+        rows = (is_end[ties.qrels.query] & (in_last | (ties.size == 0)) & (label >= 0)).nonzero()[0]
+        rows = rows[np.lexsort((-label[rows], ties.qrels.query[rows]))]
+        query = ties.qrels.query[rows]
+        place = np.arange(len(rows)) - query.searchsorted(query)
+        held = (place < ties.lowest_size[query]).nonzero()[0]
+        query, rank = query[held], (ties.last_start[query] + 1 + place)[held]
+        put = (query, rank, rows[held], np.full(len(held), -1))
+        both = [np.concatenate(columns) for columns in zip(alone[1:5], put, strict=True)]
+        by_query = both[0].argsort(kind="stable")
+        query, rank, rows, group = (column[by_query] for column in both)
+        return [alone, _Lists(ends, query, rank, rows, group, groups)]
 
     # -- parts ------------------------------------------------------------------------------------------------
 
@@ -300,7 +382,7 @@ class GroupedJudgments:
     def tied_groups(self) -> tuple[Codes, Codes]:
         """The groups of two documents or more, and the judged documents in them."""
         tied = self.group_size > 1
-        return np.flatnonzero(tied), np.flatnonzero(tied[self.group])
+        return tied.nonzero()[0], tied[self.group].nonzero()[0]
 
     @cached_property
     def above_last(self) -> NDArray[np.bool_]:
@@ -312,7 +394,7 @@ class GroupedJudgments:
         """The queries that have a tie group with a judged document."""
         has_ties = np.zeros(self.n_queries, dtype=bool)
         has_ties[self.group_query[self.group_size > 1]] = True
-        return np.flatnonzero(has_ties)
+        return has_ties.nonzero()[0]
 
     @cached_property
     def place_among_tied(self) -> Codes:
@@ -341,7 +423,7 @@ class GroupedJudgments:
         found = np.zeros(len(self.first), dtype=bool)
         if len(groups):
             keys, n_judged = keys[documents], self.n_judged[groups]
-            first = np.cumsum(n_judged) - n_judged
+            first = n_judged.cumsum() - n_judged
             low, high = np.minimum.reduceat(keys, first), np.maximum.reduceat(keys, first)
             has_unjudged = self.group_size[groups] > n_judged
             low = np.where(has_unjudged, np.minimum(low, unjudged_key), low)
@@ -352,11 +434,10 @@ class GroupedJudgments:
 
     def sums(self, gain: Floats) -> GroupSums:
         """The gains in tie groups; many measures have the same."""
-        for known in self._sums:
-            if np.array_equal(known.gain, gain):
-                return known
-        self._sums.append(GroupSums(self, gain))
-        return self._sums[-1]
+        key = gain.tobytes()
+        if key not in self._sums:
+            self._sums[key] = GroupSums(self, gain)
+        return self._sums[key]
 
 
 class GroupSums:
@@ -406,12 +487,25 @@ class GroupSums:
         unjudged = self.grouped.group_size - self.grouped.n_judged
         return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
-    def blocks(self, groups: Codes, inside: Codes) -> Iterator[GroupBlock]:
-        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
+    def blocks(
+        self, groups: Codes, inside: Codes, known: dict[tuple[int, bytes, bytes], GroupBlock] | None = None
+    ) -> Iterator[GroupBlock]:
+        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff.
+
+        `known` has small blocks that other measures used, and takes those that are made here.
+        """
+        if not len(groups):
+            return
+        known = {} if known is None else known
+        key = id(self), groups.tobytes(), inside.tobytes()
+        if key in known:
+            yield known[key]
+            return
         # Slots and gains are the two ways in which a block can be wide.
         width = np.maximum(inside, self.relevant[groups].astype(np.int64))
-        if len(groups) and len(groups) * int(width.max()) <= SMALL_BLOCK:
-            yield GroupBlock(self, groups, inside, groups, inside)
+        if len(groups) * int(width.max()) <= SMALL_BLOCK:
+            known[key] = GroupBlock(self, groups, inside, groups, inside)
+            yield known[key]
             return
         for some in alike(width):
             yield GroupBlock(self, groups[some], inside[some], groups, inside)
@@ -436,20 +530,21 @@ class GroupBlock:
         part = copy(self)
         for name in ("groups", "start", "size", "inside", "relevant", "rank", "within"):
             setattr(part, name, getattr(self, name)[places])
-        vars(part).pop("gains", None)
+        for name in ("seen", "gain", "gain_ss", "gains"):
+            vars(part).pop(name, None)
         return part
 
-    @property
+    @cached_property
     def seen(self) -> Floats:
         """Documents above the group with a gain."""
         return self._column(self._sums.seen)
 
-    @property
+    @cached_property
     def gain(self) -> Floats:
         """The sum of the group's gains."""
         return self._column(self._sums.total)
 
-    @property
+    @cached_property
     def gain_ss(self) -> Floats:
         """Squared deviations of the gains from their mean, unjudged documents at 0."""
         return self._column(self._sums.squares)

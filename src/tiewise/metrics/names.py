@@ -156,12 +156,12 @@ def parse_all(names: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
         if not found:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
         return found
-    _register_catalogue(_CATALOGUE[:1])
     return list(_parse_text(names))
 
 
 @lru_cache
 def _parse_text(text: str) -> tuple[Measure, ...]:
+    _register_catalogue(_CATALOGUE[:1])
     words = split_names(text)
     if not words:
         raise MeasureError("An empty measure name. `tiewise measures` lists them.")

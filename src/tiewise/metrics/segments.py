@@ -17,11 +17,19 @@ BLOCK = 1 << 20
 
 
 def segment_sum(index: Codes, values: NDArray[Any], n: int) -> Floats:
-    """The sum of the values of each index, added up one after another so that zeros change nothing."""
+    """The sum of the values of each index, added up one after another so that zeros change nothing.
+
+    Values may have several rows: then the sums of each row are a row.
+    """
     if not len(index):  # bincount would give integers
-        return np.zeros(n)
-    total: Any = np.bincount(index, weights=values, minlength=n)
-    return total
+        return np.zeros((*values.shape[:-1], n))
+    if values.ndim == 1 or len(values) == 1:
+        total = np.bincount(index, weights=values.ravel(), minlength=n)
+    else:
+        by_row = index + n * np.arange(len(values))[:, None]
+        total = np.bincount(by_row.ravel(), weights=values.ravel(), minlength=n * len(values))
+    sums: Floats = total.reshape((*values.shape[:-1], n))
+    return sums
 
 
 def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
@@ -34,7 +42,7 @@ def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
 
 def row_sum(values: Floats) -> Floats:
     """The sum of each row of a block, as a column."""
-    total: Floats = values.sum(axis=1, keepdims=True)
+    total: Floats = np.add.reduce(values, axis=1, keepdims=True)
     return total
 
 
@@ -42,7 +50,7 @@ def heads(segment: Codes) -> Codes:
     """For each element, where its segment begins."""
     new = np.ones(len(segment), dtype=bool)
     new[1:] = segment[1:] != segment[:-1]
-    heads: Codes = np.flatnonzero(new)[np.cumsum(new) - 1]
+    heads: Codes = new.nonzero()[0][new.cumsum() - 1]
     return heads
 
 

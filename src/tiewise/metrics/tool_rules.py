@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
@@ -59,6 +60,7 @@ def tool_for(oblivious: str, measure: Measure) -> str:
     return "ndeval" if oblivious == "trec_eval" and measure.needs_subtopics else oblivious
 
 
+@lru_cache(maxsize=1024)
 def rule_for(oblivious: str, measure: Measure) -> Rule:
     """The tie rule of an order or of a tool for a measure; for a measure that the tool lacks, its usual rule is used.
 

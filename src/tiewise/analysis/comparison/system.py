@@ -168,7 +168,7 @@ class System:
             kept &= self._evaluation.ties.present
         if rule.skips_no_relevant:
             kept &= self._evaluation.grouped(own).relevant(own) > 0
-        each, mean = expected[key][kept], ours.mean().expected
+        each, mean = expected[key][kept], self.report[measure].expected
         each = each[~np.isnan(each)]  # NaN: it is not defined there
         assert mean is not None
         return bool(len(each)) and abs(float(each.sum() if measure.total else each.mean()) - mean) < 1e-9

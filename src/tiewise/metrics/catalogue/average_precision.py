@@ -58,14 +58,15 @@ def _ap_variance(a: Floats, block: GroupBlock) -> Floats:
     """
     n, r, i = block.size, block.relevant, block.slot
     beyond = n - block.inside  # slots past the cutoff, where every term below is that of a weight of 0
-    after = np.cumsum(a[:, ::-1], axis=1)[:, ::-1] - a
-    b = np.where(block.within, i * a + after, 0.0)
-    linear = np.where(block.within, (block.seen + 1) * a + (r - 1) / np.maximum(n - 2, 1) * b * (n > 2), 0.0)
+    n_2, weighted = np.maximum(n - 2, 1), i * a
+    after = a[:, ::-1].cumsum(axis=1)[:, ::-1] - a
+    b = np.where(block.within, weighted + after, 0.0)
+    linear = np.where(block.within, (block.seen + 1) * a + (r - 1) / n_2 * b * (n > 2), 0.0)
     mean = row_sum(linear) / n
     first = row_sum(np.where(block.within, linear - mean, 0.0) ** 2) + beyond * mean**2
-    total = row_sum(i * a) / np.maximum(n - 1, 1)
-    alpha = np.where(block.within, b - total, 0.0) / np.maximum(n - 2, 1)
-    squares = row_sum(alpha**2) + beyond * (total / np.maximum(n - 2, 1)) ** 2
+    total = row_sum(weighted) / np.maximum(n - 1, 1)
+    alpha = np.where(block.within, b - total, 0.0) / n_2
+    squares = row_sum(alpha**2) + beyond * (total / n_2) ** 2
     rest = row_sum(i * a**2) - (n - 2) * squares - total**2
     pairs = r * (r - 1) * (n - r) * (n - r - 1) / np.maximum(n * (n - 1) * (n - 2) * (n - 3), 1)
     variance = r * (n - r) / np.maximum(n * (n - 1), 1) * first + pairs * rest

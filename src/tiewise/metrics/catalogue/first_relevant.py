@@ -8,6 +8,7 @@ from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.grouped_judgments import GroupBlock
 from tiewise.metrics.names import measure
+from tiewise.metrics.segments import row_sum
 
 __all__ = ["RR", "Success", "first_moments"]
 
@@ -29,14 +30,14 @@ def first_moments(block: GroupBlock, worth: Floats) -> tuple[Floats, Floats]:
     """Expectation and variance of what the slot of the first relevant document is worth, 0 if that stands above."""
     # The first relevant document is in slot s with chance q_s = survival_s · r/(n−s); no binomials, so that
     # a million tied documents neither overflow nor cancel.
-    left = np.maximum(block.size - block.slot, 1)
-    stay = np.clip((block.size - block.relevant - block.slot) / left, 0.0, 1.0)
-    survival = np.ones_like(block.rank)
-    np.cumprod(stay[:, :-1], axis=1, out=survival[:, 1:])
-    chance = np.where(block.within & (block.seen == 0), survival * np.minimum(block.relevant / left, 1.0), 0.0)
-    mean = (chance * worth).sum(axis=1, keepdims=True)
-    missed = np.where(block.seen == 0, np.maximum(1 - chance.sum(axis=1, keepdims=True), 0.0), 0.0)
-    return mean, (chance * (worth - mean) ** 2).sum(axis=1, keepdims=True) + missed * mean**2
+    left, is_first = np.maximum(block.size - block.slot, 1), block.seen == 0
+    stay = np.minimum(np.maximum((block.size - block.relevant - block.slot) / left, 0.0), 1.0)
+    survival = np.ones(block.rank.shape)
+    np.multiply.accumulate(stay[:, :-1], axis=1, out=survival[:, 1:])
+    chance = np.where(block.within & is_first, survival * np.minimum(block.relevant / left, 1.0), 0.0)
+    mean = row_sum(chance * worth)
+    missed = np.where(is_first, np.maximum(1 - row_sum(chance), 0.0), 0.0)
+    return mean, row_sum(chance * (worth - mean) ** 2) + missed * mean**2
 
 
 class _RR(_First):

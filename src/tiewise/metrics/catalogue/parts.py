@@ -115,9 +115,13 @@ def ideal_order(who: Measure, q: GroupedJudgments) -> Order:
 
 def ideal_sum(who: Measure, q: GroupedJudgments) -> Floats:
     """The sum of a measure's terms on the best list of judged documents; those with a negative gain are not in it."""
-    order = ideal_order(who, q)
-    within = order.rank <= (np.inf if who.cutoff is None else who.cutoff)
-    return order.sum(np.where(within, np.maximum(who.terms(order), 0.0), 0.0))
+
+    def compute() -> Floats:
+        order = ideal_order(who, q)
+        within = order.rank <= (np.inf if who.cutoff is None else who.cutoff)
+        return order.sum(np.where(within, np.maximum(who.terms(order), 0.0), 0.0))
+
+    return q.of_judgments("ideal", who, compute)
 
 
 def sorted_extremes(who: Measure, q: GroupedJudgments, where: NDArray[np.bool_]) -> tuple[Floats, Floats]:
