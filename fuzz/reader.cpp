@@ -284,7 +284,7 @@ void check_counts(const Rows& rows, unsigned how) {
     CHECK(has_judged[place[list]] == std::any_of(of_query, end, retrieved));
     const std::vector<Id> own_docs(judged.docs.begin() + judged.offsets[place[list]],
                                    judged.docs.begin() + judged.offsets[place[list] + 1]);
-    CHECK(has_judged[place[list]] == has_any(rows, list, own_docs));
+    CHECK(has_judged[place[list]] == has_any(rows, list, own_docs.data(), own_docs.size()));
     for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
       const Id* first = rows.docs.data() + rows.offsets[list];
       const Id* last = rows.docs.data() + rows.offsets[list + 1];

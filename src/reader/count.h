@@ -75,11 +75,11 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, i
 }
 
 // Whether a list has one of these documents.
-inline bool has_any(const Rows& rows, size_t list, const std::vector<Id>& docs) {
+inline bool has_any(const Rows& rows, size_t list, const Id* docs, size_t many) {
   Index index;
-  index.reset(docs.size());
-  const auto equal_to = [&](Id doc) { return [&docs, doc](uint32_t other) { return docs[other] == doc; }; };
-  for (size_t at = 0; at < docs.size(); ++at) index.put(hashed(docs[at]), static_cast<uint32_t>(at), equal_to(docs[at]));
+  index.reset(many);
+  const auto equal_to = [&](Id doc) { return [docs, doc](uint32_t other) { return same(docs[other], doc); }; };
+  for (size_t at = 0; at < many; ++at) index.put(hashed(docs[at]), static_cast<uint32_t>(at), equal_to(docs[at]));
   for (size_t row = rows.offsets[list]; row < rows.offsets[list + 1]; ++row) {
     if (index.at(hashed(rows.docs[row]), equal_to(rows.docs[row])) != Index::none) return true;
   }
@@ -92,7 +92,7 @@ inline bool has_duplicates(const std::vector<Id>& docs, const int64_t* offsets, 
   for (size_t list = 0; list < lists; ++list) {
     index.reset(static_cast<size_t>(offsets[list + 1] - offsets[list]));
     for (int64_t row = offsets[list]; row < offsets[list + 1]; ++row) {
-      const auto equal = [&](uint32_t other) { return docs[offsets[list] + other] == docs[row]; };
+      const auto equal = [&](uint32_t other) { return same(docs[offsets[list] + other], docs[row]); };
       const auto place = static_cast<uint32_t>(row - offsets[list]);
       if (index.put(hashed(docs[row]), place, equal) != place) return true;
     }

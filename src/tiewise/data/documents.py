@@ -26,16 +26,24 @@ class Documents:
     (['b', 'a'], array([0, 1, 0]), ['b', 'a'])
     """
 
-    def __init__(self, places: NDArray[Any], ids: Sequence[str], *, distinct: bool = True):
-        self._places, self._ids, self._distinct = freeze(places), ids, distinct
+    def __init__(self, places: NDArray[Any] | None, ids: Sequence[str], *, distinct: bool = True):
+        self._given_places = None if places is None else freeze(places)  # None: there is one id for each row
+        self._ids, self._distinct = ids, distinct
 
     @classmethod
     def of_rows(cls, ids: Sequence[str]) -> Documents:
         """A column with the id of every row."""
-        return cls(np.arange(len(ids)), ids, distinct=False)
+        return cls(None, ids, distinct=False)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._ids if self._given_places is None else self._given_places)
+
+    @property
+    def _places(self) -> NDArray[Any]:
+        return np.arange(len(self._ids)) if self._given_places is None else self._given_places
+
+    def _places_of(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return np.array(rows) if self._given_places is None else self._given_places[rows]
 
     def __getstate__(self) -> tuple[Codes, Sequence[str]]:
         return self._coded
@@ -65,22 +73,23 @@ class Documents:
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
         """The ids of some rows."""
-        places = self._places[rows]
+        places = self._places_of(rows)
         if hasattr(self._ids, "take"):
-            found: list[str] = self._ids.take(np.array(places))
+            found: list[str] = self._ids.take(places)
             return found
         return list(map(self._ids.__getitem__, places.tolist()))
 
     def take(self, rows: NDArray[Any]) -> Documents:
         """The column of some rows."""
-        return Documents(self._places[rows], self._ids, distinct=self._distinct)
+        return Documents(self._places_of(rows), self._ids, distinct=self._distinct)
 
     def known_unique(self, offsets: Codes) -> bool:
         """Whether the compiled reader sees that no list has a document twice; False if that takes codes to find out."""
         check = getattr(self._ids, "has_duplicates", None)
-        return check is not None and not check(np.array(offsets), np.array(self._places))
+        places = None if self._given_places is None else np.array(self._given_places)
+        return check is not None and not check(np.array(offsets), places)
 
-    def compiled(self, rows: slice = slice(None)) -> tuple[Any, Codes]:
+    def compiled(self, rows: slice | Codes = slice(None)) -> tuple[Any, Codes]:
         """The ids for the compiled reader, and the places of some rows among them."""
         places = np.array(self._places[rows], dtype=np.int64)
         if not self._distinct and isinstance(self._ids, list):  # of which these may be few

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats, project
+from tiewise.data.columns import Codes, Floats, project, ranges
 from tiewise.data.runs import Qrels, Source
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
@@ -314,10 +314,13 @@ class Counting:
         if self.qrels.pool is None:
             return
         documents, offsets = self.qrels.pool
-        for at in lists[~self._found[place[lists]]].tolist():
-            first, last = offsets[place[at]], offsets[place[at] + 1]
-            if last - first > self.qrels.offsets[place[at] + 1] - self.qrels.offsets[place[at]]:
-                self._found[place[at]] = block.has_any(at, documents.ids(np.arange(first, last)))
+        lists = lists[~self._found[place[lists]]]
+        query = place[lists]
+        n_judged = offsets[query + 1] - offsets[query]
+        rows = ranges(offsets[query], n_judged)
+        own = np.concatenate([[0], np.cumsum(n_judged)])
+        found = block.lists_with_any(lists, own, *documents.compiled(rows))
+        self._found[place[found]] = True
 
     def _count_views(self, block: Any, place: Codes) -> list[int]:
         """Count a block for all score types; the numbers of tied rows."""
