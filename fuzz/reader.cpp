@@ -267,6 +267,7 @@ void check_counts(const Rows& rows, unsigned how) {
   std::vector<int64_t> desc(many), asc(many), given(many), rank(many);
   std::vector<int64_t> length(judged.queries.size(), 0);
   const auto has_judged = std::make_unique<bool[]>(queries);
+  look_up_queries(rows, judged, place.data());
   const auto again = look_up(rows, judged, place.data(), length.data(), row.data(), has_judged.get());
 
   std::set<int64_t> twice;

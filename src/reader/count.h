@@ -31,12 +31,16 @@ struct Judgments {
   }
 };
 
-// Look up queries and judged documents. `place`: the index of each list's query among the judged ones, −1 if it is not
-// judged. `length`: the length of the list of each judged query. `row`: the row of each judged document, −1 if it was not
-// retrieved. `found`: whether the list of each judged query has one of its judged documents. Returns the rows whose
-// document appears in its list for the second time.
-inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row,
-                                    bool* found) {
+// Look up queries. `place`: the index of each list's query among the judged ones, −1 if it is not judged.
+inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* place) {
+  for (size_t list = 0; list < rows.queries.size(); ++list) place[list] = judged.place(rows.queries[list]);
+}
+
+// Look up judged documents. `length`: the length of the list of each judged query. `row`: the row of each judged document,
+// −1 if it was not retrieved. `found`: whether the list of each judged query has one of its judged documents. Returns the
+// rows whose document appears in its list for the second time.
+inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length,
+                                    int64_t* row, bool* found) {
   std::vector<int64_t> duplicates;
   std::vector<uint64_t> hash;
   std::vector<bool> reported;
@@ -57,7 +61,7 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, i
         reported[first] = true;
       }
     }
-    const int64_t query = place[list] = judged.place(rows.queries[list]);
+    const int64_t query = place[list];
     if (query < 0) continue;
     length[query] = static_cast<int64_t>(many);
     const auto find = [&](Id doc, uint64_t key) {

@@ -269,6 +269,7 @@ std::vector<int64_t> lines_of(const Block& block) {
 
 std::vector<int64_t> coded(Codes& codes, const std::vector<Id>& ids) {
   std::vector<int64_t> found(ids.size());
+  codes.reserve(codes.ids().size() + ids.size());
   std::transform(ids.begin(), ids.end(), found.begin(), [&](Id id) { return codes.code(id); });
   return found;
 }
@@ -403,6 +404,10 @@ NB_MODULE(_reader, m) {
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
       .def("not_utf8_queries", [](const Block& block) { return array(not_utf8(block, block.rows.queries)); })
       .def("not_utf8_docs", [](const Block& block) { return array(not_utf8(block, block.rows.docs)); })
+      .def("look_up_queries", [](const Block& block, const Judged& judged, Ints place) {
+        nb::gil_scoped_release unlocked;
+        look_up_queries(block.rows, judged.judgments, place.data());
+      }, "judged"_a, "place"_a.noconvert())
       .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found) {
         std::vector<int64_t> duplicates;
         {
@@ -426,12 +431,16 @@ NB_MODULE(_reader, m) {
       .def(nb::init<>())
       .def("docs", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.docs)); })
       .def("queries", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.queries)); })
-      // The code of a block's first query if all its queries are new, else −1.
-      .def("claim", [](Codes& codes, const Block& block) {
-        const size_t before = codes.ids().size(), lists = block.rows.queries.size();
-        coded(codes, block.rows.queries);
-        return codes.ids().size() == before + lists ? static_cast<int64_t>(before) : -1;
-      })
+      // Mark the judged queries of a block as present, and add the others; false if a query appeared before.
+      .def("claim", [](Codes& codes, const Block& block, Ints place, Array<bool> present) {
+        for (size_t list = 0; list < block.rows.queries.size(); ++list) {
+          const int64_t query = place.data()[list];
+          const size_t before = codes.ids().size();
+          if (query < 0 ? codes.code(block.rows.queries[list]) < before : present.data()[query]) return false;
+          if (query >= 0) present.data()[query] = true;
+        }
+        return true;
+      }, "block"_a, "place"_a.noconvert(), "present"_a.noconvert())
       .def("ids", [](const Codes& codes) { return strings(codes.ids()); });
 
   nb::class_<Regrouped>(m, "Regrouped")

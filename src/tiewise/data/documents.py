@@ -27,7 +27,7 @@ class Documents:
     """
 
     def __init__(self, places: NDArray[Any] | None, ids: Sequence[str], *, distinct: bool = True):
-        self._given_places = None if places is None else freeze(places)  # None: there is one id for each row
+        self._places = None if places is None else freeze(places)  # None: there is one id for each row
         self._ids, self._distinct = ids, distinct
 
     @classmethod
@@ -36,14 +36,13 @@ class Documents:
         return cls(None, ids, distinct=False)
 
     def __len__(self) -> int:
-        return len(self._ids if self._given_places is None else self._given_places)
+        return len(self._ids if self._places is None else self._places)
 
-    @property
-    def _places(self) -> NDArray[Any]:
-        return np.arange(len(self._ids)) if self._given_places is None else self._given_places
-
-    def _places_of(self, rows: NDArray[Any]) -> NDArray[Any]:
-        return np.array(rows) if self._given_places is None else self._given_places[rows]
+    def _places_of(self, rows: NDArray[Any] | slice = slice(None)) -> NDArray[Any]:
+        """The places of some rows, in a new array."""
+        if self._places is None:
+            return np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.array(rows)
+        return self._places[rows].copy() if isinstance(rows, slice) else self._places[rows]
 
     def __getstate__(self) -> tuple[Codes, Sequence[str]]:
         return self._coded
@@ -63,10 +62,10 @@ class Documents:
 
     @cached_property
     def _coded(self) -> tuple[Codes, Sequence[str]]:
-        if self._distinct:
+        if self._distinct and self._places is not None:
             return self._places, self._ids
         if hasattr(self._ids, "encode"):  # ids of the compiled reader
-            codes, names = self._ids.encode(np.array(self._places))
+            codes, names = self._ids.encode(self._places_of())
         else:
             codes, names = encode(self.ids(np.arange(len(self))), "document")
         return freeze(codes), names
@@ -86,12 +85,13 @@ class Documents:
     def known_unique(self, offsets: Codes) -> bool:
         """Whether the compiled reader sees that no list has a document twice; False if that takes codes to find out."""
         check = getattr(self._ids, "has_duplicates", None)
-        places = None if self._given_places is None else np.array(self._given_places)
-        return check is not None and not check(np.array(offsets), places)
+        if check is None:
+            return False
+        return not check(np.array(offsets), None if self._places is None else self._places_of())
 
     def compiled(self, rows: slice | Codes = slice(None)) -> tuple[Any, Codes]:
         """The ids for the compiled reader, and the places of some rows among them."""
-        places = np.array(self._places[rows], dtype=np.int64)
+        places = self._places_of(rows).astype(np.int64, copy=False)
         if not self._distinct and isinstance(self._ids, list):  # of which these may be few
             return _compiled(list(map(self._ids.__getitem__, places.tolist()))), np.arange(len(places))
         return self._compiled_ids, places

@@ -192,12 +192,12 @@ class Table(Lists):
             return Row(queries[query[place]], documents.ids(np.array([row]))[0])
 
         check_numbers(cls, value, row_of, where)
-        distinct, first = np.unique(query, return_index=True)
-        contiguous = len(distinct) == len(query)
+        contiguous = np.bincount(query, minlength=1).max() <= 1
         if not unique and not (contiguous and documents.known_unique(bounds)):
             key = np.repeat(query, np.diff(bounds)) * max(len(documents.names), 1) + documents.codes
             _check_duplicates(cls, key, row_of, where)
         if not contiguous:  # bring the rows of each query together, in order of appearance
+            distinct, first = np.unique(query, return_index=True)
             appearance = np.zeros(len(queries), dtype=np.int64)
             appearance[distinct] = first
             lists = np.argsort(appearance[query], kind="stable")
@@ -206,7 +206,8 @@ class Table(Lists):
             documents, value = documents.take(rows), value[rows]
             columns = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
             query, bounds = _merge_lists(query[lists], np.append(0, np.cumsum(lengths)))
-        names = tuple(map(queries.__getitem__, query.tolist()))
+        in_order = np.array_equal(query, np.arange(len(queries)))  # as in a file where queries are contiguous
+        names = tuple(queries if in_order else map(queries.__getitem__, query.tolist()))
         return cls(names, bounds, documents, value, **columns)
 
     @classmethod

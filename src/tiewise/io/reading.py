@@ -97,8 +97,10 @@ def _read_lines(
     cls: type[AnyTable], stream: Stream, format: str | None, kind: Kind, size: int | None
 ) -> tuple[str, AnyTable]:
     # The text of judgments stays in memory, so it is read as one block. The reader in Python copies cells.
-    is_kept = native() is not None and size is not None and cls is Qrels and not has_subtopics(kind)
-    parts = list_blocks(stream, size + 1) if is_kept else line_blocks(stream.chunks(), stream.name)
+    if native() is not None and size is not None and cls is Qrels and not has_subtopics(kind):
+        parts = list_blocks(stream, size + 1)
+    else:
+        parts = line_blocks(stream.chunks(), stream.name)
     layout, blocks = detect_layout(cls, parts, format, stream.name, kind)
     found = read_columns(blocks, layout, stream.name)
     columns: tuple[Any, ...] = (found.lists, found.queries, found.documents, found.value)
