@@ -53,10 +53,11 @@ class Stream:
     """A file that is being read: its decompressed bytes and the SHA-256 of its raw bytes."""
 
     def __init__(self, name: str, file: IO[bytes], hashed: bool = True):
-        self.name, self.hashed = name, hashed
-        from hashlib import sha256  # here, since it takes time and not every use reads a file
+        self.name, self.hashed, self._hash = name, hashed, None
+        if hashed:
+            from hashlib import sha256  # here, since it takes time and not every use needs it
 
-        self._hash = sha256() if hashed else None
+            self._hash = sha256()
         self._file = file
         raw = self._raw(file)
         first = next(raw, b"")
