@@ -267,6 +267,7 @@ void check_counts(const Rows& rows, unsigned how) {
   std::vector<int64_t> desc(many), asc(many), given(many), rank(many);
   std::vector<int64_t> length(judged.queries.size(), 0);
   const auto has_judged = std::make_unique<bool[]>(queries);
+  look_up_queries(rows, judged, place.data());
   const auto again = look_up(rows, judged, place.data(), length.data(), row.data(), has_judged.get());
 
   std::set<int64_t> twice;
@@ -284,7 +285,7 @@ void check_counts(const Rows& rows, unsigned how) {
     CHECK(has_judged[place[list]] == std::any_of(of_query, end, retrieved));
     const std::vector<Id> own_docs(judged.docs.begin() + judged.offsets[place[list]],
                                    judged.docs.begin() + judged.offsets[place[list] + 1]);
-    CHECK(has_judged[place[list]] == has_any(rows, list, own_docs));
+    CHECK(has_judged[place[list]] == has_any(rows, list, own_docs.data(), own_docs.size()));
     for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
       const Id* first = rows.docs.data() + rows.offsets[list];
       const Id* last = rows.docs.data() + rows.offsets[list + 1];

@@ -31,12 +31,16 @@ struct Judgments {
   }
 };
 
-// Look up queries and judged documents. `place`: the index of each list's query among the judged ones, −1 if it is not
-// judged. `length`: the length of the list of each judged query. `row`: the row of each judged document, −1 if it was not
-// retrieved. `found`: whether the list of each judged query has one of its judged documents. Returns the rows whose
-// document appears in its list for the second time.
-inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, int64_t* place, int64_t* length, int64_t* row,
-                                    bool* found) {
+// Look up queries. `place`: the index of each list's query among the judged ones, −1 if it is not judged.
+inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* place) {
+  for (size_t list = 0; list < rows.queries.size(); ++list) place[list] = judged.place(rows.queries[list]);
+}
+
+// Look up judged documents. `length`: the length of the list of each judged query. `row`: the row of each judged document,
+// −1 if it was not retrieved. `found`: whether the list of each judged query has one of its judged documents. Returns the
+// rows whose document appears in its list for the second time.
+inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length,
+                                    int64_t* row, bool* found) {
   std::vector<int64_t> duplicates;
   std::vector<uint64_t> hash;
   std::vector<bool> reported;
@@ -57,7 +61,7 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, i
         reported[first] = true;
       }
     }
-    const int64_t query = place[list] = judged.place(rows.queries[list]);
+    const int64_t query = place[list];
     if (query < 0) continue;
     length[query] = static_cast<int64_t>(many);
     const auto find = [&](Id doc, uint64_t key) {
@@ -75,11 +79,11 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, i
 }
 
 // Whether a list has one of these documents.
-inline bool has_any(const Rows& rows, size_t list, const std::vector<Id>& docs) {
+inline bool has_any(const Rows& rows, size_t list, const Id* docs, size_t many) {
   Index index;
-  index.reset(docs.size());
-  const auto equal_to = [&](Id doc) { return [&docs, doc](uint32_t other) { return docs[other] == doc; }; };
-  for (size_t at = 0; at < docs.size(); ++at) index.put(hashed(docs[at]), static_cast<uint32_t>(at), equal_to(docs[at]));
+  index.reset(many);
+  const auto equal_to = [&](Id doc) { return [docs, doc](uint32_t other) { return same(docs[other], doc); }; };
+  for (size_t at = 0; at < many; ++at) index.put(hashed(docs[at]), static_cast<uint32_t>(at), equal_to(docs[at]));
   for (size_t row = rows.offsets[list]; row < rows.offsets[list + 1]; ++row) {
     if (index.at(hashed(rows.docs[row]), equal_to(rows.docs[row])) != Index::none) return true;
   }
@@ -92,7 +96,7 @@ inline bool has_duplicates(const std::vector<Id>& docs, const int64_t* offsets, 
   for (size_t list = 0; list < lists; ++list) {
     index.reset(static_cast<size_t>(offsets[list + 1] - offsets[list]));
     for (int64_t row = offsets[list]; row < offsets[list + 1]; ++row) {
-      const auto equal = [&](uint32_t other) { return docs[offsets[list] + other] == docs[row]; };
+      const auto equal = [&](uint32_t other) { return same(docs[offsets[list] + other], docs[row]); };
       const auto place = static_cast<uint32_t>(row - offsets[list]);
       if (index.put(hashed(docs[row]), place, equal) != place) return true;
     }
@@ -124,6 +128,33 @@ inline std::vector<uint64_t> fingerprints(const Rows& rows, uint64_t limit) {
   }
   return found;
 }
+
+// An id and its first sixteen bytes as two numbers, which decide most comparisons of ids.
+struct SortKey {
+  uint64_t high, low;
+  Id id;
+
+  explicit SortKey(Id id) : high(number(id, 0)), low(number(id, 8)), id(id) {}
+
+  bool operator<(const SortKey& other) const {
+    return high != other.high ? high < other.high : low != other.low ? low < other.low : id < other.id;
+  }
+
+ private:
+  // Eight bytes, the first as the highest, with zeros after the end of the id.
+  static uint64_t number(Id id, size_t from) {
+    char bytes[8] = {};
+    if (from < id.size()) std::memcpy(bytes, id.data() + from, std::min<size_t>(8, id.size() - from));
+    uint64_t value = eight(bytes);
+#if defined(__GNUC__)
+    return __builtin_bswap64(value);
+#else
+    uint64_t turned = 0;
+    for (int at = 0; at < 8; ++at, value >>= 8) turned = turned << 8 | (value & 0xFF);
+    return turned;
+#endif
+  }
+};
 
 // The arrays of `TieGroups`, along the judged documents and along the judged queries.
 struct Groups {
@@ -296,12 +327,12 @@ class Counter {
     const size_t first = bounds_[probe], last = bounds_[probe + 1];
     for (size_t at = first; at < last; ++at) out_.start[retrieved_[at]] = above, out_.size[retrieved_[at]] = equal;
     if (!ordered(equal)) return;
-    const auto doc_of = [&](int64_t row) { return rows_.docs[row]; };
+    const auto key_of = [&](int64_t row) { return SortKey(rows_.docs[row]); };
     docs_.assign(retrieved_.begin() + first, retrieved_.begin() + last);
     if (out_.desc || out_.asc) {
-      std::vector<std::pair<Id, int64_t>> keys;
-      for (const int64_t doc : docs_) keys.emplace_back(judged_.docs[doc], doc);
-      count_before(keys, doc_of, [&](int64_t doc, int64_t after) {  // rows with a higher id
+      std::vector<std::pair<SortKey, int64_t>> keys;
+      for (const int64_t doc : docs_) keys.emplace_back(SortKey(judged_.docs[doc]), doc);
+      count_before(keys, key_of, [&](int64_t doc, int64_t after) {  // rows with a higher id
         if (out_.desc) out_.desc[doc] = after;
         if (out_.asc) out_.asc[doc] = equal - (row_[doc] >= 0) - after;
       });

@@ -85,9 +85,14 @@ struct Ids {
     for (nb::handle text : texts) ids.push_back(utf8(text.ptr()));
   }
 
-  // Add those of a block.
-  void append(const Block& block) {
-    ids.insert(ids.end(), block.rows.docs.begin(), block.rows.docs.end());
+  // Move those of a block here.
+  void append(Block& block) {
+    if (ids.empty()) {
+      ids.swap(block.rows.docs);
+    } else {
+      ids.insert(ids.end(), block.rows.docs.begin(), block.rows.docs.end());
+      block.rows.docs.clear();
+    }
     owners.insert(owners.end(), block.owners.begin(), block.owners.end());
   }
 
@@ -264,6 +269,7 @@ std::vector<int64_t> lines_of(const Block& block) {
 
 std::vector<int64_t> coded(Codes& codes, const std::vector<Id>& ids) {
   std::vector<int64_t> found(ids.size());
+  codes.reserve(codes.ids().size() + ids.size());
   std::transform(ids.begin(), ids.end(), found.begin(), [&](Id id) { return codes.code(id); });
   return found;
 }
@@ -326,9 +332,13 @@ NB_MODULE(_reader, m) {
         nb::object found = array(coded(codes, ids.take(places)));
         return nb::make_tuple(found, strings(codes.ids()));
       })
-      .def("has_duplicates", [](const Ids& ids, Ints offsets, Ints places) {
-        return has_duplicates(ids.take(places), offsets.data(), offsets.size() - 1);
-      });
+      // Whether a list has an id twice; without places, its rows are those of the ids.
+      .def("has_duplicates", [](const Ids& ids, Ints offsets, std::optional<Ints> places) {
+        const auto check = [&](const std::vector<Id>& docs) {
+          return has_duplicates(docs, offsets.data(), offsets.size() - 1);
+        };
+        return places ? check(ids.take(*places)) : check(ids.ids);
+      }, "offsets"_a, "places"_a.none());
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());
 
@@ -350,8 +360,18 @@ NB_MODULE(_reader, m) {
       .def("columns", &columns, "parts"_a)
       .def("read_lists", &read_lists, "lists"_a)
       .def("read_rows", &read_rows, "queries"_a, "offsets"_a, "ids"_a, "places"_a, "value"_a, "rank"_a.none())
-      .def("has_any", [](const Block& block, size_t list, nb::list docs) {
-        return has_any(block.rows, list, Ids(docs).ids);
+      // The lists, of some, that have one of the documents that are given for each of them.
+      .def("lists_with_any", [](const Block& block, Ints lists, Ints offsets, const Ids& ids, Ints places) {
+        std::vector<int64_t> found;
+        {
+          nb::gil_scoped_release unlocked;
+          const std::vector<Id> docs = ids.take(places);
+          for (size_t at = 0; at < lists.size(); ++at) {
+            const int64_t list = lists.data()[at], first = offsets.data()[at], many = offsets.data()[at + 1] - first;
+            if (has_any(block.rows, list, docs.data() + first, many)) found.push_back(list);
+          }
+        }
+        return array(std::move(found));
       })
       .def_prop_ro("lists", [](const Block& block) { return block.rows.queries.size(); })
       .def_prop_ro("offsets",
@@ -378,11 +398,16 @@ NB_MODULE(_reader, m) {
                      if (!block.rows.one_tag || !block.rows.tag.data()) return nb::none();
                      return bytes(block.rows.tag);
                    })
+      .def("take_value", [](Block& block) { return array(std::move(block.rows.value)); })  // the block loses them
       .def("__len__", [](const Block& block) { return block.rows.docs.size(); })
       .def("doc", [](const Block& block, size_t row) { return bytes(block.rows.docs.at(row)); })
       .def("query", [](const Block& block, size_t list) { return bytes(block.rows.queries.at(list)); })
       .def("not_utf8_queries", [](const Block& block) { return array(not_utf8(block, block.rows.queries)); })
       .def("not_utf8_docs", [](const Block& block) { return array(not_utf8(block, block.rows.docs)); })
+      .def("look_up_queries", [](const Block& block, const Judged& judged, Ints place) {
+        nb::gil_scoped_release unlocked;
+        look_up_queries(block.rows, judged.judgments, place.data());
+      }, "judged"_a, "place"_a.noconvert())
       .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found) {
         std::vector<int64_t> duplicates;
         {
@@ -406,12 +431,16 @@ NB_MODULE(_reader, m) {
       .def(nb::init<>())
       .def("docs", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.docs)); })
       .def("queries", [](Codes& codes, const Block& block) { return array(coded(codes, block.rows.queries)); })
-      // The code of a block's first query if all its queries are new, else −1.
-      .def("claim", [](Codes& codes, const Block& block) {
-        const size_t before = codes.ids().size(), lists = block.rows.queries.size();
-        coded(codes, block.rows.queries);
-        return codes.ids().size() == before + lists ? static_cast<int64_t>(before) : -1;
-      })
+      // Mark the judged queries of a block as present, and add the others; false if a query appeared before.
+      .def("claim", [](Codes& codes, const Block& block, Ints place, Array<bool> present) {
+        for (size_t list = 0; list < block.rows.queries.size(); ++list) {
+          const int64_t query = place.data()[list];
+          const size_t before = codes.ids().size();
+          if (query < 0 ? codes.code(block.rows.queries[list]) < before : present.data()[query]) return false;
+          if (query >= 0) present.data()[query] = true;
+        }
+        return true;
+      }, "block"_a, "place"_a.noconvert(), "present"_a.noconvert())
       .def("ids", [](const Codes& codes) { return strings(codes.ids()); });
 
   nb::class_<Regrouped>(m, "Regrouped")

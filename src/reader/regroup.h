@@ -12,7 +12,7 @@ namespace tiewise {
 class Codes {
  public:
   uint32_t code(Id id) {
-    if (ids_.size() >= capacity_) grow();
+    reserve(ids_.size() + 1);
     const uint64_t hash = hashed(id);
     const uint32_t fresh = static_cast<uint32_t>(ids_.size());
     const auto equal = [&](uint32_t other) { return hash_[other] == hash && same(ids_[other], id); };
@@ -22,6 +22,16 @@ class Codes {
   }
 
   const std::vector<Id>& ids() const { return ids_; }
+
+  // Make space for this many ids.
+  void reserve(size_t many) {
+    if (many <= capacity_) return;
+    while (capacity_ < many) capacity_ *= 2;
+    index_.reset(capacity_);
+    for (uint32_t place = 0; place < ids_.size(); ++place) {
+      index_.put(hash_[place], place, [](uint32_t) { return false; });
+    }
+  }
 
  private:
   // Copy an id, since its block is reused, to memory that never moves.
@@ -33,14 +43,6 @@ class Codes {
     memory_.back() += id;
     ids_.emplace_back(at, id.size());
     hash_.push_back(hash);
-  }
-
-  void grow() {
-    capacity_ *= 2;
-    index_.reset(capacity_);
-    for (uint32_t place = 0; place < ids_.size(); ++place) {
-      index_.put(hash_[place], place, [](uint32_t) { return false; });
-    }
   }
 
   size_t capacity_ = 4;

@@ -89,7 +89,7 @@ template <class L>
 void Rows::parse(Id text, const Blanks& blanks) {
   const bool nul = std::memchr(text.data(), 0, text.size()) != nullptr;
   const char *at = text.data(), *end = at + text.size();
-  docs.reserve(text.size() / 32), value.reserve(text.size() / 32);
+  docs.reserve(text.size() / 16), value.reserve(text.size() / 16);  // few lines are shorter
   while (at < end) {
     if (!nul) at = read_regular<L>(at, end, blanks);
     if (at < end) at = read_any<L>(at, end, blanks);

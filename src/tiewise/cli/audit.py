@@ -18,6 +18,7 @@ from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
 from tiewise.errors import InputError
+from tiewise.io import as_qrels
 
 __all__ = ["audit"]
 
@@ -105,7 +106,7 @@ def audit(
         checks.setdefault(measure, []).append(limit)
     check_stdin_once([*runs, qrels, reference])
     with collect_warnings() as warned:
-        judged = None if qrels is None else tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind)
+        judged = None if qrels is None else as_qrels(qrels, format=qrels_format, kind=qrels_kind)
         whole = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
         other = None if reference is None else tw.read_run(reference)
         compared = [measure for measure in chosen if not measure.total]

@@ -14,6 +14,7 @@ from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
+from tiewise.io import as_qrels
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison import Compared, PairComparison
@@ -92,7 +93,7 @@ def compare(
     checked = resolve_measures(measures or comparison.DEFAULT_MEASURES, rel, conditions)
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned:
-        judged = tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind)
+        judged = as_qrels(qrels, format=qrels_format, kind=qrels_kind)
         # A path is read when it is needed. Standard input, and a file whose format was given, are read now.
         whole = {
             name: tw.read_run(path, format=input_format) if input_format or str(path) == "-" else path

@@ -21,7 +21,7 @@ from tiewise.cli.progress import progress
 from tiewise.cli.selection import DEFAULT_MEASURES, explain_names, parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
 from tiewise.errors import InputError
-from tiewise.io import as_source
+from tiewise.io import as_qrels, as_source
 from tiewise.output import Format, Value, render
 from tiewise.output.options import STATISTICS
 from tiewise.output.report_tables import Reports, ReportTables
@@ -142,7 +142,7 @@ def evaluate(
         qrels_format, input_format = "beir", None
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned:
-        judged = tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind)
+        judged = as_qrels(qrels, format=qrels_format, kind=qrels_kind)
         if engine == "ray":
             from tiewise.adapters import ray
 

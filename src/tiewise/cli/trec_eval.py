@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-import tiewise as tw
 from tiewise.analysis.reports import method_notes
 from tiewise.analysis.trec_lists import TrecLists
 from tiewise.cli import options
@@ -21,7 +20,7 @@ from tiewise.cli.output import write
 from tiewise.cli.program import print_note
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError, MeasureError
-from tiewise.io import as_source
+from tiewise.io import as_qrels, as_source
 from tiewise.io.run_tags import read_tag
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -113,7 +112,7 @@ def trec_eval(
     """
     chosen = _choose(names or ["official"], rel=level_for_rel, collection=number_docs_in_coll)
     check_stdin_once([qrels, run])
-    judged, source = tw.read_qrels(qrels), as_source(run)
+    judged, source = as_qrels(qrels), as_source(run)
     lists = TrecLists.of(
         judged,
         source,

@@ -32,6 +32,7 @@ __all__ = [
     "numbers",
     "positions",
     "project",
+    "ranges",
     "sort_lists",
 ]
 
@@ -39,6 +40,10 @@ Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_PROBLEMS = 10  # problems that an error lists
+
+# glibc returns an array to the system when it is freed, unless a larger one (of at most 32 MiB) was freed before. So
+# temporary arrays reuse memory from here on; otherwise each would cost a page fault for every 4 KiB.
+np.empty((1 << 25) - (1 << 12), np.uint8)
 
 
 def identifier(value: object, what: str) -> str:
@@ -199,6 +204,17 @@ def project(values: Floats, dtype: str) -> Floats:
 def positions(index: Mapping[str, int], ids: Iterable[str]) -> Codes:
     """The position of each id in an index, −1 where it has none."""
     return np.fromiter(map(index.get, ids, repeat(-1)), np.int64)
+
+
+def ranges(starts: Codes, lengths: Codes) -> Codes:
+    """The integers of many ranges, one after another.
+
+    >>> ranges(np.array([7, 3]), np.array([2, 3]))
+    array([7, 8, 3, 4, 5])
+    """
+    ends = np.cumsum(lengths)
+    flat: Codes = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+    return flat
 
 
 def is_descending(values: Floats, offsets: Codes) -> bool:

@@ -26,16 +26,23 @@ class Documents:
     (['b', 'a'], array([0, 1, 0]), ['b', 'a'])
     """
 
-    def __init__(self, places: NDArray[Any], ids: Sequence[str], *, distinct: bool = True):
-        self._places, self._ids, self._distinct = freeze(places), ids, distinct
+    def __init__(self, places: NDArray[Any] | None, ids: Sequence[str], *, distinct: bool = True):
+        self._places = None if places is None else freeze(places)  # None: there is one id for each row
+        self._ids, self._distinct = ids, distinct
 
     @classmethod
     def of_rows(cls, ids: Sequence[str]) -> Documents:
         """A column with the id of every row."""
-        return cls(np.arange(len(ids)), ids, distinct=False)
+        return cls(None, ids, distinct=False)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._ids if self._places is None else self._places)
+
+    def _places_of(self, rows: NDArray[Any] | slice = slice(None)) -> NDArray[Any]:
+        """The places of some rows, in a new array."""
+        if self._places is None:
+            return np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.array(rows)
+        return self._places[rows].copy() if isinstance(rows, slice) else self._places[rows]
 
     def __getstate__(self) -> tuple[Codes, Sequence[str]]:
         return self._coded
@@ -55,34 +62,36 @@ class Documents:
 
     @cached_property
     def _coded(self) -> tuple[Codes, Sequence[str]]:
-        if self._distinct:
+        if self._distinct and self._places is not None:
             return self._places, self._ids
         if hasattr(self._ids, "encode"):  # ids of the compiled reader
-            codes, names = self._ids.encode(np.array(self._places))
+            codes, names = self._ids.encode(self._places_of())
         else:
             codes, names = encode(self.ids(np.arange(len(self))), "document")
         return freeze(codes), names
 
     def ids(self, rows: NDArray[Any]) -> list[str]:
         """The ids of some rows."""
-        places = self._places[rows]
+        places = self._places_of(rows)
         if hasattr(self._ids, "take"):
-            found: list[str] = self._ids.take(np.array(places))
+            found: list[str] = self._ids.take(places)
             return found
         return list(map(self._ids.__getitem__, places.tolist()))
 
     def take(self, rows: NDArray[Any]) -> Documents:
         """The column of some rows."""
-        return Documents(self._places[rows], self._ids, distinct=self._distinct)
+        return Documents(self._places_of(rows), self._ids, distinct=self._distinct)
 
     def known_unique(self, offsets: Codes) -> bool:
         """Whether the compiled reader sees that no list has a document twice; False if that takes codes to find out."""
         check = getattr(self._ids, "has_duplicates", None)
-        return check is not None and not check(np.array(offsets), np.array(self._places))
+        if check is None:
+            return False
+        return not check(np.array(offsets), None if self._places is None else self._places_of())
 
-    def compiled(self, rows: slice = slice(None)) -> tuple[Any, Codes]:
+    def compiled(self, rows: slice | Codes = slice(None)) -> tuple[Any, Codes]:
         """The ids for the compiled reader, and the places of some rows among them."""
-        places = np.array(self._places[rows], dtype=np.int64)
+        places = self._places_of(rows).astype(np.int64, copy=False)
         is_part = 2 * len(places) < len(self._ids)
         if is_part and not self._distinct and isinstance(self._ids, list):
             return _compiled(list(map(self._ids.__getitem__, places.tolist()))), np.arange(len(places))

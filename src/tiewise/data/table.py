@@ -26,6 +26,7 @@ from tiewise.data.columns import (
     is_descending,
     numbers,
     positions,
+    ranges,
     sort_lists,
 )
 from tiewise.data.documents import Documents
@@ -136,38 +137,43 @@ class Table(Lists):
         *,
         where: Callable[[int], str] | None = None,
         unique: bool = False,
+        offsets: Codes | None = None,
         **columns: Any,
     ) -> Self:
         """A table from coded columns; rows are grouped by query if they are not contiguous.
 
         `where(row)` is the place of a row in the source for messages (``run.trec:17``). `unique` skips the check for
-        documents that appear twice in a query.
+        documents that appear twice in a query. With `offsets`, `query` has the query of each list, not of each row.
         """
-        query = np.asarray(query, dtype=np.int64)
+        query, value = np.asarray(query, dtype=np.int64), np.asarray(value, dtype=np.float64)
+        query, bounds = _merge_lists(query, np.arange(len(query) + 1) if offsets is None else offsets)
         if columns.get("rank") is not None:
             columns["rank"] = _integer_ranks(columns["rank"])
-            if columns["rank"].shape != query.shape:
-                raise InputError(f"{len(columns['rank'])} ranks for {len(query)} rows. Give one for every row.")
-        value = np.asarray(value, dtype=np.float64)
+            if columns["rank"].shape != value.shape:
+                raise InputError(f"{len(columns['rank'])} ranks for {len(value)} rows. Give one for every row.")
 
         def row_of(row: int) -> Row:
-            return Row(queries[query[row]], documents.ids(np.array([row]))[0])
+            place = int(np.searchsorted(bounds, row, side="right")) - 1
+            return Row(queries[query[place]], documents.ids(np.array([row]))[0])
 
         check_numbers(cls, value, row_of, where)
-        heads = np.flatnonzero(np.diff(query, prepend=-1))
-        distinct, first = np.unique(query[heads], return_index=True)
-        contiguous = len(distinct) == len(heads)
-        if not unique and not (contiguous and documents.known_unique(np.append(heads, len(query)))):
-            check_duplicates(cls, query * max(len(documents.names), 1) + documents.codes, row_of, where)
+        contiguous = np.bincount(query, minlength=1).max() <= 1
+        if not unique and not (contiguous and documents.known_unique(bounds)):
+            key = np.repeat(query, np.diff(bounds)) * max(len(documents.names), 1) + documents.codes
+            check_duplicates(cls, key, row_of, where)
         if not contiguous:  # bring the rows of each query together, in order of appearance
+            distinct, first = np.unique(query, return_index=True)
             appearance = np.zeros(len(queries), dtype=np.int64)
             appearance[distinct] = first
-            rows = np.argsort(appearance[query], kind="stable")
-            query, documents, value = query[rows], documents.take(rows), value[rows]
+            lists = np.argsort(appearance[query], kind="stable")
+            lengths = np.diff(bounds)[lists]
+            rows = ranges(bounds[lists], lengths)
+            documents, value = documents.take(rows), value[rows]
             columns = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
-            heads = np.flatnonzero(np.diff(query, prepend=-1))
-        names = tuple(map(queries.__getitem__, query[heads].tolist()))
-        return cls(names, np.append(heads, len(query)), documents, value, **columns)
+            query, bounds = _merge_lists(query[lists], np.append(0, np.cumsum(lengths)))
+        in_order = np.array_equal(query, np.arange(len(queries)))  # as in a file where queries are contiguous
+        names = tuple(queries if in_order else map(queries.__getitem__, query.tolist()))
+        return cls(names, bounds, documents, value, **columns)
 
     @classmethod
     def from_columns(cls, queries: Any, docs: Any, values: Any, **columns: Any) -> Self:
@@ -326,13 +332,17 @@ class Table(Lists):
 
     def take(self, rows: NDArray[Any], **fields: Any) -> Self:
         """The table with only these rows (ascending), and with other fields. A query may keep no row."""
-        kept = np.zeros(len(self) + 1, dtype=np.int64)
-        kept[np.asarray(rows) + 1] = 1
-        offsets = np.cumsum(kept)[self.offsets]
+        offsets = np.searchsorted(rows, self.offsets)
         columns = {name: getattr(self, name, None) for name in ("rank", "subtopics")}
         optional = {name: column.take(rows) for name, column in columns.items() if column is not None}
         documents, value = self.documents.take(rows), self.value[rows]
         return replace(self, offsets=offsets, documents=documents, value=value, **optional, **fields)
+
+
+def _merge_lists(query: Codes, offsets: Codes) -> tuple[Codes, Codes]:
+    """The query and the offsets of lists, where neighbours with the same query become one."""
+    heads = np.flatnonzero(np.diff(query, prepend=-1))
+    return query[heads], np.append(offsets[heads], offsets[-1])
 
 
 def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:

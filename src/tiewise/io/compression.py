@@ -27,6 +27,7 @@ __all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "check_expansion", "is_
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 20  # bytes that are read at a time
+HEAD = 1 << 16  # bytes that are read first, from which the format is recognised
 SHARDED = "for shards of one run, use `tiewise evaluate --engine ray` or tiewise.adapters.ray"
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes of compressed files
 
@@ -52,10 +53,11 @@ class Stream:
     """A file that is being read: its decompressed bytes and the SHA-256 of its raw bytes."""
 
     def __init__(self, name: str, file: IO[bytes], hashed: bool = True):
-        self.name, self.hashed = name, hashed
-        from hashlib import sha256  # here, since it takes time and not every use reads a file
+        self.name, self.hashed, self._hash = name, hashed, None
+        if hashed:
+            from hashlib import sha256  # here, since it takes time and not every use needs it
 
-        self._hash = sha256() if hashed else None
+            self._hash = sha256()
         self._file = file
         raw = self._raw(file)
         first = next(raw, b"")
@@ -68,22 +70,25 @@ class Stream:
             self.head += chunk
 
     def _raw(self, file: IO[bytes]) -> Iterator[bytes]:
-        while chunk := file.read(CHUNK):
+        size = min(HEAD, CHUNK)
+        while chunk := file.read(size):
             if self._hash is not None:
                 self._hash.update(chunk)
             yield chunk
+            size = CHUNK
 
     def chunks(self) -> Iterator[bytes]:
         """All decompressed bytes in pieces of any size. They can be read once."""
         return chain([self.head], self._plain)
 
     def readinto(self, memory: memoryview) -> int:
-        """Fill memory with bytes of a plain file that is not hashed; returns their number, 0 at the end."""
-        if self.head:
-            some, self.head = self.head[: len(memory)], self.head[len(memory) :]
-            memory[: len(some)] = some
-            return len(some)
-        return self._file.readinto(memory) or 0  # type: ignore[attr-defined]
+        """Fill memory with bytes of a plain file that is not hashed; returns their number, fewer only at the end."""
+        some, self.head = self.head[: len(memory)], self.head[len(memory) :]
+        filled = len(some)
+        memory[:filled] = some
+        while filled < len(memory) and (n_read := self._file.readinto(memory[filled:])):  # type: ignore[attr-defined]
+            filled += n_read
+        return filled
 
     def read(self) -> bytes:
         """All decompressed bytes."""

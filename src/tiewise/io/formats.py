@@ -10,6 +10,7 @@ from itertools import chain, islice
 
 from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, Kind, Qrels, Run, Table, has_subtopics
 from tiewise.errors import InputError
+from tiewise.io.compression import HEAD
 
 __all__ = ["FORMATS", "Layout", "check_format", "describe_width", "detect_family", "detect_layout", "swapped_message"]
 
@@ -25,7 +26,6 @@ FORMATS = {
     "parquet": "parquet",
 }
 BOM = b"\xef\xbb\xbf"
-HEAD = 1 << 16  # bytes from which the format is recognised; the line is reported for a NUL byte after them
 MAX_COLUMNS = 100  # more columns of a malformed line are not counted
 # The start of JSON, well-formed or not. An id in a TREC file may start with a bracket too.
 JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|[-\d.]+\s*,|$))""")
@@ -130,7 +130,7 @@ def detect_family(head: bytes, name: str) -> str:
         return "parquet"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{name}: is UTF-16 text. Convert it: iconv -f UTF-16 -t UTF-8")
-    if b"\0" in head[:HEAD]:
+    if b"\0" in head[:HEAD]:  # the line is reported for a NUL byte after them
         raise InputError(f"{name}: is a binary file. Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz.")
     return "documents" if JSON.match(head.removeprefix(BOM)) else "lines"
 
@@ -141,19 +141,19 @@ def detect_layout(
     """The layout of a text file, and its blocks without byte-order mark and header."""
     blocks = iter(blocks)
     skipped: list[int] = []  # the lines of blocks without rows
-    for part in blocks:
-        block = bytes(part)
-        if not skipped:
-            block = block.removeprefix(BOM)
+    for block in blocks:
+        if not skipped and bytes(block[: len(BOM)]) == BOM:
+            block = block[len(BOM) :]
         for match in re.finditer(rb"[^\n]+", block):
             line = match.group().strip()
             if line and not line.startswith(b"#"):
-                number = sum(skipped) + block.count(b"\n", 0, match.start()) + 1
+                before = bytes(block[: match.start()])
+                number = sum(skipped) + before.count(b"\n") + 1
                 layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}", kind)
                 if is_header:  # an empty line replaces it, which keeps the line numbers
-                    block = block[: match.start()] + block[match.end() :]
+                    block = before + bytes(block[match.end() :])
                 return layout, chain((b"\n" * lines for lines in skipped), [block], blocks)
-        skipped.append(block.count(b"\n"))
+        skipped.append(bytes(block).count(b"\n"))
     raise InputError(f"{name}: {'has no rows' if skipped else 'is empty'}. Expected {_expected(cls, kind)}.")
 
 

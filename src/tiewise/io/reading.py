@@ -69,7 +69,7 @@ def read_table(
         name = stream.name
         family = FORMATS[format] if format else detect_family(stream.head, name)
         if family == "lines":
-            format, table = _read_lines(cls, stream, format, kind)
+            format, table = _read_lines(cls, stream, format, kind, None if file is None else file.size)
         elif family == "documents":
             from tiewise.io.json_documents import read_document
 
@@ -93,20 +93,27 @@ def read_table(
     return replace(table, source=Source(name, sha256, format))
 
 
-def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None, kind: Kind) -> tuple[str, AnyTable]:
-    # Bytes are read to where they stay, except by the reader in Python.
-    copies_nothing = native() is not None and not stream.hashed and not has_subtopics(kind)
-    parts = list_blocks(stream) if copies_nothing else line_blocks(stream.chunks(), stream.name)
+def _read_lines(
+    cls: type[AnyTable], stream: Stream, format: str | None, kind: Kind, size: int | None
+) -> tuple[str, AnyTable]:
+    # The text of judgments stays in memory, so it is read as one block. The reader in Python copies cells.
+    if native() is not None and size is not None and cls is Qrels and not has_subtopics(kind):
+        parts = list_blocks(stream, size + 1)
+    else:
+        parts = line_blocks(stream.chunks(), stream.name)
     layout, blocks = detect_layout(cls, parts, format, stream.name, kind)
     found = read_columns(blocks, layout, stream.name)
-    columns: tuple[Any, ...] = (found.query, found.queries, found.documents, found.value)
+    columns: tuple[Any, ...] = (found.lists, found.queries, found.documents, found.value)
 
     def where(row: int) -> str:
         return f"{stream.name}:{found.line(row)}"
 
     build: Any = cls.from_codes
-    optional: dict[str, Any] = {"rank": found.rank, "name": found.tag} if cls is Run else {}
+    optional: dict[str, Any] = {"offsets": found.offsets}
+    if cls is Run:
+        optional |= {"rank": found.rank, "name": found.tag}
     if found.subtopic is not None:
-        build, columns = Qrels.from_subtopic_codes, (*columns, *found.subtopic)
+        build, optional = Qrels.from_subtopic_codes, {}
+        columns = (found.query, *columns[1:], *found.subtopic)
     table: AnyTable = build(*columns, where=where, **optional)
     return layout.format, table

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats, project
+from tiewise.data.columns import Codes, Floats, project, ranges
 from tiewise.data.runs import Qrels, Source
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
@@ -173,7 +173,7 @@ class Counting:
 
     def clear(self) -> None:
         """Discard all counts."""
-        self._codes = reader().Codes()  # of all queries, to see whether one appears in two blocks
+        self._others = reader().Codes()  # of queries that are not judged, to see whether one appears in two blocks
         self._unjudged: set[str] = set()
         self._queries: tuple[str, ...] = ()
         self._docs: tuple[str, ...] = ()
@@ -289,13 +289,12 @@ class Counting:
         not_utf8 = find_not_utf8(block)
         if not_utf8:
             return _BlockResult(lines=block.lines, not_utf8=not_utf8)
-        if self._codes.claim(block) < 0:  # so the arrays of a query are filled once, by one thread
-            return _BlockResult(not_contiguous=True)
         place = np.empty(block.lists, np.int64)
+        block.look_up_queries(self._judged, place)
+        if not self._others.claim(block, place, self._present):  # so one thread fills the arrays of a query, once
+            return _BlockResult(not_contiguous=True)
         duplicates = block.look_up(self._judged, place, self._length, self._row, self._found)
-        judged = np.flatnonzero(place >= 0)
-        self._present[place[judged]] = True
-        self._find_other_judged(block, judged, place)
+        self._find_other_judged(block, np.flatnonzero(place >= 0), place)
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
             docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
@@ -314,10 +313,13 @@ class Counting:
         if self.qrels.pool is None:
             return
         documents, offsets = self.qrels.pool
-        for at in lists[~self._found[place[lists]]].tolist():
-            first, last = offsets[place[at]], offsets[place[at] + 1]
-            if last - first > self.qrels.offsets[place[at] + 1] - self.qrels.offsets[place[at]]:
-                self._found[place[at]] = block.has_any(at, documents.ids(np.arange(first, last)))
+        lists = lists[~self._found[place[lists]]]
+        query = place[lists]
+        n_judged = offsets[query + 1] - offsets[query]
+        rows = ranges(offsets[query], n_judged)
+        own = np.concatenate([[0], np.cumsum(n_judged)])
+        found = block.lists_with_any(lists, own, *documents.compiled(rows))
+        self._found[place[found]] = True
 
     def _count_views(self, block: Any, place: Codes) -> list[int]:
         """Count a block for all score types; the numbers of tied rows."""

@@ -65,19 +65,18 @@ def line_blocks(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
         yield b"".join([*rest, b"\n"])
 
 
-def list_blocks(stream: Stream) -> Iterator[Any]:
-    """A file as blocks of whole lists: each block ends where the query changes."""
+def list_blocks(stream: Stream, size: int | None = None) -> Iterator[Any]:
+    """A file as blocks of whole lists, of about `size` bytes: each block ends where the query changes."""
     if stream.compressed:
         yield from _list_blocks(stream.chunks(), stream.name)
         return
-    rest = memoryview(b"")
-    n_read = 1
-    while n_read:  # bytes are read into their block, so only the rest of the previous block is copied
-        memory = memoryview(np.empty(len(rest) + max(BLOCK, len(rest)), np.uint8))  # type: ignore[arg-type]
+    rest, at_end = memoryview(b""), False
+    while not at_end:  # bytes are read into their block, so only the rest of the previous block is copied
+        memory = memoryview(np.empty(len(rest) + max(size or BLOCK, len(rest)), np.uint8))  # type: ignore[arg-type]
         memory[: len(rest)] = rest
-        n_read = stream.readinto(memory[len(rest) :])
-        filled = len(rest) + n_read
-        cut = reader().last_list(memory[:filled]) if n_read else filled
+        filled = len(rest) + stream.readinto(memory[len(rest) :])
+        at_end = filled < len(memory)
+        cut = filled if at_end else reader().last_list(memory)
         if cut:
             yield memory[:cut]
         rest = memory[cut:filled]
@@ -120,7 +119,8 @@ def _check_line(length: int, name: str) -> None:
 class Columns(NamedTuple):
     """A file as columns, query ids as codes. `line(row)` is the line number of a row."""
 
-    query: Codes
+    lists: Codes  # (n_lists,): the query of each sequence of rows with one query
+    offsets: Codes  # (n_lists + 1,)
     queries: list[str]
     documents: Documents
     value: Floats  # scores or labels; the score is −rank if the layout has only ranks
@@ -128,6 +128,11 @@ class Columns(NamedTuple):
     tag: str | None  # None if the layout has no tags or they differ
     subtopic: tuple[Codes, list[str]] | None  # codes and ids; None if the layout has no subtopics
     line: Callable[[int], int]
+
+    @property
+    def query(self) -> Codes:
+        """The query of each row."""
+        return np.repeat(self.lists, np.diff(self.offsets))
 
 
 def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
@@ -143,7 +148,8 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     # The documents of judgments are looked up, which needs no codes.
     ids = None if layout.number != "label" or layout.has_subtopics or native() is None else used.Ids()
     subtopics, subtopic = used.Codes(), list[Any]()
-    query: list[Codes] = []
+    lists: list[Codes] = []
+    starts: list[Codes] = []
     doc: list[Any] = []
     value: list[Floats] = []
     ranks: list[Codes] | None = []
@@ -153,29 +159,30 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     n_rows = n_lines = 0
     for data in blocks:
         parse(block, data, problems, n_lines + 1, ranks=ranks is not None, tags=True)
-        first, n_lines = n_lines + 1, n_lines + block.lines
-        if not len(block):
+        first, n_lines, n_block = n_lines + 1, n_lines + block.lines, len(block)
+        if not n_block:
             continue
         for what, id, line in find_not_utf8(block):
             not_utf8.setdefault((what, id), first + line)
-        query.append(np.repeat(queries.queries(block), np.diff(block.offsets)))
-        if ids is None:
-            doc.append(docs.docs(block))
-        else:
-            ids.append(block)
+        lists.append(queries.queries(block))
+        starts.append(block.offsets[:-1] + n_rows)
         if layout.has_subtopics:
             cells = block.cells(layout.columns.index("subtopic"))
             subtopic.append(cells)
             for row in block.not_utf8(cells).tolist():
                 not_utf8.setdefault(("subtopic", bytes(cells[row])), first + int(block.line[row]))
-        value.append(block.value.copy())
+        value.append(block.take_value())
         if ranks is not None and block.rank is not None:
             ranks.append(block.rank)
         else:
             ranks = None
         tags.add(block.tag)
-        spans.append((n_rows, range(first, n_lines + 1) if block.lines == len(block) else block.line + first))
-        n_rows += len(block)
+        spans.append((n_rows, range(first, n_lines + 1) if block.lines == n_block else block.line + first))
+        if ids is None:
+            doc.append(docs.docs(block))
+        else:
+            ids.append(block)
+        n_rows += n_block
     problems.check()
     problems.check_utf8(not_utf8)
     tag = tags.pop() if len(tags) == 1 else None
@@ -187,18 +194,24 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     if ids is not None:
         documents = Documents.of_rows(ids)
     else:
-        codes = docs.join(doc) if doc and used is not native() else np.concatenate(doc or [np.zeros(0, np.int64)])
+        codes = docs.join(doc) if doc and used is not native() else _concatenate(doc, np.int64)
         documents = Documents(codes, docs.ids())
     return Columns(
-        np.concatenate(query) if query else np.zeros(0, np.int64),
+        _concatenate(lists, np.int64),
+        np.append(_concatenate(starts, np.int64), n_rows),
         queries.ids(),
         documents,
-        np.concatenate(value) if value else np.zeros(0),
-        np.concatenate(ranks) if ranks else None,
+        _concatenate(value, np.float64),
+        _concatenate(ranks, np.int64) if ranks else None,
         None if tag is None else tag.decode(errors="replace"),
         (subtopics.join(subtopic), subtopics.ids()) if subtopic else None,
         line_of,
     )
+
+
+def _concatenate(parts: list[Any], dtype: type) -> Any:
+    """The parts of a column as one array; a single part is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.zeros(0, dtype)])
 
 
 def parse(

@@ -62,6 +62,10 @@ class Block:
     def __len__(self) -> int:
         return len(self._begin)
 
+    def take_value(self) -> Floats:
+        """The number of each row."""
+        return self.value
+
     def query(self, place: int) -> bytes:
         """The query id of a list."""
         return bytes(self._queries[place])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats, positions, project
+from tiewise.data.columns import Codes, Floats, positions, project, ranges
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.ties.groups import TieGroups
@@ -124,11 +124,11 @@ def _count(run: Run, probes: _Probes, least: int) -> tuple[Codes, Codes, tuple[C
         last = _bisect(run.value, first, high, probes.value, np.greater_equal)
         equal = last - first
         many = np.flatnonzero(equal >= least)
-        return first - low, equal, (_ranges(first[many], equal[many]), np.repeat(many, equal[many]))
+        return first - low, equal, (ranges(first[many], equal[many]), np.repeat(many, equal[many]))
     heads = np.flatnonzero(np.diff(probes.place, prepend=-1))
     segments, bounds = probes.place[heads], np.append(heads, len(probes.place))
     lengths = run.offsets[segments + 1] - run.offsets[segments]
-    rows = _ranges(run.offsets[segments], lengths)
+    rows = ranges(run.offsets[segments], lengths)
     if len(segments) == len(probes.place):  # one probe a list: compare all rows with it at once
         value, probe = run.value[rows], np.repeat(probes.value, lengths)
         above, equal = _totals(value > probe, lengths), _totals(value == probe, lengths)
@@ -176,13 +176,6 @@ def _bisect(values: NDArray[Any], low: Codes, high: Codes, x: NDArray[Any], ahea
     return low
 
 
-def _ranges(starts: Codes, lengths: Codes) -> Codes:
-    """The integers of many ranges, one after another."""
-    ends = np.cumsum(lengths)
-    flat: Codes = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
-    return flat
-
-
 def _totals(flags: NDArray[np.bool_], lengths: Codes) -> Codes:
     """How many flags of each stretch are set; stretches may be empty."""
     heads = np.cumsum(lengths) - lengths
@@ -199,7 +192,7 @@ def _lowest_scores(run: Run, places: Codes, length: Codes) -> tuple[Floats, Code
         lowest[some] = run.value[high - 1]
         size[some] = high - _bisect(run.value, low, high, lowest[some], np.greater)
     elif len(some):
-        rows = _ranges(low, length[some])
+        rows = ranges(low, length[some])
         heads = np.cumsum(length[some]) - length[some]
         lowest[some] = np.minimum.reduceat(run.value[rows], heads)
         size[some] = np.add.reduceat(run.value[rows] == np.repeat(lowest[some], length[some]), heads, dtype=np.int64)
