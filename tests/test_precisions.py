@@ -190,13 +190,13 @@ def test_bounds_hold_for_all_rows_at_once():
         ({"rows": ["float32@0"]}, "whole numbers from 1 on"),
         ({"rows": ["a b"]}, "is not a way to store vectors"),
         ({"max_loss": 2}, "max_loss lies between 0 and 1"),
-        ({"measures": []}, "No measure was given"),
+        ({"measures": []}, "No measure was asked for"),
         ({"fn": "maxsim"}, "fn='maxsim' is not possible"),
         ({"repeats": -1}, "repeats"),
     ],
 )
 def test_invalid_options(vectors, options, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(tw.TiewiseError, match=message):
         tw.precisions(*vectors, **options)
 
 
@@ -206,7 +206,7 @@ def test_invalid_vectors(vectors):
         tw.precisions(queries, docs[:, 1:])
     with pytest.raises(InputError, match="Row 2 of the queries holds NaN"):
         tw.precisions(np.where(np.arange(30)[:, None] == 2, np.nan, queries), docs)
-    with pytest.raises(InputError, match="do not fit into float8"):
+    with pytest.raises(InputError, match="too large for float8"):
         tw.precisions(1000 * queries, docs, fn="dot", rows=["float32/float8"])
 
 
