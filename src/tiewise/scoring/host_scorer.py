@@ -23,7 +23,7 @@ from tiewise.tables.wording import count_noun
 
 __all__ = ["HostScorer", "max_near", "overflow_remedy"]
 
-#: How many numbers of document vectors are kept at a time while scattered pairs are scored.
+#: How many numbers of document vectors are copied at a time, to convert them or to score scattered pairs.
 CHUNK = 2**24
 
 #: The usual number of queries and documents in a block.
@@ -124,6 +124,8 @@ class HostScorer(Scorer):
         query_size = query_block or max(QUERIES // self.queries.tokens, 1)
         # Few queries have few scores, so that their blocks may have more documents.
         factor = min(max(QUERIES // max(min(query_size, n_queries), 1), 1), MAX_FACTOR)
+        if self.fn != "hamming" and (self.docs.matrix is None or self.docs.dtype != self.vector_dtype):
+            factor = min(factor, max(CHUNK // (DOCUMENTS * self.docs.dims), 1))  # they are copied, to convert them
         return query_size, block or max(DOCUMENTS * factor // self.docs.tokens, 1)
 
     # -- scores -------------------------------------------------------------------------------------------------------
