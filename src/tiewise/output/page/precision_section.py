@@ -19,8 +19,10 @@ PrecisionsLike: TypeAlias = "Precisions | Mapping[str, Any] | PathLike"
 
 #: What every row has: texts, and numbers.
 TEXTS = ("setup", "measure")
-NUMBERS = ("expected", "minimum", "maximum", "difference", "difference_low", "difference_high", "lower", "upper")
-NUMBERS = (*NUMBERS, "losing", "rbo", "tied_share")
+NUMBERS = (
+    *("expected", "minimum", "maximum", "difference", "difference_low", "difference_high"),
+    *("lower", "upper", "losing", "rbo", "tied_share"),
+)
 
 
 def resolve_precisions(given: PrecisionsLike) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def resolve_precisions(given: PrecisionsLike) -> dict[str, Any]:
             f"{name}is not a table of precisions: {problem}. `tiewise precisions ... -o FILE.json` writes one."
         )
     first = document["rows"][0]["measure"]
-    keys = {"max_loss": None, "sentence": None, "choice": None, "notes": []}
+    keys: dict[str, Any] = {"max_loss": None, "sentence": None, "choice": None, "notes": []}
     return {**keys, **document, "measure": first, "rows": [row for row in document["rows"] if row["measure"] == first]}
 
 

@@ -60,7 +60,7 @@ class PrecisionRow:
     estimates: Mapping[Measure, Estimates]  #: by query
     judged: float | None  #: the share of judged documents in the first ranks
     rbo: Bounds  #: against the ranking of the reference
-    rbr: Bounds
+    rbr: Bounds | None  #: None for a reranker, whose rows have the same documents
     tied_share: float  #: of the first documents
     bytes: float = 0.0  #: of a document vector, with its share of the scales; not of the vectors for rescoring
     speed: Speed | None = None
@@ -114,7 +114,7 @@ class Precisions(Result):
         self._samples, self._seed = samples, seed
 
     def __repr__(self) -> str:
-        return f"<Precisions: {count_noun(len(self.rows), 'row')}, {self.measure}, {self._queries}>"
+        return f"<{type(self).__name__}: {count_noun(len(self.rows), 'row')}, {self.measure}, {self._queries}>"
 
     @property
     def measure(self) -> Measure:
@@ -352,7 +352,7 @@ class Precisions(Result):
             "differs": difference.differs,
             "losing": difference.losing,
             "rbo": row.rbo.extrapolated.expected if row.rbo.extrapolated else None,
-            "rbr": row.rbr.lower.expected if row.rbr.lower else None,
+            "rbr": row.rbr.lower.expected if row.rbr and row.rbr.lower else None,
             "tied_share": row.tied_share,
             "judged": row.judged,
             "queries_per_second": speed.queries_per_second if speed else None,
@@ -450,8 +450,8 @@ def _difference_cell(difference: Difference, numbers: NumberFormat) -> Cell:
     return Cell(numbers.signed(difference.mean), ends)
 
 
-def _bound(bounds: Bounds, part: str, numbers: NumberFormat) -> str:
-    estimate: Estimate | None = getattr(bounds, part)
+def _bound(bounds: Bounds | None, part: str, numbers: NumberFormat) -> str:
+    estimate: Estimate | None = getattr(bounds, part, None)
     return numbers.number(None if estimate is None else estimate.expected)
 
 

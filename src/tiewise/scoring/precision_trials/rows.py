@@ -11,6 +11,7 @@ from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Bounds
 from tiewise.metrics.names import MeasureLike, parse
 from tiewise.rankings.run_similarity import similarity
 from tiewise.scoring.precision_trials.result import PrecisionRow
@@ -44,12 +45,16 @@ def make_row(
     judged = parse("Judged")(norm="cap") @ (measures[0].cutoff or DEFAULT_CUTOFF)
     report = evaluate([*measures, judged])
     runs = {"a": run, "b": reference}
+
+    def compare(measure: str) -> Bounds:
+        return similarity(runs, f"{measure}(phi={phi})", edge="extend").pair("a", "b")
+
     return PrecisionRow(
         setup=setup,
         estimates={measure: report.per_query(measure) for measure in measures},
         judged=report[judged].expected,
-        rbo=similarity(runs, f"RBO(phi={phi})", edge="extend").pair("a", "b"),
-        rbr=similarity(runs, f"RBR(phi={phi})", edge="extend").pair("a", "b"),
+        rbo=compare("RBO"),
+        rbr=compare("RBR") if isinstance(setup, Setup) else None,
         tied_share=run.tied_share,
     )
 
