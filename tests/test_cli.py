@@ -394,7 +394,7 @@ WRITERS = {
     **dict.fromkeys(("audit", "break"), "no-run.trec"),
     "score": "no-vectors.npz",
     "precisions": "no-queries.npy no-docs.npy",
-    "reranker-precisions": "no-qrels.txt no-pairs.npz",
+    "reranker": "no-qrels.txt no-pairs.npz",
 }
 
 

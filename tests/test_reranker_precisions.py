@@ -154,14 +154,14 @@ def test_the_command(tiewise, pairs, folder):
     np.savez(folder / "pairs.npz", **{name: getattr(pairs, name) for name in names}, model=pairs.exact)
     lines = [f"{query} 0 {doc} {label}\n" for query, some in pairs.qrels.items() for doc, label in some.items()]
     (folder / "q.txt").write_text("".join(lines))
-    command = ("reranker-precisions", "q.txt", "pairs.npz", "--array", "reference=model", "--max-loss", "0.05")
+    command = ("reranker", "q.txt", "pairs.npz", "--array", "reference=model", "--max-loss", "0.05")
     document = json.loads(tiewise(*command, "--format", "json").out)
     found = pairs.precisions(reference=pairs.exact, max_loss=0.05, samples=10_000)
     assert document["choice"] == "head" and document["rows"] == found.to_dict()["rows"]
     assert "bytes" not in document["rows"][0] and "rbr" not in document["rows"][0]
     table = tiewise(*command, "--format", "table").out
     assert "head*" in table and "Choose head" in table
-    assert "There is no array 'doc'" in tiewise("reranker-precisions", "q.txt", "other.npz", code=2).err
+    assert "There is no array 'doc'" in tiewise("reranker", "q.txt", "other.npz", code=2).err
     bad = tiewise(*command, "--array", "logits=nothing", "-o", "out.json", code=2)
     assert "There is no array 'nothing'" in bad.err and not (folder / "out.json").exists()
 

@@ -35,15 +35,14 @@ COMMANDS = {
     "recall": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
     "precisions": "Compare precisions of vectors: which can be afforded?",
-    "reranker-precisions": "Compare ways to compute the scores of a reranker.",
+    "reranker": "Compare ways to compute the scores of a reranker.",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run at random.",
     "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",
     "measures": "List the measures, or describe one.",
     "demo": "Show on one screen why ties matter.",
 }
-#: Where it differs from the command's name: `break` is a keyword.
-MODULES = {"break": "break_ties", "reranker-precisions": "reranker_precisions"}
+MODULES = {"break": "break_ties"}  # where it differs from the command's name: `break` is a keyword
 
 MAX_WIDTH = 100  # of the help text
 COMPLETION = "_TIEWISE_COMPLETE"  # the variable by which a shell asks for completions

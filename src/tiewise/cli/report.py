@@ -42,7 +42,7 @@ EXAMPLES = (
 @option(
     "--precisions FILE.json",
     INPUT,
-    "Add a table of precisions, which `tiewise precisions` or `reranker-precisions` wrote with -o FILE.json.",
+    "Add a table of precisions, which `tiewise precisions` or `reranker` wrote with -o FILE.json.",
     type=options.PATH,
 )
 @options.evaluation

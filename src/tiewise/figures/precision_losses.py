@@ -51,7 +51,7 @@ def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") 
             "name": [row["setup"] for row in rows],
             "place": places,
             "bytes": [row.get("bytes") for row in rows],
-            **{key: [row[key] for row in rows] for key in ("difference", "lower", "upper", "expected", "verdict")},
+            **{key: [row[key] for row in rows] for key in ("difference", "lower", "upper", "expected")},
             "kind": ["reference", *map(_kind, rows[1:])],
         }
     )
@@ -101,7 +101,8 @@ def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") 
 
 def _kind(row: Mapping[str, Any]) -> str:
     """The verdict; "equivalent" is one way to keep the quality, and without a largest loss there is none."""
-    return "keeps" if row["verdict"] == "equivalent" else row["verdict"] or "unknown"
+    verdict = row.get("verdict") or "unknown"
+    return "keeps" if verdict == "equivalent" else verdict
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names: bool) -> list[float]:

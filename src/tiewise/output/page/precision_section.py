@@ -6,11 +6,12 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, opened
 from tiewise.scoring.precision_trials import Precisions
+from tiewise.scoring.precision_trials.result import Verdict
 
 __all__ = ["PrecisionsLike", "resolve_precisions"]
 
@@ -23,6 +24,7 @@ NUMBERS = (
     *("expected", "minimum", "maximum", "difference", "difference_low", "difference_high"),
     *("lower", "upper", "losing", "rbo", "tied_share"),
 )
+VERDICTS = (None, *get_args(Verdict))
 
 
 def resolve_precisions(given: PrecisionsLike) -> dict[str, Any]:
@@ -59,17 +61,20 @@ def _read(path: PathLike) -> Any:
 def _find_problem(document: Any) -> str:
     """What a document lacks; empty if nothing."""
     rows = document.get("rows") if isinstance(document, Mapping) else None
-    if not isinstance(rows, list) or len(rows) < 2:
-        return "it has no list 'rows' of two or more"
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        return "it has no list 'rows'"
+    numbers = (*NUMBERS, *(["bytes"] if rows and "bytes" in rows[0] else []))
     for place, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            return f"row {place} is not an object"
-        for key in (*TEXTS, *NUMBERS):
-            value = row.get(key)
-            if key in TEXTS and not isinstance(value, str):
+        for key in TEXTS:
+            if not isinstance(row.get(key), str):
                 return f"row {place} has no text '{key}'"
-            if key in NUMBERS and not _is_number(value):
+        for key in numbers:
+            if not _is_number(row.get(key)):
                 return f"row {place} has no number '{key}'"
+        if row.get("bytes", 1) <= 0 or row.get("verdict") not in VERDICTS:
+            return f"row {place} has bytes {row.get('bytes')!r} and the verdict {row.get('verdict')!r}"
+    if len([row for row in rows if row["measure"] == rows[0]["measure"]]) < 2:
+        return "it has less than two rows of its first measure"
     loss = document.get("max_loss")
     return "" if loss is None or _is_number(loss) else "'max_loss' is not a number"
 

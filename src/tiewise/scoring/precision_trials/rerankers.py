@@ -55,7 +55,7 @@ def reranker_precisions(
     - `hidden`, `weight`, `bias`: the input of the last layer, (pairs, width), and its parameters, as `scoring.head`
       takes them. Without `logits`, these are computed from them in the type of the hidden states.
     - `reference`: the logits of the same pairs from the model in float32. The other rows are compared with them;
-      without them, with the last of the rows that are possible.
+      without them, with the first row: head, or logit if there are no hidden states.
     - `rows`: ``"native"`` (the activation in the type of the logits), ``"score"`` (in float32), ``"logit"`` (no
       activation) and ``"head"`` (the last layer in float32); by default all that are possible.
     - `measures`, `max_loss`, `phi`, `samples`, `seed`: as for `precisions`.
@@ -97,10 +97,10 @@ def _score_levels(logits: Any, hidden: Any, weight: Any, bias: Any, positive: in
         found["head"] = partial(logit, again, positive=positive)
         if logits is None:
             logits = head(hidden, weight, bias, precision="native")
-        elif _as_logits(logits, "logits").shape != again.shape:
-            shapes = tuple(_as_logits(logits, "logits").shape), tuple(again.shape)
-            raise InputError(f"The logits have shape {shapes[0]}, and those of the last layer {shapes[1]}.")
     own = _as_logits(logits, "logits")
+    if hidden is not None and own.shape != again.shape:
+        shapes = f"shape {tuple(own.shape)}, and those of the last layer {tuple(again.shape)}"
+        raise InputError(f"The logits have {shapes}. They must agree.")
     fn = "softmax" if own.ndim == 2 else "sigmoid"
     found["logit"] = partial(logit, own, fn=fn, positive=positive)
     found["score"] = partial(score, own, fn=fn, positive=positive)

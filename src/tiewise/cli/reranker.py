@@ -1,4 +1,4 @@
-"""``tiewise reranker-precisions``: how the last step of a reranker is computed, and what each way costs."""
+"""``tiewise reranker``: how the last step of a reranker is computed, and what each way costs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tiewise.cli.command import INPUT, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.output import Output
 
-__all__ = ["reranker_precisions"]
+__all__ = ["reranker"]
 
 EXAMPLES = (
-    "tiewise reranker-precisions qrels.txt reranker.npz --max-loss 0.005",
-    "tiewise reranker-precisions qrels.txt pairs.npz --array logits=bf16_logits",
-    "tiewise reranker-precisions qrels.txt pairs.safetensors head.safetensors -m RR@10",
+    "tiewise reranker qrels.txt reranker.npz --max-loss 0.005",
+    "tiewise reranker qrels.txt pairs.npz --array logits=bf16_logits",
+    "tiewise reranker qrels.txt pairs.npz head.npz -m RR@10",
 )
 
 
-@command("reranker-precisions", examples=EXAMPLES)
+@command("reranker", examples=EXAMPLES)
 @options.qrels
 @argument(
     "FILE...",
@@ -51,7 +51,7 @@ EXAMPLES = (
 @option("--doc-ids FILE", INPUT, "The document of each pair, one a line.", type=options.PATH, default_note="array doc")
 @options.figure("the loss of each row")
 @options.output("one object with the list 'rows'")
-def reranker_precisions(
+def reranker(
     qrels: Path,
     files: Sequence[Path],
     *,
