@@ -17,6 +17,8 @@ model's own ranking. Three first stages and that ranking, deeper than above, are
 * ``minilm-1bit``  the float32 embeddings cut to one bit a dimension, compared by their equal bits;
 * ``minilm-deep``  ``minilm-fp32`` further down.
 
+`make_example_vectors.py` makes ``queries.npz`` and ``docs.npz``, small vectors of the same texts.
+
 A list holds the best documents of a query *and* every document tied with the last of them, so no tie group
 is cut. Only ids and scores are stored, no text. ``costs.json`` has the time that each stage took.
 
@@ -513,6 +515,7 @@ docstrings open with the same sentence, the rest of each is relevant.
 | `qrels.txt` | TREC judgments, label 1 for a relevant document | | {judgments:,} | |
 {runs}
 | `costs.json` | time for a query or a document, in milliseconds | | | |
+| `queries.npz`, `docs.npz` | small vectors of all texts, 32 dimensions in float32, with ids | | | |
 
 A run lists, for each query, as many of the best documents as its depth says and every document tied with the
 last of them, so no list ends inside a tie group. Rows are in order of descending score; tied rows are in
@@ -526,6 +529,13 @@ texts are equal but for letter case, or equal in the first {tokens} tokens, whic
 unit vectors as `minilm-bf16`; only the product is computed and kept in float32. `minilm-fp32` is the model in
 float32 throughout. Scores of `minilm-bf16` are printed exactly; those of the other two are the shortest text
 that reads back as the same float32.
+
+## Small vectors
+
+`queries.npz` and `docs.npz` hold the vectors of the float32 model along the 32 directions in which those of the
+documents vary most (singular vectors, the strongest first), so that the files stay small. They rank worse than
+the 384 dimensions do. They are for trying what a precision costs: `tiewise precisions queries.npz docs.npz
+qrels.txt`. `scripts/make_example_vectors.py` makes them; the array `made_with` says with what.
 
 ## First stages
 
@@ -561,7 +571,7 @@ seen to move by up to .003. A difference of that size between these runs does no
 
 ## Licences
 
-No docstring is stored here, only names, scores and times. Python and its documentation are under the PSF
+No docstring is stored here, only names, scores, vectors and times. Python and its documentation are under the PSF
 License Version 2. The model, sentence-transformers/all-MiniLM-L6-v2, is under the Apache License 2.0; its
 weights are not stored here. BM25 and the word counts are this script's own.
 """

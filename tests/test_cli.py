@@ -394,6 +394,7 @@ WRITERS = {
     **dict.fromkeys(("audit", "break"), "no-run.trec"),
     "score": "no-vectors.npz",
     "precisions": "no-queries.npy no-docs.npy",
+    "reranker": "no-qrels.txt no-pairs.npz",
 }
 
 

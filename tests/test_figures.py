@@ -455,6 +455,7 @@ def results():
         *(report, report["RR"], report.per_query("RR"), report.oblivious_by_tool(), read, judged),
         *(tw.tie_groups(judged, read), tw.similarity({SCRIPT: run, "other": run}, "RBO(phi=0.9)")),
         tw.precisions(np.eye(3), np.eye(3), rows=["float16", "binary"], max_loss=0.1, repeats=1, samples=100),
+        tw.reranker_precisions(["q", "q"], [SCRIPT, "b"], logits=np.float16([8, 8.25]), max_loss=0.1, samples=100),
         *(
             stages,
             stages.table(),

@@ -39,6 +39,7 @@ EXAMPLE = "example"  # data files
 DEFERRED = {
     ("analysis", "figures"),  # `plot` of a result
     ("rankings", "figures"),
+    ("scoring", "figures"),
     ("metrics", "rankings"),  # a measure is named before its module was loaded
     ("ties", "io"),  # `tie_groups` takes files and dictionaries
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.analysis.significance import simultaneous_bounds
 from tiewise.errors import InputError
+from tiewise.scoring import host_scorer, quantised
+from tiewise.scoring.precision_trials import setups, trial
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -190,13 +193,13 @@ def test_bounds_hold_for_all_rows_at_once():
         ({"rows": ["float32@0"]}, "whole numbers from 1 on"),
         ({"rows": ["a b"]}, "is not a way to store vectors"),
         ({"max_loss": 2}, "max_loss lies between 0 and 1"),
-        ({"measures": []}, "No measure was given"),
+        ({"measures": []}, "No measure was asked for"),
         ({"fn": "maxsim"}, "fn='maxsim' is not possible"),
         ({"repeats": -1}, "repeats"),
     ],
 )
 def test_invalid_options(vectors, options, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(tw.TiewiseError, match=message):
         tw.precisions(*vectors, **options)
 
 
@@ -206,7 +209,7 @@ def test_invalid_vectors(vectors):
         tw.precisions(queries, docs[:, 1:])
     with pytest.raises(InputError, match="Row 2 of the queries holds NaN"):
         tw.precisions(np.where(np.arange(30)[:, None] == 2, np.nan, queries), docs)
-    with pytest.raises(InputError, match="do not fit into float8"):
+    with pytest.raises(InputError, match="too large for float8"):
         tw.precisions(1000 * queries, docs, fn="dot", rows=["float32/float8"])
 
 
@@ -232,3 +235,161 @@ def test_the_command(tiewise, vectors, folder):
     assert "\\toprule" in shown
     np.savez(folder / "other.npz", a=queries, b=docs)
     assert "has no array called 'docs'" in tiewise("precisions", "v.npz", "other.npz", code=2).err
+
+
+# -- scores in a type --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean"])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float8"])
+def test_a_collection_rounds_its_scores(vectors, fn, kind):
+    """Search and tie groups are those of all scores in float32, rounded afterwards."""
+    queries, docs, qrels = vectors
+    collection = scoring.Collection(docs, fn=fn, score_dtype=kind)
+    scores = scoring.score(queries, docs, fn=fn).astype(TYPES[kind]).astype(np.float64)
+    assert len(np.unique(scores)) < scores.size  # there are ties
+    found = collection.tie_groups(queries, qrels, block=37)
+    truth = tw.tie_groups(qrels, as_run(scores))
+    for name in ("start", "size", "lowest", "lowest_size"):
+        assert np.array_equal(getattr(found, name), getattr(truth, name)), name
+    run = collection.search(queries, 7, block=37).to_dict()
+    for q, row in enumerate(scores):
+        kept = np.flatnonzero(row >= np.sort(row)[-7])
+        assert run[str(q)] == {str(d): row[d] for d in kept}
+
+
+def test_a_collection_of_bits_rounds_its_scores():
+    rng = np.random.default_rng(5)
+    bits = rng.random((60, 800)) < 0.5
+    found = scoring.Collection(bits, fn="hamming", score_dtype="bfloat16").search(bits[:3], 60).to_dict()
+    exact = (bits[:3, None] == bits).sum(-1).astype(np.float32)
+    assert found == as_run(exact.astype(ml_dtypes.bfloat16).astype(float))
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float8"])
+@pytest.mark.parametrize("reproducible", [False, True])
+def test_a_device_rounds_its_scores(on_device, kind, reproducible):
+    """Products of whole numbers are exact, so that the device has the scores of main memory."""
+    rng = np.random.default_rng(6)
+    docs, queries = (rng.integers(-4, 5, size=(n, 32)).astype(np.float32) for n in (400, 6))
+    qrels = {str(q): {str(d): 1 for d in range(q, 400, 40)} for q in range(6)}
+    host, device = (
+        scoring.Collection(docs, score_dtype=kind, device=where, reproducible=reproducible) for where in (None, "cpu")
+    )
+    for block in (None, 100):
+        assert device.search(queries, 9, block=block).to_dict() == host.search(queries, 9).to_dict()
+        found, truth = (one.tie_groups(queries, qrels, block=block) for one in (device, host))
+        for name in ("score", "start", "size", "lowest", "lowest_size"):
+            assert np.array_equal(getattr(found, name), getattr(truth, name)), name
+    if kind != "bfloat16":  # which has the range of float32
+        with pytest.raises(InputError, match=f"too large for {kind}"):
+            scoring.Collection(docs * np.float32(1e5), score_dtype=kind, device="cpu").search(queries, 9)
+
+
+def test_scores_that_cannot_be_rounded():
+    with pytest.raises(InputError, match="Use one of: float16, bfloat16, float8"):
+        scoring.Collection([[1.0]], score_dtype="int8")
+    with pytest.raises(InputError, match="Omit it, or score_dtype"):
+        scoring.Collection([[1.0]], precision="native", score_dtype="float16")
+    with pytest.raises(InputError, match="1 of the scores are too large for float16"):
+        scoring.Collection([[1e6]], score_dtype="float16").search([[1.0]], 1)
+
+
+# -- documents larger than memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["float32/bfloat16", "float16", "float8", "int8", "float32:int4", "binary+20"])
+def test_documents_in_a_file_are_never_copied_as_a_whole(tmp_path, monkeypatch, name):
+    """The most that is allocated, beside the vectors in the type that is tried, is less than a third of the file."""
+    rng = np.random.default_rng(0)
+    docs = rng.normal(size=(20_000, 256)).astype(np.float32)
+    np.save(tmp_path / "docs.npy", docs)
+    queries, mapped = docs[:5].copy(), np.load(tmp_path / "docs.npy", mmap_mode="r")
+    for module in (quantised, setups, trial):
+        monkeypatch.setattr(module, "BLOCK", 2**16)
+    monkeypatch.setattr(host_scorer, "CHUNK", 2**18)
+    monkeypatch.setattr(host_scorer, "DOCUMENTS", 512)
+    stored = {"float16": 1 / 2, "float8": 1 / 4 + 1 / 64, "int8": 1 / 4, "float32:int4": 1 / 8}.get(name, 1 / 32)
+    whole = mapped.nbytes
+    tracemalloc.start()
+    found = tw.precisions(queries, mapped, rows=[name], measures="R@10", repeats=0, samples=100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < whole * (stored + 1 / 3)
+    in_memory = tw.precisions(queries, docs, rows=[name], measures="R@10", repeats=0, samples=100)
+    assert found.row(name).expected == in_memory.row(name).expected
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_vectors_of_a_narrow_type_are_not_widened(vectors, kind):
+    """The rows are those of the same numbers in float32."""
+    queries, docs, qrels = (x.astype(TYPES[kind]) if isinstance(x, np.ndarray) else x for x in vectors)
+    rows = ["float32/float8", "float8", "int8", "binary"]
+    wide = [x.astype(np.float32) for x in (queries, docs)]
+    found, truth = (tw.precisions(*both, qrels, rows=rows, repeats=0, samples=100) for both in ((queries, docs), wide))
+    assert [row.expected for row in found.rows] == [row.expected for row in truth.rows]
+
+
+# -- the figure and the page -------------------------------------------------------------------------------------------
+
+
+def test_the_figure_shows_the_bounds(vectors, tmp_path):
+    pytest.importorskip("altair")
+    queries, docs, qrels = vectors
+    rows = ["float16", "bfloat16", "binary"]
+    found = tw.precisions(queries, docs, qrels, rows=rows, max_loss=0.05, repeats=0, samples=100)
+    spec = found.plot.loss().to_dict()
+    points = {row["name"]: row for data in spec["datasets"].values() for row in data if "name" in row}
+    for row in found.rows:
+        difference, point = found.difference(row.setup), points[str(row.setup)]
+        assert (point["difference"], point["lower"], point["upper"]) == (
+            difference.mean,
+            difference.lower,
+            difference.upper,
+        )
+        assert point["bytes"] == row.bytes
+    assert points["binary"]["kind"] == "loses" and points["float32"]["kind"] == "reference"
+    assert 48 / 1.15 < points["float16"]["place"] < points["bfloat16"]["place"] < 48 * 1.15  # side by side
+    assert {"at": -0.05} in [row for data in spec["datasets"].values() for row in data]
+    assert tw.figures.precision_losses(found.to_dict()).to_dict() == spec
+    with pytest.raises(InputError, match="only the reference"):
+        tw.precisions(queries, docs, qrels, rows=[], repeats=0, samples=100).plot.loss()
+
+
+def test_a_table_on_the_page(tiewise, vectors, folder):
+    pytest.importorskip("altair")
+    pytest.importorskip("jinja2")
+    queries, docs, qrels = vectors
+    np.savez(folder / "v.npz", queries=queries, docs=docs)
+    tw.write_qrels(qrels, folder / "q.txt")
+    run = scoring.search(queries, docs, 20)
+    tw.write_run(run, folder / "run.trec")
+    command = ("precisions", "v.npz", "v.npz", "q.txt", "--repeats", "0", "--row", "binary", "--max-loss", "0.05")
+    tiewise(*command, "-o", "p.json", "--figure", "loss.svg")
+    assert "<svg" in (folder / "loss.svg").read_text(encoding="utf-8")
+    page = ("report", "q.txt", "run.trec", "-m", "RR", "-o", "page.html", "--precisions")
+    tiewise(*page, "p.json")
+    text = (folder / "page.html").read_text(encoding="utf-8")
+    found = tw.precisions(queries, docs, qrels, rows=["binary"], max_loss=0.05, repeats=0)
+    assert "Which precision can I afford?" in text and found.sentence in text
+    tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", precisions=found)
+    assert found.sentence in (folder / "other.html").read_text(encoding="utf-8")
+    for content, message in (
+        ("[]", "p.json: is not a table of precisions: it has no list 'rows'"),
+        ('{"rows": [{}, {}]}', "row 0 has no text 'setup'"),
+        ("{", "p.json: is not JSON"),
+    ):
+        (folder / "p.json").write_text(content)
+        (folder / "page.html").unlink(missing_ok=True)
+        assert message in tiewise(*page, "p.json", code=2).err
+        assert not (folder / "page.html").exists()
+    assert "there is no such file" in tiewise(*page, "nothing.json", code=2).err
+    with pytest.raises(InputError, match="must be a result of"):
+        tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", precisions=3)
+
+
+def test_a_figure_that_cannot_be_written(tiewise, vectors, folder):
+    pytest.importorskip("altair")
+    np.savez(folder / "v.npz", queries=vectors[0], docs=vectors[1])
+    bad = tiewise("precisions", "v.npz", "v.npz", "--figure", "x.gif", "-o", "out.json", code=2)
+    assert "cannot be saved as '.gif'" in bad.err and not (folder / "out.json").exists()

@@ -104,7 +104,14 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.rankings.run_similarity import Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
     from tiewise.rankings.weights import Weights, phi_for_discount, phi_for_reverse_rba, phi_for_weight, top_weight
-    from tiewise.scoring.precision_trials import PrecisionRow, Precisions, Setup, precisions
+    from tiewise.scoring.precision_trials import (
+        PrecisionRow,
+        Precisions,
+        RerankerPrecisions,
+        Setup,
+        precisions,
+        reranker_precisions,
+    )
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _MODULES = {
@@ -133,7 +140,8 @@ _MODULES = {
     "tiewise.metrics.definition": "ListMeasure Measure param",
     "tiewise.metrics.names": "MeasureLike measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
-    "tiewise.scoring.precision_trials": "PrecisionRow Precisions Setup precisions",
+    "tiewise.scoring.precision_trials": "PrecisionRow Precisions RerankerPrecisions Setup precisions "
+    "reranker_precisions",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.rankings.weights": "Weights phi_for_discount phi_for_reverse_rba phi_for_weight top_weight",
     "tiewise.analysis.auditing": "Audit audit",
@@ -210,6 +218,7 @@ __all__ = [
     "Ranking",
     "RelativeP",
     "Report",
+    "RerankerPrecisions",
     "RnDCG",
     "Rprec",
     "RprecMult",
@@ -267,6 +276,7 @@ __all__ = [
     "read_run",
     "recall",
     "recall_at",
+    "reranker_precisions",
     "similarity",
     "stages",
     "tau",

@@ -1,4 +1,4 @@
-"""The input of ``tiewise score``: arrays in files by their role, and the ids of their rows."""
+"""Arrays in files by their role, and the ids of their rows: the input of ``score`` and ``reranker``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiewise.io.tensors import read_tensors
 from tiewise.tables.optional import installed
 from tiewise.tables.wording import escape_controls, list_examples
 
-__all__ = ["ROLES", "Arrays", "read_lines"]
+__all__ = ["PAIR_ROLES", "ROLES", "Arrays", "read_lines"]
 
 #: The roles of arrays. An array has the name of its role, unless --array gives another.
 ROLES = {
@@ -33,6 +33,12 @@ ROLES = {
     "doc_mask": "which tokens of docs count",
 }
 
+#: The roles of arrays of pairs, for ``tiewise reranker``.
+PAIR_ROLES = {
+    **{role: ROLES[role] for role in ("logits", "hidden", "weight", "bias", "query", "doc")},
+    "reference": "logits of the same pairs from the model in float32",
+}
+
 BLOCK = 2**24  # numbers that are checked at a time
 
 
@@ -42,8 +48,14 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
     Ids of rows are the lines of a file that an option named, an array, or numbers, which a note mentions.
     """
 
-    def __init__(self, files: Iterable[Path], renamed: Iterable[str], id_files: Mapping[str, Path | None]):
-        self.id_files = id_files
+    def __init__(
+        self,
+        files: Iterable[Path],
+        renamed: Iterable[str],
+        id_files: Mapping[str, Path | None],
+        roles: Mapping[str, str] = ROLES,
+    ):
+        self.id_files, self.roles = id_files, roles
         self._numbered: list[tuple[str, str, str]] = []  # what, and the option and the array that can name it
         self._arrays: dict[str, Any] = {}
         self._files: dict[str, Path] = {}
@@ -53,12 +65,12 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
                     raise InputError(f"{path}: another file has an array '{name}' too. Rename one of them.")
                 self._arrays[name], self._files[name] = array, path
         _exit_if_shortened(sorted({str(path) for path in self._files.values()}))
-        self._names = {role: role for role in ROLES if role in self._arrays}
+        self._names = {role: role for role in roles if role in self._arrays}
         self.renamed: set[str] = set()
         for text in renamed:
             role, _, name = text.partition("=")
-            if role not in ROLES or not name:
-                raise InputError(f"--array {text}: write ROLE=NAME with one of the roles {', '.join(ROLES)}.")
+            if role not in roles or not name:
+                raise InputError(f"--array {text}: write ROLE=NAME with one of the roles {', '.join(roles)}.")
             if name not in self._arrays:
                 raise InputError(f"There is no array '{name}'. The files hold {self.all_names()}.")
             self._names[role] = name
@@ -79,7 +91,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
 
     def names_of(self, roles: Iterable[str]) -> str:
         """The names of the arrays with some roles, for a message."""
-        return list_examples(self._names[role] for role in ROLES if role in roles and role in self)
+        return list_examples(self._names[role] for role in self.roles if role in roles and role in self)
 
     def location(self, role: str) -> str:
         """The file and the name of an array, for a message."""
@@ -94,7 +106,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
         for role in roles:
             if role not in self:
                 hint = f"The files hold {self.all_names()}. Give its name with --array {role}=NAME{instead}."
-                raise InputError(f"There is no array '{role}' ({ROLES[role]}){why}. {hint}")
+                raise InputError(f"There is no array '{role}' ({self.roles[role]}){why}. {hint}")
 
     def require_finite(self, *roles: str) -> list[Any]:
         """Arrays of numbers, none of them NaN or infinite."""

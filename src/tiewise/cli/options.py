@@ -222,6 +222,32 @@ significance = apply_all(
     ]
 )
 
+
+def precision_trial(similarities: str) -> Decorator:
+    """What the tables of precisions share: their measures, the loss that is allowed, and the draws of queries."""
+    return apply_all(
+        [
+            option(
+                "-m, --measure NAMES",
+                MEASURES,
+                "One or more measures; the first one decides.",
+                into="measures",
+                multiple=True,
+                default=["nDCG@10"],
+                default_note="nDCG@10",
+            ),
+            option(
+                "--max-loss NUMBER",
+                MEASURES,
+                "How much of the first measure may be lost. Then the last sentence says what to choose.",
+                type=float,
+            ),
+            option("--phi NUMBER", MEASURES, f"The persistence of {similarities}.", type=float, default=0.9),
+            option("--seed N", MEASURES, "The seed of random draws of queries.", type=NOT_NEGATIVE, default=0),
+        ]
+    )
+
+
 # -- output -------------------------------------------------------------------------------------------------------
 
 names = option(
@@ -245,6 +271,16 @@ def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .
         type=PATH,
         default="-",
         default_note="standard output",
+    )
+
+
+def figure(what: str) -> Decorator:
+    """``--figure``, with what it shows."""
+    return option(
+        "--figure FILE",
+        OUTPUT,
+        f"Also draw {what}, as .svg, .png, .pdf, .html or .json; needs the extra 'report'.",
+        type=PATH,
     )
 
 

@@ -48,6 +48,17 @@ class Output:
         """How to draw the result."""
         return OutputOptions(format=self.format, digits=self.digits, **screen(self.path), **settings)
 
+    def check_figure(self, figure: Path | None) -> None:
+        """Require that a figure can be drawn and written beside the result, before anything is read."""
+        if figure is None:
+            return
+        from tiewise.figures.theme import check_figure_path
+
+        check_figure_path(figure)
+        if self.path.absolute() == figure.absolute():
+            raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o different files.")
+        check_writable(figure)
+
     def write(self, content: str | bytes, notes: Iterable[str] = ()) -> None:
         """Write the result; then the notes to standard error, unless the format itself shows them to people."""
         write(content, self.path, styled=self.format == "table")

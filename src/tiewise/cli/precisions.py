@@ -30,13 +30,7 @@ EXAMPLES = (
 @argument("QUERIES", "Vectors of queries: .npy, .npz, .safetensors or .parquet.", type=options.PATH)
 @argument("DOCS", "Vectors of documents; it may be the same file.", type=options.PATH)
 @argument("[QRELS]", "Relevance judgments. Without them, the float32 ranking is the reference.", type=options.PATH)
-@option(
-    "-m, --measure NAMES",
-    MEASURES,
-    "One or more measures; the first one decides.",
-    multiple=True,
-    default=["nDCG@10"],
-)
+@options.precision_trial("RBO and RBR")
 @option(
     "--row NAME",
     SCORES,
@@ -45,12 +39,6 @@ EXAMPLES = (
     into="rows",
     multiple=True,
     default_note="sixteen of them",
-)
-@option(
-    "--max-loss NUMBER",
-    MEASURES,
-    "How much of the first measure may be lost. Then the last sentence says what to choose.",
-    type=float,
 )
 @option(
     "--encoder NAME=QUERIES,DOCS",
@@ -69,26 +57,26 @@ EXAMPLES = (
 @option("--query-ids FILE", INPUT, "Ids of queries, one line for each row.", type=options.PATH)
 @option("--doc-ids FILE", INPUT, "Ids of documents, one line for each row.", type=options.PATH)
 @option("--depth N", MEASURES, "The length of the lists for RBO and RBR.", type=options.POSITIVE, default=100)
-@option("--phi NUMBER", MEASURES, "The persistence of RBO and RBR.", type=float, default=0.9)
 @option("--repeats N", SCORES, "How often a search is timed; 0 for no timing.", type=options.NOT_NEGATIVE, default=3)
-@option("--seed N", MEASURES, "The seed of random draws of queries.", type=options.NOT_NEGATIVE, default=0)
+@options.figure("the loss against the bytes of a vector")
 @options.output("one object with the list 'rows'")
 def precisions(
     queries: Path,
     docs: Path,
     qrels: Path | None,
     *,
-    measure: Sequence[str],
-    rows: Sequence[str],
+    measures: Sequence[str],
     max_loss: float | None,
+    phi: float,
+    seed: int,
+    rows: Sequence[str],
     encoders: Sequence[str],
     fn: str,
     query_ids: Path | None,
     doc_ids: Path | None,
     depth: int,
-    phi: float,
     repeats: int,
-    seed: int,
+    figure: Path | None,
     output: Output,
 ) -> None:
     """Compare ways to store vectors and compute scores: what each costs in quality, and what it saves.
@@ -99,6 +87,7 @@ def precisions(
     from tiewise.output.precision_tables import PrecisionTables
     from tiewise.output.rendering import render
 
+    output.check_figure(figure)
     view = output.view()
     with collect_warnings() as warned:
         query_vectors, query_names = _read(queries, "queries", "query_ids", query_ids)
@@ -110,7 +99,7 @@ def precisions(
                 qrels,
                 query_ids=query_names,
                 doc_ids=doc_names,
-                measures=[name for names in measure for name in names.split()],
+                measures=measures,
                 rows=rows or None,
                 encoders=dict(map(_read_encoder, encoders)),
                 max_loss=max_loss,
@@ -122,7 +111,10 @@ def precisions(
                 progress=callback,
             )
     view = replace(view, notes=(*warned, *found.notes))
-    output.write(render(PrecisionTables(found), view), view.notes)
+    content = render(PrecisionTables(found), view)  # first, because it can fail: then no figure is written
+    if figure is not None:
+        tw.figures.save(found.plot.loss(), figure)
+    output.write(content, view.notes)
 
 
 def _read(path: Path, vectors: str, ids: str, id_file: Path | None) -> tuple[Any, Any]:

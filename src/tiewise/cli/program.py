@@ -35,6 +35,7 @@ COMMANDS = {
     "recall": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
     "precisions": "Compare precisions of vectors: which can be afforded?",
+    "reranker": "Compare ways to compute the scores of a reranker.",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run at random.",
     "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",

@@ -11,11 +11,9 @@ import click
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.command import MEASURES, OUTPUT, argument, command, option
+from tiewise.cli.command import MEASURES, argument, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_runs, runs_by_name
 from tiewise.cli.output import Output
-from tiewise.errors import InputError
-from tiewise.output.paths import check_writable
 from tiewise.rankings.costs import RERANK, read_costs
 from tiewise.tables.wording import list_examples
 
@@ -75,12 +73,7 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
 )
 @options.input_format
 @options.per_query
-@option(
-    "--figure FILE",
-    OUTPUT,
-    "Also draw RBR against cost, for the first phi, as .svg, .png, .pdf, .html or .json; needs the extra 'report'.",
-    type=options.PATH,
-)
+@options.figure("RBR against cost, for the first phi")
 @options.names
 @options.output("one object with the list 'points'")
 def recall(
@@ -105,8 +98,7 @@ def recall(
     from tiewise.output.rendering import render
     from tiewise.output.stage_tables import StageTables
 
-    if figure is not None:
-        _check_figure(figure, output.path)
+    output.check_figure(figure)
     files = runs_by_name(runs, names)
     view = output.view(per_query=per_query)
     check_stdin_once([reference, *runs, cost])
@@ -134,13 +126,3 @@ def _costs_of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[
     others = [name for name in costs if name not in (*runs, RERANK)]
     notes = [f"The costs of {list_examples(others)} are not used: no run has that name."] if others else []
     return {name: one for name, one in costs.items() if name not in others}, notes
-
-
-def _check_figure(figure: Path, output: Path) -> None:
-    """Require that the figure can be drawn and written, before anything is read."""
-    from tiewise.figures.theme import check_figure_path
-
-    check_figure_path(figure)
-    if output.absolute() == figure.absolute():
-        raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o different files.")
-    check_writable(figure)

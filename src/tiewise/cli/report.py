@@ -10,7 +10,7 @@ from typing import Any
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.command import MEASURES, OUTPUT, command, option
+from tiewise.cli.command import INPUT, MEASURES, OUTPUT, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import STANDARD_OUTPUT, is_terminal
 from tiewise.cli.program import print_note
@@ -40,6 +40,12 @@ EXAMPLES = (
     "The run that the others should rank like, such as the one in float32: its file or its name.",
     default_note="the finest of runs whose names differ in a precision: minilm-fp32, minilm-bf16",
 )
+@option(
+    "--precisions FILE.json",
+    INPUT,
+    "Add a table of precisions, which `tiewise precisions` or `reranker` wrote with -o FILE.json.",
+    type=options.PATH,
+)
 @options.evaluation
 @options.input_format
 @options.qrels_format
@@ -57,6 +63,7 @@ def report(
     measures: Sequence[str],
     rel: float | None,
     reference: str | None,
+    precisions: Path | None,
     evaluation: dict[str, Any],
     input_format: str | None,
     qrels_format: str | None,
@@ -90,8 +97,9 @@ def report(
             output,
             chosen,
             reference=reference,
+            precisions=precisions,
             title=title,
-            command=_describe_command([qrels, *runs, output, reference], full_paths=full_paths),
+            command=_describe_command([qrels, *runs, output, reference, precisions], full_paths=full_paths),
             full_paths=full_paths,
             progress=callback,
             **significance,

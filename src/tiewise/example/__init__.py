@@ -1,4 +1,4 @@
-"""A small real data set: judgments, runs of one model in three precisions, and first stages with what they take."""
+"""A small real data set: judgments, runs of one model in three precisions, first stages, and small vectors."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ def write_files(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def _files() -> list[Path]:
-    return sorted(one for one in _HERE.iterdir() if one.suffix in (".txt", ".gz", ".bz2", ".json"))
+    return sorted(one for one in _HERE.iterdir() if one.suffix in (".txt", ".gz", ".bz2", ".json", ".npz"))

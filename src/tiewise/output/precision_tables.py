@@ -29,13 +29,4 @@ class PrecisionTables:
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """The rows, and what to choose."""
-        found = self.precisions
-        choice = found.choice if found.max_loss is not None else None
-        return {
-            "version": __version__,
-            "max_loss": found.max_loss,
-            "choice": None if choice is None else str(choice.setup),
-            "sentence": None if found.max_loss is None else found.sentence,
-            "notes": list(options.notes),
-            "rows": self.records(options).records(),
-        }
+        return {"version": __version__, **self.precisions.to_dict(), "notes": list(options.notes)}

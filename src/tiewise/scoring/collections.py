@@ -18,7 +18,7 @@ from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.full_ranking import count_tie_groups, score_judged
 from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.operands import Mask
-from tiewise.scoring.options import check_pair_function, check_precision, require_int
+from tiewise.scoring.options import check_pair_function, check_precision, check_score_dtype, require_int
 from tiewise.scoring.rescoring import DEVICE_OPTIONS, rescore_run
 from tiewise.scoring.scorers import DocumentOperands, check_masks
 from tiewise.scoring.searching import find_best
@@ -41,6 +41,8 @@ class Collection:
     - `fn`, `precision`, `doc_mask`: as for `search`.
     - `device`: where scores are computed, such as ``"cuda"``; by default, where the queries are. The documents are
       copied there once if they fit, and otherwise block by block in every call.
+    - `score_dtype`: scores are rounded to float16, bfloat16 or float8 (e4m3) at the end, as an index that stores its
+      scores in this type has them.
     - `dims`: only the first dimensions of documents and queries count, as for Matryoshka embeddings.
     - `reproducible`: scores of a GPU have the bits of the CPU, at a price. Without it a document ties with its copy and
       shards equal the whole, for one model of GPU.
@@ -53,6 +55,8 @@ class Collection:
     {'0': {'a': 2.0, 'c': 2.0}}
     >>> collection.judged_scores([[2.0, 0.0]], {"0": {"d": 1}})
     array([1.])
+    >>> Collection([[1.0], [1.001]], score_dtype="float16").search([[3.0]], 1).to_dict()
+    {'0': {'0': 3.0, '1': 3.00390625}}
     """
 
     def __init__(
@@ -65,13 +69,15 @@ class Collection:
         device: Any = None,
         doc_mask: Mask = None,
         dims: int | None = None,
+        score_dtype: str | None = None,
         reproducible: bool = False,
     ):
         check_pair_function(fn)
         check_precision(precision)
+        check_score_dtype(score_dtype, precision)
         check_masks(fn, doc_mask)
         self.fn, self.precision, self.dims = fn, precision, require_int(dims, "dims", optional=True)
-        self.reproducible = bool(reproducible)
+        self.score_dtype, self.reproducible = score_dtype, bool(reproducible)
         self._backend = None if device is None else device_backend(device)
         if is_path(docs):
             storage, found_ids = open_vectors(docs, fn)
@@ -112,6 +118,7 @@ class Collection:
             self.precision,
             query_mask,
             self._backend,
+            score_dtype=self.score_dtype,
             reproducible=self.reproducible,
             **device_options,
         )

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.scoring.backends import Indices
+from tiewise.tables.optional import need
 
 __all__ = [
     "Rounding",
     "SparseRows",
     "dot_sums",
     "float32_rounding",
+    "score_rounding",
     "squared_distances",
     "squared_norms",
     "thread_count",
@@ -191,6 +193,26 @@ class Rounding:
         """The distance from a value to the next larger one."""
         exponent = np.frexp(np.maximum(size, self.smallest_normal))[1] - 1
         return np.ldexp(self.eps, exponent)
+
+
+def score_rounding(name: str) -> Rounding:
+    """The rounding of scores to float16, bfloat16 or float8, by way of float32.
+
+    >>> score_rounding("float16")(np.array([1.0001, 1.001])).tolist()
+    [1.0, 1.0009765625]
+    """
+    if name == "float16":
+        dtype, info = np.dtype(np.float16), np.finfo(np.float16)
+    else:  # NumPy itself does not have them
+        types = need("ml_dtypes", f"{name} scores", "precision")
+        dtype = np.dtype(types.float8_e4m3fn if name == "float8" else types.bfloat16)
+        info = types.finfo(dtype)
+
+    def cast(x: Floats) -> Floats:
+        with np.errstate(over="ignore"):  # scores that are too large become NaN
+            return np.asarray(x.astype(np.float32).astype(dtype), dtype=np.float64)
+
+    return Rounding(name, cast, info)
 
 
 def float32_rounding() -> Rounding:

@@ -44,6 +44,9 @@ MIN_TILES_AT_ONCE = 4
 #: How many blocks are queued on a device at a time.
 QUEUED_BLOCKS = 2
 
+#: From here on, numbers round to more than the largest of float8 (e4m3), which is 448.
+FLOAT8_OVERFLOW = 464.0
+
 #: Scores in a block of several tiles of queries.
 SCORES_AT_ONCE = 2**27
 
@@ -85,12 +88,13 @@ class DeviceScorer(Scorer):
         fn: str,
         precision: str,
         *,
+        score_dtype: str | None = None,
         queries_at_once: int | None = None,
         doc_tile: int | None = None,
     ):
         """`queries_at_once` queries are scored together, if not all; a tile has `doc_tile` vectors of documents."""
         super().__init__(queries, docs, fn, precision)
-        self.backend = backend
+        self.backend, self.score_dtype = backend, score_dtype
         self.arithmetic = Arithmetic(backend, self.types, fn, queries, docs)
         self.function = DEVICE_FUNCTIONS[fn](backend, self.arithmetic, queries, docs)
         self.query_tile = self._choose_query_tile(queries_at_once or queries.n)
@@ -141,6 +145,17 @@ class DeviceScorer(Scorer):
 
     def score_block(self, tiles: list[Tile], rows: Rows, *, buffer: int = 0) -> ScoreBlock:
         """The same scores, perhaps still as products and factors."""
+        block = self._multiply_block(tiles, rows, buffer)
+        return block if self.score_dtype is None else ScoreBlock(self._round(block.matrix(), self.score_dtype))
+
+    def _round(self, scores: Array, name: str) -> Array:
+        """Scores rounded in place; those that are too large become NaN or infinite."""
+        dtype = self.backend.dtype("float8_e4m3fn" if name == "float8" else name)
+        if name == "float8":  # it has no infinity, and torch would round to its largest number
+            scores.masked_fill_(scores.abs() > FLOAT8_OVERFLOW, np.nan)
+        return scores.copy_(scores.to(dtype))
+
+    def _multiply_block(self, tiles: list[Tile], rows: Rows, buffer: int) -> ScoreBlock:
         n = _length(rows)
         in_place = isinstance(rows, slice) and self._multiplies_in_place
         out = self._allocate(len(tiles), round_up(n, ALIGNMENT if in_place else self.doc_tile), buffer)
@@ -203,7 +218,7 @@ class DeviceScorer(Scorer):
             if len(bad):
                 raise not_finite_error(side, bad, part, " Leave it out or correct it.")
         too_large = int((scores * 0 != 0).sum())  # NaN and infinity times 0 are NaN
-        name = dtype_name(self.arithmetic.low_dtype or self.arithmetic.out_dtype)
+        name = self.score_dtype or dtype_name(self.arithmetic.low_dtype or self.arithmetic.out_dtype)
         raise InputError(
             f"{too_large:,} of the scores, or the squares in them, are too large for {name}. {overflow_remedy(name)}"
         )

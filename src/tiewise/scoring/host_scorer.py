@@ -16,14 +16,14 @@ from tiewise.errors import InputError
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
 from tiewise.scoring.blocks import Blocks, Scorer
-from tiewise.scoring.definition import Rounding, SparseRows, float32_rounding
+from tiewise.scoring.definition import Rounding, SparseRows, float32_rounding, score_rounding
 from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
 from tiewise.scoring.operands import Operand
 from tiewise.tables.wording import count_noun
 
 __all__ = ["HostScorer", "max_near", "overflow_remedy"]
 
-#: How many numbers of document vectors are kept at a time while scattered pairs are scored.
+#: How many numbers of document vectors are copied at a time, to convert them or to score scattered pairs.
 CHUNK = 2**24
 
 #: The usual number of queries and documents in a block.
@@ -39,9 +39,9 @@ NEAR_SHARE = 8
 class HostScorer(Scorer):
     """Scores in main memory. They have the bits of the definition."""
 
-    def __init__(self, queries: Operand, docs: Operand, fn: str, precision: str):
+    def __init__(self, queries: Operand, docs: Operand, fn: str, precision: str, score_dtype: str | None = None):
         super().__init__(queries, docs, fn, precision)
-        self.rounding = self._make_rounding()
+        self.rounding = self._make_rounding() if score_dtype is None else score_rounding(score_dtype)
         # In low precision, vectors are normalised before they are multiplied.
         function = Dot if fn == "cosine" and self.types.low else FUNCTIONS[fn]
         self.function = function(queries.dims, docs.terms, self.rounding, self.types.integer, self.types.low)
@@ -124,6 +124,8 @@ class HostScorer(Scorer):
         query_size = query_block or max(QUERIES // self.queries.tokens, 1)
         # Few queries have few scores, so that their blocks may have more documents.
         factor = min(max(QUERIES // max(min(query_size, n_queries), 1), 1), MAX_FACTOR)
+        if self.fn != "hamming" and (self.docs.matrix is None or self.docs.dtype != self.vector_dtype):
+            factor = min(factor, max(CHUNK // (DOCUMENTS * self.docs.dims), 1))  # they are copied, to convert them
         return query_size, block or max(DOCUMENTS * factor // self.docs.tokens, 1)
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -219,7 +221,7 @@ def max_near(docs: int) -> int:
 
 def overflow_remedy(dtype_name: str) -> str:
     """What to do if scores are too large for a type."""
-    remedies = {"float64": "Scale", "float32": "Use precision='float64' or scale"}
+    remedies = {"float64": "Scale", "float32": "Use precision='float64' or scale", "float8": "Use fn='cosine' or scale"}
     remedy = remedies.get(dtype_name, "Use precision='float32' or scale")
     return f"{remedy} the vectors."
 

@@ -14,9 +14,11 @@ __all__ = [
     "FUNCTIONS",
     "PAIR_FUNCTIONS",
     "PRECISIONS",
+    "SCORE_DTYPES",
     "as_int",
     "check_pair_function",
     "check_precision",
+    "check_score_dtype",
     "require_int",
 ]
 
@@ -26,6 +28,9 @@ PAIR_FUNCTIONS = ("dot", "cosine", "euclidean", "maxsim", "hamming")
 FUNCTIONS = (*ACTIVATIONS, *PAIR_FUNCTIONS)
 
 PRECISIONS = ("float32", "float64", "native")
+
+#: The types to which scores can be rounded; float8 is e4m3.
+SCORE_DTYPES = ("float16", "bfloat16", "float8")
 
 
 def check_pair_function(fn: str) -> None:
@@ -38,6 +43,16 @@ def check_precision(precision: str) -> None:
     """Raise if there is no such precision."""
     if precision not in PRECISIONS:
         raise InputError(f"Unknown precision {precision!r}. Use one of: {', '.join(PRECISIONS)}.")
+
+
+def check_score_dtype(score_dtype: str | None, precision: str) -> None:
+    """Raise if scores cannot be rounded to a type."""
+    if score_dtype is None:
+        return
+    if score_dtype not in SCORE_DTYPES:
+        raise InputError(f"Unknown score_dtype {score_dtype!r}. Use one of: {', '.join(SCORE_DTYPES)}.")
+    if precision == "native":
+        raise InputError("precision='native' rounds scores to the type of the vectors. Omit it, or score_dtype.")
 
 
 def as_int(value: Any) -> int | None:

@@ -7,6 +7,7 @@ does, and why its scores tie. A float query against quantised documents is score
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +23,10 @@ __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
 
 #: How many values a dimension can have.
 KINDS = {"int8": 256, "int4": 16, "binary": 2}
+DIMS_PER_BYTE = {"int8": 1, "int4": 2, "binary": 8}
+
+#: How many numbers are quantised at a time.
+BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,9 +70,8 @@ class Quantized:
 
     def cut(self, dims: int) -> Quantized:
         """The codes of the first dimensions."""
-        per_byte = {"int8": 1, "int4": 2, "binary": 8}[self.kind]
         low, step = (None if part is None else part[:dims] for part in (self.low, self.step))
-        return Quantized(self.codes[:, : -(-dims // per_byte)], self.kind, dims, low, step)
+        return Quantized(self.codes[:, : -(-dims // DIMS_PER_BYTE[self.kind])], self.kind, dims, low, step)
 
     def to(self, backend: Backend) -> Quantized:
         """The codes on another device."""
@@ -125,22 +129,34 @@ def quantize(
     if not isinstance(to, str) or to not in KINDS:
         raise InputError(f"Vectors cannot be quantised to {to!r}. Use one of: {', '.join(KINDS)}.")
     backend = backend_of(vectors.codes if isinstance(vectors, Quantized) else vectors)
-    array = _float32_matrix(backend, vectors, "vectors")
+    array = _as_matrix(backend, vectors, "vectors")
+    n, dims = array.shape
+    low = step = None
+    if to != "binary":
+        what = "vectors" if calibration is None else "calibration vectors"
+        low, step = _scale(backend, array if calibration is None else calibration, what, to, dims)
+    elif calibration is not None and not (isinstance(calibration, Quantized) and calibration.kind == "binary"):
+        raise InputError("Binary codes keep the sign of each value and take no calibration. Centre vectors first.")
+    codes = backend.zeros((n, -(-dims // DIMS_PER_BYTE[to])), backend.dtype("int8" if to == "int8" else "uint8"))
+    for rows, block in _float32_blocks(backend, array, "vectors"):
+        codes[rows] = _encode(backend, block, to, low, step)
+    return Quantized(codes, to, dims, low, step)
+
+
+def _encode(backend: Backend, block: Array, to: str, low: Array | None, step: Array | None) -> Array:
+    """The codes of some vectors."""
     if to == "binary":
-        if calibration is not None and not (isinstance(calibration, Quantized) and calibration.kind == "binary"):
-            raise InputError("Binary codes keep the sign of each value and take no calibration. Centre vectors first.")
-        return Quantized(pack_bits(backend, array > 0), to, array.shape[1])
-    low, step = _scale(backend, array if calibration is None else calibration, to, array.shape[1])
+        return pack_bits(backend, block > 0)
     levels = KINDS[to]
-    level = backend.xp.clip(backend.xp.round((array - low) / step), 0, levels - 1)
+    level = backend.xp.clip(backend.xp.round((block - low) / step), 0, levels - 1)
     if to == "int8":
-        return Quantized(backend.cast(level - levels // 2, backend.dtype("int8")), to, array.shape[1], low, step)
-    nibbles = backend.zeros((len(array), -(-array.shape[1] // 2) * 2), backend.dtype("uint8"))
-    nibbles[:, : array.shape[1]] = backend.cast(level, backend.dtype("uint8"))
-    return Quantized((nibbles[:, 0::2] << 4) | nibbles[:, 1::2], to, array.shape[1], low, step)
+        return backend.cast(level - levels // 2, backend.dtype("int8"))
+    nibbles = backend.zeros((len(block), -(-block.shape[1] // 2) * 2), backend.dtype("uint8"))
+    nibbles[:, : block.shape[1]] = backend.cast(level, backend.dtype("uint8"))
+    return (nibbles[:, 0::2] << 4) | nibbles[:, 1::2]
 
 
-def _scale(backend: Backend, calibration: Any, to: str, dims: int) -> tuple[Array, Array]:
+def _scale(backend: Backend, calibration: Any, what: str, to: str, dims: int) -> tuple[Array, Array]:
     """The lowest value and the step of each dimension."""
     if isinstance(calibration, Quantized):
         if (calibration.kind, calibration.dims) != (to, dims):
@@ -149,23 +165,26 @@ def _scale(backend: Backend, calibration: Any, to: str, dims: int) -> tuple[Arra
                 f"{dims}."
             )
         return backend.to_device(calibration.low), backend.to_device(calibration.step)
-    sample = _float32_matrix(backend, calibration, "calibration vectors")
+    sample = _as_matrix(backend, calibration, what)
     if sample.shape[1] != dims or not len(sample):
         raise InputError(
             f"The calibration vectors have shape {tuple(sample.shape)}. Give at least one vector of {dims} dimensions."
         )
-    low, high = (backend.to_device(extreme(sample, 0)) for extreme in (backend.xp.amin, backend.xp.amax))
+    xp = backend.xp
+    lows, highs = zip(
+        *((xp.amin(block, 0), xp.amax(block, 0)) for _, block in _float32_blocks(backend, sample, what)), strict=True
+    )
+    low, high = (backend.to_device(end) for end in (xp.amin(xp.stack(lows), 0), xp.amax(xp.stack(highs), 0)))
     with np.errstate(over="ignore"):
         step = (high - low) / (KINDS[to] - 1)
     if not backend.all_finite(step):
         dim = int(backend.to_numpy(~backend.xp.isfinite(step)).nonzero()[0][0])
         raise InputError(f"The range of dimension {dim} of the vectors is too wide for float32. Scale them down.")
-    xp = backend.xp
     return low, xp.where(step > 0, step, xp.ones_like(step))  # a constant dimension decodes to its constant
 
 
-def _float32_matrix(backend: Backend, given: Any, what: str) -> Array:
-    """Vectors in float32, checked."""
+def _as_matrix(backend: Backend, given: Any, what: str) -> Array:
+    """Vectors as an array; it may be a mapped file."""
     if isinstance(given, Quantized):
         raise InputError(
             f"The {what} are already quantised, to {given.kind}. Give the original vectors, or decode() them first."
@@ -176,14 +195,24 @@ def _float32_matrix(backend: Backend, given: Any, what: str) -> Array:
     name = dtype_name(array.dtype)
     if is_integer(name):
         raise InputError(f"The {what} are already integers ({name}). Give the original vectors.")
-    array = backend.cast(array, backend.dtype("float32"))
-    bad = backend.to_numpy(~backend.xp.isfinite(array).all(1)).nonzero()[0]
-    if len(bad):
-        raise InputError(
-            f"Row {bad[0]} of the {what} holds NaN, infinity, or a value too large for float32 "
-            f"({count_noun(len(bad), 'such row')}). Leave it out or scale it."
-        )
     return array
+
+
+def _float32_blocks(backend: Backend, array: Array, what: str) -> Iterator[tuple[slice, Array]]:
+    """Some rows at a time, in float32, so that no copy of all vectors is needed; an error if one is not finite."""
+    size, dtype = max(BLOCK // max(array.shape[1], 1), 1), backend.dtype("float32")
+    blocks = [slice(start, min(start + size, len(array))) for start in range(0, len(array), size)]
+    for rows in blocks:
+        block = backend.cast(array[rows], dtype)
+        if not backend.all_finite(block):
+            bad = np.concatenate(
+                [backend.rows_not_finite(backend.cast(array[one], dtype)) + one.start for one in blocks]
+            )
+            raise InputError(
+                f"Row {bad[0]} of the {what} holds NaN, infinity, or a value too large for float32 "
+                f"({count_noun(len(bad), 'such row')}). Leave it out or scale it."
+            )
+        yield rows, block
 
 
 def pack_bits(backend: Backend, bits: Array) -> Array:

@@ -56,9 +56,9 @@ class DocRows:
 class ReproducibleScorer(HostScorer):
     """Dot products and cosines in float32, by the definition, of vectors up to float32."""
 
-    def __init__(self, queries: Operand, docs: Operand, device: DeviceScorer):
+    def __init__(self, queries: Operand, docs: Operand, device: DeviceScorer, score_dtype: str | None = None):
         """`queries` and `docs` are operands in main memory; `device` scores the same vectors."""
-        super().__init__(queries, docs, device.fn, "float32")
+        super().__init__(queries, docs, device.fn, "float32", score_dtype)
         self.device = device
         self._tiles: dict[Any, list[Tile]] = {}  # by query rows
 

@@ -39,6 +39,7 @@ class DocumentOperands:
         query_mask: Mask = None,
         backend: Backend | None = None,
         *,
+        score_dtype: str | None = None,
         reproducible: bool = False,
         **device_options: Any,
     ) -> Scorer:
@@ -58,15 +59,16 @@ class DocumentOperands:
             return left, self.on(place, integers=integers)
 
         if not isinstance(backend, TorchBackend):
-            return HostScorer(*operands(backend), fn, precision)
-        scorer = DeviceScorer(backend, *operands(backend), fn, precision, **device_options)
-        if not reproducible or scorer.types.integer:  # integers are exact everywhere
+            return HostScorer(*operands(backend), fn, precision, score_dtype)
+        own_dtype = None if reproducible else score_dtype  # the definition decides about scores that are not rounded
+        scorer = DeviceScorer(backend, *operands(backend), fn, precision, score_dtype=own_dtype, **device_options)
+        if not reproducible or (scorer.types.integer and score_dtype is None):  # integers are exact everywhere
             return scorer
         host = operands(NumpyBackend())
         return (
-            ReproducibleScorer(*host, scorer)
+            ReproducibleScorer(*host, scorer, score_dtype)
             if ReproducibleScorer.supports(scorer)
-            else HostScorer(*host, fn, precision)
+            else HostScorer(*host, fn, precision, score_dtype)
         )
 
 

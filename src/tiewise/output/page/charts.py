@@ -16,7 +16,7 @@ from tiewise.figures.theme import FAINT, GREY, INK, PALETTE
 from tiewise.metrics.definition import Measure
 from tiewise.tables.optional import need
 
-__all__ = ["CUTOFFS", "brackets", "curve", "forest"]
+__all__ = ["CUTOFFS", "brackets", "curve", "forest", "losses"]
 
 #: The cutoffs of curves.
 CUTOFFS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
@@ -127,6 +127,12 @@ def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int
     """A measure against its cutoff, a line for each run."""
     spec = _specification(lambda: figures.curve(reports, measure, cutoffs))
     return {"measure": measure.name, "spec": _use_page_colours(spec), "caption": _caption(spec)}
+
+
+def losses(precisions: Mapping[str, Any]) -> dict[str, Any]:
+    """What each row of a table of precisions loses."""
+    spec = _specification(lambda: figures.precision_losses(precisions))
+    return {"spec": _use_page_colours(spec), "caption": _caption(spec)}
 
 
 def _specification(draw: Callable[[], Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
 from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
+from tiewise.output.page.precision_section import PrecisionsLike, resolve_precisions
 from tiewise.output.page.tie_orders import replay_query
 from tiewise.tables.wording import list_examples
 
@@ -53,6 +54,7 @@ def collect_content(
     measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
     *,
     reference: str | None = None,
+    precisions: PrecisionsLike | None = None,
     orders: Orders = "independent",
     test: Test = "permutation",
     confidence: float = 0.95,
@@ -66,6 +68,7 @@ def collect_content(
     named = _check_runs(runs, reference)
     check_options(orders, test, confidence, samples, seed)
     check_progress(progress)
+    table = None if precisions is None else resolve_precisions(precisions)
     chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
@@ -98,7 +101,7 @@ def collect_content(
             for name, source in sources.items()
         }
     return PageContent(
-        all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), confidence, seed
+        all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, confidence, seed
     )
 
 
@@ -154,6 +157,7 @@ class PageContent:
     audits: dict[str, Audit]
     compared: Compared | None  #: None for one run
     families: tuple[PrecisionFamily, ...]
+    precisions: dict[str, Any] | None  #: a table of precisions, if one was given
     confidence: float
     seed: int
 
@@ -278,6 +282,10 @@ class PageContent:
         longest = max(int(np.diff(run.offsets).max(initial=1)) for run in self.runs.values())
         cutoffs = [k for k in charts.CUTOFFS if k <= max(longest, self.measure.cutoff or 1)]
         return [charts.curve(self.reports, one, cutoffs) for one in dict.fromkeys([*own, *map(parse, CURVES)])]
+
+    def losses(self) -> dict[str, Any] | None:
+        """What the rows of the table of precisions lose, if there is one."""
+        return None if self.precisions is None else charts.losses(self.precisions)
 
     # -- queries ------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from tiewise.figures.theme import load_renderer
 from tiewise.io.compression import COMPRESSED, PathLike, save
 from tiewise.metrics.definition import Measure
 from tiewise.output.page.content import PageContent, collect_content
+from tiewise.output.page.precision_section import PrecisionsLike
 from tiewise.output.page.tie_orders import RANDOM_ORDERS, STOPS
 from tiewise.output.page.verdicts import describe_precision
 from tiewise.output.paths import check_writable
@@ -50,6 +51,7 @@ def write_report(
     measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
     *,
     reference: str | None = None,
+    precisions: PrecisionsLike | None = None,
     title: str = "",
     orders: Orders = "independent",
     test: Test = "permutation",
@@ -65,9 +67,12 @@ def write_report(
 
     The page is about the first measure; the others stand beside it. `reference` names the run that the others should
     rank like; runs of one system in several precisions are also recognised by their names (``minilm-bf16``,
-    ``minilm-fp32``). `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of
-    `evaluate`. The page shows `command` as its origin, and the names of files, with `full_paths` their paths;
-    `progress(done, total)` is called after each run.
+    ``minilm-fp32``). `precisions` adds a table of `precisions` or `reranker_precisions`: the result, what its `to_dict`
+    gave, or a JSON file that ``tiewise precisions`` wrote.
+
+    `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of `evaluate`. The page
+    shows `command` as its origin, and the names of files, with `full_paths` their paths; `progress(done, total)` is
+    called after each run.
 
     >>> import tempfile
     >>> qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
@@ -78,7 +83,9 @@ def write_report(
     """
     check_path(path)
     how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
-    content = collect_content(qrels, runs, measures, reference=reference, progress=progress, **how)
+    content = collect_content(
+        qrels, runs, measures, reference=reference, precisions=precisions, progress=progress, **how
+    )
     save(path, [render_page(content, title=title, command=command, full_paths=full_paths).encode()])
 
 
@@ -146,6 +153,7 @@ def _data(content: PageContent) -> dict[str, Any]:
         "curves": content.curves(),
         "replays": content.replays(),
         "perQuery": content.per_query(),
+        "losses": content.losses(),
     }
 
 

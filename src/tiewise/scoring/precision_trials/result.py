@@ -1,11 +1,15 @@
-"""`Precisions`: a table of ways to store and score vectors, and which of them loses little enough."""
+"""`Precisions`: a table of ways to store and score vectors, and which of them loses little enough.
+
+`RerankerPrecisions` is the same for the last step of a reranker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,18 +19,25 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate, Estimates
 from tiewise.metrics.names import parse
+from tiewise.scoring.functions import LEVELS
 from tiewise.scoring.precision_trials.setups import Setup
 from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN, NumberFormat, count_noun, format_percent
 
-__all__ = ["Difference", "PrecisionRow", "Precisions", "Speed"]
+__all__ = ["RERANKER_ROWS", "Difference", "PrecisionRow", "Precisions", "RerankerPrecisions", "Speed"]
 
 #: A query that loses more than this counts as one that loses much.
 LARGE_LOSS = 0.1
 #: With fewer differences than this, an interval rests on too little.
 FEW = 10
 SHORT = NumberFormat(4, leading_zero=False)  # of sentences
+
+#: The rows of a reranker, from the most to the least that is computed again.
+RERANKER_ROWS = {
+    **{level: LEVELS[level] for level in ("head", "logit", "score")},
+    "native": "the activation in the type of the logits",
+}
 
 Verdict = Literal["reference", "keeps", "equivalent", "loses", "unknown"]
 
@@ -43,16 +54,16 @@ class Speed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRow:
-    """One way to store and score the vectors, measured."""
+    """One way to store and score the vectors, or to compute the scores of a reranker, measured."""
 
-    setup: Setup
-    bytes: float  #: of a document vector, with its share of the scales; not of the vectors for rescoring
+    setup: Setup | str
     estimates: Mapping[Measure, Estimates]  #: by query
     judged: float | None  #: the share of judged documents in the first ranks
-    rbo: Bounds  #: against the float32 ranking
-    rbr: Bounds
+    rbo: Bounds  #: against the ranking of the reference
+    rbr: Bounds | None  #: None for a reranker, whose rows have the same documents
     tied_share: float  #: of the first documents
-    speed: Speed | None
+    bytes: float = 0.0  #: of a document vector, with its share of the scales; not of the vectors for rescoring
+    speed: Speed | None = None
 
     @property
     def measure(self) -> Measure:
@@ -73,7 +84,7 @@ class PrecisionRow:
 
 
 class Difference(NamedTuple):
-    """A row less float32, paired by query: the mean with a 95 % interval, and bounds that hold for all rows at once."""
+    """A row less the reference, paired by query: the mean with a 95 % interval, and bounds for all rows at once."""
 
     mean: float
     low: float
@@ -85,7 +96,9 @@ class Difference(NamedTuple):
 
 
 class Precisions(Result):
-    """What each precision costs and saves: `rows`, `difference(setup)`, and `choice`."""
+    """What each precision costs and saves: `rows`, `difference(setup)`, `choice`. The first row is the reference."""
+
+    _name_column, _has_vectors = "vectors", True
 
     def __init__(
         self,
@@ -101,7 +114,7 @@ class Precisions(Result):
         self._samples, self._seed = samples, seed
 
     def __repr__(self) -> str:
-        return f"<Precisions: {count_noun(len(self.rows), 'row')}, {self.measure}, {self._queries}>"
+        return f"<{type(self).__name__}: {count_noun(len(self.rows), 'row')}, {self.measure}, {self._queries}>"
 
     @property
     def measure(self) -> Measure:
@@ -112,19 +125,32 @@ class Precisions(Result):
     def _queries(self) -> str:
         return count_noun(len(self.rows[0].estimates[self.measure]), "query", "queries")
 
+    @property
+    def reference(self) -> str:
+        """The row that the others are compared with."""
+        return str(self.rows[0].setup)
+
+    @property
+    def plot(self) -> Any:
+        """The figure of this result: `loss()`."""
+        return import_module("tiewise.figures.precision_losses").PrecisionPlots(self)
+
     def row(self, setup: str | Setup) -> PrecisionRow:
         """One row, by its notation."""
-        wanted = Setup.parse(setup)
+        wanted = self._parse(setup)
         for row in self.rows:
             if row.setup == wanted:
                 return row
         raise InputError(f"There is no row '{wanted}'. There are: {', '.join(str(row.setup) for row in self.rows)}.")
 
+    def _parse(self, setup: str | Setup) -> Setup | str:
+        return Setup.parse(setup)
+
     @cached_property
-    def _differences(self) -> dict[Measure, dict[Setup, Difference]]:
+    def _differences(self) -> dict[Measure, dict[Setup | str, Difference]]:
         return {measure: self._compute(measure) for measure in self.measures}
 
-    def _compute(self, measure: Measure) -> dict[Setup, Difference]:
+    def _compute(self, measure: Measure) -> dict[Setup | str, Difference]:
         reference = self.rows[0].estimates[measure].expected
         values: Floats = np.stack([row.estimates[measure].expected - reference for row in self.rows], axis=1)
         low, high = bootstrap_intervals(values, samples=self._samples, seed=self._seed)
@@ -146,58 +172,69 @@ class Precisions(Result):
         }
 
     def difference(self, setup: str | Setup, measure: str | Measure | None = None) -> Difference:
-        """A row less float32."""
+        """A row less the reference."""
         return self._differences[self.measure if measure is None else parse(measure)][self.row(setup).setup]
 
     def verdict(self, setup: str | Setup) -> Verdict:
-        """Whether a row keeps the quality of float32, up to `max_loss`.
+        """Whether a row keeps the quality of the reference, up to `max_loss`.
 
         "keeps": the simultaneous lower bound is above −max_loss (non-inferiority). "equivalent": the upper bound is
         below max_loss as well (two one-sided tests). "loses": the upper bound is below −max_loss. Else "unknown".
         """
         if self.max_loss is None:
             raise InputError("There is no verdict without max_loss. Say how much may be lost, such as max_loss=0.005.")
-        found = self.row(setup).setup
-        if found.is_reference:
+        found = self.row(setup)
+        if found is self.rows[0]:
             return "reference"
-        difference = self.difference(found)
+        difference = self.difference(found.setup)
         if difference.lower > -self.max_loss:
             return "equivalent" if difference.upper < self.max_loss else "keeps"
         return "loses" if difference.upper < -self.max_loss else "unknown"
 
     @property
     def choice(self) -> PrecisionRow | None:
-        """The row with the smallest vectors that keeps the quality of float32; None if these queries cannot tell."""
+        """The row with the smallest vectors that keeps the quality of the reference; None if these queries cannot tell.
+
+        Of a reranker, that with the most that is computed again: it costs next to nothing, and ties the least.
+        """
         kept = [row for row in self.rows if self.verdict(row.setup) in ("keeps", "equivalent")]
-        return min(kept, key=lambda row: (row.bytes, -self.difference(row.setup).mean), default=None)
+        return min(kept, key=lambda row: (self._cost(row), -self.difference(row.setup).mean), default=None)
+
+    def _cost(self, row: PrecisionRow) -> float:
+        return row.bytes
 
     @property
     def sentence(self) -> str:
         """What to choose, or that these queries cannot tell."""
-        loss, whole = SHORT.short(self.max_loss or 0), self.rows[0].bytes
-        found = self.choice
+        loss, found = SHORT.short(self.max_loss or 0), self.choice
         if found is not None:
             difference = self.difference(found.setup)
-            more = "" if found.setup.rescore is None else f", and {whole:,.0f} more on disk for rescoring"
             few = (
                 ""
                 if difference.differs >= FEW
-                else f" It differs from float32 in {count_noun(difference.differs, 'query', 'queries')} only."
+                else f" It differs from {self.reference} in {count_noun(difference.differs, 'query', 'queries')} only."
             )
+            rows = "" if len(self.rows) == 2 else f", for all {len(self.rows) - 1} rows at once"
             return (
-                f"Choose {found.setup}: {_bytes(found.bytes)} bytes a vector instead of {whole:,.0f}{more}. "
-                f"It loses less than {loss} {self.measure} (95 %, for all {len(self.rows) - 1} rows at once: at worst "
-                f"{SHORT.signed(difference.lower)}).{few}"
+                f"Choose {found.setup}: {self._advantage(found)}. It loses less than {loss} {self.measure} (95 %"
+                f"{rows}: at worst {SHORT.signed(difference.lower)}).{few}"
             )
-        unknown = [str(row.setup) for row in self.rows if self.verdict(row.setup) == "unknown"]
+        unknown = [row for row in self.rows if self.verdict(row.setup) == "unknown"]
         if not unknown:
-            return f"Stay with float32: every other row loses more than {loss} {self.measure}."
-        best = min(unknown, key=lambda name: -self.difference(name).lower)
+            return f"Stay with {self.reference}: every other row loses more than {loss} {self.measure}."
+        best = max(unknown, key=lambda row: self.difference(row.setup).lower)
         return (
-            f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best} could "
-            f"lose {SHORT.number(-self.difference(best).lower)}. Use more queries, allow a larger loss, or stay with "
-            "float32."
+            f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best.setup} could "
+            f"lose {SHORT.number(-self.difference(best.setup).lower)}. Use more queries, allow a larger loss, or stay "
+            f"with {self.reference}."
         )
+
+    def _advantage(self, row: PrecisionRow) -> str:
+        """Why to choose a row."""
+        assert isinstance(row.setup, Setup)
+        whole = self.rows[0].bytes
+        more = "" if row.setup.rescore is None else f", and {whole:,.0f} more on disk for rescoring"
+        return f"{_format_bytes(row.bytes)} bytes a vector instead of {whole:,.0f}{more}"
 
     # -- tables -------------------------------------------------------------------------------------------------------
 
@@ -215,8 +252,10 @@ class Precisions(Result):
         """What a reader should know."""
         notes = []
         if not self.has_judgments:
-            notes.append("There are no judgments: the first documents of the float32 ranking are taken for relevant.")
-        if any(row.setup.docs in ("int8", "int4") for row in self.rows):
+            notes.append(
+                f"There are no judgments: the first documents of the {self.reference} ranking are taken for relevant."
+            )
+        if any(isinstance(row.setup, Setup) and row.setup.docs in ("int8", "int4") for row in self.rows):
             notes.append("The ranges of int8 and int4 come from the documents alone.")
         speed = self.rows[0].speed
         if speed is not None:
@@ -228,25 +267,30 @@ class Precisions(Result):
 
     def _legend(self) -> tuple[str, ...]:
         return (
-            "bytes: of a document vector, with its share of the scales. [lowest, highest] and std over the orders of "
-            "ties. difference: to float32, paired, with a 95 % interval over queries. losing: queries that lose more "
-            f"than {LARGE_LOSS:g}. RBO, RBR: to the float32 ranking.",
+            f"{self._legend_of_setups} [lowest, highest] and std over the orders of ties. difference: to "
+            f"{self.reference}, paired, with a 95 % interval over queries. losing: queries that lose more than "
+            f"{LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking.",
         )
+
+    @property
+    def _legend_of_setups(self) -> str:
+        return "bytes: of a document vector, with its share of the scales."
 
     def _columns_for_people(self, numbers: NumberFormat) -> dict[str, list[object]]:
         differences = [self.difference(row.setup) for row in self.rows]
         best = self.choice if self.max_loss is not None else None
         columns: dict[str, list[object]] = {
-            "vectors": [Cell(str(row.setup), mark=BEST if row is best else "") for row in self.rows],
-            "bytes": [_bytes(row.bytes) for row in self.rows],
+            self._name_column: [Cell(str(row.setup), mark=BEST if row is best else "") for row in self.rows],
+            **({"bytes": [_format_bytes(row.bytes) for row in self.rows]} if self._has_vectors else {}),
             str(self.measure): [_estimate_cell(row.estimate, numbers) for row in self.rows],
             "std": [numbers.number(row.estimate.std) for row in self.rows],
             "difference": [
-                _difference_cell(row, one, numbers) for row, one in zip(self.rows, differences, strict=True)
+                Cell("") if row is self.rows[0] else _difference_cell(one, numbers)
+                for row, one in zip(self.rows, differences, strict=True)
             ],
             "losing": [format_percent(one.losing) for one in differences],
             "RBO": [_bound(row.rbo, "extrapolated", numbers) for row in self.rows],
-            "RBR": [_bound(row.rbr, "lower", numbers) for row in self.rows],
+            **({"RBR": [_bound(row.rbr, "lower", numbers) for row in self.rows]} if self._has_vectors else {}),
             "tied": [format_percent(row.tied_share) for row in self.rows],
             "judged": [format_percent(row.judged or 0.0) for row in self.rows],
         }
@@ -256,14 +300,29 @@ class Precisions(Result):
             columns["verdict"] = [self.verdict(row.setup) for row in self.rows]
         return columns
 
-    def _records(self) -> Table:
-        return Table.of_records(
-            _COLUMNS, (self._record(row, measure) for measure in self.measures for row in self.rows)
-        )
+    def to_dict(self) -> dict[str, Any]:
+        """The rows, what to choose, and the notes as plain values; `write_report` takes them."""
+        choice = None if self.max_loss is None else self.choice
+        return {
+            "reference": self.reference,
+            "max_loss": self.max_loss,
+            "choice": None if choice is None else str(choice.setup),
+            "sentence": None if self.max_loss is None else self.sentence,
+            "notes": list(self.notes),
+            "rows": self._records().records(),
+        }
 
-    def _record(self, row: PrecisionRow, measure: Measure) -> dict[str, object]:
-        estimate, difference = row.estimates[measure].mean(), self.difference(row.setup, measure)
-        setup, speed = row.setup, row.speed
+    def _records(self) -> Table:
+        rows = (self._record(row, measure) for measure in self.measures for row in self.rows)
+        return Table.of_records(self._record_columns, rows)
+
+    @property
+    def _record_columns(self) -> list[str]:
+        return [*_SETUP_COLUMNS, *_COLUMNS]
+
+    def _setup_record(self, row: PrecisionRow) -> dict[str, object]:
+        setup = row.setup
+        assert isinstance(setup, Setup)
         return {
             "setup": str(setup),
             "encoder": setup.encoder,
@@ -273,6 +332,13 @@ class Precisions(Result):
             "dims": setup.dims,
             "rescore": setup.rescore,
             "bytes": row.bytes,
+        }
+
+    def _record(self, row: PrecisionRow, measure: Measure) -> dict[str, object]:
+        estimate, difference = row.estimates[measure].mean(), self.difference(row.setup, measure)
+        speed = row.speed
+        return {
+            **self._setup_record(row),
             "measure": measure.name,
             "expected": estimate.expected,
             "minimum": estimate.minimum,
@@ -286,7 +352,7 @@ class Precisions(Result):
             "differs": difference.differs,
             "losing": difference.losing,
             "rbo": row.rbo.extrapolated.expected if row.rbo.extrapolated else None,
-            "rbr": row.rbr.lower.expected if row.rbr.lower else None,
+            "rbr": row.rbr.lower.expected if row.rbr and row.rbr.lower else None,
             "tied_share": row.tied_share,
             "judged": row.judged,
             "queries_per_second": speed.queries_per_second if speed else None,
@@ -294,12 +360,42 @@ class Precisions(Result):
             "batch": speed.batch if speed else None,
             "repeats": speed.repeats if speed else None,
             "device": speed.device if speed else None,
-            "verdict": self.verdict(setup) if self.max_loss is not None and measure == self.measure else None,
+            "verdict": self.verdict(row.setup) if self.max_loss is not None and measure == self.measure else None,
         }
 
 
-#: The columns of TSV and JSON, with what they mean.
-_COLUMNS = {
+class RerankerPrecisions(Precisions):
+    """What each way to compute the scores of a reranker costs. The first row is the reference.
+
+    There is no RBR: all rows have the same documents.
+    """
+
+    _name_column, _has_vectors = "scores", False
+
+    def _parse(self, setup: str | Setup) -> Setup | str:
+        return str(setup)
+
+    def _cost(self, row: PrecisionRow) -> float:
+        return self.rows.index(row)
+
+    def _advantage(self, row: PrecisionRow) -> str:
+        return RERANKER_ROWS[str(row.setup)]
+
+    @property
+    def _legend_of_setups(self) -> str:
+        shown = [f"{name}: {text}" for name, text in RERANKER_ROWS.items() if name in [row.setup for row in self.rows]]
+        return "; ".join(shown) + "."
+
+    @property
+    def _record_columns(self) -> list[str]:
+        return ["setup", *(name for name in _COLUMNS if name not in _VECTOR_COLUMNS)]
+
+    def _setup_record(self, row: PrecisionRow) -> dict[str, object]:
+        return {"setup": str(row.setup)}
+
+
+#: The columns of TSV and JSON that describe a row of vectors, with what they mean.
+_SETUP_COLUMNS = {
     "setup": "how vectors are stored and scored, in short",
     "encoder": "the name of other vectors, from a model in another type",
     "queries": "the type of the stored queries",
@@ -308,20 +404,23 @@ _COLUMNS = {
     "dims": "the dimensions that are kept; empty: all",
     "rescore": "how many of the first documents are scored again in float32",
     "bytes": "of a document vector, with its share of the scales",
+}
+#: The columns of all rows.
+_COLUMNS = {
     "measure": "the measure",
     "expected": "its mean over the orders of ties and over queries",
     "minimum": "the lowest over the orders of ties",
     "maximum": "the highest",
     "std": "the standard deviation over the orders of ties",
-    "difference": "the mean difference to float32, paired by query",
+    "difference": "the mean difference to the reference, paired by query",
     "difference_low": "the lower end of its 95 % interval over queries",
     "difference_high": "the upper end",
     "lower": "the one-sided 95 % lower bound that holds for all rows at once",
     "upper": "the upper bound",
-    "differs": "the number of queries with another value than float32",
+    "differs": "the number of queries with another value than the reference",
     "losing": "the share of queries that lose more than 0.1",
-    "rbo": "RBO to the float32 ranking, extrapolated",
-    "rbr": "RBR against the float32 ranking, its lower bound",
+    "rbo": "RBO to the ranking of the reference, extrapolated",
+    "rbr": "RBR against the ranking of the reference, its lower bound",
     "tied_share": "the share of tied rows in the lists",
     "judged": "the share of judged documents in the first ranks",
     "queries_per_second": "the mean speed of the search",
@@ -333,7 +432,11 @@ _COLUMNS = {
 }
 
 
-def _bytes(number: float) -> str:
+#: Those of them that only vectors have.
+_VECTOR_COLUMNS = ("rbr", "queries_per_second", "queries_per_second_std", "batch", "repeats", "device")
+
+
+def _format_bytes(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
 
 
@@ -342,15 +445,13 @@ def _estimate_cell(estimate: Estimate, numbers: NumberFormat) -> Cell:
     return Cell(numbers.number(estimate.expected), ends)
 
 
-def _difference_cell(row: PrecisionRow, difference: Difference, numbers: NumberFormat) -> Cell:
-    if row.setup.is_reference:
-        return Cell("")
+def _difference_cell(difference: Difference, numbers: NumberFormat) -> Cell:
     ends = f"[{numbers.signed(difference.low)}, {numbers.signed(difference.high)}]"
     return Cell(numbers.signed(difference.mean), ends)
 
 
-def _bound(bounds: Bounds, part: str, numbers: NumberFormat) -> str:
-    estimate: Estimate | None = getattr(bounds, part)
+def _bound(bounds: Bounds | None, part: str, numbers: NumberFormat) -> str:
+    estimate: Estimate | None = getattr(bounds, part, None)
     return numbers.number(None if estimate is None else estimate.expected)
 
 

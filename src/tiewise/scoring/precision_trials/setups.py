@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, backend_of
-from tiewise.scoring.quantised import KINDS, Quantized, quantize
+from tiewise.scoring.backends import Array, Backend, Rows, backend_of, dtype_name, is_low_precision
+from tiewise.scoring.blocks import split
+from tiewise.scoring.options import SCORE_DTYPES
+from tiewise.scoring.quantised import BLOCK, KINDS, Quantized, quantize
+from tiewise.scoring.storage import Storage
 from tiewise.tables.optional import need
 
 __all__ = ["SCORES", "STORAGE", "Setup", "default_setups", "store"]
@@ -17,7 +20,7 @@ __all__ = ["SCORES", "STORAGE", "Setup", "default_setups", "store"]
 #: Bits for each dimension of a stored vector.
 STORAGE = {"float32": 32, "float16": 16, "bfloat16": 16, "float8": 8, "int8": 8, "int4": 4, "binary": 1}
 #: The types of scores.
-SCORES = ("float32", "float16", "bfloat16", "float8")
+SCORES = ("float32", *SCORE_DTYPES)
 
 #: The largest number of float8 (e4m3).
 FLOAT8_MAX = 448.0
@@ -85,11 +88,6 @@ class Setup:
         return "".join(parts + ([f"+{self.rescore}"] if self.rescore else []))
 
     @property
-    def is_reference(self) -> bool:
-        """Whether nothing is rounded or left out."""
-        return self == Setup()
-
-    @property
     def is_native(self) -> bool:
         """Whether vectors and scores have one low-precision type, as in a model that computes all in it."""
         return self.scores == self.docs == self.queries and self.scores in ("float16", "bfloat16")
@@ -105,32 +103,62 @@ def default_setups(dims: int, encoders: Iterable[str] = ()) -> list[Setup]:
 
 
 def store(vectors: Array, kind: str, scale: Quantized | None = None) -> Any:
-    """Vectors as they are stored: an array in a type, or codes. `scale` is that of the documents, for queries.
-
-    float8 has a scale for each vector, because its numbers end at 448; the array holds what it stands for.
-
-    >>> import numpy as np
-    >>> store(np.array([[1.0, 0.06]]), "float8").round(4).tolist()
-    [[1.0, 0.058]]
-    """
+    """Vectors as they are stored: an array in a type, or codes. `scale` is that of the documents, for queries."""
     backend = backend_of(vectors)
     if kind in KINDS:
         return quantize(vectors, kind, calibration=scale)  # type: ignore[arg-type]
-    if kind != "float8":
-        return backend.cast(vectors, _dtype(backend, kind))
-    largest = backend.xp.abs(vectors).max(1)
-    largest = (largest if hasattr(largest, "dtype") else largest.values)[:, None]
-    step = backend.xp.where(largest > 0, largest / FLOAT8_MAX, backend.xp.ones_like(largest))
-    rounded = backend.cast(backend.cast(vectors / step, _dtype(backend, "float8")), backend.dtype("float32"))
-    return rounded * step
+    if kind == "float8":
+        return Float8.of(vectors)
+    if kind == "float32" and is_low_precision(dtype_name(vectors.dtype)):
+        return vectors  # scores are the same, and no copy is needed
+    return backend.cast(vectors, _dtype(backend, kind))
 
 
-def round_scores(scores: Any, kind: str) -> Any:
-    """Scores rounded to a type, in float64. Float8 scores beyond its largest number are an error."""
-    backend = backend_of(scores)
-    if kind == "float8" and len(scores) and float(backend.xp.abs(scores).max()) > FLOAT8_MAX:
-        raise InputError(f"Scores above {FLOAT8_MAX:g} do not fit into float8. Use fn='cosine', or scale the vectors.")
-    return backend.to_numpy(backend.cast(backend.cast(scores, _dtype(backend, kind)), backend.dtype("float64")))
+class Float8(Storage):
+    """Vectors in float8 (e4m3) with a scale for each, because its numbers end at 448. They are decoded when taken.
+
+    >>> import numpy as np
+    >>> Float8.of(np.float32([[1.0, 0.06]])).take(slice(0, 1)).round(4).tolist()
+    [[1.0, 0.057999998331069946]]
+    """
+
+    def __init__(self, codes: Array, scale: Array):
+        self.codes, self.scale = codes, scale  # (n, dims): the bytes of float8; (n, 1): float32
+        self.backend, (self.n, self.dims) = backend_of(codes), codes.shape
+        self.dtype = self.backend.dtype("float32")
+
+    @classmethod
+    def of(cls, vectors: Array) -> Float8:
+        """Vectors in float8, made of some rows at a time."""
+        backend, (n, dims) = backend_of(vectors), vectors.shape
+        kind, xp = _dtype(backend, "float8"), backend.xp
+        codes = backend.zeros((n, dims), backend.dtype("uint8"))
+        scale = backend.zeros((n, 1), backend.dtype("float32"))
+        for rows in split(slice(0, n), max(BLOCK // dims, 1)):
+            block = backend.cast(vectors[rows], backend.dtype("float32"))
+            largest = xp.amax(xp.abs(block), 1)[:, None]
+            scale[rows] = xp.where(largest > 0, largest / FLOAT8_MAX, xp.ones_like(largest))
+            codes[rows] = backend.cast(block / scale[rows], kind).view(codes.dtype)
+        return cls(codes, scale)
+
+    def take(self, rows: Rows) -> Array:
+        """Some rows, decoded."""
+        at = self.backend.as_index(rows)
+        numbers = self.codes[at].view(_dtype(self.backend, "float8"))
+        return self.backend.cast(numbers, self.dtype) * self.scale[at]
+
+    def cut(self, dims: int) -> Storage:
+        """The first dimensions."""
+        return Float8(self.codes[:, :dims], self.scale)
+
+    def to(self, backend: Backend) -> Storage:
+        """The codes on another device."""
+        return Float8(backend.to_device(self.codes), backend.to_device(self.scale))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of codes and scales."""
+        return self.n * (self.dims + 4)
 
 
 def _dtype(backend: Any, kind: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -12,39 +12,25 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import check_options
-from tiewise.data.columns import Floats
-from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Qrels, Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.names import MeasureLike, parse, parse_all
-from tiewise.rankings.run_similarity import similarity
-from tiewise.scoring.backends import Array, backend_of
+from tiewise.metrics.names import MeasureLike
+from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
+from tiewise.scoring.blocks import split
 from tiewise.scoring.collections import Collection
-from tiewise.scoring.functions import score
 from tiewise.scoring.ids import Ids, IdsLike
-from tiewise.scoring.judgments import Judgments
 from tiewise.scoring.options import require_int
 from tiewise.scoring.precision_trials.result import PrecisionRow, Precisions, Speed
-from tiewise.scoring.precision_trials.setups import (
-    Setup,
-    bytes_per_vector,
-    default_setups,
-    round_scores,
-    shorten,
-    store,
-)
-from tiewise.scoring.quantised import Quantized
-from tiewise.ties.groups import TieGroups
+from tiewise.scoring.precision_trials.rows import DEFAULT_CUTOFF, check_trial, make_row, take_first_for_relevant
+from tiewise.scoring.precision_trials.setups import Setup, bytes_per_vector, default_setups, shorten, store
+from tiewise.scoring.quantised import BLOCK, Quantized
 
 __all__ = ["precisions"]
 
-#: Scores that are rounded at a time.
-BLOCK = 1 << 24
 FUNCTIONS = ("cosine", "dot", "euclidean")
 
 
@@ -91,16 +77,10 @@ def precisions(
     >>> found.rows[1].expected > found.rows[2].expected
     True
     """
-    check_options(samples=samples, seed=seed)
+    chosen = check_trial(measures, max_loss, samples, seed)
     check_progress(progress)
     if fn not in FUNCTIONS:
         raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
-    if max_loss is not None and not 0 < max_loss < 1:
-        raise InputError(f"max_loss lies between 0 and 1, such as 0.005, not {max_loss!r}.")
-    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
-    chosen = [one for given in asked for one in (parse_all(given) if isinstance(given, str) else [parse(given)])]
-    if not chosen:
-        raise InputError("No measure was given. Give one such as 'nDCG@10'.")
     lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
     trial = _Trial(queries, docs, query_ids, doc_ids, encoders or {}, fn, phi, *lengths)
     dims = trial.docs.shape[1]
@@ -108,7 +88,7 @@ def precisions(
     setups = list(dict.fromkeys(setups))
     for setup in setups:
         trial.vectors(setup)  # an error now, not after minutes
-    judged = trial.reference_judgments(chosen[0]) if qrels is None else as_qrels(qrels)
+    judged = as_qrels(qrels) if qrels is not None else trial.reference_judgments(chosen[0])
     found = []
     for place, setup in enumerate(setups):
         found.append(trial.measure(setup, judged, chosen))
@@ -140,8 +120,8 @@ class _Trial:
                     f"The encoder '{name}' has vectors of {len(pair[0]):,} queries and {len(pair[1]):,} documents, not "
                     f"of {len(self.queries):,} and {len(self.docs):,}."
                 )
-        self.query_ids = Ids(query_ids, len(self.queries), "query")
-        self.doc_ids = Ids(doc_ids, len(self.docs), "document")
+        self.query_ids = None if query_ids is None else Ids(query_ids, len(self.queries), "query").all
+        self.doc_ids = None if doc_ids is None else Ids(doc_ids, len(self.docs), "document").all
         self.fn, self.depth, self.phi, self.repeats = fn, depth, phi, repeats
 
     def vectors(self, setup: Setup) -> tuple[Array, Array]:
@@ -158,21 +138,11 @@ class _Trial:
     def measure(self, setup: Setup, qrels: Qrels, measures: Sequence[Measure]) -> PrecisionRow:
         """One row of the table."""
         tried = _Tried(self, setup)
-        judged = parse("Judged")(norm="cap") @ (measures[0].cutoff or 10)
-        report = tried.evaluate(qrels, [*measures, judged])
-        run, reference = tried.run, self.reference.run
-        rbo = similarity({"a": run, "b": reference}, f"RBO(phi={self.phi})", edge="extend").pair("a", "b")
-        rbr = similarity({"a": run, "b": reference}, f"RBR(phi={self.phi})", edge="extend").pair("a", "b")
-        return PrecisionRow(
-            setup=setup,
-            bytes=bytes_per_vector(setup, self.docs.shape[1], len(self.docs)),
-            estimates={measure: report.per_query(measure) for measure in measures},
-            judged=report[judged].expected,
-            rbo=rbo,
-            rbr=rbr,
-            tied_share=run.tied_share,
-            speed=tried.time(self.repeats),
+        row = make_row(
+            setup, tried.run, self.reference.run, lambda some: tried.evaluate(qrels, some), measures, self.phi
         )
+        size = bytes_per_vector(setup, self.docs.shape[1], len(self.docs))
+        return replace(row, bytes=size, speed=tried.time(self.repeats))
 
     @cached_property
     def reference(self) -> _Tried:
@@ -180,8 +150,7 @@ class _Trial:
 
     def reference_judgments(self, measure: Measure) -> Qrels:
         """The first documents of each float32 ranking, as if they alone were relevant."""
-        run = self.reference.search(measure.cutoff or 10)
-        return as_qrels({query: dict.fromkeys(docs, 1) for query, docs in run.to_dict().items()})
+        return take_first_for_relevant(self.reference.search(measure.cutoff or DEFAULT_CUTOFF), measure)
 
 
 @dataclass
@@ -199,26 +168,21 @@ class _Tried:
         return store(queries, self.setup.queries, scale), docs
 
     @cached_property
-    def _fn(self) -> str:
-        return "hamming" if self.setup.queries == self.setup.docs == "binary" else self.trial.fn
-
-    @cached_property
-    def _is_rounded(self) -> bool:
-        """Whether float32 scores are rounded afterwards."""
-        return self.setup.scores != "float32" and not self.setup.is_native
-
-    @cached_property
     def _collection(self) -> Collection:
-        precision = "native" if self.setup.is_native else "float32"
-        return Collection(self._operands[1], doc_ids=self.trial.doc_ids.all, fn=self._fn, precision=precision)
+        setup = self.setup
+        return Collection(
+            self._operands[1],
+            doc_ids=self.trial.doc_ids,
+            fn="hamming" if setup.queries == setup.docs == "binary" else self.trial.fn,
+            precision="native" if setup.is_native else "float32",
+            score_dtype=None if setup.is_native or setup.scores == "float32" else setup.scores,
+        )
 
     def evaluate(self, qrels: Qrels, measures: Sequence[Measure]) -> Report:
         """The measures over the whole collection, or over the candidates that are scored again."""
         if self.setup.rescore is not None:
             return evaluate(qrels, self.run, measures, complete=True, oblivious=None)
-        if self._is_rounded:
-            return evaluate(None, self._count_rounded(qrels), measures, complete=True, oblivious=None)
-        ties = self._collection.tie_groups(self._operands[0], qrels, query_ids=self.trial.query_ids.all, orders=())
+        ties = self._collection.tie_groups(self._operands[0], qrels, query_ids=self.trial.query_ids, orders=())
         return evaluate(None, ties, measures, complete=True, oblivious=None)
 
     @cached_property
@@ -231,7 +195,7 @@ class _Tried:
             return self.search(self.trial.depth)
         best = self.trial.reference._collection
         candidates = self._first_stage.search(self.setup.rescore)
-        return best.rescore(candidates, self.trial.queries, query_ids=self.trial.query_ids.all)
+        return best.rescore(candidates, self.trial.queries, query_ids=self.trial.query_ids)
 
     @cached_property
     def _first_stage(self) -> _Tried:
@@ -240,64 +204,7 @@ class _Tried:
 
     def search(self, k: int) -> Run:
         """The k best documents of each query, with all that tie with the k-th."""
-        if not self._is_rounded:
-            return self._collection.search(self._operands[0], k, query_ids=self.trial.query_ids.all)
-        query, doc, value = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-        for first, scores in self._rounded_blocks():
-            n = scores.shape[1]
-            lowest = np.partition(scores, n - min(k, n), axis=1)[:, n - min(k, n), None]
-            rows, columns = np.nonzero(scores >= lowest)
-            order = np.lexsort((-scores[rows, columns], rows))
-            query.append(rows[order] + first)
-            doc.append(columns[order])
-            value.append(scores[rows, columns][order])
-        queries, rows = np.concatenate(query), np.concatenate(doc)
-        offsets = np.searchsorted(queries, np.arange(len(self.trial.queries) + 1))
-        distinct, codes = np.unique(rows, return_inverse=True)
-        documents = Documents(codes, self.trial.doc_ids.of_rows(distinct))
-        return Run(tuple(self.trial.query_ids.all), offsets, documents, np.concatenate(value))
-
-    def _rounded_blocks(self) -> Iterator[tuple[int, Floats]]:
-        """Scores of all documents for some queries at a time, rounded; with the first of these queries."""
-        queries, docs = self._operands
-        step = max(BLOCK // max(len(docs), 1), 1)
-        for first in range(0, len(queries), step):
-            rows = slice(first, first + step)
-            some = queries if len(queries) <= step else _take(queries, rows)
-            yield first, round_scores(score(some, docs, fn=self._fn), self.setup.scores)
-
-    def _count_rounded(self, qrels: Qrels) -> TieGroups:
-        """The tie groups of rounded scores, counted for each judged document."""
-        trial = self.trial
-        judgments = Judgments(qrels, trial.query_ids, trial.doc_ids)
-        known = np.flatnonzero(judgments.has_vectors)
-        row_of = judgments.query_rows[judgments.query[known]]
-        n_queries = len(qrels.queries)
-        value = np.full(len(qrels), np.nan)
-        start, size = np.zeros((2, len(qrels)), np.int64)
-        lowest, lowest_size = np.full(len(trial.queries), np.nan), np.zeros(len(trial.queries), np.int64)
-        for first, scores in self._rounded_blocks():
-            here = np.flatnonzero((row_of >= first) & (row_of < first + len(scores)))
-            lowest[first : first + len(scores)] = low = scores.min(axis=1)
-            lowest_size[first : first + len(scores)] = (scores == low[:, None]).sum(axis=1)
-            for at in here.tolist():
-                one, row = known[at], scores[row_of[at] - first]
-                value[one] = row[judgments.doc[one]]
-                start[one], size[one] = np.count_nonzero(row > value[one]), np.count_nonzero(row == value[one])
-        rows = trial.query_ids.find_rows(qrels.queries)
-        present = rows >= 0
-        return TieGroups(
-            qrels=qrels,
-            score=value,
-            start=start,
-            size=size,
-            length=np.where(present, len(trial.docs), 0),
-            present=present,
-            lowest=np.where(present, lowest[rows], np.nan) if n_queries else np.zeros(0),
-            lowest_size=np.where(present, lowest_size[rows], 0) if n_queries else np.zeros(0, np.int64),
-            unjudged=judgments.unjudged,
-            complete=True,
-        )
+        return self._collection.search(self._operands[0], k, query_ids=self.trial.query_ids)
 
     def time(self, repeats: int) -> Speed | None:
         """How many queries a second are searched, all at once. Vectors are stored before, once."""
@@ -330,14 +237,10 @@ def _matrix(given: Any, what: str) -> Array:
     array = backend.as_array(given, what)
     if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
         raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix with one vector per row.")
-    array = backend.cast(array, backend.dtype("float32"))
-    if not backend.all_finite(array):
-        row = backend.rows_not_finite(array)[0]
-        raise InputError(f"Row {row} of the {what} holds NaN or infinity, counted from 0. Remove it.")
+    if not is_low_precision(dtype_name(array.dtype)):  # others are widened when they are used
+        array = backend.cast(array, backend.dtype("float32"))
+    for rows in split(slice(0, len(array)), max(BLOCK // array.shape[1], 1)):
+        if not backend.all_finite(array[rows]):
+            row = backend.rows_not_finite(array[rows])[0] + rows.start
+            raise InputError(f"Row {row} of the {what} holds NaN or infinity, counted from 0. Remove it.")
     return array
-
-
-def _take(vectors: Any, rows: slice) -> Any:
-    if isinstance(vectors, Quantized):
-        return Quantized(vectors.codes[rows], vectors.kind, vectors.dims, vectors.low, vectors.step)
-    return vectors[rows]

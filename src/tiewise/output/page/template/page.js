@@ -102,6 +102,36 @@ function fitCurve(spec, room) {
   if (room < NARROW) narrowed(spec, room - 90);
 }
 
+/** Rows at even distances, by their bytes; the sizes are named below the middle of their rows. */
+function spaceEvenly(spec) {
+  const rows = Object.values(spec.datasets).find((one) => "place" in one[0]);
+  const nearest = (place, sizes) => sizes.reduce((a, b) => (Math.abs(Math.log(a / place)) <= Math.abs(Math.log(b / place)) ? a : b));
+  rows.sort((a, b) => a.place - b.place).forEach((one, slot) => (one.slot = slot));
+  for (const { x } of spec.layer.map((layer) => layer.encoding)) {
+    if (x?.field !== "place" || x.scale.type !== "log") continue;
+    const middles = x.axis.values.map((size) => {
+      const slots = rows.filter((one) => nearest(one.place, x.axis.values) === size).map((one) => one.slot);
+      return [(slots[0] + slots.at(-1)) / 2, size.toLocaleString("en")];
+    });
+    const labels = middles.map(([slot, text]) => `'${slot}': '${text}'`);
+    Object.assign(x, { field: "slot", title: "bytes of a document vector", scale: { zero: false, nice: false, padding: 12 } });
+    Object.assign(x.axis, { values: middles.map(([slot]) => slot), labelExpr: `{${labels}}[datum.value]` });
+  }
+}
+
+function fitLosses(spec, room) {
+  spec.width = room;
+  spec.autosize = { type: "fit-x", contains: "padding" };
+  if (room >= NARROW) return;
+  spaceEvenly(spec);
+  for (const { mark, encoding } of spec.layer) {
+    if (mark.type === "text") mark.fontSize = 9;
+    if (mark.type === "point") mark.size = 35;
+    if (encoding.color?.legend) encoding.color.legend.columns = 2;
+  }
+}
+
+const drawLosses = () => (data.losses ? draw("losses", data.losses, fitLosses) : null);
 const drawForest = () => draw("forest", data.forest, fitForest);
 
 function drawCurve() {
@@ -132,7 +162,7 @@ addEventListener("resize", () => {
   width = innerWidth;
   document.querySelectorAll(".scroll table").forEach(stack);
   clearTimeout(window.redraw);
-  window.redraw = setTimeout(() => Promise.all([drawForest(), drawCurve()]), 150);
+  window.redraw = setTimeout(() => Promise.all([drawForest(), drawCurve(), drawLosses()]), 150);
 });
 
 // -- one query in every order -----------------------------------------------------------------------------------
@@ -320,5 +350,5 @@ sortable($("query-table"), (...chosen) => {
 });
 listQueries(PAGE);
 
-await Promise.all([drawForest(), drawCurve()]);
+await Promise.all([drawForest(), drawCurve(), drawLosses()]);
 document.documentElement.dataset.ready = "yes";
