@@ -17,7 +17,6 @@ from tiewise.cli.program import print_note
 from tiewise.cli.selection import DEFAULT_MEASURES, resolve_measures
 from tiewise.data.runs import Kind
 from tiewise.errors import InputError
-from tiewise.io import as_qrels
 
 __all__ = ["report"]
 
@@ -92,7 +91,7 @@ def report(
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned, progress("runs", quiet=quiet) as callback:
         tw.write_report(
-            as_qrels(qrels, format=qrels_format, kind=qrels_kind),
+            tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind),
             {name: tw.read_run(path, format=input_format) for name, path in files.items()},
             output,
             chosen,

@@ -41,9 +41,9 @@ Floats = NDArray[np.float64]
 
 MAX_PROBLEMS = 10  # problems that an error lists
 
-# glibc returns an array to the system when it is freed, unless a larger one (of at most 32 MiB) was freed before. So
+# glibc returns an array to the system when it is freed, unless a larger one (below 32 MiB) was freed before. So
 # temporary arrays reuse memory from here on; otherwise each would cost a page fault for every 4 KiB.
-np.empty((1 << 25) - (1 << 12), np.uint8)
+np.empty(1 << 24, np.uint8)
 
 
 def identifier(value: object, what: str) -> str:
