@@ -8,7 +8,6 @@ what only some options need are imported when they are used.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -23,7 +22,6 @@ def main() -> None:
     A signal that ends the process becomes an exception, so that files are not left half written, and what is imported
     from here on can be interrupted too.
     """
-    gc.set_threshold(50_000)  # imports allocate many objects, of which none is garbage: fewer searches for it
     received: list[int] = []
 
     def stop(number: int, frame: object) -> None:
