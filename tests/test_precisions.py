@@ -166,6 +166,23 @@ def test_the_paired_difference_and_what_to_choose(vectors):
     assert sure.sentence.startswith("Stay with float32")
 
 
+def test_a_row_with_few_differences_does_not_widen_the_bounds_of_others():
+    rng = np.random.default_rng(3)
+    many = rng.normal(0.0, 0.1, (200, 3))
+    few = np.zeros((200, 1))
+    few[:3] = [[-0.1], [-0.2], [-0.05]]
+    alone, together = (simultaneous_bounds(values, samples=2000)[0] for values in (many, np.hstack([many, few])))
+    width = many.mean(axis=0) - alone, many.mean(axis=0) - together[:3]
+    assert (width[0] < width[1]).all() and (width[1] < 1.3 * width[0]).all()
+    assert together[3] < few.mean() - 4 * few.std() / np.sqrt(199)  # it rests on three queries
+
+
+def test_only_smaller_vectors_are_chosen(vectors):
+    same = tw.precisions(*vectors, rows=["float32/bfloat16"], max_loss=0.5, repeats=0)
+    assert same.verdict("float32/bfloat16") == "equivalent" and same.choice is None
+    assert same.sentence == "Stay with float32: no row has smaller vectors."
+
+
 def test_bounds_hold_for_all_rows_at_once():
     """Sparse, skewed, correlated losses of 8 rows, in 200 samples of 100 queries: at most about 5 % fail."""
     rng = np.random.default_rng(7)

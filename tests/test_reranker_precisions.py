@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tiewise as tw
-from tiewise.errors import InputError
+from tiewise.errors import InputError, TiewiseError
 
 QUERIES, CANDIDATES, WIDTH = 40, 12, 16
 
@@ -91,7 +91,9 @@ def test_what_to_choose(pairs):
     assert found.sentence.startswith("Choose head: logits computed again in float32 from the last hidden state. ")
     without = pairs.precisions(hidden=None, weight=None, bias=None, rows=["native", "logit"], max_loss=1e-6)
     assert [row.setup for row in without.rows] == ["logit", "native"]
-    assert without.choice is None and "logit" in without.sentence
+    assert without.choice.setup == "logit" and without.sentence.startswith("Choose logit: ")
+    unsure = pairs.precisions(reference=pairs.exact, rows=["native"], max_loss=1e-6)
+    assert unsure.choice is None and unsure.sentence.startswith(("40 queries cannot tell", "Stay with float32"))
 
 
 def test_logits_from_hidden_states_alone(pairs):
@@ -122,20 +124,24 @@ def test_tensors_give_the_same(pairs):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"logits": None, "hidden": None, "weight": None}, "There is nothing to score"),
+        ({"logits": None, "hidden": None, "weight": None, "bias": None}, "There is nothing to score"),
+        ({"hidden": None, "weight": None}, "There is a bias without hidden and weight"),
+        ({"measures": "NumRelRet"}, "NumRelRet is not a mean over queries"),
+        ({"measures": "GMAP"}, "GMAP is not a mean over queries"),
         ({"weight": None}, "Give both, or neither"),
         ({"rows": ["nativ"]}, "Unknown row 'nativ'. Use some of: head, logit, score, native"),
         ({"rows": []}, "No row was given"),
-        ({"hidden": None, "weight": None, "rows": "head"}, "needs hidden states"),
+        ({"hidden": None, "weight": None, "bias": None, "rows": "head"}, "needs hidden states"),
         ({"logits": np.ones((480, 1, 1))}, "have shape"),
         ({"logits": np.ones((480, 5))}, "and those of the last layer"),
-        ({"reference": np.ones(3)}, "ids of 480 pairs, and scores of 3"),
+        ({"reference": np.ones(3)}, "reference has shape .3,., and the logits .480, 2."),
+        ({"reference": np.ones((480, 2), np.float16)}, "reference has the type float16"),
         ({"max_loss": 1.5}, "max_loss lies between 0 and 1"),
         ({"positive": 7}, "positive must be the index of a class"),
     ],
 )
 def test_invalid_options(options, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(TiewiseError, match=message):
         Pairs(2).precisions(**options)
 
 

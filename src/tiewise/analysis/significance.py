@@ -24,6 +24,7 @@ from tiewise.metrics.estimate import Estimates
 
 __all__ = [
     "ATOL",
+    "FEW_VALUES",
     "MAX_BLOCKS",
     "TESTS",
     "Pairs",
@@ -47,6 +48,8 @@ TESTS: tuple[Test, ...] = get_args(Test)
 
 #: Means that differ by at most this are equal: the rest is rounding of their sums.
 ATOL = 1e-12
+#: A column with fewer values than this that differ from the others rests on few queries.
+FEW_VALUES = 10
 #: The permutation test is exact up to this many differences other than 0.
 MAX_EXACT = 16
 #: More queries than this are added up in this many random blocks of equal size.
@@ -328,8 +331,10 @@ def simultaneous_bounds(
     """A lower and an upper bound on the mean of each column, each of which holds for all columns at once.
 
     Both are one-sided. The quantile is that of the largest t-statistic of all columns in bootstrap samples (max-T), so
-    that a column may be chosen after looking at all of them. Columns of equal values have no spread: their bounds are
-    their mean.
+    that a column may be chosen after looking at all of them. The t-statistics of a column in which fewer than
+    `FEW_VALUES` values differ from the others are far more extreme. Such columns have a quantile of their own, so that
+    they do not widen the bounds of the others; then each of the two may fail in half of the cases. Columns of equal
+    values have no spread: their bounds are their mean.
 
     >>> low, high = simultaneous_bounds(np.array([[0.0, 0.1], [0.0, 0.3], [0.0, 0.2]]))
     >>> low.round(2).tolist()[0], high.round(2).tolist()[0], bool(low[1] < 0.2 < high[1])
@@ -342,13 +347,17 @@ def simultaneous_bounds(
         return low, high
     centred = values[:, varies] - mean[varies]
     error = np.sqrt(np.mean(centred**2, axis=0) / (n - 1))
-    tops, bottoms = [], []
+    batches = []
     for batch in bootstrap_means(np.hstack([centred, centred**2]), samples, seed):
         shift, square = np.hsplit(batch, 2)
         errors = np.sqrt(np.maximum(square - shift**2, 0.0) / (n - 1))
-        t = np.divide(shift, errors, out=np.zeros_like(shift), where=errors > ATOL)
-        tops.append(t.max(axis=1))
-        bottoms.append((-t).max(axis=1))
-    low[varies] -= np.quantile(np.concatenate(tops), confidence) * error
-    high[varies] += np.quantile(np.concatenate(bottoms), confidence) * error
+        batches.append(np.divide(shift, errors, out=np.zeros_like(shift), where=errors > ATOL))
+    t = np.concatenate(batches)
+    differing = np.abs(values[:, varies] - np.median(values[:, varies], axis=0)) > ATOL
+    has_few = differing.sum(axis=0) < FEW_VALUES
+    parts = [part for part in (np.flatnonzero(has_few), np.flatnonzero(~has_few)) if len(part)]
+    level, columns = 1 - (1 - confidence) / len(parts), np.flatnonzero(varies)
+    for part in parts:
+        low[columns[part]] -= np.quantile(t[:, part].max(axis=1), level) * error[part]
+        high[columns[part]] += np.quantile(-t[:, part].min(axis=1), level) * error[part]
     return low, high

@@ -83,7 +83,8 @@ def reranker(
     given = {
         role: arrays.require_finite(role)[0] for role in PAIR_ROLES if role in arrays and role not in ("query", "doc")
     }
-    pairs = len(given["logits" if "logits" in given else "hidden"])
+    first = given["logits" if "logits" in given else "hidden"]
+    pairs = len(first) if first.ndim else 1  # a single number has no pairs: the call says so
     if query_ids is None:
         arrays.require("query", instead=", or give --query-ids FILE")
     if doc_ids is None:

@@ -258,7 +258,9 @@ class Estimates(Result, Mapping[str, Estimate]):
     ):
         self.measure, self.queries = measure, queries
         self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
-        self.variance, self.oblivious, self.residual, self.cut = freeze(variance), oblivious, residual, cut
+        self.variance, self.cut = freeze(variance), None if cut is None else (freeze(cut[0]), freeze(cut[1]))
+        self.oblivious = None if oblivious is None else freeze(oblivious)
+        self.residual = None if residual is None else freeze(residual)
         self.method = method  # None: every statistic is exact
         self.aggregation = aggregation  # how the values of queries become one
         self._powers = powers  # the estimates of a power of the value, for aggregations that need them

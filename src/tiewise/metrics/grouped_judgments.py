@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, freeze
 from tiewise.data.runs import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
@@ -192,7 +192,8 @@ class GroupedJudgments:
         known = _of_judgments.setdefault(self.ties.qrels, {}) if measure.is_built_in() else self._of_judgments
         key = name, measure
         if key not in known:
-            known[key] = compute()
+            value = compute()
+            known[key] = freeze(value) if isinstance(value, np.ndarray) else value
         found: Value = known[key]
         return found
 

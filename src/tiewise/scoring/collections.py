@@ -41,8 +41,8 @@ class Collection:
     - `fn`, `precision`, `doc_mask`: as for `search`.
     - `device`: where scores are computed, such as ``"cuda"``; by default, where the queries are. The documents are
       copied there once if they fit, and otherwise block by block in every call.
-    - `score_dtype`: scores are rounded to float16, bfloat16 or float8 (e4m3) at the end, as an index that stores its
-      scores in this type has them.
+    - `score_dtype`: scores are rounded to float16, bfloat16 or float8 (e4m3) at the end, by way of float32, as an index
+      that stores its scores in this type has them.
     - `dims`: only the first dimensions of documents and queries count, as for Matryoshka embeddings.
     - `reproducible`: scores of a GPU have the bits of the CPU, at a price. Without it a document ties with its copy and
       shards equal the whole, for one model of GPU.
@@ -55,8 +55,8 @@ class Collection:
     {'0': {'a': 2.0, 'c': 2.0}}
     >>> collection.judged_scores([[2.0, 0.0]], {"0": {"d": 1}})
     array([1.])
-    >>> Collection([[1.0], [1.001]], score_dtype="float16").search([[3.0]], 1).to_dict()
-    {'0': {'0': 3.0, '1': 3.00390625}}
+    >>> Collection([[1.0], [1.001]], score_dtype="bfloat16").search([[3.0]], 1).to_dict()
+    {'0': {'0': 3.0, '1': 3.0}}
     """
 
     def __init__(

@@ -112,7 +112,8 @@ class TieGroups:
 
     def with_nonzero_labels(self) -> TieGroups:
         """The same rankings without the judgments of label 0, which most measures treat like unjudged documents."""
-        return self.take(np.flatnonzero(self.qrels.label != 0))
+        nonzero = self.qrels.nonzero
+        return self if nonzero is self.qrels else self._keep(np.flatnonzero(self.qrels.label), nonzero)
 
     def retrieved_only(self) -> TieGroups:
         """The same rankings with the judgments of retrieved documents alone."""
@@ -120,9 +121,13 @@ class TieGroups:
 
     def take(self, rows: Codes) -> TieGroups:
         """The same rankings with some of the judgments, given as ascending rows of the qrels."""
+        return self._keep(rows, self.qrels.take(rows))
+
+    def _keep(self, rows: Codes, qrels: Qrels) -> TieGroups:
+        """The same rankings with these judgments, which are some rows of the qrels."""
         return replace(
             self,
-            qrels=self.qrels.take(rows),
+            qrels=qrels,
             score=self.score[rows],
             start=self.start[rows],
             size=self.size[rows],

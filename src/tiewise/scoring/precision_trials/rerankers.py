@@ -15,7 +15,7 @@ from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike
 from tiewise.metrics.names import MeasureLike
-from tiewise.scoring.backends import Array, backend_of
+from tiewise.scoring.backends import Array, backend_of, dtype_name
 from tiewise.scoring.functions import head, logit, score
 from tiewise.scoring.ids import IdsLike
 from tiewise.scoring.precision_trials.result import RERANKER_ROWS, RerankerPrecisions
@@ -69,10 +69,9 @@ def reranker_precisions(
     """
     chosen = check_trial(measures, max_loss, samples, seed)
     ids = _resolve_ids(queries, docs)
-    values = _score_levels(logits, hidden, weight, bias, positive)
-    names = _resolve_rows(rows, values)
+    values = _score_levels(logits, hidden, weight, bias, reference, positive)
+    names = _resolve_rows(rows, [name for name in values if name in RERANKER_ROWS])
     if reference is not None:
-        values[FLOAT32] = partial(logit, _as_logits(reference, "reference"), positive=positive)
         names = [FLOAT32, *names]
     judged = None if qrels is None else as_qrels(qrels)
     runs = {name: _make_run(*ids, values[name](), judged) for name in names}
@@ -85,10 +84,12 @@ def reranker_precisions(
     return RerankerPrecisions(found, chosen, max_loss, judged=qrels is not None, samples=samples, seed=seed)
 
 
-def _score_levels(logits: Any, hidden: Any, weight: Any, bias: Any, positive: int) -> dict[str, Any]:
+def _score_levels(logits: Any, hidden: Any, weight: Any, bias: Any, reference: Any, positive: int) -> dict[str, Any]:
     """By row, a function that computes the scores of all pairs."""
     if (hidden is None) != (weight is None):
         raise InputError("The last layer needs hidden and weight. Give both, or neither.")
+    if bias is not None and weight is None:
+        raise InputError("There is a bias without hidden and weight. Give all three, or no bias.")
     if logits is None and hidden is None:
         raise InputError("There is nothing to score. Give logits, or hidden and weight.")
     found: dict[str, Any] = {}
@@ -105,7 +106,19 @@ def _score_levels(logits: Any, hidden: Any, weight: Any, bias: Any, positive: in
     found["logit"] = partial(logit, own, fn=fn, positive=positive)
     found["score"] = partial(score, own, fn=fn, positive=positive)
     found["native"] = partial(score, own, fn=fn, positive=positive, precision="native")
+    if reference is not None:
+        found[FLOAT32] = partial(logit, _check_reference(_as_logits(reference, "reference"), own), positive=positive)
     return found
+
+
+def _check_reference(reference: Array, own: Array) -> Array:
+    """The logits of the model in float32."""
+    if reference.shape != own.shape:
+        shapes = f"shape {tuple(reference.shape)}, and the logits {tuple(own.shape)}"
+        raise InputError(f"The reference has {shapes}. Give the logits of the same pairs and classes.")
+    if dtype_name(reference.dtype) not in ("float32", "float64"):
+        raise InputError(f"The reference has the type {dtype_name(reference.dtype)}. Give logits in float32.")
+    return reference
 
 
 def _resolve_rows(rows: Iterable[str] | None, possible: Iterable[str]) -> list[str]:

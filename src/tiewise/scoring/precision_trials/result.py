@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tiewise.analysis.significance import bootstrap_intervals, simultaneous_bounds
+from tiewise.analysis.significance import FEW_VALUES, bootstrap_intervals, simultaneous_bounds
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
@@ -29,8 +29,6 @@ __all__ = ["RERANKER_ROWS", "Difference", "PrecisionRow", "Precisions", "Reranke
 
 #: A query that loses more than this counts as one that loses much.
 LARGE_LOSS = 0.1
-#: With fewer differences than this, an interval rests on too little.
-FEW = 10
 SHORT = NumberFormat(4, leading_zero=False)  # of sentences
 
 #: The rows of a reranker, from the most to the least that is computed again.
@@ -193,40 +191,45 @@ class Precisions(Result):
 
     @property
     def choice(self) -> PrecisionRow | None:
-        """The row with the smallest vectors that keeps the quality of the reference; None if these queries cannot tell.
-
-        Of a reranker, that with the most that is computed again: it costs next to nothing, and ties the least.
+        """The row with the smallest vectors that keeps the quality of the reference, if they are smaller than its own;
+        None if there is none, or if these queries cannot tell.
         """
-        kept = [row for row in self.rows if self.verdict(row.setup) in ("keeps", "equivalent")]
-        return min(kept, key=lambda row: (self._cost(row), -self.difference(row.setup).mean), default=None)
+        kept = [row for row in self._candidates if self.verdict(row.setup) in ("keeps", "equivalent")]
+        return min(kept, key=lambda row: (row.bytes, -self.difference(row.setup).mean), default=None)
 
-    def _cost(self, row: PrecisionRow) -> float:
-        return row.bytes
+    @property
+    def _candidates(self) -> list[PrecisionRow]:
+        """The rows that save something."""
+        return [row for row in self.rows if row.bytes < self.rows[0].bytes]
 
     @property
     def sentence(self) -> str:
         """What to choose, or that these queries cannot tell."""
         loss, found = SHORT.short(self.max_loss or 0), self.choice
         if found is not None:
-            difference = self.difference(found.setup)
-            few = (
-                ""
-                if difference.differs >= FEW
-                else f" It differs from {self.reference} in {count_noun(difference.differs, 'query', 'queries')} only."
-            )
-            rows = "" if len(self.rows) == 2 else f", for all {len(self.rows) - 1} rows at once"
-            return (
-                f"Choose {found.setup}: {self._advantage(found)}. It loses less than {loss} {self.measure} (95 %"
-                f"{rows}: at worst {SHORT.signed(difference.lower)}).{few}"
-            )
-        unknown = [row for row in self.rows if self.verdict(row.setup) == "unknown"]
+            return f"Choose {found.setup}: {self._advantage(found)}. {self._evidence(found, loss)}"
+        if not self._candidates:
+            return f"Stay with {self.reference}: no row has smaller vectors."
+        unknown = [row for row in self._candidates if self.verdict(row.setup) == "unknown"]
         if not unknown:
-            return f"Stay with {self.reference}: every other row loses more than {loss} {self.measure}."
+            return f"Stay with {self.reference}: every row with smaller vectors loses more than {loss} {self.measure}."
         best = max(unknown, key=lambda row: self.difference(row.setup).lower)
         return (
             f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best.setup} could "
             f"lose {SHORT.number(-self.difference(best.setup).lower)}. Use more queries, allow a larger loss, or stay "
             f"with {self.reference}."
+        )
+
+    def _evidence(self, row: PrecisionRow, loss: str) -> str:
+        """What shows that a row keeps the quality of the reference."""
+        difference = self.difference(row.setup)
+        if not difference.differs:
+            return f"All queries have the same {self.measure} as with {self.reference}."
+        rows = "" if len(self.rows) == 2 else f", for all {len(self.rows) - 1} rows at once"
+        few = f" It differs from {self.reference} in {count_noun(difference.differs, 'query', 'queries')} only."
+        return (
+            f"It loses less than {loss} {self.measure} (95 %{rows}: at worst {SHORT.signed(difference.lower)})."
+            f"{few if difference.differs < FEW_VALUES else ''}"
         )
 
     def _advantage(self, row: PrecisionRow) -> str:
@@ -269,7 +272,16 @@ class Precisions(Result):
         return (
             f"{self._legend_of_setups} [lowest, highest] and std over the orders of ties. difference: to "
             f"{self.reference}, paired, with a 95 % interval over queries. losing: queries that lose more than "
-            f"{LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking.",
+            f"{LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking."
+            f"{self._legend_of_verdict}",
+        )
+
+    @property
+    def _legend_of_verdict(self) -> str:
+        return (
+            ""
+            if self.max_loss is None
+            else " verdict: by 95 % bounds that hold for all rows at once, which are wider than the interval."
         )
 
     @property
@@ -375,11 +387,27 @@ class RerankerPrecisions(Precisions):
     def _parse(self, setup: str | Setup) -> Setup | str:
         return str(setup)
 
-    def _cost(self, row: PrecisionRow) -> float:
-        return self.rows.index(row)
+    @property
+    def choice(self) -> PrecisionRow | None:
+        """The row with the most that is computed again, which costs next to nothing: the reference, unless that is
+        another model. Then the first row that keeps its quality; None if these queries cannot tell.
+        """
+        if self.rows[0].setup in RERANKER_ROWS:
+            return self.rows[0]
+        kept = [row for row in self._candidates if self.verdict(row.setup) in ("keeps", "equivalent")]
+        return next(iter(kept), None)
+
+    @property
+    def _candidates(self) -> list[PrecisionRow]:
+        return [row for row in self.rows if row.setup in RERANKER_ROWS]
 
     def _advantage(self, row: PrecisionRow) -> str:
         return RERANKER_ROWS[str(row.setup)]
+
+    def _evidence(self, row: PrecisionRow, loss: str) -> str:
+        if row is not self.rows[0]:
+            return super()._evidence(row, loss)
+        return "It costs next to nothing, and of these rows it is the most precise."
 
     @property
     def _legend_of_setups(self) -> str:

@@ -8,8 +8,9 @@ from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import check_options
 from tiewise.data.runs import Qrels, Run
-from tiewise.errors import InputError
+from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
+from tiewise.metrics.aggregation import MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds
 from tiewise.metrics.names import MeasureLike, parse
@@ -30,7 +31,13 @@ def check_trial(
     check_options(samples=samples, seed=seed)
     if max_loss is not None and not 0 < max_loss < 1:
         raise InputError(f"max_loss lies between 0 and 1, such as 0.005, not {max_loss!r}.")
-    return resolve_measures(measures)
+    chosen = resolve_measures(measures)
+    for one in chosen:
+        if one.aggregation is not MEAN:
+            raise MeasureError(
+                f"{one} is not a mean over queries, so rows have no mean difference. Use another measure."
+            )
+    return chosen
 
 
 def make_row(
