@@ -139,9 +139,6 @@ class Measure:
     additive: ClassVar[bool] = True
     #: Whether the orders by `key` are the best and the worst one. If not, orders are enumerated or sampled for them.
     sorted_extremes: ClassVar[bool] = True
-    #: The lowest and the highest value there can be, of a measure that a better document in the list can lower; NaN
-    #: where there are none.
-    value_range: ClassVar[tuple[float, float] | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
     #: does if it overrides a method that may look at all judged documents, such as `terms` or `divisor`.
@@ -213,6 +210,14 @@ class Measure:
 
     def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:
         """Bounds that no order leaves, for each query; they replace extremes that would have to be sampled."""
+        return None
+
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """The lowest and the highest value there can be, of a measure that a better document in the list can lower.
+
+        NaN where there are none. Here: None, because a better document raises the value, or leaves it.
+        """
         return None
 
     @property

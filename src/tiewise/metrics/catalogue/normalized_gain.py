@@ -91,6 +91,11 @@ class _RnDCG(LevelGains):
     takes_cutoff = False
     rel: float = param(1, least=0)
 
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """None known with negative gains: then a longer list can have a lower value at its end."""
+        return (np.nan, np.nan) if min(self.levels.values(), default=0.0) < 0 else None
+
     def _cuts(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """For each query the ranks and the share of the value that DCG has there, (n_queries, n_cuts)."""
         ideal = _IdealList(self, q)
