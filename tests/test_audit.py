@@ -905,7 +905,7 @@ def test_the_page_ends_with_verdict_and_remedy():
     title, headline = page.splitlines()[:2]
     assert title == "bf16 · 20 queries · 2,000 rows"
     assert headline == f"{found.verdict.split(';')[0]}." and headline.endswith("rounded to bfloat16.")
-    for part in ("by chance, one float32 in 65,536", "group size", "after rank", "trec_eval", "Against the reference"):
+    for part in ("by chance, one float32 in 65,536", "group size", "across rank", "trec_eval", "Against the reference"):
         assert part in page, part
     flat = " ".join(page.split())
     assert flat.index("Against the reference") < flat.index(found.verdict) < flat.index("high_precision(model)")

@@ -23,7 +23,7 @@ from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
-from tiewise.tables.wording import count_noun, format_z, join_names
+from tiewise.tables.wording import PLAIN, count_noun, format_z, join_names
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -237,14 +237,13 @@ class Report(Result):
     @property
     def cut_note(self) -> str:
         """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
-        cuts = {m: [f"{bound:.4f}" for bound in e.cut] for m, e in self._means.items() if e.cut}
+        cuts = {m: [PLAIN.number(bound) for bound in e.cut] for m, e in self._means.items() if e.cut}
         bounds = "; ".join(f"{m} between {low} and {high}" for m, (low, high) in cuts.items() if low != high)
-        ends = "lists ends" if self.cut_lists == 1 else "lists end"
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
-        lists = f"{self.cut_lists:,} of {retrieved:,} {ends} with tied documents"
         return (
-            f"{lists} and may have been cut inside a tie group{': this leaves expected ' + bounds if bounds else ''}. "
-            "If your lists were not truncated, add --complete (complete=True)."
+            f"{self.cut_lists:,} of {retrieved:,} lists may have been cut inside a tie group that counts here"
+            f"{': this leaves expected ' + bounds if bounds else ''}. If your lists were not truncated, add --complete "
+            "(complete=True)."
         )
 
     @cached_property
@@ -442,7 +441,6 @@ class ToolTable(Result, tuple[ToolValue, ...]):
 
     def _section(self) -> Section:
         from tiewise.tables.model import Section, Table
-        from tiewise.tables.wording import PLAIN
 
         names = ("measure", "tool", "version", "value", "bias", "note")
         columns = {name: [getattr(row, name) for row in self] for name in names}

@@ -38,7 +38,7 @@ EXAMPLES = (
     "float32:binary, float32@256, float32/bfloat16, binary+100.",
     into="rows",
     multiple=True,
-    default_note="sixteen of them",
+    default_note="a selection, as documented",
 )
 @option(
     "--encoder NAME=QUERIES,DOCS",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tiewise.errors import InputError
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
 from tiewise.scoring.precision_trials import Precisions
+from tiewise.tables.wording import PLAIN
 
 if TYPE_CHECKING:
     import altair as alt
@@ -93,7 +94,7 @@ def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") 
         layers,
         title=title or ("What smaller vectors lose" if has_bytes else "What the last step of a reranker loses"),
         subtitle=f"Bars: 95 % bounds on each side, for all rows at once.{allowed}",
-        description="; ".join(f"{row['setup']} {row['difference']:+.4f}" for row in rows) + f" {measure}.",
+        description="; ".join(f"{row['setup']} {PLAIN.signed(row['difference'])}" for row in rows) + f" {measure}.",
         height=HEIGHT,
         width=WIDTH,
     )

@@ -155,7 +155,7 @@ class _SingleAudit:
             parts += ["", Table(columns_of(["group size"], list(sizes)), counts)]
             if any(audit.across.values()):
                 shares = (format_percent(lists / audit.queries) for lists in audit.across.values())
-                columns = columns_of(["after rank"], [f"{rank:,}" for rank in audit.across])
+                columns = columns_of(["across rank"], [f"{rank:,}" for rank in audit.across])
                 parts += ["", Table(columns, [("lists with a tie", *shares)])]
             parts += ["", *(_describe_group(example, width) for example in audit.groups[:EXAMPLES])]
         parts += self.remarks

@@ -3,7 +3,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
-const number = (x) => x?.toFixed(4).replace("-", "−") ?? "–";
+const number = (x) => x?.toFixed(4).replace(/^-(?=.*[1-9])/, "−").replace("-", "") ?? "–";
 
 function make(tag, text = "", classes = "") {
   const element = document.createElement(tag);
