@@ -758,7 +758,7 @@ def test_an_untied_run_in_the_wrong_order():
     qrels = {query: {max(docs, key=docs.get): 1} for query, docs in run.items()}
     judged = tw.audit(reversed_, reference=run, qrels=qrels, measures="RR")
     assert judged.fidelity.gap["RR"] == pytest.approx(judged["RR"].expected - 1)
-    assert judged.unfaithful and "RR -" in judged.verdict
+    assert judged.unfaithful and "RR differs by −" in judged.verdict
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 151])

@@ -92,7 +92,7 @@ def test_machine_formats_hold_the_same_rows(tiewise, folder):
 def test_table_of_two_runs(tiewise, pair):
     text = tiewise("compare", "qrels.txt", "tied.trec", "second.trec", *RR, "--format", "table").out
     assert text.startswith("RR@10 · tied against second · 3 queries\n")
-    assert re.search(r"^tied +second +difference +all orders\? +other queries\? +95% interval$", text, re.M)
+    assert re.search(r"^tied +second +difference +all orders +other queries +95% interval$", text, re.M)
     assert re.search(
         r"^\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[−\.\d{3}, \.500\] +no \(\d\d\.\d%\) +unclear \(",
         text,
@@ -112,9 +112,7 @@ def test_leaderboard_of_three_runs(tiewise):
     assert "tied or second? Tools disagree, for they break ties differently: trec\\_eval" in text
     assert "In the order of trec\\_eval the runs stand differently (Kendall's τ .333 with this table)." in text
     based = tiewise(*command, "--baseline", "second", "-m", "AP", "--format", "markdown").out
-    assert (
-        "| against second | all orders? | other queries? |" in based and "| RR@10 | 2 (1–2) | second | .500 |" in based
-    )
+    assert "| against second | all orders | other queries |" in based and "| RR@10 | 2 (1–2) | second | .500 |" in based
     assert r"\begin{tabular}" in tiewise(*command, "--format", "latex").out
 
 

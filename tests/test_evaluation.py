@@ -26,6 +26,7 @@ import tiewise as tw
 from cases import MEASURES, cases
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_run
+from tiewise.metrics import grouped_judgments
 from tiewise.metrics import names as registry
 
 ALL = [measure for measure, _ in MEASURES]
@@ -121,14 +122,37 @@ def test_measures_that_look_into_tie_groups_of_different_queries():
     assert [one.expected for one in together.per_query("P@2").values()] == [0.0, 0.25]
 
 
-def test_judgments_that_served_another_run_give_the_same():
+@pytest.mark.parametrize("lowest", [0, 1], ids=["with label 0", "without label 0"])
+def test_judgments_that_served_other_runs_give_the_same(lowest):
     qrels, run = random_case(0)
+    qrels = {query: {doc: max(label, lowest) for doc, label in docs.items()} for query, docs in qrels.items()}
     _, other = random_case(1)
     kept = tw.Qrels.from_dict(qrels)
-    evaluate(kept, other)
-    again, fresh = evaluate(kept, run), evaluate(qrels, run)
-    for measure in again:
-        assert columns(again.per_query(measure)) == columns(fresh.per_query(measure))
+    measures = ["nDCG", "nDCG@3", "R@5", "AP", "RR(rel=2)", "Bpref", "P@2", "ERR@4", "RBP(phi=0.8)"]
+    for options in ({}, {"judged_only": True}, {"depth": 3}, {"no_relevant": "skip"}):
+        evaluate(kept, other, measures, **options)
+        again, fresh = evaluate(kept, run, measures, **options), evaluate(qrels, run, measures, **options)
+        for measure in again:
+            assert columns(again.per_query(measure)) == columns(fresh.per_query(measure))
+
+
+@pytest.mark.parametrize("labels", [(1, 0), (1, 1)], ids=["with label 0", "without label 0"])
+def test_what_is_prepared_for_judgments_is_kept_and_read_only(labels):
+    kept, run = tw.Qrels.from_dict({"q": dict(zip("ab", labels, strict=True))}), {"q": {"a": 1.0, "b": 2.0}}
+    evaluate(kept, run, ["R@5", "Bpref"])
+    prepared = grouped_judgments._of_judgments[kept.nonzero]
+    assert any(name == "relevant" for name, _ in prepared)
+
+    class Changes(tw.Measure):
+        """It changes what it gets."""
+
+        def divisor(self, q):
+            relevant = q.relevant(tw.parse("R@5"))
+            relevant += 1
+            return relevant
+
+    with pytest.raises(ValueError, match="read-only"):
+        evaluate(kept, run, [Changes()])
 
 
 def test_the_spread_of_labels_that_are_nearly_equal():

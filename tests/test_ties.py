@@ -252,3 +252,13 @@ def test_a_score_type_that_gives_no_document_another_place(scores, same):
     counted = count_lists(run, Request(Qrels.from_dict({"q": {"a": 1, "b": 1, "e": 1}}), ORDERS[:3]))
     assert counted.ties["float32"].same_places(counted.ties["float64"]) is same
     assert not counted.ties["float32"].only(["given"]).same_places(counted.ties["float64"])
+
+
+@pytest.mark.parametrize("order", ["docid-desc", "docid-asc"])
+def test_ids_that_differ_behind_their_first_sixteen_bytes(order, tmp_path):
+    """And ids of which one begins another: they are ordered by all of their bytes."""
+    docs = [f"{'x' * shared}{end}" for shared in (14, 15, 16, 17, 40) for end in ("", "a", "b", "é", "a1", "B")]
+    (tmp_path / "run.trec").write_text("".join(f"q Q0 {doc} 1 1.0 r\n" for doc in docs), encoding="utf-8")
+    ranked = sorted(docs, key=str.encode, reverse=order == "docid-desc")
+    found = tie_groups({"q": dict.fromkeys(docs, 1)}, tmp_path / "run.trec", [order])
+    assert found.before[order].tolist() == [ranked.index(doc) for doc in docs]

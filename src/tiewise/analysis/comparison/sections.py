@@ -38,7 +38,7 @@ MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
 
 DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
 VALUE_BAR = "Bar: lowest to highest over the orders of ties; line: expected{}."
-TIES_HEADING, QUERIES_HEADING = "all orders?", "other queries?"
+TIES_HEADING, QUERIES_HEADING = "all orders", "other queries"
 ORDER_KINDS = {
     "independent": "each run's ties on their own",
     "per-query": "in each query one order for all runs",
@@ -178,9 +178,9 @@ class ComparisonSection:
             "difference": "difference: expected [lowest, highest] over the orders of ties.",
             "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
             "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
-            "ties": f"all orders? whether the same run is ahead in every order of ties; else the share of orders in "
+            "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
             f"which {first} is ahead, {ORDER_KINDS[found.orders]}{error}.",
-            "queries": f"other queries? whether the expected difference is significant (p < {ALPHA:g}); p by "
+            "queries": f"other queries: whether the expected difference is significant (p < {ALPHA:g}); p by "
             f"{TESTS[found.test]}{corrected}.",
             "interval": "interval: bootstrap over queries.",
         }
