@@ -94,8 +94,8 @@ def test_what_is_wrong_is_said_with_its_line(response, message, tmp_path):
         (line(TEI), "a.jsonl:2: query 'q1' appears twice"),
         ({"query_id": "q2"}, "a.jsonl:2: expected"),
         (line(TEI, doc_ids="d1"), "doc_ids must be a list"),
-        (line(TEI, doc_ids=[["a"], ["b"], ["c"]]), "an id is neither text nor a whole number"),
-        (line(TEI, query=["q"]), "an id is neither text nor a whole number"),
+        (line(TEI, doc_ids=[["a"], ["b"], ["c"]]), "where an id is text or a whole number"),
+        (line(TEI, query=["q"]), "where an id is text or a whole number"),
     ],
 )
 def test_lines_that_are_refused(last, message, tmp_path):
