@@ -16,7 +16,9 @@ from hypothesis import settings
 
 from tiewise.cli.program import status_of
 
-settings.register_profile("untimed", deadline=None)  # how fast a test runs is never what it is about
+# How fast a test runs is never what it is about. Property tests try the same examples in every run, so that a change is
+# judged by what it changed; TIEWISE_EXPLORE=1 tries others.
+settings.register_profile("untimed", deadline=None, derandomize=not os.environ.get("TIEWISE_EXPLORE"))
 settings.load_profile("untimed")
 
 

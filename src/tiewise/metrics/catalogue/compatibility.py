@@ -39,6 +39,11 @@ class _Compat(Measure):
     p: float = param(0.95, above=0, below=1)
     normalize: bool = param(True)
 
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """None known without `normalize`: then a longer list can have a lower value."""
+        return None if self.normalize else (np.nan, np.nan)
+
     def gain(self, label: Floats) -> Floats:
         return np.maximum(label, 0.0)
 
