@@ -499,12 +499,17 @@ def estimate(
 ) -> Statistics:
     """The measure's statistics over every order of the tied documents in which it is defined."""
     values = [value(name, ranked, unretrieved, k, **params) for ranked in orders(scores, labels)]
-    values = [one for one in values if not math.isnan(one)] or [math.nan]
+    values = _defined(values)
     mean = math.fsum(values) / len(values)
     variance = math.fsum((v - mean) ** 2 for v in values) / len(values)
     given = list(itertools.chain.from_iterable(tie_groups(scores, labels)))
     oblivious = value(name, given, unretrieved, k, **params)
     return Statistics(mean, min(values), max(values), math.sqrt(variance), oblivious)
+
+
+def _defined(values: list[float]) -> list[float]:
+    """The values of the orders in which a measure is defined; NaN if there is none."""
+    return [one for one in values if not math.isnan(one)] or [math.nan]
 
 
 def orders(scores: Sequence[float], labels: Labels) -> Iterator[list[Label]]:
@@ -570,6 +575,7 @@ def cut_expectations(
             for ranked in orders([*scores, *[lowest] * len(more)], [*labels, *more]):
                 lost = [label for label in ranked[shown:] if label is not None]
                 values.append(value(name, ranked[:shown], [*rest, *lost], k, **params))
+            values = _defined(values)
             yield math.fsum(values) / len(values)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.output import Output
 from tiewise.errors import InputError
 
-__all__ = ["precisions"]
+__all__ = ["precisions", "write_precisions"]
 
 EXAMPLES = (
     "tiewise precisions queries.npy docs.npy qrels.txt -m nDCG@10 --max-loss 0.005",
@@ -84,11 +83,8 @@ def precisions(
     Every row is compared with float32, query by query. Bounds hold for all rows at once, because one is chosen.
     """
     from tiewise.cli.progress import progress
-    from tiewise.output.precision_tables import PrecisionTables
-    from tiewise.output.rendering import render
 
     output.check_figure(figure)
-    view = output.view()
     with collect_warnings() as warned:
         query_vectors, query_names = _read(queries, "queries", "query_ids", query_ids)
         doc_vectors, doc_names = _read(docs, "docs", "doc_ids", doc_ids)
@@ -110,11 +106,19 @@ def precisions(
                 seed=seed,
                 progress=callback,
             )
-    view = replace(view, notes=(*warned, *found.notes))
-    content = render(PrecisionTables(found), view)  # first, because it can fail: then no figure is written
+    write_precisions(found, warned, figure, output)
+
+
+def write_precisions(found: tw.Precisions, warned: Iterable[str], figure: Path | None, output: Output) -> None:
+    """Write the table of rows, and their figure if there is a file for it."""
+    from tiewise.output.precision_tables import PrecisionTables
+    from tiewise.output.rendering import render
+
+    notes = (*warned, *found.notes)
+    content = render(PrecisionTables(found), output.view(notes=notes))  # first, because it can fail: no figure then
     if figure is not None:
         tw.figures.save(found.plot.loss(), figure)
-    output.write(content, view.notes)
+    output.write(content, notes)
 
 
 def _read(path: Path, vectors: str, ids: str, id_file: Path | None) -> tuple[Any, Any]:

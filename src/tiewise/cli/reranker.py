@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import tiewise as tw
@@ -12,6 +11,7 @@ from tiewise.cli.arrays import PAIR_ROLES, Arrays
 from tiewise.cli.command import INPUT, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.output import Output
+from tiewise.cli.precisions import write_precisions
 
 __all__ = ["reranker"]
 
@@ -72,11 +72,7 @@ def reranker(
     Only the last step is computed again: the activation in the type of the logits (native) or in float32 (score), no
     activation (logit), or the last layer in float32 (head).
     """
-    from tiewise.output.precision_tables import PrecisionTables
-    from tiewise.output.rendering import render
-
     output.check_figure(figure)
-    view = output.view()
     arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids}, PAIR_ROLES)
     if "logits" not in arrays and "hidden" not in arrays:
         arrays.require("logits", instead=", or those of hidden and weight")
@@ -105,8 +101,4 @@ def reranker(
             phi=phi,
             seed=seed,
         )
-    view = replace(view, notes=(*warned, *found.notes))
-    content = render(PrecisionTables(found), view)  # first, because it can fail: then no figure is written
-    if figure is not None:
-        tw.figures.save(found.plot.loss(), figure)
-    output.write(content, view.notes)
+    write_precisions(found, warned, figure, output)
