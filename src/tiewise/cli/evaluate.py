@@ -21,7 +21,7 @@ from tiewise.cli.progress import progress
 from tiewise.cli.selection import DEFAULT_MEASURES, explain_names, parse_conditions, resolve_measures
 from tiewise.data.runs import Kind
 from tiewise.errors import InputError
-from tiewise.io import as_qrels, as_source
+from tiewise.io import as_qrels, as_source, read_qrels
 from tiewise.output import Format, Value, render
 from tiewise.output.options import STATISTICS
 from tiewise.output.report_tables import Reports, ReportTables
@@ -142,7 +142,8 @@ def evaluate(
         qrels_format, input_format = "beir", None
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned:
-        judged = as_qrels(qrels, format=qrels_format, kind=qrels_kind)
+        read = read_qrels if output.format == "json" else as_qrels  # JSON shows the hash: it is computed while reading
+        judged = read(qrels, format=qrels_format, kind=qrels_kind)
         if engine == "ray":
             from tiewise.adapters import ray
 
