@@ -26,7 +26,7 @@ import tiewise as tw
 from cases import MEASURES, cases
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_run
-from tiewise.metrics import grouped_judgments
+from tiewise.metrics import engine
 from tiewise.metrics import names as registry
 
 ALL = [measure for measure, _ in MEASURES]
@@ -113,6 +113,27 @@ def test_many_measures_together_are_each_of_them_alone(options):
             assert together[measure] == alone[measure]
 
 
+@pytest.mark.filterwarnings("ignore::tiewise.CutWarning")
+@pytest.mark.parametrize("options", [{}, {"depth": 12}])
+def test_bounds_for_truncated_lists_of_many_measures_together_are_those_of_each_alone(options, monkeypatch):
+    """Plain sums have their bounds from one pass over all lists; the same bounds from lists with another last group."""
+    measures = list(dict.fromkeys(cut for one in CLOSED for cut in (one, one @ 5 if one.takes_cutoff else one)))
+    compared = 0
+    for seed in range(4):
+        qrels, run = random_case(seed, queries=6)
+        together = tw.evaluate(qrels, run, measures, **options, samples=20)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "knows_cut", lambda measure, grouped: False)
+            alone = tw.evaluate(qrels, run, measures, **options, samples=20)
+        for measure in measures:
+            one, other = together.per_query(measure), alone.per_query(measure)
+            assert (one.cut is None) == (other.cut is None)
+            if one.cut is not None:
+                np.testing.assert_allclose(one.cut, other.cut, rtol=1e-12, atol=1e-14, err_msg=str(measure))
+                compared += bool((one.cut[1] > one.cut[0]).any())
+    assert compared > len(measures)
+
+
 def test_measures_that_look_into_tie_groups_of_different_queries():
     """One rank of one tie group each, but Rprec looks into that of the first query, and P@2 into that of the second."""
     qrels = {"1": {"a": 1, "x": 1, "y": 1}, "2": {"c": 1}}
@@ -140,8 +161,8 @@ def test_judgments_that_served_other_runs_give_the_same(lowest):
 def test_what_is_prepared_for_judgments_is_kept_and_read_only(labels):
     kept, run = tw.Qrels.from_dict({"q": dict(zip("ab", labels, strict=True))}), {"q": {"a": 1.0, "b": 2.0}}
     evaluate(kept, run, ["R@5", "Bpref"])
-    prepared = grouped_judgments._of_judgments[kept.nonzero]
-    assert any(name == "relevant" for name, _ in prepared)
+    again = kept.nonzero.derived(("relevant", tw.parse("R@5")), lambda: pytest.fail("it was computed twice"))
+    assert again.tolist() == [sum(labels)]
 
     class Changes(tw.Measure):
         """It changes what it gets."""

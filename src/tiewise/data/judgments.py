@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -28,6 +28,8 @@ SUBTOPIC_NAMES = ("subtopic", "subtopic_id")
 
 #: The kinds of judgments: a label for each document, or one for each subtopic of a document.
 Kind = Literal["adhoc", "diversity"]
+
+Value = TypeVar("Value")
 
 
 class Pool(NamedTuple):
@@ -251,11 +253,32 @@ class Qrels(Table):
         >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}}).nonzero
         <Qrels: 1 query, 1 row>
         """
-        return self if self.label.all() else self._nonzero
+        if self.label.all():
+            return self
+        return self.derived(
+            "nonzero", lambda: self.take(np.flatnonzero(self.label), pool=Pool(self.documents, self.offsets))
+        )
+
+    # -- what follows from judgments alone --------------------------------------------------------------------
+
+    def derived(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """What is computed from these judgments alone, under a key: computed once, for any number of runs.
+
+        >>> qrels = Qrels.from_dict({"q1": {"a": 1, "b": 0}})
+        >>> qrels.derived("total", lambda: float(qrels.label.sum())), qrels.derived("total", lambda: 0.0)
+        (1.0, 1.0)
+        """
+        if key not in self._derived:
+            self._derived[key] = compute()
+        found: Value = self._derived[key]
+        return found
 
     @cached_property
-    def _nonzero(self) -> Qrels:
-        return self.take(np.flatnonzero(self.label), pool=Pool(self.documents, self.offsets))
+    def _derived(self) -> dict[Hashable, Any]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_derived"}
 
 
 def has_subtopics(kind: str) -> bool:

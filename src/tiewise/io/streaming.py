@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -329,16 +328,13 @@ class Counting:
         return [view.count(block, self._judged, place, self._row, one) for view, one in zip(views, exact, strict=True)]
 
 
-#: The judgments of each `Qrels` as the compiled reader looks them up: prepared once, for any number of runs.
-_prepared: WeakKeyDictionary[Qrels, Any] = WeakKeyDictionary()
-
-
 def _judged(qrels: Qrels) -> Any:
-    """The judgments for the compiled reader."""
-    if qrels not in _prepared:
-        queries, offsets = list(qrels.queries), np.array(qrels.offsets)
-        _prepared[qrels] = reader().Judged(queries, offsets, *qrels.documents.compiled())
-    return _prepared[qrels]
+    """The judgments as the compiled reader looks them up."""
+
+    def prepare() -> Any:
+        return reader().Judged(list(qrels.queries), np.array(qrels.offsets), *qrels.documents.compiled())
+
+    return qrels.derived("reader", prepare)
 
 
 def _rows_as_text(block: Any, rows: Codes) -> list[tuple[str, str, int]]:

@@ -109,10 +109,10 @@ def expected_with_last_group(
     computation = _Computation([measure], filled)
     if not measure.is_built_in() or grouped.ties.condensed_end is not None:  # they may depend on the last group
         return computation.with_last_group(order, computation.group_means[0])
-    if measure not in grouped._means:
-        grouped._means[measure] = _Computation([measure], grouped).group_means[0]
+    if measure not in grouped.means:
+        grouped.means[measure] = _Computation([measure], grouped).group_means[0]
     means = np.zeros(len(filled.first))
-    means[filled.above_last] = grouped._means[measure][above]  # both hold the same groups, in the same order
+    means[filled.above_last] = grouped.means[measure][above]  # both hold the same groups, in the same order
     return computation.with_last_group(order, means)
 
 
@@ -342,7 +342,7 @@ class _Computation:
     def _expected(self, stack: Stack, terms: Floats) -> Floats:
         """Eq. (2), for the last lists of a stack: those with ties, then those that may be truncated."""
         means = self.group_means if len(stack.groups) else np.zeros((len(terms), 0))
-        self.grouped._means.update(zip(self.measures, means, strict=True))
+        self.grouped.means.update(zip(self.measures, means, strict=True))
         # Where a group is not mixed, any order will do.
         certain = np.where(self._mixed[:, stack.group], 0.0, terms[:, stack.first :])
         lists = stack.query[stack.n_fixed :]

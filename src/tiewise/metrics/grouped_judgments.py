@@ -12,13 +12,12 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, freeze
-from tiewise.data.runs import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.segments import alike, heads, padded, segment_sum
@@ -35,8 +34,6 @@ SMALL_BLOCK = 1 << 12
 EXPONENT = 400
 
 Value = TypeVar("Value")
-#: What measures compute from judgments alone, such as the sum of an ideal list: computed once for any number of runs.
-_of_judgments: WeakKeyDictionary[Qrels, dict[tuple[str, Measure], Any]] = WeakKeyDictionary()
 
 
 class Order:
@@ -151,8 +148,8 @@ class GroupedJudgments:
         self._orders: dict[str, Order] = {}
         self._stacks: dict[tuple[str | None, bool], Stack] = {}
         self._sums: dict[bytes, GroupSums] = {}  # by the gains
-        self._of_judgments: dict[tuple[str, Measure], Any] = {}
-        self._means: dict[Measure, Floats] = {}  # the expectation of each mixed tie group, before it is divided
+        #: The expectation of each mixed tie group, before it is divided, of measures that were computed.
+        self.means: dict[Measure, Floats] = {}
         seen = ((ties.size > 0) & (ties.start < self.length[qrels.query])).nonzero()[0]
         first = ties.length.cumsum() - ties.length  # if lists stood one after another
         place = ties.start[seen] + first[qrels.query[seen]]
@@ -189,13 +186,13 @@ class GroupedJudgments:
 
     def of_judgments(self, name: str, measure: Measure, compute: Callable[[], Value]) -> Value:
         """What a measure computes from the judgments alone, under a name. For our measures the next run has it too."""
-        known = _of_judgments.setdefault(self.ties.qrels, {}) if measure.is_built_in() else self._of_judgments
-        key = name, measure
-        if key not in known:
+
+        def frozen() -> Value:
             value = compute()
-            known[key] = freeze(value) if isinstance(value, np.ndarray) else value
-        found: Value = known[key]
-        return found
+            return freeze(value) if isinstance(value, np.ndarray) else value  # type: ignore[return-value]
+
+        # The gains of a user's measure may depend on anything.
+        return self.ties.qrels.derived((name, measure), frozen) if measure.is_built_in() else compute()
 
     def unit(self, measure: Measure) -> Floats | None:
         """For each query a power of two near its largest gain, where that is too large or too small to be squared.
