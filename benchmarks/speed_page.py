@@ -39,7 +39,7 @@ Where aims are missed, these are the reasons:
 * *Small calls.* A call makes some hundred NumPy operations on small arrays, each of which takes about a microsecond for
   any number of queries. To evaluate many queries in one call costs little more than to evaluate one.
 * *Many runs.* To prepare judgments takes a few milliseconds; the rest is reading and measuring, for each run again.
-* *`compare`.* It was 2.8 s, 2.0 times two evaluations, when the aim was fixed. Most of what it costs beyond them is
+* *`compare`.* When the aim was fixed it took 2.8 s. Most of what it costs beyond two evaluations now is
   10,000 bootstrap samples of 1,000 queries, and the values that other tools print.
 * *large.* Five measures of 100,000 queries have 28 MB of results. They are computed by one thread.
 * *The whole command.* click and rich take a quarter of the time, and the modules of Tiewise another."""
