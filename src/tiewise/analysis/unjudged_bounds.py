@@ -17,7 +17,8 @@ import numpy as np
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.options import OptionNames
 from tiewise.data.columns import positions
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, freeze
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.segments import alike, heads, padded, segment_sum

@@ -10,7 +10,8 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Floats, identifiers
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike
