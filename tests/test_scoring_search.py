@@ -418,7 +418,7 @@ def test_many_tiles_on_a_gpu(judged):
 
 
 def test_keys_sort_documents_with_their_scores():
-    from tiewise.scoring.device_kernels import lowest_equal_key, unpack_keys
+    from tiewise.scoring.selecting_kernels import lowest_equal_key, unpack_keys
 
     scores = np.float32([0.5, -0.5, 3e38, -3e38, 1e-45, -1e-45, 0.0, 0.5, 0.5])
     docs = np.array([7, 0, 2**32 - 1, 3, 4, 5, 6, 1, 8])
