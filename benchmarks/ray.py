@@ -27,7 +27,7 @@ import tiewise as tw
 from tiewise.adapters import ray as sharded
 from tiewise.adapters.ray.cluster import add_counts
 from tiewise.adapters.ray.shards import RunCounter
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.ties.shards import Counts, Total
 
 MEASURES = ["nDCG@10", "AP", "RR@10"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties import tie_groups
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import arrangements, comparing, leaderboard, shared_order, system
+from tiewise.analysis.comparison import arrangements, comparing, distribution, leaderboard, shared_order, system
 from tiewise.analysis.comparison.answers import Answers
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.analysis.significance import ATOL
@@ -368,6 +368,19 @@ def test_sums_of_distributions(values, constant):
     assert found.equal == pytest.approx(np.mean([total == 0 for total in sums]), abs=1e-12)
     assert found.less == pytest.approx(np.mean([total < 0 for total in sums]))
     assert found.method == "exact" and found.error is None
+
+
+@given(st.lists(st.sets(st.integers(0, 300), min_size=1, max_size=12), min_size=1, max_size=6))
+def test_sums_are_sampled_if_a_convolution_has_too_many_terms(values):
+    """All convolutions count, in the order of their sizes, whatever is known before the last of them."""
+    parts = [Distribution(np.array(sorted(some)) / 7, np.full(len(some), 1 / len(some))) for some in values]
+    total, terms = {0}, []
+    for some in sorted(values, key=len):
+        terms.append(len(total) * len(some))
+        total = {one + other for one in total for other in some}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(distribution, "MAX_TERMS", 100)
+        assert (add_distributions(parts, samples=10, seed=0).samples is None) == (max(terms) <= 100)
 
 
 def some_distributions(n: int, values: int, seed: int, lean: float = 1.0) -> list[Distribution]:

@@ -26,8 +26,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiewise.analysis.evaluating import evaluate
+from tiewise.data.judgments import Qrels
 from tiewise.data.native import native
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run, write_qrels, write_run
 from tiewise.io.dict_run import DictRun

@@ -18,7 +18,8 @@ import pyarrow.parquet
 import pytest
 import zstandard
 
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError, MissingExtraError
 from tiewise.io import as_qrels, as_run, read_qrels, read_run, write_qrels, write_run
 

@@ -17,7 +17,8 @@ import tiewise as tw
 from tiewise.adapters.ray.cluster import add_counts
 from tiewise.adapters.ray.shard_files import list_shards
 from tiewise.adapters.ray.shards import RunCounter, merge_shards
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties import TieGroups, judged_scores, tie_groups
 from tiewise.ties.fingerprints import MAX_SAMPLE, fingerprint_ids, fingerprint_rows, sample_limit

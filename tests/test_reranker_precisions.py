@@ -145,6 +145,13 @@ def test_invalid_options(options, message):
         Pairs(2).precisions(**options)
 
 
+@pytest.mark.parametrize("logits", [np.float16([1.0, 2.0]), np.float16([[1.0], [2.0]])])
+def test_positive_with_one_logit_is_an_error(logits):
+    for positive in (0, 1):
+        with pytest.raises(InputError, match=f"is {positive}: it chooses among several logits, but there is one a pai"):
+            tw.reranker_precisions(["q", "q"], ["a", "b"], logits=logits, positive=positive)
+
+
 def test_invalid_ids():
     one = {"logits": np.float16([1.0, 2.0])}
     with pytest.raises(InputError, match="1 queries and 2 documents"):
@@ -168,6 +175,8 @@ def test_the_command(tiewise, pairs, folder):
     table = tiewise(*command, "--format", "table").out
     assert "head*" in table and "Choose head" in table
     assert "There is no array 'doc'" in tiewise("reranker", "q.txt", "other.npz", code=2).err
+    one = tiewise("reranker", "q.txt", "one.npz", "--positive", "1", code=2)
+    assert "positive (--positive) is 1: it chooses among several logits, but there is one a pair." in one.err
     bad = tiewise(*command, "--array", "logits=nothing", "-o", "out.json", code=2)
     assert "There is no array 'nothing'" in bad.err and not (folder / "out.json").exists()
 
@@ -175,4 +184,5 @@ def test_the_command(tiewise, pairs, folder):
 @pytest.fixture
 def folder(tmp_path):
     np.savez(tmp_path / "other.npz", logits=np.ones(2), query=np.array(["q", "q"]))
+    np.savez(tmp_path / "one.npz", logits=np.ones(2), query=np.array(["q", "q"]), doc=np.array(["a", "b"]))
     return tmp_path

@@ -15,7 +15,9 @@ from tiewise import scoring
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring import device_scorer, host_functions, host_scorer
 from tiewise.scoring.backends import TorchBackend
+from tiewise.scoring.device_counting import ScoreBlock
 from tiewise.scoring.ids import Ids
+from tiewise.scoring.selecting_kernels import NO_DOCUMENT, Selection, lowest_equal_key, pack_keys, unpack_keys
 from tiewise.ties import tie_groups as from_run
 from tiewise.ties.groups import TieGroups
 
@@ -418,14 +420,41 @@ def test_many_tiles_on_a_gpu(judged):
 
 
 def test_keys_sort_documents_with_their_scores():
-    from tiewise.scoring.device_kernels import lowest_equal_key, unpack_keys
-
-    scores = np.float32([0.5, -0.5, 3e38, -3e38, 1e-45, -1e-45, 0.0, 0.5, 0.5])
-    docs = np.array([7, 0, 2**32 - 1, 3, 4, 5, 6, 1, 8])
-    bits = scores.view(np.int32)
-    keys = ((bits ^ (bits >> 31 & 0x7FFFFFFF)).astype(np.int64) << 32) | (2**32 - 1 - docs)
+    """In the order of a ranking, which Python sorts by score and document; unpacking gives back what was packed."""
+    rng = np.random.default_rng(5)
+    special = np.float32([0.0, -0.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, -1e-45, 0.5, -0.5])
+    scores = np.concatenate([np.repeat(special, 20), rng.normal(size=200).astype(np.float32)])
+    scores = np.concatenate([scores, rng.integers(0, 2**32, 2_000, dtype=np.uint32).view(np.float32)])  # any bits
+    scores = rng.permutation(scores[~np.isnan(scores)])
+    docs = rng.permutation(len(scores))
+    docs[:2] = 2**32 - 1, 2**31
+    keys = pack_keys(docs, scores)
+    ranking = sorted(range(len(keys)), key=lambda i: (-float(scores[i]), docs[i]))
+    assert np.argsort(keys)[::-1].tolist() == ranking
+    assert keys.min() > NO_DOCUMENT
     found_docs, found_scores = unpack_keys(keys)
     assert found_docs.tolist() == docs.tolist() and found_scores.tolist() == scores.tolist()
-    order = np.argsort(keys)[::-1]
-    assert order.tolist() == sorted(range(9), key=lambda i: (-scores[i], docs[i]))
-    assert [i for i in range(9) if keys[i] >= lowest_equal_key(keys[0])] == [0, 2, 7, 8]
+    for i in range(0, len(keys), 37):
+        assert ((keys >= lowest_equal_key(keys[i])) == (scores >= scores[i])).all()
+
+
+def test_the_kernel_that_selects_packs_keys_by_their_definition():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    rng, n = np.random.default_rng(6), 10_007
+    rows = [
+        rng.normal(size=n),
+        -np.abs(rng.normal(size=n)),
+        rng.choice([0.0, -0.0, 1e-45, -1e-45], n, p=[0.3, 0.3, 0.002, 0.398]),
+        rng.choice([1e-45, 3.4e38, np.inf], n, p=[0.9, 0.097, 0.003]),
+        np.full(n, -np.inf),
+    ]
+    scores = np.stack(rows).astype(np.float32)
+    selection = Selection(torch, ScoreBlock(torch.from_numpy(scores).cuda()), 50)
+    table, limits = selection.select(n).cpu().numpy(), selection.limit.cpu().numpy()
+    for row, limit, found in zip(scores, limits, table, strict=True):
+        docs = np.flatnonzero(row >= limit)
+        keys = np.sort(pack_keys(docs, row[docs]))[::-1]
+        assert found[0] == len(keys) >= 50
+        assert found[2:].tolist() == [*keys, *[NO_DOCUMENT] * (n - len(keys))]

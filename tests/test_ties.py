@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.columns import project
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.dict_run import DictRun

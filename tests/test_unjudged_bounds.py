@@ -100,3 +100,5 @@ def test_a_measure_without_a_relevant_document_leaves_the_others_alone():
     assert repr(nothing) == "P(rel=3)@2 [?, ?]"
     assert found.to_dict()["P(rel=3)@2"]["upper"]["expected"] is None
     assert "P(rel=3)@2" in found._repr_html_()
+    row = next(line for line in found.to_markdown().splitlines() if line.startswith("| P(rel=3)@2"))
+    assert row.count("| – ") == 3 and "-" not in row  # the sign of all tables for a value that does not apply

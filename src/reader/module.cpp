@@ -269,7 +269,6 @@ std::vector<int64_t> lines_of(const Block& block) {
 
 std::vector<int64_t> coded(Codes& codes, const std::vector<Id>& ids) {
   std::vector<int64_t> found(ids.size());
-  codes.reserve(codes.ids().size() + ids.size());
   std::transform(ids.begin(), ids.end(), found.begin(), [&](Id id) { return codes.code(id); });
   return found;
 }

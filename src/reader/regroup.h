@@ -12,7 +12,7 @@ namespace tiewise {
 class Codes {
  public:
   uint32_t code(Id id) {
-    reserve(ids_.size() + 1);
+    if (ids_.size() == capacity_) grow();
     const uint64_t hash = hashed(id);
     const uint32_t fresh = static_cast<uint32_t>(ids_.size());
     const auto equal = [&](uint32_t other) { return hash_[other] == hash && same(ids_[other], id); };
@@ -23,17 +23,15 @@ class Codes {
 
   const std::vector<Id>& ids() const { return ids_; }
 
-  // Make space for this many ids.
-  void reserve(size_t many) {
-    if (many <= capacity_) return;
-    while (capacity_ < many) capacity_ *= 2;
-    index_.reset(capacity_);
+ private:
+  // Double the space: it follows the number of distinct ids, not the number of rows.
+  void grow() {
+    index_.reset(capacity_ *= 2);
     for (uint32_t place = 0; place < ids_.size(); ++place) {
       index_.put(hash_[place], place, [](uint32_t) { return false; });
     }
   }
 
- private:
   // Copy an id, since its block is reused, to memory that never moves.
   void keep(Id id, uint64_t hash) {
     if (memory_.empty() || memory_.back().capacity() - memory_.back().size() < id.size()) {

@@ -19,7 +19,8 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.analysis.evaluating import evaluate
     from tiewise.analysis.reports import Provenance, Report
     from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
-    from tiewise.data.runs import Qrels, Run
+    from tiewise.data.judgments import Qrels
+    from tiewise.data.runs import Run
     from tiewise.errors import CutWarning, InputError, MeasureError, MissingExtraError, TiewiseError, TiewiseWarning
     from tiewise.io import read_qrels, read_run, write_qrels, write_run
     from tiewise.io.types import QrelsLike, RunLike
@@ -121,7 +122,8 @@ _MODULES = {
     "SetRelativeP Success TrecRBP Unj Utility YAAP alpha_DCG alpha_nDCG binG infAP nDCG nDCGRel nERR nERR_IA nNRBP",
     "tiewise.analysis.comparison": "Compared PairComparison compare",
     "tiewise.rankings.correlation": "tau tau_ap",
-    "tiewise.data.runs": "Qrels Run",
+    "tiewise.data.judgments": "Qrels",
+    "tiewise.data.runs": "Run",
     "tiewise.errors": "CutWarning InputError MeasureError MissingExtraError TiewiseError TiewiseWarning",
     "tiewise.metrics.estimate": "Bounds Estimate Estimates Method",
     "tiewise.analysis.evaluating": "evaluate",

@@ -16,7 +16,8 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike

@@ -47,7 +47,9 @@ from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Floats
-from tiewise.data.runs import DOC_NAMES, Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
+from tiewise.data.table import DOC_NAMES
 from tiewise.errors import InputError, MeasureError, TiewiseError, TiewiseWarning
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.io.types import QrelsLike, RunLike

@@ -28,7 +28,9 @@ from numpy.typing import NDArray
 
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
-from tiewise.data.runs import Qrels, Run, Table
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
+from tiewise.data.table import Table
 from tiewise.errors import InputError, MeasureError, TiewiseWarning
 from tiewise.io import as_qrels
 from tiewise.io.formats import Layout

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from tiewise.data.columns import Floats, positions
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.types import RunLike

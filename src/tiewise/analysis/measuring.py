@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
 from tiewise.data.columns import Codes, Floats, freeze
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.metrics import engine

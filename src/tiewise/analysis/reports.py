@@ -13,7 +13,7 @@ import numpy as np
 from tiewise._version import __version__
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
-from tiewise.data.runs import Source
+from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue.user_models import explain_clipped_labels

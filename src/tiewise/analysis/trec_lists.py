@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN

@@ -17,7 +17,8 @@ import numpy as np
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.options import OptionNames
 from tiewise.data.columns import positions
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike
@@ -25,6 +26,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import MeasureLike, parse, parse_all
+from tiewise.tables.estimates import estimate_cell
 from tiewise.tables.model import Bar, Column, Section, Table
 from tiewise.tables.results import Result
 from tiewise.ties.groups import TieGroups
@@ -67,8 +69,9 @@ class Unjudged(Result, Mapping[str, Bounds]):
     def _section(self) -> Section:
         rows = []
         for (name, low, condensed, high), one in zip(self._records().rows, self.values(), strict=True):
-            texts = (None if part is None else f"{part:.4f}" for part in (one.lower, self.condensed[name], one.upper))
-            rows.append((name, *texts, Bar(low, condensed, high)))
+            parts = (one.lower, self.condensed[name], one.upper)
+            cells = (None if part is None else estimate_cell(part) for part in parts)
+            rows.append((name, *cells, Bar(low, condensed, high)))
         headings = ("measure", "unjudged worth nothing", "without them", "worth most", "")
         note = "Bar: from the lower to the upper bound; line: the value without unjudged documents (condensed lists)."
         return Section([Table(tuple(map(Column, headings)), rows)], "What unjudged documents leave open", [note])

@@ -16,7 +16,7 @@ from tiewise.cli.conditions import FACTS
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
-from tiewise.data.runs import Kind
+from tiewise.data.judgments import Kind
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 

@@ -13,7 +13,7 @@ from tiewise.cli.command import INPUT, MEASURES, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.selection import parse_conditions, resolve_measures
-from tiewise.data.runs import Kind
+from tiewise.data.judgments import Kind
 from tiewise.io import as_qrels
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from tiewise.cli.command import OUTPUT, command, option
 from tiewise.cli.options import PATH
 from tiewise.cli.output import screen, write
 from tiewise.cli.program import print_note
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.example import file, write_files
 from tiewise.io import read_qrels, read_run
 from tiewise.metrics.names import parse

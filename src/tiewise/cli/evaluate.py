@@ -19,7 +19,7 @@ from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shard
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.progress import progress
 from tiewise.cli.selection import DEFAULT_MEASURES, explain_names, parse_conditions, resolve_measures
-from tiewise.data.runs import Kind
+from tiewise.data.judgments import Kind
 from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_source, read_qrels
 from tiewise.output import Format, Value, render

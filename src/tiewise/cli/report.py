@@ -15,7 +15,7 @@ from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import STANDARD_OUTPUT, is_terminal
 from tiewise.cli.program import print_note
 from tiewise.cli.selection import DEFAULT_MEASURES, resolve_measures
-from tiewise.data.runs import Kind
+from tiewise.data.judgments import Kind
 from tiewise.errors import InputError
 
 __all__ = ["report"]

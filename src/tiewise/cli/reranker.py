@@ -37,7 +37,7 @@ EXAMPLES = (
     SCORES,
     "The logit that means relevant, if there are several, counted from 0.",
     type=options.NOT_NEGATIVE,
-    default=1,
+    default_note="1, the second",
 )
 @option(
     "--array ROLE=NAME",
@@ -60,7 +60,7 @@ def reranker(
     phi: float,
     seed: int,
     rows: Sequence[str],
-    positive: int,
+    positive: int | None,
     renamed: Sequence[str],
     query_ids: Path | None,
     doc_ids: Path | None,

@@ -1,7 +1,4 @@
-"""`Run`: ranked lists, a score for each retrieved document of each query.
-
-`Qrels` and what both have in common can be imported from here too.
-"""
+"""`Run`: ranked lists, a score for each retrieved document of each query."""
 
 from __future__ import annotations
 
@@ -14,29 +11,16 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, encode, identifiers, numbers, positions, project, to_host
 from tiewise.data.documents import Documents
-from tiewise.data.judgments import Kind, Qrels, has_subtopics
+from tiewise.data.judgments import Qrels
 from tiewise.data.neighbors import Metric, neighbor_lists
-from tiewise.data.source import Source
-from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, check_duplicates, duplicate_message, pick_column
+from tiewise.data.table import Table, check_duplicates, pick_column
 from tiewise.errors import InputError
 from tiewise.tables.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "DOC_NAMES",
-    "QUERY_NAMES",
-    "SCORE_NAMES",
-    "Kind",
-    "Qrels",
-    "Run",
-    "Source",
-    "Table",
-    "duplicate_message",
-    "has_subtopics",
-    "pick_column",
-]
+__all__ = ["SCORE_NAMES", "Run"]
 
 SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")  #: of columns, ours first
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, SCORE_NAMES, Run, Source, pick_column
+from tiewise.data.runs import SCORE_NAMES, Run
+from tiewise.data.source import Source
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, pick_column
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread

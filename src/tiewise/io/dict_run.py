@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tiewise.data.runs import Run, Source
+from tiewise.data.runs import Run
+from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun

@@ -12,7 +12,9 @@ from functools import partial
 from tempfile import TemporaryFile
 from typing import Any
 
-from tiewise.data.runs import Run, Source, duplicate_message
+from tiewise.data.runs import Run
+from tiewise.data.source import Source
+from tiewise.data.table import duplicate_message
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread, Stream, opened

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 
-from tiewise.data.runs import DOC_NAMES, QUERY_NAMES, Kind, Qrels, Run, Table, has_subtopics
+from tiewise.data.judgments import Kind, Qrels, has_subtopics
+from tiewise.data.runs import Run
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
 from tiewise.errors import InputError
 from tiewise.io.compression import HEAD
 

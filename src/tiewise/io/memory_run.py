@@ -10,7 +10,8 @@ import numpy as np
 
 from tiewise.data.columns import positions
 from tiewise.data.native import native
-from tiewise.data.runs import Run, Source
+from tiewise.data.runs import Run
+from tiewise.data.source import Source
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.ties.counted import Counted, Request, count_lists

@@ -6,8 +6,11 @@ import os
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.native import native
-from tiewise.data.runs import Kind, Qrels, Run, Source, Table, has_subtopics
+from tiewise.data.runs import Run
+from tiewise.data.source import Source
+from tiewise.data.table import Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message

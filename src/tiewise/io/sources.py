@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tiewise.data.columns import Floats
+from tiewise.data.judgments import Kind, Qrels
 from tiewise.data.native import native
-from tiewise.data.runs import Kind, Qrels, Run, Table
+from tiewise.data.runs import Run
+from tiewise.data.table import Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened

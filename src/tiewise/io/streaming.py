@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from tiewise.data.columns import Codes, Floats, project, ranges
-from tiewise.data.runs import Qrels, Source
+from tiewise.data.judgments import Qrels
+from tiewise.data.source import Source
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
 from tiewise.ties.counted import EXAMPLES, Counted, Request, RunSource, count_lists

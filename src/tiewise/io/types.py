@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, SupportsFloat
 
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.io.compression import PathLike
 from tiewise.ties.counted import RunSource
 from tiewise.ties.groups import TieGroups

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.runs import DOC_NAMES, QUERY_NAMES
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES
 from tiewise.errors import InputError
 from tiewise.tables.optional import need
 from tiewise.tables.wording import count_noun

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from tiewise.data.columns import Codes
-from tiewise.data.runs import Qrels, Run, Table
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
+from tiewise.data.table import Table
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, save
 from tiewise.io.parquet import parquet_bytes

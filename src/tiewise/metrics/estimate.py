@@ -283,9 +283,9 @@ class Estimates(Result, Mapping[str, Estimate]):
         return f"<Estimates of {self.measure} for {count_noun(len(self), 'query', 'queries')}>"
 
     def _section(self) -> Section:
-        from tiewise.tables.estimates import estimate_section
+        from tiewise.tables.estimates import estimate_cell, estimate_section
 
-        title = f"{self.measure} for {count_noun(len(self), 'query', 'queries')}: {self.mean():.4f}"
+        title = f"{self.measure} for {count_noun(len(self), 'query', 'queries')}: {estimate_cell(self.mean())}"
         return estimate_section("query", self.items(), title=title, total=len(self))
 
     def _records(self) -> Table:

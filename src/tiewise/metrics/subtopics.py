@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.metrics import engine
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.segments import safe_divide, segment_sum

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, positions
+from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike

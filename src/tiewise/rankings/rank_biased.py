@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue import RBP, Hits

@@ -24,6 +24,7 @@ from tiewise.scoring.scorers import DocumentOperands, check_masks
 from tiewise.scoring.searching import find_best
 from tiewise.scoring.storage import Storage, VectorsLike, make_storage
 from tiewise.scoring.vector_files import is_path, open_vectors
+from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["Collection", "DocsLike"]
@@ -55,7 +56,10 @@ class Collection:
     {'0': {'a': 2.0, 'c': 2.0}}
     >>> collection.judged_scores([[2.0, 0.0]], {"0": {"d": 1}})
     array([1.])
-    >>> Collection([[1.0], [1.001]], score_dtype="bfloat16").search([[3.0]], 1).to_dict()
+    >>> rounded = Collection([[1.0], [1.001]], score_dtype="bfloat16")
+    >>> rounded
+    <Collection: 2 documents of 1 dimension, float64, dot, scores in bfloat16>
+    >>> rounded.search([[3.0]], 1).to_dict()
     {'0': {'0': 3.0, '1': 3.0}}
     """
 
@@ -100,7 +104,9 @@ class Collection:
 
     def __repr__(self) -> str:
         docs = self._docs.storage
-        return f"<Collection: {docs.n:,} documents of {docs.dims:,} dimensions, {docs.dtype_name}, {self.fn}>"
+        size = f"{count_noun(docs.n, 'document')} of {count_noun(docs.dims, 'dimension')}"
+        rounded = "" if self.score_dtype is None else f", scores in {self.score_dtype}"
+        return f"<Collection: {size}, {docs.dtype_name}, {self.fn}{rounded}>"
 
     def _cut(self, storage: Storage, what: str) -> Storage:
         if self.dims is None or storage.dims == self.dims:

@@ -1,12 +1,13 @@
 """Counts in a block of scores on a device: how many are above each threshold, and how many are equal to it.
 
-A block of scores is read once, by a kernel (`tiewise.scoring.device_kernels`), or by torch where there is none. Nothing
-waits for the device until the first count is used.
+A block of scores is read once, by kernels (`counting_kernels.py`, `selecting_kernels.py`), or by torch where there are
+none. Nothing waits for the device until the first count is used.
 """
 
 from __future__ import annotations
 
 from functools import cache, cached_property
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ class ScoreBlock(NamedTuple):
     def matrix(self) -> Array:
         """All scores; they replace the products, so this is the last use of the block."""
         if self.doc_factors is not None and self.query_factors is not None:
-            kernels = _load_kernels(self.products.device.type)
+            kernels = _load_kernels("score_kernels", self.products.device.type)
             if kernels is None or self.products.stride(1) != 1:
                 self.products.mul_(self.doc_factors).mul_(self.query_factors[:, None])
             else:
@@ -68,7 +69,8 @@ class BlockCounts:
     def __init__(
         self, backend: TorchBackend, block: ScoreBlock, thresholds: Array, docs: Array | None = None, digits: int = 1
     ):
-        self._kernels, self._shape = _load_kernels(thresholds.device.type), tuple(thresholds.shape)
+        self._kernels = _load_kernels("counting_kernels", thresholds.device.type)
+        self._shape = tuple(thresholds.shape)
         block = block if self._kernels is not None else ScoreBlock(block.matrix())
         self.backend, self.block, self._thresholds = backend, block, thresholds
         self._by_search = self._kernels is not None and thresholds.shape[1] > self._kernels.MAX_COMPARISONS
@@ -178,7 +180,7 @@ class BestDocuments:
 
     def __init__(self, backend: TorchBackend, block: ScoreBlock, k: int):
         self.backend, self.k = backend, min(k, block.products.shape[1])
-        self._kernels = _load_kernels(block.products.device.type)
+        self._kernels = _load_kernels("selecting_kernels", block.products.device.type)
         self._selection = None
         if self._kernels is not None and self._kernels.can_select(block, self.k):
             self._selection = self._kernels.Selection(backend.xp, block, self.k)
@@ -218,10 +220,10 @@ def _count_with_torch(
 
 
 @cache
-def _load_kernels(device: str) -> Any:
-    """The module with the kernels, or None where they do not run."""
+def _load_kernels(module: str, device: str) -> Any:
+    """A module of kernels, or None where they do not run."""
     if device != "cuda":
         return None
-    from tiewise.scoring import device_kernels
+    from tiewise.scoring import score_kernels
 
-    return None if device_kernels.triton is None else device_kernels
+    return None if score_kernels.triton is None else import_module(f"tiewise.scoring.{module}")

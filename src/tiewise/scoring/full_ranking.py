@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tiewise.data.columns import Floats
+from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress
-from tiewise.data.runs import Qrels
 from tiewise.errors import InputError
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.device_scorer import DeviceScorer

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import identifiers, positions
-from tiewise.data.runs import Table
+from tiewise.data.table import Table
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
 from tiewise.tables.wording import count_noun, list_examples

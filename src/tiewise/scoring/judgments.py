@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Scorer, as_slice

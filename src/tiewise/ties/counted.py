@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, positions
-from tiewise.data.runs import Qrels, Run, Source
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
+from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
 from tiewise.ties.fingerprints import Fingerprints, fingerprint_rows

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, positions, project, ranges
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import check_orders

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.data.runs import Qrels
+from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.tables.wording import count_noun
 from tiewise.ties.shards import Counts, Total

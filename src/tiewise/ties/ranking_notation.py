@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
 from tiewise.ties.groups import TieGroups

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, project
-from tiewise.data.runs import Qrels, Source
+from tiewise.data.judgments import Qrels
+from tiewise.data.source import Source
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io import as_source
 from tiewise.tables.wording import count_noun, list_examples

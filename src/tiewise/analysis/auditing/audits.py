@@ -24,7 +24,8 @@ from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Z_LIMIT, Report
-from tiewise.data.runs import Run, Source
+from tiewise.data.runs import Run
+from tiewise.data.source import Source
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike

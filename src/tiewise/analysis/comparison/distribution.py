@@ -123,9 +123,9 @@ def add_distributions(parts: Sequence[Distribution], *, samples: int, seed: int 
     >>> add_distributions([coin, coin], samples=100, seed=0).probabilities
     array([0.25, 0.5 , 0.25])
     """
-    total = Distribution.of_constant(0.0)
+    total, largest = Distribution.of_constant(0.0), max(map(len, parts), default=1)
     for part in sorted(parts, key=len):
-        if len(total) * len(part) > MAX_TERMS:
+        if len(total) * largest > MAX_TERMS:  # the number of values only grows until the largest part is added
             rng, sums = np.random.default_rng(seed), np.zeros(samples)
             for one in parts:
                 sums += one.sample(samples, rng)

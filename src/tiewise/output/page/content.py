@@ -24,8 +24,9 @@ from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import Test
 from tiewise.data.columns import by_name
+from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, prefix_errors
 from tiewise.io import as_qrels, as_run
 from tiewise.io.memory_run import MemoryRun

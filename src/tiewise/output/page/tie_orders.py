@@ -17,7 +17,8 @@ import numpy as np
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties.counting import count_ties

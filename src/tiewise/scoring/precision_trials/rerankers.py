@@ -10,7 +10,8 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.columns import Floats, identifiers
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike
@@ -38,7 +39,7 @@ def reranker_precisions(
     weight: Array | None = None,
     bias: Array | None = None,
     reference: Array | None = None,
-    positive: int = 1,
+    positive: int | None = None,
     measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10",
     rows: Iterable[str] | None = None,
     max_loss: float | None = None,
@@ -51,7 +52,7 @@ def reranker_precisions(
     - `queries`, `docs`: the query and the document of each pair. Without `qrels`, the first documents of the reference
       are taken for relevant.
     - `logits`: the model's own, (pairs,) or (pairs, classes), in its type. One class is scored by a sigmoid, several by
-      a softmax, in which `positive` is the class that means relevant.
+      a softmax, in which `positive` is the class that means relevant: by default 1, the second.
     - `hidden`, `weight`, `bias`: the input of the last layer, (pairs, width), and its parameters, as `scoring.head`
       takes them. Without `logits`, these are computed from them in the type of the hidden states.
     - `reference`: the logits of the same pairs from the model in float32. The other rows are compared with them;
@@ -84,7 +85,9 @@ def reranker_precisions(
     return RerankerPrecisions(found, chosen, max_loss, judged=qrels is not None, samples=samples, seed=seed)
 
 
-def _score_levels(logits: Any, hidden: Any, weight: Any, bias: Any, reference: Any, positive: int) -> dict[str, Any]:
+def _score_levels(
+    logits: Any, hidden: Any, weight: Any, bias: Any, reference: Any, positive: int | None
+) -> dict[str, Any]:
     """By row, a function that computes the scores of all pairs."""
     if (hidden is None) != (weight is None):
         raise InputError("The last layer needs hidden and weight. Give both, or neither.")
@@ -95,19 +98,25 @@ def _score_levels(logits: Any, hidden: Any, weight: Any, bias: Any, reference: A
     found: dict[str, Any] = {}
     if hidden is not None:
         again = _as_logits(head(hidden, weight, bias), "logits of the last layer")
-        found["head"] = partial(logit, again, positive=positive)
         if logits is None:
             logits = head(hidden, weight, bias, precision="native")
     own = _as_logits(logits, "logits")
     if hidden is not None and own.shape != again.shape:
         shapes = f"shape {tuple(own.shape)}, and those of the last layer {tuple(again.shape)}"
         raise InputError(f"The logits have {shapes}. They must agree.")
-    fn = "softmax" if own.ndim == 2 else "sigmoid"
-    found["logit"] = partial(logit, own, fn=fn, positive=positive)
-    found["score"] = partial(score, own, fn=fn, positive=positive)
-    found["native"] = partial(score, own, fn=fn, positive=positive, precision="native")
+    if own.ndim == 1 and positive is not None:
+        raise InputError(
+            f"positive (--positive) is {positive!r}: it chooses among several logits, but there is one a pair. Omit it."
+        )
+    several: dict[str, Any] = {"fn": "softmax", "positive": 1 if positive is None else positive}
+    options = {"fn": "sigmoid"} if own.ndim == 1 else several
+    if hidden is not None:
+        found["head"] = partial(logit, again, **options)
+    found["logit"] = partial(logit, own, **options)
+    found["score"] = partial(score, own, **options)
+    found["native"] = partial(score, own, **options, precision="native")
     if reference is not None:
-        found[FLOAT32] = partial(logit, _check_reference(_as_logits(reference, "reference"), own), positive=positive)
+        found[FLOAT32] = partial(logit, _check_reference(_as_logits(reference, "reference"), own), **options)
     return found
 
 

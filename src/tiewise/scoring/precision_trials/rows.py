@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import check_options
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.metrics.aggregation import MEAN

@@ -12,8 +12,9 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report
+from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
-from tiewise.data.runs import Qrels, Run
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike

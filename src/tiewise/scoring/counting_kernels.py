@@ -14,41 +14,14 @@ compared directly.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from tiewise.scoring.score_kernels import kernel, kernel_arguments, load_scores, tl, triton
 
-triton: Any = None  # it comes with torch for CUDA, and is imported only when there are scores on such a device
-tl: Any = None
-with suppress(ImportError):
-    triton, tl = import_module("triton"), import_module("triton.language")
-
-__all__ = [
-    "MAX_COMPARISONS",
-    "Selection",
-    "can_select",
-    "count",
-    "count_by_search",
-    "find_tied",
-    "lowest_equal_key",
-    "scale",
-    "unpack_keys",
-]
+__all__ = ["MAX_COMPARISONS", "count", "count_by_search", "find_tied"]
 
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
-
-#: The products that a program scales.
-SCALED = 4096
-
-#: With smaller chunks, documents are not selected by the maxima of chunks.
-SMALLEST_CHUNK = 16
-
-#: The key of no document, and the last document that a key has room for.
-NO_DOCUMENT, LAST_DOCUMENT = -(2**63), 2**32 - 1
 
 #: With more thresholds in a row, each score is searched among them; the chunks that a program searches.
 MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 64
@@ -70,7 +43,7 @@ def count(torch: Any, block: Any, thresholds: Any, docs: Any, digits: int) -> tu
     follow: how many tied documents have an earlier row, and how many have a row that is greater as text. `digits` is
     the number of digits of the last row.
     """
-    scores, *factors = _arguments(block)
+    scores, *factors = kernel_arguments(block)
     (rows, n), width = scores.shape, thresholds.shape[1]
     chunks, stride, on_device = -(-n // BLOCK), scores.stride(0), {"device": scores.device}
     counts = torch.empty((rows, chunks, width), dtype=torch.int32, **on_device)
@@ -96,7 +69,7 @@ def count_by_search(torch: Any, block: Any, thresholds: Any) -> tuple[Any, Any]:
     Every score is searched among the sorted thresholds of its row. A program counts how many scores are between two
     thresholds, and how many equal one.
     """
-    scores, *factors = _arguments(block)
+    scores, *factors = kernel_arguments(block)
     (rows, n), width, on_device = scores.shape, thresholds.shape[1], {"device": scores.device}
     chunks, stride = -(-n // SEARCH_BLOCK), scores.stride(0)
     ascending, order = thresholds.sort(dim=1)
@@ -146,7 +119,7 @@ def find_tied(torch: Any, block: Any, thresholds: Any, counts: Any, cells: Any, 
     `cells` has three rows: the row and the column of each threshold, and the position of its first document in the
     result. `n_docs` is the length of the result.
     """
-    scores, *factors = _arguments(block)
+    scores, *factors = kernel_arguments(block)
     (_, n), (_, chunks, width), n_cells = scores.shape, counts.shape, cells.shape[1]
     docs = torch.empty(n_docs, dtype=torch.int64, device=scores.device)
     inputs = (scores, scores.stride(0), n, *factors, thresholds, width, counts, chunks, cells, n_cells, docs)
@@ -155,144 +128,7 @@ def find_tied(torch: Any, block: Any, thresholds: Any, counts: Any, cells: Any, 
     return docs
 
 
-class Selection:
-    """The k best documents of each row of a `ScoreBlock` in float32, and all that tie with the k-th.
-
-    The k-th largest of the maxima of chunks is a limit that k documents reach, and few others. Only chunks that reach
-    it are read again. A document and its score are one integer, the key, so that they are sorted together: the upper
-    32 bits are those of the score, turned for negative scores, and the lower 32 bits count documents from the last.
-    """
-
-    def __init__(self, torch: Any, block: Any, k: int):
-        scores, *factors = _arguments(block)
-        self.torch, self.block, self.k, self.device = torch, block, k, scores.device
-        self.rows, self.n = scores.shape
-        self.size = _selection_chunk(self.n, k)
-        self.chunks, on_device = -(-self.n // self.size), {"device": scores.device}
-        maxima = torch.empty((2, self.rows, self.chunks), dtype=scores.dtype, **on_device)
-        self._inputs = (scores, scores.stride(0), self.n, *factors, maxima, maxima[1], self.chunks)
-        self._options = {"FACTORS": block.has_factors, "BLOCK": self.size, "num_warps": 4 if self.size > 256 else 1}
-        with torch.cuda.device(self.device):
-            _find_maxima[(self.rows * self.chunks,)](*self._inputs, **self._options)
-        self.limit = torch.topk(maxima[0], k, dim=1, sorted=False).values.amin(1)
-
-    def select(self, capacity: int) -> Any:
-        """One array for each row: how many documents reach the limit, and 0 if all scores are finite; then `capacity`
-        keys in descending order, for `unpack_keys`.
-        """
-        torch, on_device = self.torch, {"dtype": self.torch.int64, "device": self.device}
-        per_row = torch.zeros((self.rows, 2), **on_device)
-        keys = torch.full((self.rows, capacity), NO_DOCUMENT, **on_device)
-        with torch.cuda.device(self.device):
-            _select_chunk[(self.rows * self.chunks,)](
-                *self._inputs, self.limit, per_row, keys, capacity, **self._options
-            )
-        return torch.cat([per_row, keys.sort(dim=1, descending=True).values], 1)
-
-
-def lowest_equal_key(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lowest keys with the same scores."""
-    return keys >> 32 << 32
-
-
-def unpack_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The documents and scores of keys."""
-    high = (keys >> 32).astype(np.int32)
-    scores = (high ^ ((high >> 31) & 0x7FFFFFFF)).view(np.float32)
-    return LAST_DOCUMENT - (keys & LAST_DOCUMENT), scores.astype(np.float64)
-
-
-def can_select(block: Any, k: int) -> bool:
-    """Whether `Selection` finds the k best: scores are in float32, and chunks are not too small."""
-    return block.products.element_size() == 4 and _selection_chunk(block.products.shape[1], k) >= SMALLEST_CHUNK
-
-
-def _selection_chunk(n: int, k: int) -> int:
-    """The size of chunks in which k of n documents are selected: small enough for four chunks per document."""
-    size = BLOCK
-    while size >= SMALLEST_CHUNK and -(-n // size) < 4 * k:
-        size //= 2
-    return size
-
-
-def _arguments(block: Any) -> tuple[Any, Any, Any]:
-    """Products and factors for a kernel; where there are no factors, the kernel does not read them."""
-    if block.has_factors:
-        return block.products, block.doc_factors, block.query_factors
-    return block.products, block.products, block.products
-
-
-def scale(products: Any, doc_factors: Any, query_factors: Any) -> None:
-    """Multiply a matrix, in place, with a factor for each column and then with one for each row."""
-    (rows, n), chunks = products.shape, -(-products.shape[1] // SCALED)
-    inputs = (products, products.stride(0), n, doc_factors, query_factors, chunks)
-    with import_module("torch").cuda.device(products.device):
-        _scale_chunk[(rows * chunks,)](*inputs, BLOCK=SCALED, num_warps=4)
-
-
-def _kernel(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
-
-
-@_kernel
-def _load_scores(scores, doc, n, doc_factors, query_factor, other, FACTORS: tl.constexpr):
-    """Scores of a row: products, or products times factors with two roundings, as torch does it."""
-    x = tl.load(scores + doc, mask=doc < n, other=other)
-    if FACTORS:
-        x = x * tl.load(doc_factors + doc, mask=doc < n, other=1.0) * query_factor
-    return x
-
-
-@_kernel
-def _find_maxima(
-    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks,
-    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Write the largest score of a chunk, and whether all of it is finite."""
-    program = tl.program_id(0).to(tl.int64)
-    row = program // chunks
-    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
-    query_factor = tl.load(query_factors + row)
-    x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
-    tl.store(maxima + program, tl.max(x))
-    tl.store(not_finite + program, tl.sum(tl.where(doc < n, x * 0.0, 0.0)))
-
-
-@_kernel
-def _select_chunk(
-    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks, limits, per_row, keys, capacity,
-    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Write keys for the documents of a chunk that reach the limit of its row, in any order."""
-    program = tl.program_id(0).to(tl.int64)
-    row = program // chunks
-    limit = tl.load(limits + row)
-    if tl.load(not_finite + program) != 0.0:  # NaN
-        tl.store(per_row + 2 * row + 1, 1)
-    if tl.load(maxima + program) >= limit:
-        doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
-        query_factor = tl.load(query_factors + row)
-        x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
-        reaches = (x >= limit) & (doc < n)
-        place = tl.atomic_add(per_row + 2 * row, tl.sum(reaches.to(tl.int64))) + tl.cumsum(reaches.to(tl.int64), 0) - 1
-        bits = tl.where(x == 0.0, 0.0, x).to(tl.int32, bitcast=True)  # −0 equals 0
-        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-        key = (bits.to(tl.int64) << 32) | (0xFFFFFFFF - doc)
-        tl.store(keys + row * capacity + place, key, mask=reaches & (place < capacity))
-
-
-@_kernel
-def _scale_chunk(products, stride, n, doc_factors, query_factors, chunks, BLOCK: tl.constexpr):
-    """Multiply one chunk of a row; two roundings, as torch does it."""
-    program = tl.program_id(0).to(tl.int64)
-    row = program // chunks
-    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(products + row * stride + doc, mask=doc < n)
-    x = x * tl.load(doc_factors + doc, mask=doc < n) * tl.load(query_factors + row)
-    tl.store(products + row * stride + doc, x, mask=doc < n)
-
-
-@_kernel
+@kernel
 def _count_chunk(
     scores, stride, n, doc_factors, query_factors, thresholds, width, counts, lowest, not_finite, chunks,
     FAST: tl.constexpr, TINY: tl.constexpr, UNIT: tl.constexpr, PADDED_WIDTH: tl.constexpr,
@@ -311,7 +147,7 @@ def _count_chunk(
         low = tl.min(x)
         zero = tl.sum(x * 0.0)  # NaN if anything is not finite
     else:  # behind the end, −infinity is below every threshold
-        x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+        x = load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
         low = tl.min(tl.where(doc < n, x, float("inf")))
         zero = tl.sum(tl.where(doc < n, x * 0.0, 0.0))
     number, out, first = tl.arange(0, PADDED_WIDTH), counts + program * width, thresholds + row * width
@@ -329,7 +165,7 @@ def _count_chunk(
     tl.store(not_finite + program, zero)
 
 
-@_kernel
+@kernel
 def _compare_by_arithmetic(x, threshold, UNIT: tl.constexpr):
     """The result of `_compare`, computed as the top of this module says; 2¹²⁶ and 2⁻¹² are given by their bits."""
     step: tl.constexpr = "fma.rn.sat.f32 $0, $1, 0f7E800000, 0f39800000;"
@@ -338,14 +174,14 @@ def _compare_by_arithmetic(x, threshold, UNIT: tl.constexpr):
     return both // UNIT + ((both % UNIT) << 16)
 
 
-@_kernel
+@kernel
 def _compare(x, threshold):
     """The number of scores above a threshold, plus 2¹⁶ times the number equal to it."""
     above = tl.sum(tl.where(x > threshold, 1.0, 0.0)).to(tl.int32)  # floats are added fastest
     return above + (tl.sum(tl.where(x == threshold, 1.0, 0.0)).to(tl.int32) << 16)
 
 
-@_kernel
+@kernel
 def _sum_chunks(
     scores, stride, n, doc_factors, query_factors, thresholds, width, counts, lowest, not_finite, chunks, rows, out,
     docs, digits, power,
@@ -383,7 +219,7 @@ def _sum_chunks(
         )
 
 
-@_kernel
+@kernel
 def _sum_threshold(threshold, width, counts, chunks, out, distance, STEP: tl.constexpr):
     """Sum the counts of a threshold, and return how many scores equal it."""
     number = tl.arange(0, STEP)
@@ -400,7 +236,7 @@ def _sum_threshold(threshold, width, counts, chunks, out, distance, STEP: tl.con
     return total
 
 
-@_kernel
+@kernel
 def _count_ties_before(
     scores, n, doc_factors, query_factor, threshold, width, counts, chunks, equal, own, digits, power, out, distance,
     STEP: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
@@ -415,14 +251,14 @@ def _count_ties_before(
                 which = tl.argmax(hits, 0)
                 hits = tl.where(number == which, 0, hits)
                 doc = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-                same = _load_scores(scores, doc, n, doc_factors, query_factor, float("-inf"), FACTORS) == threshold
+                same = load_scores(scores, doc, n, doc_factors, query_factor, float("-inf"), FACTORS) == threshold
                 earlier += (same & (doc < own)).to(tl.int64)
                 greater += (same & (_text_key(doc, digits, power) > own_key)).to(tl.int64)
     tl.store(out, tl.sum(earlier))
     tl.store(out + distance, tl.sum(greater))
 
 
-@_kernel
+@kernel
 def _text_key(row, digits, power):
     """Integers that sort like rows in decimal notation: filled with zeros to all digits; shorter numbers come first."""
     missing = row * 0
@@ -433,7 +269,7 @@ def _text_key(row, digits, power):
     return row * digits - missing
 
 
-@_kernel
+@kernel
 def _count_lowest(
     scores, n, doc_factors, query_factor, lowest, not_finite, chunks, out, distance,
     STEP: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
@@ -455,14 +291,14 @@ def _count_lowest(
             which = tl.argmax(hits, 0)
             hits = tl.where(number == which, 0, hits)
             doc = (first + which).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-            x = _load_scores(scores, doc, n, doc_factors, query_factor, float("inf"), FACTORS).to(tl.float64)
+            x = load_scores(scores, doc, n, doc_factors, query_factor, float("inf"), FACTORS).to(tl.float64)
             size += (x == smallest).to(tl.int64)
     tl.store(out, smallest.to(tl.int64, bitcast=True))
     tl.store(out + distance, tl.sum(size))
     tl.store(out + 2 * distance, (tl.sum(zero) != 0).to(tl.int64))
 
 
-@_kernel
+@kernel
 def _search(x, first, width, STEPS: tl.constexpr):
     """How many of the ascending thresholds are below each score."""
     low = tl.zeros_like(x).to(tl.int32)
@@ -475,7 +311,7 @@ def _search(x, first, width, STEPS: tl.constexpr):
     return low
 
 
-@_kernel
+@kernel
 def _search_chunks(
     scores, stride, n, doc_factors, query_factors, thresholds, width, histogram, lowest, not_finite, chunks, groups,
     bins, STEPS: tl.constexpr, CHUNKS: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
@@ -490,7 +326,7 @@ def _search_chunks(
         if chunk < chunks:
             doc = chunk * BLOCK + tl.arange(0, BLOCK)
             exists = doc < n
-            x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+            x = load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
             position = _search(x, first, width, STEPS)
             at = tl.load(first + position, mask=position < width, other=float("inf")) == x
             cell = histogram + row * bins + 2 * position + at.to(tl.int32)
@@ -499,7 +335,7 @@ def _search_chunks(
             tl.store(not_finite + row * chunks + chunk, tl.sum(tl.where(exists, x * 0.0, 0.0)))
 
 
-@_kernel
+@kernel
 def _find_by_search(
     scores, stride, n, doc_factors, query_factors, thresholds, width, number, chunks, found, n_docs, size,
     STEPS: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
@@ -509,7 +345,7 @@ def _find_by_search(
     row = program // chunks
     doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
     query_factor = tl.load(query_factors + row)
-    x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+    x = load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
     position = _search(x, thresholds + row * width, width, STEPS)
     inside = (position < width) & (doc < n)
     same = inside & (tl.load(thresholds + row * width + position, mask=inside, other=float("inf")) == x)
@@ -523,7 +359,7 @@ def _find_by_search(
         tl.store(found + n_docs + place, doc, mask=wanted & (place < n_docs))
 
 
-@_kernel
+@kernel
 def _find_tied_in_chunk(
     scores, stride, n, doc_factors, query_factors, thresholds, width, counts, chunks, cells, n_cells, docs,
     FACTORS: tl.constexpr, BLOCK: tl.constexpr,
@@ -540,6 +376,6 @@ def _find_tied_in_chunk(
             start += tl.load(chunk_counts + before * width) >> 16
         doc = chunk * BLOCK + tl.arange(0, BLOCK)
         query_factor = tl.load(query_factors + row)
-        x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("inf"), FACTORS)
+        x = load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("inf"), FACTORS)
         same = x == tl.load(thresholds + row * width + column)
         tl.store(docs + start + tl.cumsum(same.to(tl.int32), 0) - 1, doc, mask=same)

@@ -1,0 +1,140 @@
+"""Selecting the best documents on a GPU in Triton, by the maxima of chunks.
+
+The k-th largest of the maxima of chunks is a limit that k documents reach, and few others. Only chunks that reach it
+are read again. A document and its score are one integer, the key (`pack_keys`), so that they are sorted together.
+"""
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.scoring.score_kernels import kernel, kernel_arguments, load_scores, tl
+
+__all__ = ["Selection", "can_select", "lowest_equal_key", "pack_keys", "unpack_keys"]
+
+#: The scores of the largest and of the smallest chunk; with smaller chunks, documents are not selected by their maxima.
+LARGEST_CHUNK, SMALLEST_CHUNK = 2048, 16
+
+#: The key of no document, below those of all others; and the last document that a key has room for.
+NO_DOCUMENT, LAST_DOCUMENT = -(2**63), 2**32 - 1
+
+
+class Selection:
+    """The k best documents of each row of a `ScoreBlock` in float32, and all that tie with the k-th."""
+
+    def __init__(self, torch: Any, block: Any, k: int):
+        scores, *factors = kernel_arguments(block)
+        self.torch, self.block, self.k, self.device = torch, block, k, scores.device
+        self.rows, self.n = scores.shape
+        self.size = _selection_chunk(self.n, k)
+        self.chunks, on_device = -(-self.n // self.size), {"device": scores.device}
+        maxima = torch.empty((2, self.rows, self.chunks), dtype=scores.dtype, **on_device)
+        self._inputs = (scores, scores.stride(0), self.n, *factors, maxima, maxima[1], self.chunks)
+        self._options = {"FACTORS": block.has_factors, "BLOCK": self.size, "num_warps": 4 if self.size > 256 else 1}
+        with torch.cuda.device(self.device):
+            _find_maxima[(self.rows * self.chunks,)](*self._inputs, **self._options)
+        self.limit = torch.topk(maxima[0], k, dim=1, sorted=False).values.amin(1)
+
+    def select(self, capacity: int) -> Any:
+        """One array for each row: how many documents reach the limit, and 0 if all scores are finite; then `capacity`
+        keys in descending order, for `unpack_keys`.
+        """
+        torch, on_device = self.torch, {"dtype": self.torch.int64, "device": self.device}
+        per_row = torch.zeros((self.rows, 2), **on_device)
+        keys = torch.full((self.rows, capacity), NO_DOCUMENT, **on_device)
+        with torch.cuda.device(self.device):
+            _select_chunk[(self.rows * self.chunks,)](
+                *self._inputs, self.limit, per_row, keys, capacity, **self._options
+            )
+        return torch.cat([per_row, keys.sort(dim=1, descending=True).values], 1)
+
+
+def pack_keys(docs: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:
+    """One integer for each document and its score, in the order of a ranking: the best document has the highest key.
+
+    A higher score has a higher key; of equal scores, the earlier document has it. −0 equals 0, scores may be infinite,
+    and NaN has no place in the order. The upper 32 bits are those of the score, as an integer that sorts like it; the
+    lower 32 bits count documents from the last. `_select_chunk` computes the same on a device.
+
+    >>> keys = pack_keys(np.array([0, 1, 2]), np.float32([0.5, -0.5, 0.5]))
+    >>> np.argsort(keys)[::-1]
+    array([0, 2, 1])
+    >>> unpack_keys(keys)
+    (array([0, 1, 2]), array([ 0.5, -0.5,  0.5]))
+    """
+    bits = np.where(scores == 0, np.float32(0), scores).view(np.int32)
+    return (_sortable(bits).astype(np.int64) << 32) | (LAST_DOCUMENT - docs)
+
+
+def unpack_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The documents and scores of keys."""
+    scores = _sortable((keys >> 32).astype(np.int32)).view(np.float32)
+    return LAST_DOCUMENT - (keys & LAST_DOCUMENT), scores.astype(np.float64)
+
+
+def lowest_equal_key(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A bound for each key: keys with a score at least as high are at or above it, all others are below."""
+    return keys >> 32 << 32
+
+
+def _sortable(bits: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The bits of floats as integers in the same order: all bits but the sign are inverted if the sign is negative.
+
+    It is its own inverse.
+    """
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+def can_select(block: Any, k: int) -> bool:
+    """Whether `Selection` finds the k best: scores are in float32, and chunks are not too small."""
+    return block.products.element_size() == 4 and _selection_chunk(block.products.shape[1], k) >= SMALLEST_CHUNK
+
+
+def _selection_chunk(n: int, k: int) -> int:
+    """The size of chunks in which k of n documents are selected: small enough for four chunks per document."""
+    size = LARGEST_CHUNK
+    while size >= SMALLEST_CHUNK and -(-n // size) < 4 * k:
+        size //= 2
+    return size
+
+
+@kernel
+def _find_maxima(
+    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks,
+    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the largest score of a chunk, and whether all of it is finite."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    query_factor = tl.load(query_factors + row)
+    x = load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+    tl.store(maxima + program, tl.max(x))
+    tl.store(not_finite + program, tl.sum(tl.where(doc < n, x * 0.0, 0.0)))
+
+
+@kernel
+def _select_chunk(
+    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks, limits, per_row, keys, capacity,
+    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write keys for the documents of a chunk that reach the limit of its row, in any order."""
+    program = tl.program_id(0).to(tl.int64)
+    row = program // chunks
+    limit = tl.load(limits + row)
+    if tl.load(not_finite + program) != 0.0:  # NaN
+        tl.store(per_row + 2 * row + 1, 1)
+    if tl.load(maxima + program) >= limit:
+        doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+        query_factor = tl.load(query_factors + row)
+        x = load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
+        reaches = (x >= limit) & (doc < n)
+        place = tl.atomic_add(per_row + 2 * row, tl.sum(reaches.to(tl.int64))) + tl.cumsum(reaches.to(tl.int64), 0) - 1
+        bits = tl.where(x == 0.0, 0.0, x).to(tl.int32, bitcast=True)  # `pack_keys` on a device
+        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+        key = (bits.to(tl.int64) << 32) | (0xFFFFFFFF - doc)
+        tl.store(keys + row * capacity + place, key, mask=reaches & (place < capacity))
