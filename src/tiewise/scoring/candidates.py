@@ -114,7 +114,8 @@ class _DeviceCandidates(Candidates):
         all_finite, row, doc, score = best.wait()
         if not all_finite:
             self.scorer.raise_not_finite(block.matrix(), docs, self.rows)
-        part = row, doc + docs.start, score
+        doc += docs.start
+        part = row, doc, score
         if not self._parts:  # with one block of documents these are the k best
             self._parts.append(part)
             return
@@ -133,7 +134,8 @@ class _DeviceCandidates(Candidates):
         self.scorer.queue.finish()
         if len(self._parts) == 1 and not np.isfinite(self._top).any():
             row, doc, score = self._parts[0]
-            return row + self.first_row, doc, score
+            row += self.first_row
+            return row, doc, score
         return super().finish()
 
     def _final_scores(self) -> tuple[Indices, Indices, Floats]:

@@ -32,7 +32,9 @@ __all__ = [
     "can_select",
     "count",
     "count_by_search",
+    "find_by_search",
     "find_tied",
+    "gather",
     "lowest_equal_key",
     "scale",
     "unpack_keys",
@@ -41,8 +43,8 @@ __all__ = [
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
 
-#: The products that a program scales.
-SCALED = 4096
+#: The products that a program scales, and the scores that it gathers.
+SCALED, GATHERED = 4096, 128
 
 #: With smaller chunks, documents are not selected by the maxima of chunks.
 SMALLEST_CHUNK = 16
@@ -51,13 +53,23 @@ SMALLEST_CHUNK = 16
 NO_DOCUMENT, LAST_DOCUMENT = -(2**63), 2**32 - 1
 
 #: With more thresholds in a row, each score is searched among them; the chunks that a program searches.
-MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 64
+MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 32
 
 #: The scores that are searched at a time, and the warps that do it; chosen by measurement.
-SEARCH_BLOCK, SEARCH_WARPS = 8192, 16
+SEARCH_BLOCK, SEARCH_WARPS = 1024, 4
 
 #: The smallest threshold that is compared by arithmetic; and 1 over the sum of one equal score, larger than a chunk.
 TINY, UNIT = 2.0**-100, 4096
+
+
+def gather(block: Any, columns: Any) -> Any:
+    """Some scores of each row of a `ScoreBlock`, in the shape of `columns`; infinity for negative columns."""
+    scores, *factors = _arguments(block)
+    found, size = columns.new_empty(columns.shape, dtype=scores.dtype), columns.numel()
+    inputs = (scores, scores.stride(0), *factors, columns, columns.shape[1], size, found)
+    with import_module("torch").cuda.device(scores.device):
+        _gather_cells[(-(-size // GATHERED),)](*inputs, FACTORS=block.has_factors, BLOCK=GATHERED, num_warps=4)
+    return found
 
 
 def count(torch: Any, block: Any, thresholds: Any, docs: Any, digits: int) -> tuple[Any, Any]:
@@ -90,8 +102,8 @@ def count(torch: Any, block: Any, thresholds: Any, docs: Any, digits: int) -> tu
     return out, counts
 
 
-def count_by_search(torch: Any, block: Any, thresholds: Any) -> tuple[Any, Any]:
-    """The counts of `count`, without `docs`, for many thresholds; and a function that finds tied documents.
+def count_by_search(torch: Any, block: Any, thresholds: Any) -> Any:
+    """The counts of `count`, without `docs`, for many thresholds.
 
     Every score is searched among the sorted thresholds of its row. A program counts how many scores are between two
     thresholds, and how many equal one.
@@ -120,24 +132,24 @@ def count_by_search(torch: Any, block: Any, thresholds: Any) -> tuple[Any, Any]:
     table = torch.empty((2, rows, width), dtype=torch.int64, **on_device)
     table[0].scatter_(1, order, n - at_or_below)
     table[1].scatter_(1, order, equal)
-    counts = torch.cat([thresholds.double().view(torch.int64).ravel(), table.ravel(), per_row.ravel()])
+    return torch.cat([thresholds.double().view(torch.int64).ravel(), table.ravel(), per_row.ravel()])
 
-    def find(row: Any, column: Any, n_docs: int) -> Any:
-        """The threshold, as a position in `row`, and the document of every score that equals one of some thresholds."""
-        wanted = torch.full((rows, width), -1, dtype=torch.int64, **on_device)
-        wanted[row, column] = torch.arange(len(row), **on_device)
-        found, size = (
-            torch.empty((2, n_docs), dtype=torch.int64, **on_device),
-            torch.zeros(1, dtype=torch.int64, **on_device),
-        )
-        number = torch.full_like(wanted, -1).scatter_reduce_(1, first, wanted.gather(1, order), "amax")
-        with torch.cuda.device(scores.device):
-            _find_by_search[(rows * chunks,)](
-                *inputs[:7], number, chunks, found, n_docs, size, STEPS=width.bit_length(), num_warps=4, **options
-            )
-        return found
 
-    return counts, find
+def find_by_search(torch: Any, block: Any, thresholds: Any, first: Any, n_docs: int) -> Any:
+    """The documents whose scores equal thresholds, and the numbers of these thresholds, in any order.
+
+    The thresholds of a row are distinct and ascending, and infinity follows. Their numbers begin at `first` of the row.
+    `n_docs` is the number of documents.
+    """
+    scores, *factors = _arguments(block)
+    (rows, n), width, on_device = scores.shape, thresholds.shape[1], {"dtype": torch.int64, "device": scores.device}
+    chunks = -(-n // SEARCH_BLOCK)
+    found, size = torch.empty((2, n_docs), **on_device), torch.zeros(1, **on_device)
+    inputs = (scores, scores.stride(0), n, *factors, thresholds, width, first, chunks, found, n_docs, size)
+    options = {"FACTORS": block.has_factors, "BLOCK": SEARCH_BLOCK}
+    with torch.cuda.device(scores.device):
+        _find_by_search[(rows * chunks,)](*inputs, STEPS=width.bit_length(), num_warps=SEARCH_WARPS, **options)
+    return found
 
 
 def find_tied(torch: Any, block: Any, thresholds: Any, counts: Any, cells: Any, n_docs: int) -> Any:
@@ -169,12 +181,14 @@ class Selection:
         self.rows, self.n = scores.shape
         self.size = _selection_chunk(self.n, k)
         self.chunks, on_device = -(-self.n // self.size), {"device": scores.device}
-        maxima = torch.empty((2, self.rows, self.chunks), dtype=scores.dtype, **on_device)
-        self._inputs = (scores, scores.stride(0), self.n, *factors, maxima, maxima[1], self.chunks)
-        self._options = {"FACTORS": block.has_factors, "BLOCK": self.size, "num_warps": 4 if self.size > 256 else 1}
+        self.programs = -(-self.n // BLOCK)  # of each row
+        maxima = torch.empty((self.rows, self.chunks), dtype=scores.dtype, **on_device)
+        not_finite = torch.empty((self.rows, self.programs), dtype=scores.dtype, **on_device)
+        self._inputs = (scores, scores.stride(0), self.n, *factors, maxima, self.chunks, not_finite, self.programs)
+        self._options = {"FACTORS": block.has_factors, "CHUNK": self.size, "BLOCK": BLOCK, "num_warps": 4}
         with torch.cuda.device(self.device):
-            _find_maxima[(self.rows * self.chunks,)](*self._inputs, **self._options)
-        self.limit = torch.topk(maxima[0], k, dim=1, sorted=False).values.amin(1)
+            _find_maxima[(self.rows * self.programs,)](*self._inputs, **self._options)
+        self.limit = torch.topk(maxima, k, dim=1, sorted=False).values.amin(1)
 
     def select(self, capacity: int) -> Any:
         """One array for each row: how many documents reach the limit, and 0 if all scores are finite; then `capacity`
@@ -184,7 +198,7 @@ class Selection:
         per_row = torch.zeros((self.rows, 2), **on_device)
         keys = torch.full((self.rows, capacity), NO_DOCUMENT, **on_device)
         with torch.cuda.device(self.device):
-            _select_chunk[(self.rows * self.chunks,)](
+            _select_documents[(self.rows * self.programs,)](
                 *self._inputs, self.limit, per_row, keys, capacity, **self._options
             )
         return torch.cat([per_row, keys.sort(dim=1, descending=True).values], 1)
@@ -244,33 +258,53 @@ def _load_scores(scores, doc, n, doc_factors, query_factor, other, FACTORS: tl.c
 
 
 @_kernel
-def _find_maxima(
-    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks,
-    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+def _gather_cells(
+    scores, stride, doc_factors, query_factors, columns, width, size, found, FACTORS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Write the largest score of a chunk, and whether all of it is finite."""
+    """Write the scores of some cells of a table of columns."""
+    cell = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    row = cell // width
+    doc = tl.load(columns + cell, mask=cell < size, other=-1)
+    x = tl.load(scores + row * stride + doc, mask=doc >= 0, other=0.0)
+    if FACTORS:
+        factor = tl.load(doc_factors + doc, mask=doc >= 0, other=0.0)
+        x = x * factor * tl.load(query_factors + row, mask=doc >= 0, other=0.0)
+    tl.store(found + cell, tl.where(doc >= 0, x, float("inf")), mask=cell < size)
+
+
+@_kernel
+def _find_maxima(
+    scores, stride, n, doc_factors, query_factors, maxima, chunks, not_finite, programs,
+    FACTORS: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write the largest scores of some chunks of a row, and whether all of them are finite."""
     program = tl.program_id(0).to(tl.int64)
-    row = program // chunks
-    doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    row = program // programs
+    part = program - row * programs
+    doc = part * BLOCK + tl.arange(0, BLOCK)
     query_factor = tl.load(query_factors + row)
     x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
-    tl.store(maxima + program, tl.max(x))
+    chunk = part * (BLOCK // CHUNK) + tl.arange(0, BLOCK // CHUNK)
+    largest = tl.max(tl.reshape(x, (BLOCK // CHUNK, CHUNK)), 1)
+    tl.store(maxima + row * chunks + chunk, largest, mask=chunk < chunks)
     tl.store(not_finite + program, tl.sum(tl.where(doc < n, x * 0.0, 0.0)))
 
 
 @_kernel
-def _select_chunk(
-    scores, stride, n, doc_factors, query_factors, maxima, not_finite, chunks, limits, per_row, keys, capacity,
-    FACTORS: tl.constexpr, BLOCK: tl.constexpr,
+def _select_documents(
+    scores, stride, n, doc_factors, query_factors, maxima, chunks, not_finite, programs, limits, per_row, keys,
+    capacity, FACTORS: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write keys for the documents of a chunk that reach the limit of its row, in any order."""
+    """Write keys for the documents of some chunks that reach the limit of their row, in any order."""
     program = tl.program_id(0).to(tl.int64)
-    row = program // chunks
+    row = program // programs
+    part = program - row * programs
     limit = tl.load(limits + row)
     if tl.load(not_finite + program) != 0.0:  # NaN
         tl.store(per_row + 2 * row + 1, 1)
-    if tl.load(maxima + program) >= limit:
-        doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
+    chunk = part * (BLOCK // CHUNK) + tl.arange(0, BLOCK // CHUNK)
+    if tl.max(tl.load(maxima + row * chunks + chunk, mask=chunk < chunks, other=float("-inf"))) >= limit:
+        doc = part * BLOCK + tl.arange(0, BLOCK)
         query_factor = tl.load(query_factors + row)
         x = _load_scores(scores + row * stride, doc, n, doc_factors, query_factor, float("-inf"), FACTORS)
         reaches = (x >= limit) & (doc < n)
@@ -464,15 +498,13 @@ def _count_lowest(
 
 @_kernel
 def _search(x, first, width, STEPS: tl.constexpr):
-    """How many of the ascending thresholds are below each score."""
-    low = tl.zeros_like(x).to(tl.int32)
-    high = low + width
-    for _ in range(STEPS):
-        middle = (low + high) // 2
-        is_below = (low < high) & (tl.load(first + middle, mask=low < high, other=float("inf")) < x)
-        high = tl.where(is_below, high, middle)
-        low = tl.where(is_below, middle + 1, low)
-    return low
+    """How many of the ascending thresholds are below each score; their number has `STEPS` bits."""
+    below = tl.zeros_like(x).to(tl.int32)
+    for step in tl.static_range(STEPS):
+        more = below + (1 << (STEPS - 1 - step))
+        last = tl.load(first + more - 1, mask=more <= width, other=float("inf"))
+        below = tl.where(last < x, more, below)
+    return below
 
 
 @_kernel
@@ -501,10 +533,10 @@ def _search_chunks(
 
 @_kernel
 def _find_by_search(
-    scores, stride, n, doc_factors, query_factors, thresholds, width, number, chunks, found, n_docs, size,
+    scores, stride, n, doc_factors, query_factors, thresholds, width, first, chunks, found, n_docs, size,
     STEPS: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the documents of a chunk that equal one of the numbered thresholds, in any order."""
+    """Write the documents of a chunk that equal a threshold, and its number, in any order."""
     program = tl.program_id(0).to(tl.int64)
     row = program // chunks
     doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
@@ -513,14 +545,11 @@ def _find_by_search(
     position = _search(x, thresholds + row * width, width, STEPS)
     inside = (position < width) & (doc < n)
     same = inside & (tl.load(thresholds + row * width + position, mask=inside, other=float("inf")) == x)
-    which = tl.load(number + row * width + position, mask=same, other=-1)
-    wanted = which >= 0
-    n_here = tl.sum(wanted.to(tl.int64))
+    n_here = tl.sum(same.to(tl.int64))
     if n_here > 0:
-        start = tl.atomic_add(size, n_here)
-        place = start + tl.cumsum(wanted.to(tl.int64), 0) - 1
-        tl.store(found + place, which, mask=wanted & (place < n_docs))
-        tl.store(found + n_docs + place, doc, mask=wanted & (place < n_docs))
+        place = tl.atomic_add(size, n_here) + tl.cumsum(same.to(tl.int64), 0) - 1
+        tl.store(found + place, tl.load(first + row) + position, mask=same & (place < n_docs))
+        tl.store(found + n_docs + place, doc, mask=same & (place < n_docs))
 
 
 @_kernel

@@ -34,8 +34,8 @@ def find_best(
     blocks = Blocks(scorer, scorer.queries.n, block, query_block, progress)
     candidates = [make_candidates(scorer, rows, min(k, max(scorer.docs.n, 1))) for rows in blocks.queries]
     blocks.visit(candidates)
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    query, doc, score = map(np.concatenate, zip(nothing, *(part.finish() for part in candidates), strict=True))
+    found = [part.finish() for part in candidates] or [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    query, doc, score = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
     blocks.finish()
     scorer.warn_of_zero_vectors()
     if not _is_ranked(query, doc, score):
