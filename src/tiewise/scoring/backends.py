@@ -236,7 +236,7 @@ class TorchBackend(NumpyBackend):
 
         def wait() -> Any:
             done.synchronize()
-            return pinned.numpy().copy()
+            return pinned.numpy()
 
         return wait
 

@@ -36,6 +36,8 @@ def make_candidates(scorer: Scorer, rows: slice, k: int) -> Candidates:
 class Candidates(ABC):
     """For a block of queries, the documents that may be among the k best."""
 
+    is_ranked = False  #: whether `finish` orders them by query, descending score, and document
+
     def __init__(self, rows: slice, k: int):
         self.first_row, self.n, self.k = rows.start, rows.stop - rows.start, k
         self._top = np.full((self.n, k), -np.inf)  # the k largest lower ends of each query, in any order
@@ -118,7 +120,9 @@ class _DeviceCandidates(Candidates):
         part = row, doc, score
         if not self._parts:  # with one block of documents these are the k best
             self._parts.append(part)
+            self.is_ranked = best.is_ranked
             return
+        self.is_ranked = False
         self._merge(part)
 
     def _merge(self, part: tuple[Array, ...]) -> None:

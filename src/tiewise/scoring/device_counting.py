@@ -194,8 +194,10 @@ class BestDocuments:
         self.backend, self.k = backend, min(k, block.products.shape[1])
         self._kernels = _load_kernels(block.products.device.type)
         self._selection = None
+        #: Whether rows have descending scores, and equal ones ascending documents.
+        self.is_ranked = False
         if self._kernels is not None and self._kernels.can_select(block, self.k):
-            self._selection = self._kernels.Selection(backend.xp, block, self.k)
+            self._selection, self.is_ranked = self._kernels.Selection(backend.xp, block, self.k), True
             self._wait = backend.to_numpy_async(self._selection.select(SPARE_DOCUMENTS + 3 * self.k // 2))
         else:
             self._scores = block.matrix()

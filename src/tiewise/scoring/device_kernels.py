@@ -213,7 +213,7 @@ def unpack_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
     """The documents and scores of keys."""
     high = (keys >> 32).astype(np.int32)
     scores = (high ^ ((high >> 31) & 0x7FFFFFFF)).view(np.float32)
-    return LAST_DOCUMENT - (keys & LAST_DOCUMENT), scores.astype(np.float64)
+    return ~keys & LAST_DOCUMENT, scores.astype(np.float64)
 
 
 def can_select(block: Any, k: int) -> bool:
