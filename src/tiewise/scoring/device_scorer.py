@@ -166,8 +166,8 @@ class DeviceScorer(Scorer):
             if self.fn == "cosine":
                 self._note_zero_rows("queries", tiles)
                 factors = [self.function.factors(tile.extra) for tile in tiles]
-                query_factors = factors[0] if len(tiles) == 1 else self.backend.xp.concatenate(factors)
-                return ScoreBlock(_part(out, own_rows, n), self._doc_factors(rows), query_factors)
+                query_factors: Array = factors[0] if len(tiles) == 1 else self.backend.xp.concatenate(factors)
+                return ScoreBlock(_part(out, own_rows, n), self._doc_factors(rows), query_factors[own_rows])
         else:
             for j, part in enumerate(_parts(rows, self.doc_tile)):
                 docs = self._make_tile(self.docs, part, self.doc_tile)
