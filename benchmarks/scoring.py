@@ -276,10 +276,10 @@ def _prepared(torch: Any, queries: Any, docs: Any, what: str, *, reproducible: b
     calls: Contenders = {"float32 and top-k": lambda: _top_k(torch, queries, docs)}
     calls |= {f"search, {fn}": lambda fn=fn: collections[fn].search(queries, K) for fn in collections}
     calls |= {f"tie_groups, {fn}": lambda fn=fn: collections[fn].tie_groups(queries, qrels) for fn in collections}
-    return _row(torch, what, queries, docs, calls, 3 if reproducible else 9)
+    return _row(torch, what, queries, docs, calls, 3 if reproducible else 31)
 
 
-def _row(torch: Any, what: str, queries: Any, docs: Any, calls: Contenders, repeat: int = 9) -> dict[str, Any]:
+def _row(torch: Any, what: str, queries: Any, docs: Any, calls: Contenders, repeat: int = 31) -> dict[str, Any]:
     ms = timed({"bfloat16": lambda: torch.mm(queries, docs.T), **calls}, repeat, torch.cuda.synchronize)
     print(what, ms, flush=True)
     return {"what": what, "ms": ms}

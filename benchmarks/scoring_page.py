@@ -44,15 +44,15 @@ TIES = """## Tie groups of a collection
 `tie_groups` for {judged} judged documents a query, drawn from all documents, beside the bare bfloat16 product. It makes
 one product, gathers the judged documents' scores from it, and counts for all of them in one pass over the scores. `no
 order` does not count the order of tied documents. Memory is the peak of the call without the vectors: two blocks of
-scores, 4 GiB at most, or less if `block` is given.
+scores, 8 GiB at most on a device with 64 GiB or more, 4 GiB on others, or less if `block` is given.
 
-Where the time goes: a trace of the device shows it at work for about 1.0 ms with 1 query, 1.35 ms with 64 and 10.9 ms
-with 1,024, and almost never idle in between. With 1 and 64 queries the rest is Python before the first and after the
-last work of the device, and varies with the host's processor: in four measurements the ratio with 64 queries was
-between 1.42 and 1.51, so this aim is only just met. With 1,024 queries 7.4 ms are products with float32 output, for
-256 queries at a time, and 3.3 ms are comparisons of two billion scores with 10 thresholds each. With three instructions
-a comparison, and the other work for each score, the minimum would be 2.5 ms; reading the scores takes 2 ms. Counting
-inside the product would avoid that reading, but it needs the scores of the judged documents before.
+Where the time goes: a trace of the device shows it at work for about 1.0 ms with 1 query and 1.35 ms with 64, and
+almost never idle in between. The rest is Python before the first and after the last work of the device, and varies with
+the host's processor: in measurements on several hosts the ratio with 64 queries was between 1.42 and 1.66. With 1,024
+queries about 7 ms are products with float32 output, for 512 queries at a time, and 3 ms are comparisons of two billion
+scores with 10 thresholds each. With three instructions a comparison, and the other work for each score, the minimum
+would be 2.5 ms; reading the scores takes 2 ms. Counting inside the product would avoid that reading, but it needs the
+scores of the judged documents before.
 """
 
 PREPARED = """## A prepared collection
@@ -63,9 +63,13 @@ the row says otherwise. `float32 and top-k` is a product with float32 output, th
 documents a query), copied to main memory; it loses the ties with the k-th. `search` takes less for many queries: it
 reads the scores once for the maxima of chunks, whose k-th largest is a limit that little more than k documents reach.
 The products of cosines are multiplied with the inverse norms while they are read. With 1 query, and with few documents,
-most of the time is Python before the first and after the last work of the device; it varies with the host's processor.
-In two other measurements with 1 query, search took 1.5 and 1.6 times, and tie groups of cosines 1.5 and 1.6
-times as long as the product.
+most of the time beyond the product is Python before the first and after the last work of the device; it varies with the
+host's processor. In four other measurements with 1 query, tie groups of dot products took 1.32 to 1.42 times as long as
+the product, so this aim is only just met.
+
+Tie groups of dot products for 64 queries: the product with float32 output, which is needed to tell scores apart, takes
+1.08 times as long as that with bfloat16 output, and counting takes 0.2 ms. That makes 1.27, and Python takes 0.3 ms:
+half of it before the product is started, half of it after the counts are there. The aim would leave it 0.1 ms.
 
 `reproducible` gives the bits of the CPU: the products of the device are a filter, and near documents, some thousand for
 each judged document in the middle of the ranking, are scored in float64. It is not the default, because it takes five

@@ -234,6 +234,26 @@ def test_a_device_whose_products_depend_on_the_shape(collection, small_tiles, on
     assert {same for shapes in device_scorer._same_bits.values() for same in shapes.values()} == {False}
 
 
+@pytest.mark.filterwarnings("ignore:Zero vectors")
+@pytest.mark.parametrize("n", [5, 501])
+@pytest.mark.parametrize("fn", ["dot", "cosine"])
+def test_products_of_documents_in_place(small_tiles, on_device, monkeypatch, fn, n):
+    """Of fewer documents than a tile has, and of many; the second call uses what the first one prepared."""
+    torch, rng = pytest.importorskip("torch"), np.random.default_rng(0)
+    queries, docs = (torch.from_numpy(rng.integers(-2, 3, (m, 16)).astype(np.float32)) for m in (6, n))
+    docs[3], queries[1] = docs[0], 0
+    qrels = tw.Qrels.from_dict({str(i): {"0": 1, "3": 1, str(n - 1): 1} for i in range(6)})
+    plain = scoring.Collection(docs, fn=fn)
+    truth, found = plain.tie_groups(queries, qrels, orders=ORDERS), plain.search(queries, 4).to_dict()
+    monkeypatch.setattr(TorchBackend, "can_write_product", lambda self, dtype, out_dtype: True)
+    monkeypatch.setattr(TorchBackend, "product_into", lambda self, out, a, b: torch.mm(a, b.T, out=out) is not None)
+    monkeypatch.setattr(device_scorer, "_same_bits", {})
+    prepared = scoring.Collection(docs, fn=fn)
+    for _ in range(2):
+        assert_equal(prepared.tie_groups(queries, qrels, orders=ORDERS), truth)
+        assert prepared.search(queries, 4).to_dict() == found
+
+
 def test_a_document_ties_with_its_copy_at_any_position(collection):
     queries, docs, _, _ = collection
     many = np.concatenate([docs, docs[::-1]]).astype(np.float32)

@@ -117,12 +117,15 @@ class TorchBackend(NumpyBackend):
 
     query_tile, doc_tile, block = 256, 65_536, 131_072
     score_memory = 2**32  # bytes of scores that `tie_groups` keeps at a time
+    large_memory = 2**36  # on a device with this many bytes, tiles of queries and the memory for scores are twice that
 
     def __init__(self, device: Any):
         self.xp = self.torch = sys.modules["torch"]
         self.device = device
         self.on_device = device.type != "cpu"
         self.is_cuda = device.type == "cuda"
+        if self.is_cuda and _device_memory(self.torch, device) >= self.large_memory:
+            self.query_tile, self.score_memory = 2 * self.query_tile, 2 * self.score_memory
 
     def as_array(self, given: Any, what: str) -> Array:
         """The given object as a tensor, on the device where it is."""
@@ -210,19 +213,13 @@ class TorchBackend(NumpyBackend):
 
     def as_indices(self, values: Any) -> Array:
         """Indices as a tensor, copied without waiting for the device."""
-        tensor = self.torch.from_numpy(np.array(values, dtype=np.int64))
-        return tensor.pin_memory().to(self.device, non_blocking=True) if self.is_cuda else tensor
+        return self.copy_async(np.asarray(values, dtype=np.int64))
 
-    def as_indices_on_side_stream(self, values: Any) -> Array:
-        """Indices as a tensor, copied ahead of queued work; work that is queued later waits for the copy."""
-        if not self.is_cuda:
-            return self.as_indices(values)
-        with self.side_stream():
-            indices = self.as_indices(values)
-        stream = self.torch.cuda.current_stream(self.device)
-        stream.wait_stream(_priority_stream(self.torch, self.device))
-        indices.record_stream(stream)
-        return indices
+    def copy_async(self, values: NDArray[Any]) -> Array:
+        """A NumPy array as a tensor, copied without waiting for the device."""
+        tensor = self.torch.empty(values.shape, dtype=self.dtype(values.dtype.name), pin_memory=self.is_cuda)
+        tensor.numpy()[...] = values  # torch would use several threads, which have to wake up
+        return tensor.to(self.device, non_blocking=True)
 
     def to_numpy(self, array: Array) -> Any:
         """The tensor in main memory, as NumPy."""
@@ -239,7 +236,7 @@ class TorchBackend(NumpyBackend):
 
         def wait() -> Any:
             done.synchronize()
-            return pinned.numpy().copy()
+            return pinned.numpy()
 
         return wait
 
@@ -370,6 +367,12 @@ def _numpy_to_tensor(torch: Any, array: Any) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.from_numpy(array)
     return torch.from_numpy(array)
+
+
+@cache
+def _device_memory(torch: Any, device: Any) -> int:
+    """The memory of a CUDA device, in bytes."""
+    return int(torch.cuda.get_device_properties(device).total_memory)
 
 
 @cache

@@ -36,6 +36,8 @@ def make_candidates(scorer: Scorer, rows: slice, k: int) -> Candidates:
 class Candidates(ABC):
     """For a block of queries, the documents that may be among the k best."""
 
+    is_ranked = False  #: whether `finish` orders them by query, descending score, and document
+
     def __init__(self, rows: slice, k: int):
         self.first_row, self.n, self.k = rows.start, rows.stop - rows.start, k
         self._top = np.full((self.n, k), -np.inf)  # the k largest lower ends of each query, in any order
@@ -114,10 +116,13 @@ class _DeviceCandidates(Candidates):
         all_finite, row, doc, score = best.wait()
         if not all_finite:
             self.scorer.raise_not_finite(block.matrix(), docs, self.rows)
-        part = row, doc + docs.start, score
+        doc += docs.start
+        part = row, doc, score
         if not self._parts:  # with one block of documents these are the k best
             self._parts.append(part)
+            self.is_ranked = best.is_ranked
             return
+        self.is_ranked = False
         self._merge(part)
 
     def _merge(self, part: tuple[Array, ...]) -> None:
@@ -133,7 +138,8 @@ class _DeviceCandidates(Candidates):
         self.scorer.queue.finish()
         if len(self._parts) == 1 and not np.isfinite(self._top).any():
             row, doc, score = self._parts[0]
-            return row + self.first_row, doc, score
+            row += self.first_row
+            return row, doc, score
         return super().finish()
 
     def _final_scores(self) -> tuple[Indices, Indices, Floats]:

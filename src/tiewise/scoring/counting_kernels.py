@@ -18,16 +18,16 @@ from typing import Any
 
 from tiewise.scoring.score_kernels import kernel, kernel_arguments, load_scores, tl, triton
 
-__all__ = ["MAX_COMPARISONS", "count", "count_by_search", "find_tied"]
+__all__ = ["MAX_COMPARISONS", "count", "count_by_search", "find_by_search", "find_tied"]
 
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
 
 #: With more thresholds in a row, each score is searched among them; the chunks that a program searches.
-MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 64
+MAX_COMPARISONS, SEARCHED_CHUNKS = 48, 32
 
 #: The scores that are searched at a time, and the warps that do it; chosen by measurement.
-SEARCH_BLOCK, SEARCH_WARPS = 8192, 16
+SEARCH_BLOCK, SEARCH_WARPS = 1024, 4
 
 #: The smallest threshold that is compared by arithmetic; and 1 over the sum of one equal score, larger than a chunk.
 TINY, UNIT = 2.0**-100, 4096
@@ -63,8 +63,8 @@ def count(torch: Any, block: Any, thresholds: Any, docs: Any, digits: int) -> tu
     return out, counts
 
 
-def count_by_search(torch: Any, block: Any, thresholds: Any) -> tuple[Any, Any]:
-    """The counts of `count`, without `docs`, for many thresholds; and a function that finds tied documents.
+def count_by_search(torch: Any, block: Any, thresholds: Any) -> Any:
+    """The counts of `count`, without `docs`, for many thresholds.
 
     Every score is searched among the sorted thresholds of its row. A program counts how many scores are between two
     thresholds, and how many equal one.
@@ -93,24 +93,24 @@ def count_by_search(torch: Any, block: Any, thresholds: Any) -> tuple[Any, Any]:
     table = torch.empty((2, rows, width), dtype=torch.int64, **on_device)
     table[0].scatter_(1, order, n - at_or_below)
     table[1].scatter_(1, order, equal)
-    counts = torch.cat([thresholds.double().view(torch.int64).ravel(), table.ravel(), per_row.ravel()])
+    return torch.cat([thresholds.double().view(torch.int64).ravel(), table.ravel(), per_row.ravel()])
 
-    def find(row: Any, column: Any, n_docs: int) -> Any:
-        """The threshold, as a position in `row`, and the document of every score that equals one of some thresholds."""
-        wanted = torch.full((rows, width), -1, dtype=torch.int64, **on_device)
-        wanted[row, column] = torch.arange(len(row), **on_device)
-        found, size = (
-            torch.empty((2, n_docs), dtype=torch.int64, **on_device),
-            torch.zeros(1, dtype=torch.int64, **on_device),
-        )
-        number = torch.full_like(wanted, -1).scatter_reduce_(1, first, wanted.gather(1, order), "amax")
-        with torch.cuda.device(scores.device):
-            _find_by_search[(rows * chunks,)](
-                *inputs[:7], number, chunks, found, n_docs, size, STEPS=width.bit_length(), num_warps=4, **options
-            )
-        return found
 
-    return counts, find
+def find_by_search(torch: Any, block: Any, thresholds: Any, first: Any, n_docs: int) -> Any:
+    """The documents whose scores equal thresholds, and the numbers of these thresholds, in any order.
+
+    The thresholds of a row are distinct and ascending, and infinity follows. Their numbers begin at `first` of the row.
+    `n_docs` is the number of documents.
+    """
+    scores, *factors = kernel_arguments(block)
+    (rows, n), width, on_device = scores.shape, thresholds.shape[1], {"dtype": torch.int64, "device": scores.device}
+    chunks = -(-n // SEARCH_BLOCK)
+    found, size = torch.empty((2, n_docs), **on_device), torch.zeros(1, **on_device)
+    inputs = (scores, scores.stride(0), n, *factors, thresholds, width, first, chunks, found, n_docs, size)
+    options = {"FACTORS": block.has_factors, "BLOCK": SEARCH_BLOCK}
+    with torch.cuda.device(scores.device):
+        _find_by_search[(rows * chunks,)](*inputs, STEPS=width.bit_length(), num_warps=SEARCH_WARPS, **options)
+    return found
 
 
 def find_tied(torch: Any, block: Any, thresholds: Any, counts: Any, cells: Any, n_docs: int) -> Any:
@@ -300,15 +300,13 @@ def _count_lowest(
 
 @kernel
 def _search(x, first, width, STEPS: tl.constexpr):
-    """How many of the ascending thresholds are below each score."""
-    low = tl.zeros_like(x).to(tl.int32)
-    high = low + width
-    for _ in range(STEPS):
-        middle = (low + high) // 2
-        is_below = (low < high) & (tl.load(first + middle, mask=low < high, other=float("inf")) < x)
-        high = tl.where(is_below, high, middle)
-        low = tl.where(is_below, middle + 1, low)
-    return low
+    """How many of the ascending thresholds are below each score; their number has `STEPS` bits."""
+    below = tl.zeros_like(x).to(tl.int32)
+    for step in tl.static_range(STEPS):
+        more = below + (1 << (STEPS - 1 - step))
+        last = tl.load(first + more - 1, mask=more <= width, other=float("inf"))
+        below = tl.where(last < x, more, below)
+    return below
 
 
 @kernel
@@ -337,10 +335,10 @@ def _search_chunks(
 
 @kernel
 def _find_by_search(
-    scores, stride, n, doc_factors, query_factors, thresholds, width, number, chunks, found, n_docs, size,
+    scores, stride, n, doc_factors, query_factors, thresholds, width, first, chunks, found, n_docs, size,
     STEPS: tl.constexpr, FACTORS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the documents of a chunk that equal one of the numbered thresholds, in any order."""
+    """Write the documents of a chunk that equal a threshold, and its number, in any order."""
     program = tl.program_id(0).to(tl.int64)
     row = program // chunks
     doc = (program - row * chunks) * BLOCK + tl.arange(0, BLOCK)
@@ -349,14 +347,11 @@ def _find_by_search(
     position = _search(x, thresholds + row * width, width, STEPS)
     inside = (position < width) & (doc < n)
     same = inside & (tl.load(thresholds + row * width + position, mask=inside, other=float("inf")) == x)
-    which = tl.load(number + row * width + position, mask=same, other=-1)
-    wanted = which >= 0
-    n_here = tl.sum(wanted.to(tl.int64))
+    n_here = tl.sum(same.to(tl.int64))
     if n_here > 0:
-        start = tl.atomic_add(size, n_here)
-        place = start + tl.cumsum(wanted.to(tl.int64), 0) - 1
-        tl.store(found + place, which, mask=wanted & (place < n_docs))
-        tl.store(found + n_docs + place, doc, mask=wanted & (place < n_docs))
+        place = tl.atomic_add(size, n_here) + tl.cumsum(same.to(tl.int64), 0) - 1
+        tl.store(found + place, tl.load(first + row) + position, mask=same & (place < n_docs))
+        tl.store(found + n_docs + place, doc, mask=same & (place < n_docs))
 
 
 @kernel

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,11 +42,15 @@ class ScoreBlock(NamedTuple):
         return int(self.products.shape[0] * self.products.shape[1])
 
     def gather(self, columns: Array) -> Array:
-        """Some scores of each row, (rows, any)."""
-        found = self.products.gather(1, columns)
-        if self.doc_factors is None or self.query_factors is None:
-            return found
-        return found * self.doc_factors[columns] * self.query_factors[:, None]
+        """Some scores of each row, (rows, any); infinity for negative columns."""
+        kernels = _load_kernels("score_kernels", self.products.device.type)
+        if kernels is not None:
+            return kernels.gather(self, columns)
+        places = columns.clip(0)
+        found = self.products.gather(1, places)
+        if self.doc_factors is not None and self.query_factors is not None:
+            found = found * self.doc_factors[places] * self.query_factors[:, None]
+        return found.masked_fill(columns < 0, np.inf)
 
     def matrix(self) -> Array:
         """All scores; they replace the products, so this is the last use of the block."""
@@ -76,20 +81,21 @@ class BlockCounts:
         self._by_search = self._kernels is not None and thresholds.shape[1] > self._kernels.MAX_COMPARISONS
         self._has_ties_before = docs is not None and self._kernels is not None and not self._by_search
         if self._by_search:
-            counts: tuple[Array, Array] = self._kernels.count_by_search(backend.xp, block, thresholds)
+            counts: tuple[Array, Array] = self._kernels.count_by_search(backend.xp, block, thresholds), None
         else:
             count = _count_with_torch if self._kernels is None else self._kernels.count
             counts = count(backend.xp, block, thresholds, docs, digits)
-        self._wait, self._for_ties = backend.to_numpy_async(counts[0]), counts[1]
+        self._wait, self._chunk_counts = backend.to_numpy_async(counts[0]), counts[1]
         if self._has_ties_before:  # these are not used any more, and freeing them now costs no waiting
-            del self._thresholds, self._for_ties
+            del self._thresholds, self._chunk_counts
 
     @cached_property
     def _tables(self) -> list[Indices]:
         """Thresholds, above, equal; for each row the lowest score, its number, what is not finite; ties before."""
         rows, width = self._shape
-        sizes = [rows * width] * 3 + [rows] * 3 + [rows * width] * 2
-        return np.split(self._wait(), np.cumsum(sizes)[: 7 if self._has_ties_before else 5])
+        sizes = [rows * width] * 3 + [rows] * 3 + [rows * width] * (2 if self._has_ties_before else 0)
+        counts, ends = self._wait(), accumulate(sizes)
+        return [counts[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
     @property
     def all_finite(self) -> bool:
@@ -124,7 +130,10 @@ class BlockCounts:
         return {order: table[flat_indices] for order, table in tables.items()}
 
     def find_tied(self, row: Indices, column: Indices) -> tuple[Indices, Indices]:
-        """The documents whose scores equal some thresholds: positions in `row` and `column`, and documents."""
+        """The documents whose scores equal some thresholds: positions in `row` and `column`, and documents.
+
+        Thresholds are distinct in a row, and ordered by row and value.
+        """
         if not len(row):
             return row, row
         sizes = self.equal[row, column]
@@ -138,15 +147,22 @@ class BlockCounts:
             with self.backend.side_stream():
                 cells = self.backend.as_indices(np.stack([row, column, np.cumsum(sizes) - sizes]))
                 tied = self._kernels.find_tied(
-                    self.backend.xp, self.block, self._thresholds, self._for_ties, cells, int(sizes.sum())
+                    self.backend.xp, self.block, self._thresholds, self._chunk_counts, cells, int(sizes.sum())
                 )
                 docs = self.backend.to_numpy(tied)
         return np.repeat(np.arange(len(row)), sizes), docs
 
     def _find_by_search(self, row: Indices, column: Indices, n_docs: int) -> tuple[Indices, Indices]:
-        """The same where scores are searched among many thresholds; the device finds the documents in any order."""
+        """The same where scores are searched among these thresholds; the device finds documents in any order."""
+        first = np.searchsorted(row, np.arange(self._shape[0]))  # of each row
+        place = np.arange(len(row)) - first[row]
+        wanted = np.full((len(first), int(place.max()) + 1), np.inf)
+        wanted[row, place] = self._tables[0].view(np.float64).reshape(self._shape)[row, column]
         with self.backend.side_stream():
-            found = self._for_ties(self.backend.as_indices(row), self.backend.as_indices(column), n_docs)
+            thresholds = self.backend.cast(self.backend.copy_async(wanted), self._thresholds.dtype)
+            found = self._kernels.find_by_search(
+                self.backend.xp, self.block, thresholds, self.backend.as_indices(first), n_docs
+            )
             position, docs = self.backend.to_numpy(found)
         order = np.lexsort((docs, position))
         return position[order], docs[order]
@@ -157,17 +173,15 @@ def gather_thresholds(
 ) -> tuple[Array, Array]:
     """A table of thresholds on the device, and the table of their documents, −1 where there is none.
 
-    For slots with vectors, thresholds are the scores of `docs`; others come from `table`, or are infinite. Nothing
-    waits for the device.
+    Thresholds are the scores of `docs`, one for each slot; where that is −1, they come from `table`, or are infinite.
+    Nothing waits for the device.
     """
     doc_table = np.full(slots.shape, -1)
-    doc_table[slots.row[slots.has_vectors], slots.column[slots.has_vectors]] = docs
-    columns = backend.as_indices_on_side_stream(doc_table)
-    if len(docs) == doc_table.size:
-        return block.gather(columns), columns
-    own = block.gather(backend.xp.clip(columns, 0))
+    doc_table[slots.row, slots.column] = docs
+    columns = backend.as_indices(doc_table)
+    own = block.gather(columns)
     if table is None:
-        return own.masked_fill(columns < 0, np.inf), columns
+        return own, columns
     given = backend.cast(backend.to_device(table), own.dtype)
     return backend.xp.where(columns < 0, given, own), columns
 
@@ -182,8 +196,10 @@ class BestDocuments:
         self.backend, self.k = backend, min(k, block.products.shape[1])
         self._kernels = _load_kernels("selecting_kernels", block.products.device.type)
         self._selection = None
+        #: Whether rows have descending scores, and equal ones ascending documents.
+        self.is_ranked = False
         if self._kernels is not None and self._kernels.can_select(block, self.k):
-            self._selection = self._kernels.Selection(backend.xp, block, self.k)
+            self._selection, self.is_ranked = self._kernels.Selection(backend.xp, block, self.k), True
             self._wait = backend.to_numpy_async(self._selection.select(SPARE_DOCUMENTS + 3 * self.k // 2))
         else:
             self._scores = block.matrix()
@@ -200,9 +216,11 @@ class BestDocuments:
         if largest > table.shape[1] - 2:  # many documents tie, or the best are in few chunks
             table = self.backend.to_numpy(self._selection.select(largest))
         keys = table[:, 2:]
-        selected = keys >= self._kernels.lowest_equal_key(keys[:, self.k - 1 : self.k])
-        row = np.repeat(np.arange(len(keys)), selected.sum(1))
-        return not table[:, 1].any(), row, *self._kernels.unpack_keys(keys[selected])
+        lowest = self._kernels.lowest_equal_key(keys[:, self.k - 1 : self.k])
+        sizes = self.k + (keys[:, self.k :] >= lowest).sum(1)
+        row, keys = np.repeat(np.arange(len(keys)), sizes), keys[:, : sizes.max(initial=0)]
+        keys = keys.ravel() if len(row) == keys.size else keys[keys >= lowest]  # often there are no ties
+        return not table[:, 1].any(), row, *self._kernels.unpack_keys(keys)
 
 
 def _count_with_torch(

@@ -1,14 +1,16 @@
 """The score functions on a device: dot, cosine, Euclidean, late interaction, Hamming.
 
-Each has two steps. `prepare` converts rows, once for a tile, and computes what belongs to them (norms, squares, a
-mask); `combine` scores all pairs of two prepared tiles. Larger is better in all of them.
+Each has two steps. `prepare` converts rows, once for a tile, and says how to compute what belongs to them (norms,
+squares, a mask); `combine` scores all pairs of two prepared tiles. Larger is better in all of them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
-from tiewise.scoring.backends import Array, TorchBackend
+from tiewise.scoring.backends import Array, Rows, TorchBackend
 from tiewise.scoring.operands import Operand, ScoreTypes
 
 __all__ = ["DEVICE_FUNCTIONS", "Arithmetic", "Dot", "Tile"]
@@ -57,12 +59,16 @@ class Arithmetic:
         return x if self.low_dtype is None else self.widen(self.backend.cast(x, self.low_dtype))
 
 
-class Tile(NamedTuple):
-    """Prepared rows, and what belongs to them."""
+class Tile:
+    """Prepared vectors of `n` rows, and what belongs to them; zeros behind them fill the tile."""
 
-    vectors: Array
-    extra: Array | None  # norms, squares or a mask
-    n: int  # the number of rows; the others are zeros that fill the tile
+    def __init__(self, rows: Rows, n: int, vectors: Array, compute_extra: Callable[[], Array | None]):
+        self.rows, self.n, self.vectors, self._compute_extra = rows, n, vectors, compute_extra
+
+    @cached_property
+    def extra(self) -> Any:
+        """Norms, squares, a mask or None; computed at the first use, so that a product can be started before."""
+        return self._compute_extra()
 
 
 class Dot:
@@ -77,12 +83,12 @@ class Dot:
         return type(self) in (Dot, Cosine) and self.arithmetic.low_dtype is None
 
     def factors(self, extra: Array) -> Array | None:
-        """The factors of products from what `prepare` returned beside the rows, if there are any."""
+        """The factors of products from what belongs to the rows, if there are any."""
         return None
 
-    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
-        """Rows for the product, and what belongs to them."""
-        return self.arithmetic.to_factor(x), None
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Callable[[], Array | None]]:
+        """Rows for the product, and a function that computes what belongs to them."""
+        return self.arithmetic.to_factor(x), lambda: None
 
     def combine(self, left: Tile, right: Tile) -> Array:
         """The scores of all pairs of two tiles."""
@@ -102,17 +108,21 @@ class Cosine(Dot):
     model normalises its output. A norm that overflows is an error.
     """
 
-    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Callable[[], Array | None]]:
         """Rows, and their norms."""
         arithmetic = self.arithmetic
+        if arithmetic.low_dtype is None:
+            return arithmetic.to_factor(x), lambda: self._norms(x)
+        norm = self._norms(x)
+        unit = arithmetic.widen(x) / arithmetic.round(_zero_to_one(norm))[:, None]
+        return arithmetic.to_factor(self.backend.cast(unit, arithmetic.low_dtype)), lambda: norm
+
+    def _norms(self, x: Array) -> Array:
+        """The norms of rows, NaN where they overflow: a product over infinity would look like 0."""
         # Without a wider copy of the rows where torch supports their type.
-        rows = x if self.backend.supports_matmul(x.dtype) else arithmetic.widen(x)
-        norm = self.backend.torch.linalg.vector_norm(rows, dim=-1, dtype=arithmetic.compute_dtype)
-        norm = norm + 0 * norm  # NaN where it overflowed: a product over infinity would look like 0
-        if arithmetic.low_dtype is not None:
-            unit = arithmetic.widen(x) / arithmetic.round(self._zero_to_one(norm))[:, None]
-            x = self.backend.cast(unit, arithmetic.low_dtype)
-        return arithmetic.to_factor(x), norm
+        rows = x if self.backend.supports_matmul(x.dtype) else self.arithmetic.widen(x)
+        norm = self.backend.torch.linalg.vector_norm(rows, dim=-1, dtype=self.arithmetic.compute_dtype)
+        return norm.add(norm, alpha=0)
 
     def combine(self, left: Tile, right: Tile) -> Array:
         """Products over norms."""
@@ -123,12 +133,12 @@ class Cosine(Dot):
 
     def factors(self, extra: Array) -> Array:
         """Inverse norms."""
-        return 1 / self._zero_to_one(extra)
+        return _zero_to_one(extra).reciprocal()
 
-    def _zero_to_one(self, norm: Array) -> Array:
-        """Norms with 1 in place of 0, so that they can divide."""
-        xp = self.backend.xp
-        return xp.where(norm == 0, xp.ones_like(norm), norm)
+
+def _zero_to_one(norm: Array) -> Array:
+    """Norms with 1 in place of 0, so that they can divide."""
+    return norm + (norm == 0)
 
 
 class Euclidean(Dot):
@@ -138,14 +148,13 @@ class Euclidean(Dot):
     rounding error, so there the square is computed again, from q − d.
     """
 
-    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Callable[[], Array | None]]:
         """Rows, and their squared norms."""
         x = self.arithmetic.widen(x)
-        return x, (x * x).sum(-1)
+        return x, lambda: (x * x).sum(-1)
 
     def combine(self, left: Tile, right: Tile) -> Array:
         """−‖q − d‖, in float64."""
-        assert left.extra is not None and right.extra is not None
         both = left.extra[:, None] + right.extra
         square = both - 2 * self.backend.product(left.vectors, right.vectors)
         rows, columns = self.backend.torch.nonzero(square < CANCELLATION * both, as_tuple=True)
@@ -167,9 +176,9 @@ class Euclidean(Dot):
 class MaxSim(Dot):
     """For each token of the query its best match among the tokens of the document, added up."""
 
-    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Array | None]:
+    def prepare(self, x: Array, mask: Array | None) -> tuple[Array, Callable[[], Array | None]]:
         """The token vectors of all rows, and the mask."""
-        return self.arithmetic.to_factor(x.reshape(-1, x.shape[-1])), mask
+        return self.arithmetic.to_factor(x.reshape(-1, x.shape[-1])), lambda: mask
 
     def combine(self, left: Tile, right: Tile) -> Array:
         """Σ over query tokens of the maximum over document tokens."""

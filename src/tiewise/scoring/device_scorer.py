@@ -102,7 +102,7 @@ class DeviceScorer(Scorer):
         self._dims_padding = -queries.dims % DIMS_ALIGNMENT
         self.queue = Queue()
         self._buffers: dict[int, Array] = {}
-        self._zero_masks: dict[tuple[str, Any], tuple[Rows, Array]] = {}  # by side and rows
+        self._zero_masks: dict[tuple[str, Any], tuple[Rows, Callable[[], Any]]] = {}  # by side and rows
 
     def _choose_query_tile(self, n: int) -> int:
         """Queries per tile, for tiles of equal size. It depends on their number only, not on blocks or documents."""
@@ -132,9 +132,7 @@ class DeviceScorer(Scorer):
 
     def query_tiles(self, rows: Rows) -> list[Tile]:
         """Tiles of some queries, prepared."""
-        return [
-            self._make_tile(self.queries, part, self.query_tile, "queries") for part in _parts(rows, self.query_tile)
-        ]
+        return [self._make_tile(self.queries, part, self.query_tile) for part in _parts(rows, self.query_tile)]
 
     def scores(self, tiles: list[Tile], rows: Rows, *, buffer: int = 0) -> Array:
         """The scores of prepared queries against some documents, (queries, documents).
@@ -158,21 +156,26 @@ class DeviceScorer(Scorer):
     def _multiply_block(self, tiles: list[Tile], rows: Rows, buffer: int) -> ScoreBlock:
         n = _length(rows)
         in_place = isinstance(rows, slice) and self._multiplies_in_place
-        out = self._allocate(len(tiles), round_up(n, ALIGNMENT if in_place else self.doc_tile), buffer)
+        width = round_up(n, ALIGNMENT if in_place and n >= self.doc_tile else self.doc_tile)
+        out = self._allocate(len(tiles), width, buffer)
         placed = [(slice(i * self.query_tile, (i + 1) * self.query_tile), tile) for i, tile in enumerate(tiles)]
         own_rows = slice(0, sum(tile.n for tile in tiles))
         if in_place and n:
             assert isinstance(rows, slice)
             self._multiply(out, placed, rows)
             if self.fn == "cosine":
-                query_factors = self.backend.xp.concatenate([self.function.factors(tile.extra) for tile in tiles])
+                self._note_zero_rows("queries", tiles)
+                factors = [self.function.factors(tile.extra) for tile in tiles]
+                query_factors: Array = factors[0] if len(tiles) == 1 else self.backend.xp.concatenate(factors)
                 return ScoreBlock(_part(out, own_rows, n), self._doc_factors(rows), query_factors[own_rows])
         else:
             for j, part in enumerate(_parts(rows, self.doc_tile)):
-                docs = self._make_tile(self.docs, part, self.doc_tile, "documents")
+                docs = self._make_tile(self.docs, part, self.doc_tile)
                 columns = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
                 for out_rows, queries in placed:
                     self.function.combine_into(out[out_rows, columns], queries, docs)
+                self._note_zero_rows("documents", [docs])
+            self._note_zero_rows("queries", tiles)
         return ScoreBlock(_part(out, own_rows, n))
 
     def finite_scores(self, tiles: list[Tile], rows: Rows, query_rows: Rows, *, buffer: int = 0) -> Array:
@@ -207,9 +210,17 @@ class DeviceScorer(Scorer):
 
     def zero_rows(self) -> dict[str, set[int]]:
         """The zero vectors; only here does the device have to be waited for."""
-        for (side, _), (rows, is_zero) in self._zero_masks.items():
-            self._add_zero_rows(side, rows, self.backend.to_numpy(is_zero))
+        for (side, _), (rows, wait) in self._zero_masks.items():
+            self._add_zero_rows(side, rows, wait())
         return super().zero_rows()
+
+    def _note_zero_rows(self, side: str, tiles: list[Tile]) -> None:
+        """Find zero vectors, if their cosine is taken as 0."""
+        for tile in tiles if self.fn == "cosine" else ():
+            rows = tile.rows
+            key = side, (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
+            if key not in self._zero_masks:
+                self._zero_masks[key] = rows, self.backend.to_numpy_async(tile.extra[: tile.n] == 0)
 
     def raise_not_finite(self, scores: Array, rows: Rows, query_rows: Rows) -> NoReturn:
         """Raise the error for scores that are not finite; it names the row that causes them."""
@@ -250,8 +261,13 @@ class DeviceScorer(Scorer):
         """Write products of documents: of all in one product, where that has the bits of the products of tiles.
 
         One product costs less than many. Its bits are compared once for each shape, on the first and the last tile.
+        If all documents are fewer than a tile has, they are one product with the zeros that fill it.
         """
         n = _length(rows)
+        if rows.stop < self.doc_tile:
+            for out_rows, tile in tiles:
+                self.backend.product_into(out[out_rows], tile.vectors, self._padded_docs())
+            return
         shape = self.arithmetic.out_dtype, self.docs.dtype, self.docs.dims, self.query_tile, n
         same_bits = _same_bits.setdefault(self.backend.device, {})
         if n > (MIN_TILES_AT_ONCE - 1) * self.doc_tile and same_bits.get(shape, True):
@@ -264,15 +280,21 @@ class DeviceScorer(Scorer):
                 return
         self._multiply_tiles(out, tiles, rows)
 
+    def _padded_docs(self) -> Array:
+        """All documents in one tile; it is kept for the next call."""
+        key = f"tile of {self.doc_tile}"
+        if key not in self.docs.prepared:
+            self.docs.prepared[key] = self._pad_rows(self.docs.take(slice(0, self.docs.n)), self.doc_tile)
+        return self.docs.prepared[key]
+
     def _doc_factors(self, rows: slice) -> Array:
         """The factors of some documents; they are computed once for all, in tiles of one shape."""
         key = f"factors, {self.arithmetic.compute_dtype}"
         if key not in self.docs.prepared:
             norms = self.backend.zeros((self.docs.n,), self.arithmetic.compute_dtype)
             for part in split(slice(0, self.docs.n), self.doc_tile):
-                _, extra = self.function.prepare(self._pad_rows(self.docs.take(part), self.doc_tile), None)
-                assert extra is not None
-                norms[part] = extra[: _length(part)]
+                tile = self._make_tile(self.docs, part, self.doc_tile)
+                norms[part] = tile.extra[: tile.n]
             zero_rows = np.flatnonzero(self.backend.to_numpy(norms == 0))
             self.docs.prepared[key] = self.function.factors(norms), zero_rows
         factors, zero_rows = self.docs.prepared[key]
@@ -300,27 +322,18 @@ class DeviceScorer(Scorer):
                 for out_rows, tile in tiles:
                     self.backend.product_into(out[out_rows, columns], tile.vectors, self.docs.take(part))
                 continue
-            has_full_tile = part.stop >= size  # a full tile that ends at the same document
-            vectors = self.docs.take(slice(part.stop - size, part.stop) if has_full_tile else part)
-            kept = slice(size - n, size) if has_full_tile else slice(n)
+            vectors = self.docs.take(slice(part.stop - size, part.stop))  # a full tile that ends at the same document
             product = self.backend.empty((self.query_tile, size), self.arithmetic.out_dtype)
-            vectors = self._pad_rows(vectors, size)
             for out_rows, tile in tiles:
                 self.backend.product_into(product, tile.vectors, vectors)
-                out[out_rows, columns] = product[:, kept]
+                out[out_rows, columns] = product[:, size - n :]
 
     # -- tiles --------------------------------------------------------------------------------------------------------
 
-    def _make_tile(self, operand: Operand, rows: Rows, size: int, side: str) -> Tile:
-        n = _length(rows)
+    def _make_tile(self, operand: Operand, rows: Rows, size: int) -> Tile:
         given, mask = self._take(operand, rows)
         mask = None if mask is None else self._pad_rows(mask, size)
-        vectors, extra = self.function.prepare(self._pad_rows(self._pad_dims(given), size), mask)
-        if self.fn == "cosine":
-            assert extra is not None
-            key = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
-            self._zero_masks[side, key] = rows, extra[:n] == 0
-        return Tile(vectors, extra, n)
+        return Tile(rows, _length(rows), *self.function.prepare(self._pad_rows(self._pad_dims(given), size), mask))
 
     def _take(self, operand: Operand, rows: Rows) -> tuple[Array, Array | None]:
         """Some rows and their mask. Token vectors of rows of different lengths are filled with zeros."""

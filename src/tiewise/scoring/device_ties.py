@@ -76,8 +76,7 @@ class DeviceTieCounts(TieCounts):
         backend, judgments, shared = self.scorer.backend, self.judgments, self.shared_scores
         slots = judgments.slots(block, shared)  # documents are looked up while the device works
         table = None if shared is None else slots.to_table(shared[slots.judged])
-        own_docs = judgments.doc[slots.judged[slots.has_vectors]]
-        thresholds, doc_table = gather_thresholds(backend, scores, slots, table, own_docs)
+        thresholds, doc_table = gather_thresholds(backend, scores, slots, table, judgments.doc[slots.judged])
         count_ties = self.orders and judgments.doc_ids.are_row_numbers and shared is None
         counts = BlockCounts(backend, scores, thresholds, doc_table if count_ties else None, judgments.doc_ids.digits)
         query, position = judgments.queries_in_block(block)

@@ -28,23 +28,21 @@ def ieee_arithmetic() -> Iterator[None]:
     """A context, or a decorator, in which settings of the process do not change scores. It may be nested."""
     with ExitStack() as stack:
         stack.enter_context(np.errstate(all="ignore"))  # overflow is found in the results
-        stack.enter_context(_keep_subnormals())
+        if _flushes_subnormals():
+            stack.enter_context(_keep_subnormals())
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "autocast"):
-            device_types = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
-            for device_type in device_types:
+            has_gpu = torch.cuda.is_initialized() or torch.cuda.is_available()  # the second takes longer
+            for device_type in ("cpu", "cuda") if has_gpu else ("cpu",):
                 if torch.is_autocast_enabled(device_type):
                     stack.enter_context(torch.autocast(device_type, enabled=False))
-            if "cuda" in device_types:
+            if has_gpu:
                 stack.enter_context(_exact_gpu_products(torch))
         yield
 
 
 @contextmanager
 def _keep_subnormals() -> Iterator[None]:
-    if not _flushes_subnormals():
-        yield
-        return
     torch = sys.modules.get("torch")
     if sys.platform == "linux":
         library = ctypes.CDLL(None)
@@ -64,10 +62,12 @@ def _keep_subnormals() -> Iterator[None]:
         yield
 
 
+_smallest = 5e-324  # a variable, so that its product is not computed when this module is compiled
+
+
 def _flushes_subnormals() -> bool:
-    """Whether this thread treats subnormal numbers as zero."""
-    smallest = np.array([1], dtype=np.int32).view(np.float32)
-    return float((smallest * np.float32(2))[0]) == 0
+    """Whether this thread treats subnormal numbers as zero; one state of the CPU decides for all types."""
+    return _smallest * 2 == 0
 
 
 #: The functions that get and set a global setting of torch, and the value with which products are exact.

@@ -105,13 +105,15 @@ class Judgments:
     def slots(self, block: slice, score: Floats | None = None) -> Slots:
         """Slots for the judgments of a block that have vectors, or a `score` from another shard."""
         order, query = self._by_query
-        judged = order[np.searchsorted(query, block.start) : np.searchsorted(query, block.stop)]
-        known = self.has_vectors[judged]
-        judged = judged[known if score is None else known | ~np.isnan(score[judged])]
-        row = self.query[judged] - block.start
-        starts = np.searchsorted(row, np.arange(block.stop - block.start))
+        part = slice(*np.searchsorted(query, [block.start, block.stop]))
+        judged, row = order[part], query[part] - block.start
+        has_vectors = self.has_vectors[judged]
+        has_score = has_vectors if score is None else has_vectors | ~np.isnan(score[judged])
+        if not has_score.all():
+            judged, row, has_vectors = judged[has_score], row[has_score], has_vectors[has_score]
+        starts = np.searchsorted(row, np.arange(block.stop - block.start + 1))
         column = np.arange(len(judged)) - starts[row]
-        return Slots(judged, row, column, self.has_vectors[judged], block.stop - block.start)
+        return Slots(judged, row, column, has_vectors, (len(starts) - 1, max(int(np.diff(starts).max(initial=0)), 1)))
 
 
 class Slots(NamedTuple):
@@ -121,12 +123,7 @@ class Slots(NamedTuple):
     row: Indices  # (n,)
     column: Indices  # (n,)
     has_vectors: NDArray[np.bool_]  # (n,)
-    n_rows: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of the table."""
-        return self.n_rows, int(self.column.max(initial=0)) + 1
+    shape: tuple[int, int]  # of the table
 
     @property
     def flat_indices(self) -> Indices:
@@ -141,7 +138,7 @@ class Slots(NamedTuple):
 
     def take(self, some: NDArray[Any]) -> Slots:
         """Some of the slots, in the same table."""
-        return Slots(self.judged[some], self.row[some], self.column[some], self.has_vectors[some], self.n_rows)
+        return Slots(self.judged[some], self.row[some], self.column[some], self.has_vectors[some], self.shape)
 
     def group_ties(self, score: Floats) -> tuple[Indices, Indices]:
         """The number of the tie group of each slot, and one slot of each group; groups are ordered by row and score."""

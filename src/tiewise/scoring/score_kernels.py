@@ -16,10 +16,10 @@ tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["kernel", "kernel_arguments", "load_scores", "scale", "tl", "triton"]
+__all__ = ["gather", "kernel", "kernel_arguments", "load_scores", "scale", "tl", "triton"]
 
-#: The products that a program scales.
-SCALED = 4096
+#: The products that a program scales, and the scores that it gathers.
+SCALED, GATHERED = 4096, 128
 
 
 def kernel(function: Any) -> Any:
@@ -41,6 +41,31 @@ def load_scores(scores, doc, n, doc_factors, query_factor, other, FACTORS: tl.co
     if FACTORS:
         x = x * tl.load(doc_factors + doc, mask=doc < n, other=1.0) * query_factor
     return x
+
+
+def gather(block: Any, columns: Any) -> Any:
+    """Some scores of each row of a `ScoreBlock`, in the shape of `columns`; infinity for negative columns."""
+    scores, *factors = kernel_arguments(block)
+    found, size = columns.new_empty(columns.shape, dtype=scores.dtype), columns.numel()
+    inputs = (scores, scores.stride(0), *factors, columns, columns.shape[1], size, found)
+    with import_module("torch").cuda.device(scores.device):
+        _gather_cells[(-(-size // GATHERED),)](*inputs, FACTORS=block.has_factors, BLOCK=GATHERED, num_warps=4)
+    return found
+
+
+@kernel
+def _gather_cells(
+    scores, stride, doc_factors, query_factors, columns, width, size, found, FACTORS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Write the scores of some cells of a table of columns."""
+    cell = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    row = cell // width
+    doc = tl.load(columns + cell, mask=cell < size, other=-1)
+    x = tl.load(scores + row * stride + doc, mask=doc >= 0, other=0.0)
+    if FACTORS:
+        factor = tl.load(doc_factors + doc, mask=doc >= 0, other=0.0)
+        x = x * factor * tl.load(query_factors + row, mask=doc >= 0, other=0.0)
+    tl.store(found + cell, tl.where(doc >= 0, x, float("inf")), mask=cell < size)
 
 
 def scale(products: Any, doc_factors: Any, query_factors: Any) -> None:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiewise.data.columns import Floats
 from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress
 from tiewise.data.runs import Run
-from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks, Scorer, warn
 from tiewise.scoring.candidates import make_candidates
 from tiewise.scoring.ids import Ids
@@ -34,11 +32,11 @@ def find_best(
     blocks = Blocks(scorer, scorer.queries.n, block, query_block, progress)
     candidates = [make_candidates(scorer, rows, min(k, max(scorer.docs.n, 1))) for rows in blocks.queries]
     blocks.visit(candidates)
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    query, doc, score = map(np.concatenate, zip(nothing, *(part.finish() for part in candidates), strict=True))
+    found = [part.finish() for part in candidates] or [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    query, doc, score = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
     blocks.finish()
     scorer.warn_of_zero_vectors()
-    if not _is_ranked(query, doc, score):
+    if not all(part.is_ranked for part in candidates):
         order = np.lexsort((doc, -score, query))
         query, doc, score = query[order], doc[order], score[order]
     starts = np.searchsorted(query, np.arange(scorer.queries.n + 1))
@@ -52,9 +50,3 @@ def find_best(
         starts = np.searchsorted(query, np.arange(scorer.queries.n + 1))
     names = tuple(query_ids.of_rows(range(query_ids.n)))
     return Run(names, starts, Documents(doc, doc_ids.all, distinct=False), score)
-
-
-def _is_ranked(query: Indices, doc: Indices, score: Floats) -> bool:
-    """Whether rows are ordered by query, descending score, and document. Often they are."""
-    ordered = (query[1:] > query[:-1]) | (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (doc[1:] > doc[:-1]))
-    return bool(ordered.all() and (query[1:] >= query[:-1]).all())
