@@ -615,8 +615,8 @@ def test_verdicts():
     pair = compared(FLIP, TIED, SECOND, "RR", complete=True).pair("B", "A")
     assert pair.answers == Answers("no", "unclear")
     assert (
-        "B and A cannot be told apart in RR: some tie orders reverse the difference (+.1111, from −.1667 to +.5000), "
-        "and so could other queries (p = .500; 95% interval +.1111 to +.1111). A leads in 56% of random orders."
+        "B and A cannot be told apart in RR: some tie orders reverse the difference (−.1111, from −.5000 to +.1667), "
+        "and so could other queries (p = .500; 95% interval −.1111 to −.1111). A leads in 56% of random orders."
     ) in pair.verdict
     # settled, significant
     judged, left, _ = large(30, 10, seed=3, levels=1000)
@@ -624,8 +624,8 @@ def test_verdicts():
     firm = compared(judged, left, last, "nDCG@10", complete=True).pair("B", "A")
     assert firm.answers == Answers("yes", "yes") and firm.answers.both_yes
     assert re.fullmatch(
-        r"A scores higher than B in nDCG@10 however ties are ordered \(.N(, from .N to .N)?\), and the difference is "
-        r"significant over these 30 queries \(p [<=] \.\d{3}; 95% interval .N to .N\)\.".replace(".N", r"\+\.\d{4}"),
+        r"B scores lower than A in nDCG@10 however ties are ordered \(.N(, from .N to .N)?\), and the difference is "
+        r"significant over these 30 queries \(p [<=] \.\d{3}; 95% interval .N to .N\)\.".replace(".N", r"−\.\d{4}"),
         firm.verdict,
     )
     # settled, not significant

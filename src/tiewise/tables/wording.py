@@ -80,6 +80,17 @@ class NumberFormat:
             return tiny
         return f"{MINUS if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
 
+    def end(self, value: float) -> str:
+        """An end of an interval of differences; what rounds to zero says on which side of zero it is.
+
+        >>> short = NumberFormat(3, leading_zero=False)
+        >>> short.end(-0.0042), short.end(-0.00026), short.end(0.0), short.end(0.00026)
+        ('−.004', '<0', '0', '>0')
+        """
+        if self.differ(value, 0.0):
+            return self.number(value)
+        return "0" if abs(value) <= 1e-12 else "<0" if value < 0 else ">0"
+
     def interval(self, low: float | None, high: float | None) -> str:
         """Two ends in brackets.
 
