@@ -603,6 +603,25 @@ def test_another_definition_is_not_a_flip():
     assert not pair.flip and pair.certain
 
 
+@pytest.mark.parametrize("orders", ["independent", "per-query", "shared"])
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "ERR@10"])
+def test_probabilities_depend_on_the_data_alone(measure, orders):
+    """Names, the order of the runs and the order of their rows change no bit of a sampled probability."""
+    judged, left, right = large(25, 14, seed=1, levels=3)
+    rng = random.Random(2)
+    shuffled = {query: dict(rng.sample(list(docs.items()), len(docs))) for query, docs in left.items()}
+    options = {"orders": orders, "samples": 500, "complete": True}
+    pair = tw.compare(judged, {"A": left, "B": right}, measure, **options).pair("A", "B")
+    assert pair.method.startswith("sampled")
+    other = tw.compare(judged, {"first": right, "last": shuffled}, measure, **options)
+    for renamed in (other.pair("last", "first"), other.pair("first", "last")):
+        same = renamed.a == "last"
+        found = (renamed.probability, renamed.probability_less)
+        assert found == ((pair.probability, pair.probability_less)[:: 1 if same else -1])
+        assert renamed.difference.std == pair.difference.std
+    assert pair.probability + pair.probability_equal + pair.probability_less == pytest.approx(1)
+
+
 # -- sentences --------------------------------------------------------------------------------------------------------
 
 
