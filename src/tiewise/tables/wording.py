@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from statistics import NormalDist
 
 __all__ = [
     "LINE_WIDTH",
@@ -19,6 +20,7 @@ __all__ = [
     "NumberFormat",
     "capitalize_first",
     "count_noun",
+    "describe_chance",
     "escape_controls",
     "escape_lines",
     "format_percent",
@@ -128,6 +130,21 @@ def format_z(z: float) -> str:
     '−4.2'
     """
     return NumberFormat(1).signed(z)
+
+
+def describe_chance(zs: Iterable[float]) -> str:
+    """How likely a random order is as far from the expected value as each of these: estimated, and at most.
+
+    The bound is Cantelli's inequality, which holds for every distribution.
+
+    >>> describe_chance([4.0, 7.0])
+    'a random order is so far away about once in 32,000 (normal distribution), at most once in 17'
+    """
+    z = min(map(abs, zs))
+    once = 1 / max(NormalDist().cdf(-z), 1e-9)
+    rounded = round(once, 2 - len(f"{once:.0f}"))
+    normal = "less than once in a million" if once > 1e6 else f"about once in {rounded:,.0f}"
+    return f"a random order is so far away {normal} (normal distribution), at most once in {1 + z**2:,.0f}"
 
 
 def format_percent(share: float | None, *, in_words: bool = False) -> str:
