@@ -678,7 +678,7 @@ def test_ties_that_only_make_two_systems_equal_do_not_reverse_them():
     assert "some tie orders make them equal (+.2500, from 0 to +.5000)" in found.pair("A", "B").verdict
 
 
-def test_latex_marks_what_is_significantly_higher_than_a_baseline():
+def test_latex_marks_what_differs_significantly_from_a_baseline():
     """Eight queries of +1/2 are significant; ties that can undo it put the sign in brackets; two queries are not."""
     first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abc", 1.0)
     many = {f"q{n}": {"a": 1} for n in range(8)}
@@ -686,17 +686,23 @@ def test_latex_marks_what_is_significantly_higher_than_a_baseline():
     found = tw.compare(many, runs, "RR", baseline="base", complete=True)
     text = found.to_latex()
     assert r"first & \bfseries 1.000{\textsuperscript{$\dagger$}} \\" in text
-    assert r"tied & 0.611{\textsuperscript{($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
+    assert r"tied & 0.611{\textsuperscript{$\approx$($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
+    assert "Highest in bold; $\\approx$ may be the highest in another order of ties." in text
     assert "Significantly higher than $\\dagger$ base (paired permutation test over queries" in text
     assert "Holm-corrected for all comparisons with base and measures" in text
-    assert "A sign in brackets: some order of ties does not put the run ahead" in text
+    assert "A sign in brackets: tie order can change which is ahead" in text and "lower" not in text
+    lower = tw.compare(many, runs, "RR", baseline="first", complete=True).to_latex()
+    assert r"base & 0.500{\textsuperscript{$\downarrow$$\dagger$}} \\" in lower and "higher than" not in lower
+    assert "Significantly lower than $\\downarrow$$\\dagger$ first (paired permutation test over queries" in lower
     both = tw.compare(many, runs, "RR", complete=True)
     assert r"\bfseries 1.000{\textsuperscript{$\dagger$($\ddagger$)}}" in both.to_latex(baselines=["base", "tied"])
     assert "dagger" not in both.to_latex() and "{[}0.333, 1.000]" in both.to_latex(intervals="ties")
     assert "95\\% bootstrap interval over queries" in both.to_latex(intervals="queries")
     few = {query: many[query] for query in ("q0", "q1")}
     two = {name: {query: run[query] for query in few} for name, run in runs.items() if name != "tied"}
-    assert "1.000 \\\\" in tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline
+    chance = tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline
+    assert "1.000 \\\\" in chance and "No difference from base is significant (paired permutation test" in chance
+    assert "dagger" not in chance and "approx" not in chance
     for baselines, words in ((["x"], "none of the systems"), (["tied"], "corrected for comparisons with 'base'")):
         with pytest.raises(tw.InputError, match=words):
             found.to_latex(baselines=baselines)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
-from tiewise.tables.model import BEST, Cell, Code, Column, Paragraph, Part, Section, Table
+from tiewise.tables.model import BEST, OPEN, Cell, Code, Column, Paragraph, Part, Section, Table
 from tiewise.tables.wording import MINUS, MISSING, escape_controls
 
 __all__ = ["render_latex"]
@@ -29,6 +29,7 @@ _SPECIAL = {
     "τ": r"$\tau$",
     "φ": r"$\varphi$",
     "→": r"$\rightarrow$",
+    "↓": r"$\downarrow$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "†": r"$\dagger$",
@@ -77,7 +78,7 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     yield _PREAMBLE
     yield from (f"% {escape_controls(line)}" for line in comments if line)
     yield r"\begin{table}[t]"
-    yield r"\centering\small\setlength{\tabcolsep}{4pt}\sisetup{detect-weight=true,detect-inline-weight=math}"
+    yield r"\centering\small\setlength{\tabcolsep}{4pt}\sisetup{reset-text-series=false,text-series-to-math=true}"
     sentences = (
         text.replace(f"{BEST} highest", "Bold: highest") for text in (title, table.title, *table.notes) if text
     )
@@ -110,7 +111,7 @@ class _LatexColumn:
         if self.is_numeric:
             sign = "+" if any(match and match[1] for match in found) else ""
             whole, digits = (max(len(match[part] or "") for match in found if match) for part in (2, 3))
-            marks = max((_mark(cell) for cell in cells), key=len)
+            marks = _mark(max(cells, key=lambda cell: len(cell.footnote) + cell.footnote.count(OPEN)))  # ≈ is wide
             space = f",table-space-text-post={{{marks}}}" if marks else ""
             self.kind = f"S[table-format={sign}{max(whole, 1)}.{digits}{space}]"
         if self._details_beside:

@@ -229,8 +229,9 @@ class Compared(Result):
     ) -> str:
         r"""A table for a paper: a row for each system, a column for each measure.
 
-        The highest value is bold, and a dagger marks what is significantly higher than a baseline; test and correction
-        are in the caption. `baselines` are the systems to compare with: by default the one of the comparison, or the
+        The highest value is bold, and ≈ marks what another order of ties may make the highest. A dagger marks what is
+        significantly higher than a baseline, an arrow and a dagger what is lower; test and correction are in the
+        caption. `baselines` are the systems to compare with: by default the one of the comparison, or the
         first of two systems. `intervals` adds those over the orders of ``"ties"``, or over ``"queries"``. The table
         needs ``\usepackage{booktabs,siunitx}``.
 
