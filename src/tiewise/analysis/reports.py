@@ -160,7 +160,7 @@ class Report(Result):
         tied = "" if from_.tied_share is None else f", {format_percent(from_.tied_share)} of {from_.rows:,} rows tied"
         orders = self.oblivious_orders
         cross = f"Line: expected; bar: lowest to highest; cross: order of {', '.join(orders)}." if orders else None
-        title = f"{count_noun(from_.judged_queries, 'query', 'queries')}{tied}"
+        title = f"{count_noun(self.queries, 'query', 'queries')}{tied}"
         explained = cross if any(self[measure].tied for measure in self) else None
         named = [(measure.name, self[measure]) for measure in self]
         return estimate_section("measure", named, title=title, legend=explained, notes=self.notes, total=len(self))
@@ -188,12 +188,22 @@ class Report(Result):
         numbers = NumberFormat(digits, leading_zero=False)
         cells = {measure: estimate_cell(mean, numbers) for measure, mean in self._means.items()}
         rows = [(one.name, cell if intervals else replace(cell, detail="")) for one, cell in cells.items()]
-        queries = count_noun(self._tally.judged_queries, "query", "queries")
+        queries = count_noun(self.queries, "query", "queries")
         explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
         title = f"Means over {queries} and all orders of tied documents{explained}"
         return render_latex(Section([Table(columns_of(["measure"], ["expected"]), rows)], title))
 
     # -- what stands behind it --------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> int:
+        """The number of queries that the means are over (those of the first measure, if measures differ).
+
+        >>> from tiewise import evaluate
+        >>> evaluate({"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": {"a": 0.5}}, "RR", missing="skip").queries
+        1
+        """
+        return len(self._estimates[self.measures[0]])
 
     @cached_property
     def provenance(self) -> Provenance:

@@ -84,7 +84,7 @@ class ReportTables:
         if len(self.reports) == 1:
             ((name, report),) = self.reports.items()
             sentence = describe_ties(report, options)
-            title = f"{name} · {count_noun(report.provenance.judged_queries, 'query', 'queries')}" if is_text else ""
+            title = f"{name} · {count_noun(report.queries, 'query', 'queries')}" if is_text else ""
             parts += [sentence if is_text or not sentence else f"{name}: {sentence}"] if sentence else []
         for name, report in self.reports.items() if options.tools else ():
             heading = _tools_title("" if is_text and len(self.reports) == 1 else name, report)
