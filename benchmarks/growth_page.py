@@ -28,8 +28,8 @@ def page(result: dict[str, Any]) -> str:
         for title, key, digits in (("CPU seconds", "cpu", 2), ("Memory in MB", "mb", 0))
     ]
     where = (
-        f"Measured on {result['date']} ({result['machine']}, Python {result['python']}). Seconds differ from machine to "
-        "machine; the numbers in brackets differ less."
+        f"Measured on {result['date']} ({result['machine']}, Python {result['python']}). Seconds differ from machine "
+        "to machine; the numbers in brackets differ less."
     )
     return "\n".join([head, where, "", *tables])
 
