@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
 from tiewise.tables.model import BEST, OPEN, Cell, Code, Column, Paragraph, Part, Section, Table
-from tiewise.tables.wording import MINUS, MISSING, escape_controls
+from tiewise.tables.wording import MINUS, MISSING, add_zeros, escape_controls
 
 __all__ = ["render_latex"]
 
@@ -41,7 +41,6 @@ _SPECIAL = {
 }
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _NUMBER = re.compile(rf"([+{MINUS}]?)(\d*)(?:\.(\d+))?")
-_NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")  # siunitx writes a zero before the point: so do intervals
 _PREAMBLE = rf"% tiewise {__version__}; needs \usepackage{{booktabs,siunitx}}"
 
 
@@ -129,7 +128,7 @@ class _LatexColumn:
         if not self.is_numeric:
             text = (rf"\textbf{{{text}}}" if cell.is_best else text) + mark
         elif _NUMBER.fullmatch(cell.text) and cell.text:
-            number = _NO_ZERO.sub("0.", cell.text.replace(MINUS, "-"))
+            number = add_zeros(cell.text.replace(MINUS, "-"))
             text = (r"\bfseries " if cell.is_best else "") + number + (f"{{{mark}}}" if mark else "")
         else:
             text = f"{{{text}{mark}}}" if text or mark else "{}"
@@ -143,10 +142,10 @@ def _mark(cell: Cell) -> str:
 
 
 def _detail(cell: Cell, is_numeric: bool = False) -> str:
-    """Small text; in a column of numbers in braces, so that it is not read as one."""
+    """Small text, with zeros as siunitx writes them; in a column of numbers in braces, as it is not one of them."""
     if not cell.detail:
         return "{}" if is_numeric else ""
-    return rf"{{\scriptsize {_escape(_NO_ZERO.sub('0.', cell.detail))}}}"
+    return rf"{{\scriptsize {_escape(add_zeros(cell.detail))}}}"
 
 
 def _row(cells: Sequence[str]) -> str:

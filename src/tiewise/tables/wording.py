@@ -7,6 +7,7 @@ notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -18,6 +19,7 @@ __all__ = [
     "MISSING",
     "PLAIN",
     "NumberFormat",
+    "add_zeros",
     "capitalize_first",
     "count_noun",
     "describe_chance",
@@ -120,7 +122,18 @@ class NumberFormat:
         return f"{name} {'<' if small else '='} {text}" if name else f"{'<' * small}{text}"
 
 
+_NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")
+
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
+
+
+def add_zeros(text: str) -> str:
+    """A text in which every number has a zero before the point, as where all other numbers do.
+
+    >>> add_zeros("+.0016, from −.0026 to +.0062 (p = .042; .5% of v1.5)")
+    '+0.0016, from −0.0026 to +0.0062 (p = 0.042; 0.5% of v1.5)'
+    """
+    return _NO_ZERO.sub("0.", text)
 
 
 def format_z(z: float) -> str:
