@@ -96,6 +96,7 @@ def test_it_opens_with_the_verdict_and_shows_where_it_comes_from(example):
     assert "However ties are ordered? No: some tie orders put" in words
     assert "Would it hold for other queries? Unclear: these 200 queries are no evidence that" in words
     assert "decided" not in words
+    assert not re.findall(r"(?<![\w.])\.\d+", words)  # every number has a zero before the point
     assert words.index("However ties") < words.index("runs side by side") < words.index("How to read this page")
     for name in NAMES:
         assert tw.read_run(file(f"minilm-{name}.trec.gz")).source.sha256 in words
