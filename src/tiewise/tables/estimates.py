@@ -7,6 +7,7 @@ A statistic that comes from random orders has ~ before it, and a bound on the lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
@@ -44,7 +45,7 @@ def format_range(estimate: Any, numbers: NumberFormat = PLAIN, write: Callable[[
     if None in ends or len(set(map(write, ends))) == 1:
         return ""
     low, high = (format_statistic(estimate, name, write) for name in ("minimum", "maximum"))
-    return f"[{low}, {high}]"
+    return re.sub(r"[~≥≤](?=[<>])", "", f"[{low}, {high}]")  # on one side of zero, whatever the mark
 
 
 def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
@@ -61,9 +62,12 @@ def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
 def difference_cell(difference: Any, numbers: NumberFormat = PLAIN) -> Cell:
     """The expected difference with its sign, and the range; ends that round to zero show their sign too.
 
-    >>> from tiewise.metrics.estimate import Estimate
+    >>> from tiewise.metrics.estimate import Estimate, Method
     >>> str(difference_cell(Estimate(0.00594, -0.00004, 0.0127), NumberFormat(3, leading_zero=False)))
     '+.006 [<0, .013]'
+    >>> bound = Estimate(0.00594, -0.00004, 0.0127, method=Method(extremes="bound"))
+    >>> str(difference_cell(bound, NumberFormat(3, leading_zero=False)))
+    '+.006 [<0, ≤.013]'
     """
     text = format_statistic(difference, "expected", numbers.signed)
     return Cell(text, format_range(difference, numbers, numbers.end), value=difference.expected)
