@@ -223,7 +223,7 @@ def test_table(tiewise, folder):
 def test_columns_that_do_not_apply_are_left_out(tiewise):
     text = tiewise("recall", "second.trec", "dense.trec", "--depths", "1", "--format", "table").out
     assert re.search(r"^phi +system +depth +RBR +upper +recall +worth its depth$", text, re.M)
-    assert "reaches its RBR (upper bound) with so few documents" in " ".join(text.split()) and "over ties" not in text
+    assert "reaches its RBR (upper bound) with as few documents" in " ".join(text.split()) and "over ties" not in text
 
 
 def test_range_over_ties_only_for_tied_sets(tiewise):
