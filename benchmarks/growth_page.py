@@ -27,7 +27,10 @@ def page(result: dict[str, Any]) -> str:
         f"## {title}\n\n" + _table(result, key, digits)
         for title, key, digits in (("CPU seconds", "cpu", 2), ("Memory in MB", "mb", 0))
     ]
-    where = f"Measured on {result['date']} ({result['machine']}, Python {result['python']})."
+    where = (
+        f"Measured on {result['date']} ({result['machine']}, Python {result['python']}). Seconds differ from machine "
+        "to machine; the numbers in brackets differ less."
+    )
     return "\n".join([head, where, "", *tables])
 
 

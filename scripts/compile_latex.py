@@ -42,7 +42,7 @@ def example_tables() -> list[str]:
 
 
 def compile_tables(folder: Path, compiler: str) -> list[str]:
-    """The errors of the compiler, and the boxes that do not fit into their column."""
+    """The errors of the compiler, warnings of siunitx, and boxes that do not fit into their column."""
     document = [
         r"\documentclass[twocolumn]{article}",
         r"\usepackage{booktabs,siunitx}",
@@ -54,7 +54,7 @@ def compile_tables(folder: Path, compiler: str) -> list[str]:
     command = [compiler, "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     output = done.stdout.decode("utf-8", "replace")
-    problems = re.findall(r"^(?:!|Overfull \\hbox).*$", output, re.M)
+    problems = re.findall(r"^(?:!|Overfull \\hbox|Package siunitx Warning).*$", output, re.M)
     return problems or ([output[-2000:]] if done.returncode else [])
 
 

@@ -219,7 +219,7 @@ def test_low_precision_is_found_behind_scaling_of_lists(name, scaling):
     assert "high_precision(model)" in found.remedy and "do not tell" not in found.verdict
     if found.cause == "scaled":
         assert (
-            "come in even steps, list by list" in found.verdict and "by chance, one run in 10^" in found.grid_evidence
+            "come in even steps, list by list" in found.verdict and "by chance is below 1 in 10^" in found.grid_evidence
         )
         plain = found.to_dict()["even_lists"]
         assert plain["lists"] > 0.9 * plain["looked_at"] and plain["log10_chance"] < -12
@@ -359,7 +359,7 @@ def test_a_softmax_may_give_different_scores_for_equal_differences_of_logits():
 def test_evidence_for_a_grid():
     scores = cast(random(9), "bfloat16")
     found = infer_score_grid(scores)
-    assert found.is_significant and "lie on the bfloat16 grid; by chance, one float32 in 65,536 would" in found.evidence
+    assert found.is_significant and "only one in 65,536 is such a number: this is no coincidence" in found.evidence
     assert found.log10_p_value == pytest.approx(
         -16 * np.log10(2) * np.count_nonzero(np.unique(cast(random(9), "bfloat16")))
     )
@@ -905,7 +905,14 @@ def test_the_page_ends_with_verdict_and_remedy():
     title, headline = page.splitlines()[:2]
     assert title == "bf16 · 20 queries · 2,000 rows"
     assert headline == f"{found.verdict.split(';')[0]}." and headline.endswith("rounded to bfloat16.")
-    for part in ("by chance, one float32 in 65,536", "group size", "across rank", "trec_eval", "Against the reference"):
+    for part in (
+        "65,536",
+        "decides: |bias|",
+        "group size",
+        "across rank",
+        "trec_eval",
+        "Against the reference",
+    ):
         assert part in page, part
     flat = " ".join(page.split())
     assert flat.index("Against the reference") < flat.index(found.verdict) < flat.index("high_precision(model)")

@@ -187,6 +187,12 @@ def test_missing_queries(tiewise):
 
     assert expected() == expected("-c") == "0.5"
     assert expected("--missing", "skip") == "1.0"
+    for options, title in (
+        ((), "half · 2 queries\n"),
+        (("--missing", "skip"), "half · 1 query\n"),
+    ):  # the queries averaged
+        shown = tiewise("evaluate", "qrels.txt", "half.trec", *options, "--format", "table").out
+        assert shown.startswith(title)
     assert "missing from the run: 'q2'" in tiewise("evaluate", "qrels.txt", "half.trec", "--missing=error", code=2).err
     assert "Give one" in tiewise("evaluate", "qrels.txt", "half.trec", "-c", "--missing=skip", code=2).err
 
@@ -601,6 +607,10 @@ def test_help_fits_the_terminal(tiewise, monkeypatch, command, columns):
     assert max(map(len, ["", *examples.splitlines()])) <= 80
     for param in app.get_command(None, command).params:
         assert columns < 80 or param.opts[-1] in text or param.metavar in text
+
+
+def test_help_keeps_the_commas_of_a_value(tiewise):
+    assert "--encoder NAME=QUERIES,DOCS " in tiewise("precisions", "--help").out
 
 
 def test_help_of_the_program_lists_all_commands(tiewise):

@@ -94,11 +94,24 @@ def test_table_of_two_runs(tiewise, pair):
     assert text.startswith("RR@10 · tied against second · 3 queries\n")
     assert re.search(r"^tied +second +difference +all orders +other queries +95% interval$", text, re.M)
     assert re.search(
-        r"^\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[−\.\d{3}, \.500\] +no \(\d\d\.\d%\) +unclear \(",
+        r"^\.\d{3} \[\.\d{3}, 1\.000\] +\.500 +\+\.\d{3} \[−\.\d{3}, \.500\] +no, tied ahead in \d\d\.\d% +unclear \(",
         text,
         re.M,
     )
     assert pair.verdict in " ".join(text.split())
+
+
+def test_the_table_and_the_sentence_have_one_sign(tiewise):
+    """Every difference is that of the first run in the heading minus the second, the baseline if there is one."""
+    command = ("compare", "qrels.txt", "tied.trec", "last.trec", *RR, "--format", "table")
+    for first, second, sign, word, baseline in (
+        ("tied", "last", r"\+", "higher", "last"),
+        ("last", "tied", "−", "lower", "tied"),
+    ):
+        text = " ".join(tiewise(*command, "--baseline", baseline).out.split())
+        assert f" {first} {second} difference " in text and f"difference: {first} minus {second}," in text
+        assert re.search(rf" {sign}\.\d{{3}} \[", text) and re.search(rf"ordered \({sign}\.\d{{4}}, from {sign}", text)
+        assert f"{first} scores {word} than {second} in RR@10 however ties are ordered" in text
 
 
 def test_leaderboard_of_three_runs(tiewise):
@@ -107,7 +120,7 @@ def test_leaderboard_of_three_runs(tiewise):
     assert text.startswith("RR@10 · 3 runs · 3 queries:\n\n| rank | run | expected | by queries | against the next |")
     assert re.search(r"^\| 1 \(1–2\) \| tied \| \.\d+ \[\.333, 1\.000\] \|", text, re.M)
     assert re.search(r"^\| 3 \| last \| \.200 \| 3 \| – \|", text, re.M)
-    assert "However ties are ordered? No: tie order can change the order of tied, second." in text
+    assert "However ties are ordered? No: tie order can change the order of tied, second (second leads tied in " in text
     assert "Would it hold for other queries? " in text
     assert "tied or second? Tools disagree, for they break ties differently: trec\\_eval" in text
     assert "In the order of trec\\_eval the runs stand differently (Kendall's τ .333 with this table)." in text

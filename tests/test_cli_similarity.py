@@ -164,6 +164,20 @@ def test_matrix_of_three_runs(tiewise, folder, measure):
     assert ("a row is the observed run" in latex) == (measure == "RBR")
 
 
+def test_the_legend_says_why_a_run_differs_from_itself(tiewise):
+    """A and C have ties, B has none."""
+    runs = ("similarity", "A.trec", "B.trec", "C.trec", "--format", "table")
+    assert "A run can be below 1 against itself: two independent orders of its ties differ." in plain(tiewise(*runs))
+    assert "A run can be above 0 against itself: two" in plain(tiewise(*runs, "-m", "MED_RBP"))
+    assert "below 1 against itself: what follows its list is not seen, and two" in plain(tiewise(*runs, "-m", "RBA"))
+    three = ("similarity", *["B.trec"] * 3, *("--name", "x", "--name", "y", "--name", "z"), "--format", "table")
+    assert "against itself" not in plain(tiewise(*three))
+
+
+def plain(shown) -> str:
+    return " ".join(shown.out.split())
+
+
 def test_long_names_are_numbered_in_a_matrix(tiewise):
     names = [word for name in ("a-run-with-a-long-name", "B", "C") for word in ("--name", name)]
     text = tiewise("similarity", "A.trec", "B.trec", "C.trec", *names, "--format", "table").out

@@ -616,6 +616,25 @@ def test_another_definition_is_not_a_flip():
     assert not pair.flip and pair.certain
 
 
+@pytest.mark.parametrize("orders", ["independent", "per-query", "shared"])
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "ERR@10"])
+def test_probabilities_depend_on_the_data_alone(measure, orders):
+    """Names, the order of the runs and the order of their rows change no bit of a sampled probability."""
+    judged, left, right = large(25, 14, seed=1, levels=3)
+    rng = random.Random(2)
+    shuffled = {query: dict(rng.sample(list(docs.items()), len(docs))) for query, docs in left.items()}
+    options = {"orders": orders, "samples": 500, "complete": True}
+    pair = tw.compare(judged, {"A": left, "B": right}, measure, **options).pair("A", "B")
+    assert pair.method.startswith("sampled")
+    other = tw.compare(judged, {"first": right, "last": shuffled}, measure, **options)
+    for renamed in (other.pair("last", "first"), other.pair("first", "last")):
+        same = renamed.a == "last"
+        found = (renamed.probability, renamed.probability_less)
+        assert found == ((pair.probability, pair.probability_less)[:: 1 if same else -1])
+        assert renamed.difference.std == pair.difference.std
+    assert pair.probability + pair.probability_equal + pair.probability_less == pytest.approx(1)
+
+
 # -- sentences --------------------------------------------------------------------------------------------------------
 
 
@@ -628,8 +647,8 @@ def test_verdicts():
     pair = compared(FLIP, TIED, SECOND, "RR", complete=True).pair("B", "A")
     assert pair.answers == Answers("no", "unclear")
     assert (
-        "B and A cannot be told apart in RR: some tie orders reverse the difference (+.1111, from −.1667 to +.5000), "
-        "and so could other queries (p = .500; 95% interval +.1111 to +.1111). A leads in 56% of random orders."
+        "B and A cannot be told apart in RR: some tie orders reverse the difference (−.1111, from −.5000 to +.1667), "
+        "and so could other queries (p = .500; 95% interval −.1111 to −.1111). A leads in 56% of random orders."
     ) in pair.verdict
     # settled, significant
     judged, left, _ = large(30, 10, seed=3, levels=1000)
@@ -637,8 +656,8 @@ def test_verdicts():
     firm = compared(judged, left, last, "nDCG@10", complete=True).pair("B", "A")
     assert firm.answers == Answers("yes", "yes") and firm.answers.both_yes
     assert re.fullmatch(
-        r"A scores higher than B in nDCG@10 however ties are ordered \(.N(, from .N to .N)?\), and the difference is "
-        r"significant over these 30 queries \(p [<=] \.\d{3}; 95% interval .N to .N\)\.".replace(".N", r"\+\.\d{4}"),
+        r"B scores lower than A in nDCG@10 however ties are ordered \(.N(, from .N to .N)?\), and the difference is "
+        r"significant over these 30 queries \(p [<=] \.\d{3}; 95% interval .N to .N\)\.".replace(".N", r"−\.\d{4}"),
         firm.verdict,
     )
     # settled, not significant
@@ -672,7 +691,7 @@ def test_ties_that_only_make_two_systems_equal_do_not_reverse_them():
     assert "some tie orders make them equal (+.2500, from 0 to +.5000)" in found.pair("A", "B").verdict
 
 
-def test_latex_marks_what_is_significantly_higher_than_a_baseline():
+def test_latex_marks_what_differs_significantly_from_a_baseline():
     """Eight queries of +1/2 are significant; ties that can undo it put the sign in brackets; two queries are not."""
     first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abc", 1.0)
     many = {f"q{n}": {"a": 1} for n in range(8)}
@@ -680,17 +699,23 @@ def test_latex_marks_what_is_significantly_higher_than_a_baseline():
     found = tw.compare(many, runs, "RR", baseline="base", complete=True)
     text = found.to_latex()
     assert r"first & \bfseries 1.000{\textsuperscript{$\dagger$}} \\" in text
-    assert r"tied & 0.611{\textsuperscript{($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
+    assert r"tied & 0.611{\textsuperscript{$\approx$($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
+    assert "Highest in bold; $\\approx$ may be the highest in another order of ties." in text
     assert "Significantly higher than $\\dagger$ base (paired permutation test over queries" in text
     assert "Holm-corrected for all comparisons with base and measures" in text
-    assert "A sign in brackets: some order of ties does not put the run ahead" in text
+    assert "A sign in brackets: tie order can change which is ahead" in text and "lower" not in text
+    lower = tw.compare(many, runs, "RR", baseline="first", complete=True).to_latex()
+    assert r"base & 0.500{\textsuperscript{$\downarrow$$\dagger$}} \\" in lower and "higher than" not in lower
+    assert "Significantly lower than $\\downarrow$$\\dagger$ first (paired permutation test over queries" in lower
     both = tw.compare(many, runs, "RR", complete=True)
     assert r"\bfseries 1.000{\textsuperscript{$\dagger$($\ddagger$)}}" in both.to_latex(baselines=["base", "tied"])
     assert "dagger" not in both.to_latex() and "{[}0.333, 1.000]" in both.to_latex(intervals="ties")
     assert "95\\% bootstrap interval over queries" in both.to_latex(intervals="queries")
     few = {query: many[query] for query in ("q0", "q1")}
     two = {name: {query: run[query] for query in few} for name, run in runs.items() if name != "tied"}
-    assert "1.000 \\\\" in tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline
+    chance = tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline
+    assert "1.000 \\\\" in chance and "No difference from base is significant (paired permutation test" in chance
+    assert "dagger" not in chance and "approx" not in chance
     for baselines, words in ((["x"], "none of the systems"), (["tied"], "corrected for comparisons with 'base'")):
         with pytest.raises(tw.InputError, match=words):
             found.to_latex(baselines=baselines)

@@ -561,7 +561,7 @@ def test_a_table_of_a_comparison():
     for words in (
         "tied against late",
         "+0.2500",
-        "[0.0000, 0.5000]",
+        "[0, 0.5000]",
         "93.8%",
         f"unclear ({pair.p_holm:.3f})",
         pair.verdict,

@@ -23,14 +23,14 @@ from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, count_noun, format_z, join_names
+from tiewise.tables.wording import PLAIN, count_noun, describe_chance, format_z, join_names
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
 
 __all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "method_notes"]
 
-#: From here on, an order is so far from random that it cannot be blind to the labels.
+#: From here on, an order is so far from random that it probably depends on the labels.
 Z_LIMIT = 4.0
 
 _TEXTS = {"measure", "query", "expected_method", "extremes_method", "std_method"}
@@ -160,7 +160,7 @@ class Report(Result):
         tied = "" if from_.tied_share is None else f", {format_percent(from_.tied_share)} of {from_.rows:,} rows tied"
         orders = self.oblivious_orders
         cross = f"Line: expected; bar: lowest to highest; cross: order of {', '.join(orders)}." if orders else None
-        title = f"{count_noun(from_.judged_queries, 'query', 'queries')}{tied}"
+        title = f"{count_noun(self.queries, 'query', 'queries')}{tied}"
         explained = cross if any(self[measure].tied for measure in self) else None
         named = [(measure.name, self[measure]) for measure in self]
         return estimate_section("measure", named, title=title, legend=explained, notes=self.notes, total=len(self))
@@ -188,12 +188,22 @@ class Report(Result):
         numbers = NumberFormat(digits, leading_zero=False)
         cells = {measure: estimate_cell(mean, numbers) for measure, mean in self._means.items()}
         rows = [(one.name, cell if intervals else replace(cell, detail="")) for one, cell in cells.items()]
-        queries = count_noun(self._tally.judged_queries, "query", "queries")
+        queries = count_noun(self.queries, "query", "queries")
         explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
         title = f"Means over {queries} and all orders of tied documents{explained}"
         return render_latex(Section([Table(columns_of(["measure"], ["expected"]), rows)], title))
 
     # -- what stands behind it --------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> int:
+        """The number of queries that the means are over (those of the first measure, if measures differ).
+
+        >>> from tiewise import evaluate
+        >>> evaluate({"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": {"a": 0.5}}, "RR", missing="skip").queries
+        1
+        """
+        return len(self._estimates[self.measures[0]])
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -248,7 +258,7 @@ class Report(Result):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: lists that may be cut, queries left out, an order not blind to the labels."""
+        """What a reader should know: cut lists, queries left out, an order that probably depends on labels."""
         from_, notes = self._tally, []
         if self.cut_lists:
             notes.append(self.cut_note)
@@ -283,11 +293,12 @@ class Report(Result):
                 ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
             ):
                 if found:
-                    far = ", ".join(f"{format_z(z)} for {m}" for m, z in found.items())
+                    far = ", ".join(f"{m} {format_z(z)}" for m, z in found.items())
                     notes.append(
-                        f"The order of '{order}' lies many standard deviations from a random one ({far}). It is not "
-                        f"blind to the labels: {first} documents stand first among equals, because candidates were "
-                        "listed so, or because ids go with their sources."
+                        f"In the order of '{order}', {first} documents stand higher among documents of the same score "
+                        f"than in a random order. In standard deviations from the expected value: {far}; "
+                        f"{describe_chance(found.values())}. Probably the order depends on the labels: candidates were "
+                        "listed so, or ids go with their sources."
                     )
         qrels = self._evaluation.qrels
         notes.extend(explain_clipped_labels(self.measures, qrels.label))

@@ -92,7 +92,7 @@ def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any)
 
     The value goes `into` the parameter of that name, if it is not that of the option.
     """
-    words = spec.replace(",", "").split()
+    words = spec.replace(", ", " ").split()
     names = [word for word in words if word.startswith("-")]
     value = words[-1] if len(names) < len(words) else ""
     if "|" in value:

@@ -13,7 +13,16 @@ from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
 from tiewise.tables.data_formats import round_floats
 from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
-from tiewise.tables.wording import LINE_WIDTH, MISSING, NumberFormat, count_noun, format_percent, format_ranks, format_z
+from tiewise.tables.wording import (
+    LINE_WIDTH,
+    MISSING,
+    NumberFormat,
+    count_noun,
+    describe_chance,
+    format_percent,
+    format_ranks,
+    format_z,
+)
 
 __all__ = ["AUDIT_COLUMNS", "AuditTables"]
 
@@ -26,12 +35,16 @@ AUDIT_COLUMNS = {
 
 EXAMPLES = 3  # of the largest tie groups
 TOOL_MEASURES = 3  # measures for which the page shows what tools print
+DECIDES_LEGEND = (
+    "decides: |bias| or 2 std reaches the value over queries, or a named tool or at least 2.5% of random orders "
+    "reverses a comparison, rank or check. The worst case does not count."
+)
 EFFECT_LEGEND = (
-    "bias: of the order of {}. worst case: highest less lowest. over queries: half of the 95% interval. effect: none, "
-    "minor, report (the expected values), or decides (as large as that of other queries)."
+    "bias: of the order of {}. worst case: highest minus lowest. over queries: half of the 95% interval. effect: none, "
+    "minor, report (the expected values), or decides."
 )
 OVERVIEW_LEGEND = (
-    "bias, std, worst case (highest less lowest) and over queries (half of the 95% interval): of the measure that tie "
+    "bias, std, worst case (highest minus lowest) and over queries (half of the 95% interval): of the measure that tie "
     "order moves most."
 )
 OWN = "†"  # the mark of a tool that computes something else under the measure's name
@@ -65,7 +78,9 @@ class AuditTables:
         for name, audit in self.audits.items():
             parts.append(Paragraph(f"{name}: {audit.verdict}", _style(audit)))
             parts += [audit.advice.text] if audit.advice else []
-        return Section(parts, f"{len(self.audits)} runs", [*options.notes, "`tiewise audit RUN` shows all details."])
+        return Section(
+            parts, f"{len(self.audits)} runs", [*options.notes, "For all details of one run: tiewise audit RUN"]
+        )
 
     def _overview(self, options: OutputOptions) -> Table:
         """A row for each run: its ties, and the measure that their order moves most."""
@@ -81,7 +96,7 @@ class AuditTables:
             ["tied", "largest", "moves most", "bias", "std", "worst case", "over queries", "effect of ties"],
         )
         has_effects = any(audit.effects for audit in self.audits.values())
-        table = Table(columns, rows, notes=(OVERVIEW_LEGEND,) if has_effects else ())
+        table = Table(columns, rows, notes=(OVERVIEW_LEGEND, DECIDES_LEGEND) if has_effects else ())
         return table if has_effects else table.take_columns([0, 1, 2, len(columns) - 1])
 
 
@@ -229,17 +244,18 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
     ]
     legend = EFFECT_LEGEND.format(report.provenance.options["oblivious"])
     heads = ["expected [lowest, highest]", "bias", "std", "worst case", "over queries", "effect"]
-    parts: list[Part] = [Table(columns_of(["measure"], heads), rows, notes=(legend,))]
+    parts: list[Part] = [Table(columns_of(["measure"], heads), rows, notes=(legend, DECIDES_LEGEND))]
     if (tools := _tool_table(report, options)) is not None:
         parts += ["", tools]
     if audit.knowing:
         far = (
-            f"{order} ({', '.join(f'{format_z(z)} for {measure}' for measure, z in zs.items())})"
+            f"{order} ({', '.join(f'{format_z(z)} for {measure}' for measure, z in zs.items())}; "
+            f"{describe_chance(zs.values())})"
             for order, zs in audit.knowing.items()
         )
         parts.append(
-            "Orders of tied documents that are not blind to the labels, by their distance z from a random one: "
-            f"{'; '.join(far)}."
+            "Orders of tied documents that probably depend on the labels, by their distance from the expected value in "
+            f"standard deviations: {'; '.join(far)}."
         )
     return parts
 

@@ -38,7 +38,7 @@ REPORT_COLUMNS = {
     "oblivious": "the value that one fixed order gives (`--oblivious`), as a tie-oblivious tool prints it",
     "bias": "oblivious − expected: the effect of that one order",
     "range": "maximum − minimum: how far the order of ties alone can move the value",
-    "z": "bias / std: beyond ±4, the order is not blind to the labels",
+    "z": "bias / std: beyond ±4, the order probably depends on the labels",
     "residual": "what unjudged and unseen documents could still add (RBP)",
     "cut_lower": "the lowest that `expected` can be if lists were cut inside their last tie group",
     "cut_upper": "the highest",
@@ -84,7 +84,7 @@ class ReportTables:
         if len(self.reports) == 1:
             ((name, report),) = self.reports.items()
             sentence = describe_ties(report, options)
-            title = f"{name} · {count_noun(report.provenance.judged_queries, 'query', 'queries')}" if is_text else ""
+            title = f"{name} · {count_noun(report.queries, 'query', 'queries')}" if is_text else ""
             parts += [sentence if is_text or not sentence else f"{name}: {sentence}"] if sentence else []
         for name, report in self.reports.items() if options.tools else ():
             heading = _tools_title("" if is_text and len(self.reports) == 1 else name, report)

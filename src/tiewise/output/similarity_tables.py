@@ -141,7 +141,18 @@ class SimilarityTables:
             )
             for head, system, row in zip(heads, systems, self.similarity.matrix(), strict=True)
         ]
-        return Table(columns_of(["", "run"] if numbered else ["run"], heads), rows, notes=(self._matrix_legend(),))
+        legend = f"{self._matrix_legend()}{self._diagonal_legend(options)}"
+        return Table(columns_of(["", "run"] if numbered else ["run"], heads), rows, notes=(legend,))
+
+    def _diagonal_legend(self, options: OutputOptions) -> str:
+        """Why a run differs from itself, if one does in the digits shown."""
+        same = 0.0 if self.similarity.measure.is_distance else 1.0
+        itself = self.similarity.matrix().diagonal().tolist()
+        if not any(options.numbers.differ(value, same) for value in itself if not isnan(value)):
+            return ""
+        unseen = "what follows its list is not seen, and " * (self.similarity.score_part == "lower")
+        side = "above 0" if same == 0 else "below 1"
+        return f" A run can be {side} against itself: {unseen}two independent orders of its ties differ."
 
     def _matrix_legend(self) -> str:
         measure = self.similarity.measure

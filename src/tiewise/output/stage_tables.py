@@ -36,8 +36,9 @@ _LEGEND = {
     "upper": "upper: if it comes next.",
     "over ties": "over ties: the least and the most there can be.",
     "cost": "cost: of the first stage, and of the second for as many documents as the depth says.",
-    "worth it": "worth it: no line of that phi costs no more with an RBR that reaches its upper bound.",
-    "worth its depth": "worth its depth: no line of that phi hands on no more with an RBR that reaches its upper one.",
+    "worth it": "worth it: no other line of that phi reaches its RBR (upper bound) at the same cost or less.",
+    "worth its depth": "worth its depth: no other line of that phi reaches its RBR (upper bound) with as few "
+    "documents.",
 }
 
 

@@ -1,11 +1,13 @@
 """How every format shows an estimate over the orders of ties, and tables of estimates.
 
 A statistic that comes from random orders has ~ before it, and a bound on the lowest or highest value ≥ or ≤
-(`Method.mark`). All tables, for people, write estimates with `format_statistic`, `format_range` and `estimate_cell`.
+(`Method.mark`). All tables, for people, write estimates with `format_statistic`, `format_range`, `estimate_cell` and
+`difference_cell`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
@@ -14,7 +16,15 @@ from typing import Any
 from tiewise.tables.model import MAX_ROWS, Bar, Cell, Section, Table
 from tiewise.tables.wording import MISSING, PLAIN, NumberFormat
 
-__all__ = ["describe_range", "estimate_cell", "estimate_section", "estimate_table", "format_range", "format_statistic"]
+__all__ = [
+    "describe_range",
+    "difference_cell",
+    "estimate_cell",
+    "estimate_section",
+    "estimate_table",
+    "format_range",
+    "format_statistic",
+]
 
 
 def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = PLAIN.number) -> str:
@@ -29,12 +39,13 @@ def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = P
     return MISSING if value is None else estimate.method.mark(name) + write(value)
 
 
-def format_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
-    """Minimum and maximum in brackets; empty if they look the same in these digits."""
-    if not numbers.differ(estimate.minimum, estimate.maximum):
+def format_range(estimate: Any, numbers: NumberFormat = PLAIN, write: Callable[[float], str] | None = None) -> str:
+    """Minimum and maximum in brackets; empty if they look the same. `write` formats them in another way."""
+    ends, write = (estimate.minimum, estimate.maximum), write or numbers.number
+    if None in ends or len(set(map(write, ends))) == 1:
         return ""
-    low, high = (format_statistic(estimate, name, numbers.number) for name in ("minimum", "maximum"))
-    return f"[{low}, {high}]"
+    low, high = (format_statistic(estimate, name, write) for name in ("minimum", "maximum"))
+    return re.sub(r"[~≥≤](?=[<>])", "", f"[{low}, {high}]")  # on one side of zero, whatever the mark
 
 
 def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
@@ -46,6 +57,20 @@ def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
     """
     how = {"exact": "", "bound": "at most ", "sampled": "about "}[estimate.method["extremes"]]
     return f"{how}between {numbers.number(estimate.minimum)} and {numbers.number(estimate.maximum)}"
+
+
+def difference_cell(difference: Any, numbers: NumberFormat = PLAIN) -> Cell:
+    """The expected difference with its sign, and the range; ends that round to zero show their sign too.
+
+    >>> from tiewise.metrics.estimate import Estimate, Method
+    >>> str(difference_cell(Estimate(0.00594, -0.00004, 0.0127), NumberFormat(3, leading_zero=False)))
+    '+.006 [<0, .013]'
+    >>> bound = Estimate(0.00594, -0.00004, 0.0127, method=Method(extremes="bound"))
+    >>> str(difference_cell(bound, NumberFormat(3, leading_zero=False)))
+    '+.006 [<0, ≤.013]'
+    """
+    text = format_statistic(difference, "expected", numbers.signed)
+    return Cell(text, format_range(difference, numbers, numbers.end), value=difference.expected)
 
 
 def estimate_cell(

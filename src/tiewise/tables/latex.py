@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
-from tiewise.tables.model import BEST, Cell, Code, Column, Paragraph, Part, Section, Table
-from tiewise.tables.wording import MINUS, MISSING, escape_controls
+from tiewise.tables.model import BEST, OPEN, Cell, Code, Column, Paragraph, Part, Section, Table
+from tiewise.tables.wording import MINUS, MISSING, add_zeros, escape_controls
 
 __all__ = ["render_latex"]
 
@@ -29,6 +29,7 @@ _SPECIAL = {
     "τ": r"$\tau$",
     "φ": r"$\varphi$",
     "→": r"$\rightarrow$",
+    "↓": r"$\downarrow$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "†": r"$\dagger$",
@@ -40,7 +41,6 @@ _SPECIAL = {
 }
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _NUMBER = re.compile(rf"([+{MINUS}]?)(\d*)(?:\.(\d+))?")
-_NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")  # siunitx writes a zero before the point: so do intervals
 _PREAMBLE = rf"% tiewise {__version__}; needs \usepackage{{booktabs,siunitx}}"
 
 
@@ -77,7 +77,7 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     yield _PREAMBLE
     yield from (f"% {escape_controls(line)}" for line in comments if line)
     yield r"\begin{table}[t]"
-    yield r"\centering\small\setlength{\tabcolsep}{4pt}\sisetup{detect-weight=true,detect-inline-weight=math}"
+    yield r"\centering\small\setlength{\tabcolsep}{4pt}\sisetup{reset-text-series=false,text-series-to-math=true}"
     sentences = (
         text.replace(f"{BEST} highest", "Bold: highest") for text in (title, table.title, *table.notes) if text
     )
@@ -110,7 +110,7 @@ class _LatexColumn:
         if self.is_numeric:
             sign = "+" if any(match and match[1] for match in found) else ""
             whole, digits = (max(len(match[part] or "") for match in found if match) for part in (2, 3))
-            marks = max((_mark(cell) for cell in cells), key=len)
+            marks = _mark(max(cells, key=lambda cell: len(cell.footnote) + cell.footnote.count(OPEN)))  # ≈ is wide
             space = f",table-space-text-post={{{marks}}}" if marks else ""
             self.kind = f"S[table-format={sign}{max(whole, 1)}.{digits}{space}]"
         if self._details_beside:
@@ -128,7 +128,7 @@ class _LatexColumn:
         if not self.is_numeric:
             text = (rf"\textbf{{{text}}}" if cell.is_best else text) + mark
         elif _NUMBER.fullmatch(cell.text) and cell.text:
-            number = _NO_ZERO.sub("0.", cell.text.replace(MINUS, "-"))
+            number = add_zeros(cell.text.replace(MINUS, "-"))
             text = (r"\bfseries " if cell.is_best else "") + number + (f"{{{mark}}}" if mark else "")
         else:
             text = f"{{{text}{mark}}}" if text or mark else "{}"
@@ -142,10 +142,10 @@ def _mark(cell: Cell) -> str:
 
 
 def _detail(cell: Cell, is_numeric: bool = False) -> str:
-    """Small text; in a column of numbers in braces, so that it is not read as one."""
+    """Small text, with zeros as siunitx writes them; in a column of numbers in braces, as it is not one of them."""
     if not cell.detail:
         return "{}" if is_numeric else ""
-    return rf"{{\scriptsize {_escape(_NO_ZERO.sub('0.', cell.detail))}}}"
+    return rf"{{\scriptsize {_escape(add_zeros(cell.detail))}}}"
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -7,9 +7,11 @@ notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from statistics import NormalDist
 
 __all__ = [
     "LINE_WIDTH",
@@ -17,8 +19,10 @@ __all__ = [
     "MISSING",
     "PLAIN",
     "NumberFormat",
+    "add_zeros",
     "capitalize_first",
     "count_noun",
+    "describe_chance",
     "escape_controls",
     "escape_lines",
     "format_percent",
@@ -80,6 +84,17 @@ class NumberFormat:
             return tiny
         return f"{MINUS if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
 
+    def end(self, value: float) -> str:
+        """An end of an interval of differences; what rounds to zero says on which side of zero it is.
+
+        >>> short = NumberFormat(3, leading_zero=False)
+        >>> short.end(-0.0042), short.end(-0.00026), short.end(0.0), short.end(0.00026)
+        ('−.004', '<0', '0', '>0')
+        """
+        if self.differ(value, 0.0):
+            return self.number(value)
+        return "0" if abs(value) <= 1e-12 else "<0" if value < 0 else ">0"
+
     def interval(self, low: float | None, high: float | None) -> str:
         """Two ends in brackets.
 
@@ -107,7 +122,18 @@ class NumberFormat:
         return f"{name} {'<' if small else '='} {text}" if name else f"{'<' * small}{text}"
 
 
+_NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")
+
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
+
+
+def add_zeros(text: str) -> str:
+    """A text in which every number has a zero before the point, as where all other numbers do.
+
+    >>> add_zeros("+.0016, from −.0026 to +.0062 (p = .042; .5% of v1.5)")
+    '+0.0016, from −0.0026 to +0.0062 (p = 0.042; 0.5% of v1.5)'
+    """
+    return _NO_ZERO.sub("0.", text)
 
 
 def format_z(z: float) -> str:
@@ -117,6 +143,21 @@ def format_z(z: float) -> str:
     '−4.2'
     """
     return NumberFormat(1).signed(z)
+
+
+def describe_chance(zs: Iterable[float]) -> str:
+    """How likely a random order is as far from the expected value as each of these: estimated, and at most.
+
+    The bound is Cantelli's inequality, which holds for every distribution.
+
+    >>> describe_chance([4.0, 7.0])
+    'a random order is so far away about once in 32,000 (normal distribution), at most once in 17'
+    """
+    z = min(map(abs, zs))
+    once = 1 / max(NormalDist().cdf(-z), 1e-9)
+    rounded = round(once, 2 - len(f"{once:.0f}"))
+    normal = "less than once in a million" if once > 1e6 else f"about once in {rounded:,.0f}"
+    return f"a random order is so far away {normal} (normal distribution), at most once in {1 + z**2:,.0f}"
 
 
 def format_percent(share: float | None, *, in_words: bool = False) -> str:

@@ -133,8 +133,10 @@ PROBLEMS = {
     ),
     "integer": Problem(
         " because scores {made_from} whole numbers",
-        "Rank the candidates again by finer scores, such as those of float vectors.",
-        _RESCORE,
+        "Higher precision would not change these scores: whole numbers are counts, votes, ranks or bits. Order equal "
+        "ones by a second score: that of float vectors for bits, BM25 for counts of words, the sum of the scores for "
+        "votes. Without one, report the expected values.",
+        {"index": _IN_FLOAT32["index"]},
     ),
     "steps": Problem(
         " because {preimage} come in even steps of {step}",

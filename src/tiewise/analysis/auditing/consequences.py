@@ -100,9 +100,8 @@ class Reversal:
 def measure_effects(report: Report) -> tuple[Effect, ...]:
     """The effect of tie order on each measure of a report that is no count."""
     measures = [measure for measure in report if not measure.total]
-    moved = [measure for measure in measures if (report[measure].range or 0.0) >= MIN_RANGE]
-    intervals = dict(zip(moved, query_intervals([report.per_query(m) for m in moved], CONFIDENCE), strict=True))
-    return tuple(_effect(report, measure, intervals.get(measure)) for measure in measures)
+    intervals = query_intervals([report.per_query(measure) for measure in measures], CONFIDENCE)
+    return tuple(_effect(report, *each) for each in zip(measures, intervals, strict=True))
 
 
 def _effect(report: Report, measure: Measure, interval: tuple[float, float] | None) -> Effect:

@@ -48,8 +48,8 @@ class EvenSteps:
         lists = "the one list" if self.looked_at == 1 else f"{self.lists:,} of {self.looked_at:,} lists"
         where = "throughout the run" if self.one_step else f"in {lists} looked at"
         return (
-            f"But {where}, {self.preimage} come in even steps, as numbers do that were rounded or "
-            f"counted, and scaled after it; by chance, one run in 10^{-self.log10_chance:,.0f} would."
+            f"But {where}, {self.preimage} come in even steps, as numbers do that were rounded or counted, and scaled "
+            f"after it. The probability of this by chance is below 1 in 10^{-math.ceil(self.log10_chance):,}."
         )
 
     @property

@@ -100,7 +100,10 @@ class ScoreGrid:
             return f"{all_scores}, as any float32 here."
         steps = self.quantization.steps if self.quantization else None
         even = f" They {steps.description}." if steps else ""
-        return f"{all_scores}; by chance, one float32 in {odds:,.0f} would.{even}"
+        chance = "this is no coincidence" if self.is_significant else "this may be a coincidence"
+        return (
+            f"{all_scores}. Of float32 numbers of this size, only one in {odds:,.0f} is such a number: {chance}.{even}"
+        )
 
     def _describe_quantization(self, found: Quantization, scores: str) -> str:
         which = f"All {scores}"
@@ -121,7 +124,7 @@ def infer_score_grid(scores: Floats, sizes: Codes | None = None) -> ScoreGrid:
     >>> infer_score_grid(scores).name, infer_score_grid(scores.astype(np.float32).astype(float)).name
     ('float64', 'float32')
     >>> infer_score_grid(scores.astype(np.float16).astype(float)).evidence
-    'All 500 scores (500 distinct) lie on the float16 grid; by chance, one float32 in 8,192 would.'
+    'All 500 scores (500 distinct) lie on the float16 grid. Of ..., only one in 8,192 is such a number: ...coincidence.'
     """
     sizes = np.ones(len(scores), dtype=np.int64) if sizes is None else sizes
     distinct = np.unique(scores)

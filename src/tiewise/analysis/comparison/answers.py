@@ -59,48 +59,50 @@ class Answers(Result):
 
 def describe_answers(pair: PairComparison) -> str:
     """The result for a pair in one or two sentences: what tie order can change, and what other queries could."""
-    answers, lead = pair.answers, _Lead(pair)
+    answers, words, (leader, other) = pair.answers, _Words(pair), pair.by_expectation
     queries = f"these {pair.queries:,} queries" if pair.queries > 1 else "this one query"
     if answers.any_tie_order == "equal":
         return f"{pair.a} and {pair.b} have the same {pair.measure} over {queries}."
-    higher = f"{lead.first} scores higher than {lead.second} in {pair.measure}"
-    settled = f"{higher} however ties are ordered ({lead.gap}{lead.range(', from ')})"
+    scores = f"{pair.a} scores {'higher' if leader == pair.a else 'lower'} than {pair.b} in {pair.measure}"
+    settled = f"{scores} however ties are ordered ({words.difference}{words.range(', from ')})"
     match answers.any_tie_order, answers.other_queries:
         case "yes", "yes":
-            return f"{settled}, and the difference is significant over {queries} ({lead.evidence})."
+            return f"{settled}, and the difference is significant over {queries} ({words.evidence})."
         case "yes", "unclear":
-            chance = f"but other queries could reverse it ({lead.evidence})"
-            return f"On {queries} {settled}, {chance}. This is no evidence that {lead.first} is better."
+            chance = f"but other queries could reverse it ({words.evidence})"
+            return f"On {queries} {settled}, {chance}. This is no evidence that {leader} is better."
         case "yes", _:
             return f"On {queries} {settled}. {ONE_QUERY}."
-    leads = f"{lead.first} leads in {lead.share} of random orders"
+    leads = f"{leader} leads in {words.leader_share} of random orders"
     if answers.other_queries == "yes":
-        change = lead.can_change(f"put {lead.second} ahead")
+        change = words.can_change(f"put {other} ahead")
         return (
-            f"Averaged over tie orders {higher}, significantly over {queries} ({lead.gap}; {lead.evidence}), but some "
-            f"tie orders {change} ({lead.range()}); {leads}. Report the expected values."
+            f"Averaged over tie orders {scores}, significantly over {queries} ({words.difference}; {words.evidence}), "
+            f"but some tie orders {change} ({words.range()}); {leads}. Report the expected values."
         )
-    change = f"some tie orders {lead.can_change('reverse the difference')} ({lead.gap}{lead.range(', from ')})"
-    others = f", and so could other queries ({lead.evidence})" if pair.queries > 1 else f". {ONE_QUERY}"
+    change = (
+        f"some tie orders {words.can_change('reverse the difference')} ({words.difference}{words.range(', from ')})"
+    )
+    others = f", and so could other queries ({words.evidence})" if pair.queries > 1 else f". {ONE_QUERY}"
     return f"{pair.a} and {pair.b} cannot be told apart in {pair.measure}: {change}{others}. {leads}."
 
 
-class _Lead:
-    """A pair seen from the system with the higher expectation: every difference is first − second."""
+class _Words:
+    """The numbers of a pair as sentences show them: every difference is a − b, as in tables."""
 
     def __init__(self, pair: PairComparison):
-        self._pair, (self.first, self.second) = pair, pair.by_expectation
-        self._sign = 1 if self.first == pair.a else -1
+        self._pair = pair
 
     @property
-    def gap(self) -> str:
+    def difference(self) -> str:
         """The expected difference."""
-        gap = abs(self._pair.difference.expected or 0.0)
-        return "expected difference 0" if gap <= ATOL else NUMBERS.signed(gap, tiny="below +.0001")
+        expected = self._pair.difference.expected or 0.0
+        tiny = "below +.0001" if expected > 0 else "above −.0001"
+        return "expected difference 0" if abs(expected) <= ATOL else NUMBERS.signed(expected, tiny=tiny)
 
     def range(self, before: str = "") -> str:
         """The lowest and the highest difference over tie orders, if they look different."""
-        low, high = self._ends(self._pair.difference.minimum, self._pair.difference.maximum)
+        low, high = (NUMBERS.signed(end) for end in (self._pair.difference.minimum, self._pair.difference.maximum))
         return f"{before}{low} to {high}" if low != high or not before else ""
 
     @property
@@ -110,21 +112,20 @@ class _Lead:
         p = NUMBERS.p_value(pair.final_p_value, "p") + (", Holm" if pair.p_holm not in (None, pair.p_value) else "")
         if pair.ci is None:
             return p
-        low, high = self._ends(*pair.ci)
+        low, high = map(NUMBERS.signed, pair.ci)
         return f"{p}; {format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
 
     def can_change(self, reverse: str) -> str:
         """What some tie orders do: `reverse`, or make both equal. They *may* do it if the range is only a bound."""
-        second_can_lead = self._pair.can_lead[1 if self._sign > 0 else 0]
-        return f"{'' if self._pair.exact_range else 'may '}{reverse if second_can_lead else 'make them equal'}"
+        pair = self._pair
+        other_can_lead = pair.can_lead[1 if pair.by_expectation[0] == pair.a else 0]
+        return f"{'' if pair.exact_range else 'may '}{reverse if other_can_lead else 'make them equal'}"
 
     @property
-    def share(self) -> str:
-        """The share of random orders in which the first leads; it is never 0% or 100%."""
-        share = self._pair.probability if self._sign > 0 else self._pair.probability_less
+    def leader_share(self) -> str:
+        """The share of random orders in which the run with the higher expectation leads; it is never 0% or 100%."""
+        pair = self._pair
+        share = pair.probability if pair.by_expectation[0] == pair.a else pair.probability_less
         if not 0.001 <= share <= 0.999:
             return "<0.1%" if share < 0.5 else ">99.9%"
         return f"{100 * share:.{0 if 0.01 <= share <= 0.99 else 1}f}%"
-
-    def _ends(self, low: float | None, high: float | None) -> list[str]:
-        return [NUMBERS.signed(end) for end in sorted(self._sign * (end or 0.0) for end in (low, high))]

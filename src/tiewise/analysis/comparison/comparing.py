@@ -205,6 +205,7 @@ class Compared(Result):
         self.confidence, self.samples, self.seed = float(confidence), int(samples), int(seed)  # not NumPy's types
         self._index = {name: index for index, name in enumerate(self.systems)}
         self._aligned: dict[Measure, Aligned] = {}
+        self._places: dict[Measure, dict[str, int]] = {}
         self._outcomes: dict[tuple[tuple[str, ...], Measure], TieOutcome] = {}
         self._pairs: dict[tuple[str, str, Measure], PairComparison] = {}
         self._leaderboards: dict[Measure, Rows] = {}
@@ -228,8 +229,9 @@ class Compared(Result):
     ) -> str:
         r"""A table for a paper: a row for each system, a column for each measure.
 
-        The highest value is bold, and a dagger marks what is significantly higher than a baseline; test and correction
-        are in the caption. `baselines` are the systems to compare with: by default the one of the comparison, or the
+        The highest value is bold, and ≈ marks what another order of ties may make the highest. A dagger marks what is
+        significantly higher than a baseline, an arrow and a dagger what is lower; test and correction are in the
+        caption. `baselines` are the systems to compare with: by default the one of the comparison, or the
         first of two systems. `intervals` adds those over the orders of ``"ties"``, or over ``"queries"``. The table
         needs ``\usepackage{booktabs,siunitx}``.
 
@@ -474,8 +476,11 @@ class Compared(Result):
         )
 
     def _analyze_ties(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:
-        """What the orders of ties make of one system or of a pair; a pair is analyzed once for both directions."""
-        ordered = tuple(sorted(names, key=self._index.__getitem__))
+        """What the orders of ties make of one system or of a pair; a pair is analyzed once for both directions.
+
+        Which of the two is subtracted depends on their values, not on the order in which they were given.
+        """
+        ordered = tuple(sorted(names, key=self._order_by_values(measure).__getitem__))
         key = (ordered, measure)
         if key not in self._outcomes:
             # An order for each query is the same as independent orders if there is only one system.
@@ -488,6 +493,15 @@ class Compared(Result):
                 seed=self.seed,
             )
         return self._outcomes[key] if names == ordered else self._outcomes[key].reversed
+
+    def _order_by_values(self, measure: Measure) -> dict[str, int]:
+        """The places of the systems in an order that depends on their values only, if these differ."""
+        if measure not in self._places:
+            found = self._align(measure)
+            columns = (found.expected.T, found.minimum.T, found.maximum.T)
+            keys = {name: [one[index].tolist() for one in columns] for name, index in self._index.items()}
+            self._places[measure] = {name: place for place, name in enumerate(sorted(keys, key=keys.__getitem__))}
+        return self._places[measure]
 
     def _interval_in_one_order(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:
         """The interval of the difference in one order of ties: Var(E over queries)/n plus the variance of the order."""

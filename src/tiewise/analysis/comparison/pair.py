@@ -123,9 +123,14 @@ class PairComparison(Result):
             return "never"
         if self.certain:
             return "always"
-        share = format_percent(min(max(self.probability, 1e-9), 1 - 1e-9))
+        share = _format_share(self.probability)
         error = self.probability_error
         return share if error is None or share.startswith(("<", ">")) else f"{share} ± {100 * error:.1f}"
+
+    @property
+    def share_less(self) -> str:
+        """In words, the share of orders in which b is ahead, if some but not all orders put it ahead."""
+        return _format_share(self.probability_less, in_words=True)
 
     def __repr__(self) -> str:
         return self.verdict
@@ -146,6 +151,11 @@ class PairComparison(Result):
         plain |= {name: None if plain[name] is None else list(plain[name]) for name in ("ci", "ci_order")}
         plain |= {"any_tie_order": self.answers.any_tie_order, "other_queries": self.answers.other_queries}
         return plain | {"tools": [dict(row) for row in self.tools]}
+
+
+def _format_share(probability: float, *, in_words: bool = False) -> str:
+    """A probability that is neither 0 nor 1, even if it is sampled or rounded to that."""
+    return format_percent(min(max(probability, 1e-9), 1 - 1e-9), in_words=in_words)
 
 
 #: The keys of `PairComparison.to_dict`, in their order.

@@ -1,14 +1,16 @@
 """The table of a comparison for a paper: a row for each system, a column for each measure, marks of significance.
 
-The highest value of a column is bold. A dagger says that a value is significantly higher than that of a named baseline,
-over queries; it stands in brackets if some order of ties does not put the system ahead.
+The highest value of a column is bold, and ≈ marks values that another order of ties may make the highest. A dagger says
+that a value is significantly higher than that of a named baseline, over queries, and an arrow before it that the value
+is significantly lower. A sign stands in brackets if not every order of ties puts the same system ahead.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tiewise.analysis.comparison.answers import ALPHA
 from tiewise.analysis.comparison.sections import TESTS
@@ -16,8 +18,15 @@ from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.tables.estimates import format_range, format_statistic
-from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
-from tiewise.tables.wording import NumberFormat, count_noun, format_percent, join_names, list_examples
+from tiewise.tables.model import BEST, OPEN, Cell, Section, Table, columns_of
+from tiewise.tables.wording import (
+    NumberFormat,
+    capitalize_first,
+    count_noun,
+    format_percent,
+    join_names,
+    list_examples,
+)
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.comparing import Compared
@@ -27,6 +36,7 @@ __all__ = ["Intervals", "paper_section"]
 Intervals = Literal["ties", "queries"]
 
 SIGNS = "†‡§¶"  # one for each baseline
+LOWER = "↓"  # before the sign of a baseline
 NUMBERS = NumberFormat(3, leading_zero=False)
 
 
@@ -51,7 +61,10 @@ def paper_section(
         f"{names} of {len(systems)} runs over {count_noun(compared.queries, 'query', 'queries')}: means over all "
         "orders of tied documents"
     )
-    legend = ["Highest in bold", *_explain_signs(compared, signs, columns), *_explain_intervals(compared, intervals)]
+    marks = "".join(cell.mark for column in columns for cell in column)
+    is_open = f"; {OPEN} may be the highest in another order of ties" if OPEN in marks else ""
+    legend = [f"Highest in bold{is_open}", *_explain_signs(compared, signs, marks, len(columns))]
+    legend += _explain_intervals(compared, intervals)
     heads = columns_of(["run"], [measure.name for measure in compared.measures])
     return Section([Table(heads, rows, notes=tuple(f"{one}." for one in legend))], title, compared.notes)
 
@@ -66,7 +79,7 @@ def _column(
 ) -> list[Cell]:
     """The values of a measure, with marks and intervals."""
     means = [compared.estimate(name, measure) for name in systems]
-    highest = max(mean.expected or 0.0 for mean in means)
+    ranks = {row["system"]: row for row in compared.leaderboard(measure)}
     details = [""] * len(systems)
     if intervals == "queries":
         each = [compared.estimates(name, measure) for name in systems]
@@ -78,34 +91,46 @@ def _column(
         Cell(
             format_statistic(mean, "expected", numbers.number),
             detail,
-            BEST * (mean.expected == highest) + _signs(compared, name, measure, signs),
+            _rank_mark(ranks[name]) + _signs(compared, name, measure, signs),
         )
         for name, mean, detail in zip(systems, means, details, strict=True)
     ]
 
 
+def _rank_mark(row: dict[str, Any]) -> str:
+    """The mark of the highest value, or of one that another order of ties may make the highest."""
+    return BEST if row["rank"] == 1 else OPEN if row["rank_best"] == 1 else ""
+
+
 def _signs(compared: Compared, name: str, measure: Measure, signs: dict[str, str]) -> str:
-    """The signs of the baselines that a system exceeds significantly; in brackets if tie order can change that."""
+    """The signs of baselines from which a system differs significantly; in brackets if tie order can change that."""
     found = ""
     for baseline, sign in signs.items():
         pair = compared.pair(name, baseline, measure) if name != baseline else None
-        if pair is not None and pair.answers.other_queries == "yes" and (pair.difference.expected or 0.0) > 0:
-            found += sign if pair.certain else f"({sign})"
+        if pair is not None and pair.answers.other_queries == "yes":
+            shown = sign if (pair.difference.expected or 0.0) > 0 else f"{LOWER}{sign}"
+            found += shown if pair.certain else f"({shown})"
     return found
 
 
-def _explain_signs(compared: Compared, signs: dict[str, str], columns: Sequence[Sequence[Cell]]) -> list[str]:
+def _explain_signs(compared: Compared, signs: dict[str, str], marks: str, n_measures: int) -> list[str]:
+    """What the signs among some marks mean, by which test; without any, that nothing is significant."""
     if not signs:
         return []
-    names = "; ".join(f"{sign} {baseline}" for baseline, sign in signs.items())
+    without_lower = re.sub(f"{LOWER}.", "", marks)
+    found = {
+        "higher": [f"{sign} {baseline}" for baseline, sign in signs.items() if sign in without_lower],
+        "lower": [f"{LOWER}{sign} {baseline}" for baseline, sign in signs.items() if f"{LOWER}{sign}" in marks],
+    }
+    words = [f"significantly {side} than {'; '.join(names)}" for side, names in found.items() if names]
+    none = f"no difference from {join_names(list(signs), 'or', limit=len(signs))} is significant"
     family = f"comparisons with {compared.baseline}" if compared.baseline else "pairs"
-    n_tests = (len(compared.systems) - 1 if compared.baseline else math.comb(len(compared.systems), 2)) * len(columns)
+    n_tests = (len(compared.systems) - 1 if compared.baseline else math.comb(len(compared.systems), 2)) * n_measures
     corrected = f", Holm-corrected for all {family} and measures" if n_tests > 1 else ""
     test = TESTS[compared.test].removeprefix("a ")
-    explained = [f"Significantly higher than {names} ({test} over queries, p < {ALPHA:g}{corrected})"]
-    if any("(" in cell.mark for column in columns for cell in column):
-        explained.append("A sign in brackets: some order of ties does not put the run ahead")
-    return explained
+    significant = capitalize_first(", ".join(words) or none)
+    explained = [f"{significant} ({test} over queries, p < {ALPHA:g}{corrected})"]
+    return [*explained, "A sign in brackets: tie order can change which is ahead"] if "(" in marks else explained
 
 
 def _explain_intervals(compared: Compared, intervals: Intervals | None) -> list[str]:

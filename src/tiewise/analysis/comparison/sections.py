@@ -22,7 +22,7 @@ from tiewise.data.progress import Progress
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import tool_for
-from tiewise.tables.estimates import estimate_cell
+from tiewise.tables.estimates import difference_cell, estimate_cell
 from tiewise.tables.model import Bar, Cell, Column, Section, Table, columns_of
 from tiewise.tables.records import Rows
 from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ComparisonSection", "pair_section"]
 
-MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for tools that disagree, else only neighbours
+MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for reversals, else only neighbours
 MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
 
 DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
@@ -50,7 +50,7 @@ TESTS = {"permutation": "a paired permutation test", "t": "a paired t-test", "wi
 def pair_section(pair: PairComparison) -> Section:
     """Two systems in one measure."""
     columns = columns_of(["measure"], ["difference", "", TIES_HEADING, QUERIES_HEADING, "interval"])
-    row = (pair.measure, *_difference_cells([pair], PLAIN, bars=True)[0], _interval(pair, PLAIN))
+    row = (pair.measure, *_difference_cells([pair], PLAIN, bars=True, first=f"{pair.a} ")[0], _interval(pair, PLAIN))
     legend = DIFFERENCE_BAR if pair.difference.tied else ""
     table = _drop_empty_columns(Table(columns, [row], bar_legend=legend))
     return Section([table, pair.verdict], f"{pair.a} against {pair.b}")
@@ -77,7 +77,7 @@ class ComparisonSection:
         else:
             tables = [self._leaderboard_table(some) for some in ([[m] for m in measures] if self.bars else [measures])]
         sentences = [*self._verdicts(), *self._sentences_on_unjudged()]
-        systems = " against ".join(found.systems) if self._is_pair else f"{len(found.systems)} runs"
+        systems = " against ".join(self._two) if self._is_pair else f"{len(found.systems)} runs"
         measure = f"{measures[0]} · " if len(measures) == 1 else ""
         title = f"{measure}{systems} · {count_noun(found.queries, 'query', 'queries')}"
         return Section([*tables, *([""] if sentences else []), *sentences], title, notes)
@@ -86,12 +86,18 @@ class ComparisonSection:
     def _is_pair(self) -> bool:
         return len(self.compared.systems) == 2
 
+    @cached_property
+    def _two(self) -> tuple[str, str]:
+        """The systems of a pair; every difference is the first minus the second, the baseline if there is one."""
+        pair = next(self.compared.pairs())
+        return pair.a, pair.b
+
     # -- two systems --------------------------------------------------------------------------------------------
 
     def _pair_table(self) -> Table:
-        found, (a, b) = self.compared, self.compared.systems
+        found, (a, b) = self.compared, self._two
         pairs = [found.pair(a, b, measure) for measure in found.measures]
-        cells = _difference_cells(pairs, self.numbers, bars=self.bars)
+        cells = _difference_cells(pairs, self.numbers, bars=self.bars, first=f"{a} ")
         rows = [
             (
                 measure.name if len(pairs) > 1 else "",
@@ -169,13 +175,13 @@ class ComparisonSection:
         """What the columns mean."""
         found = self.compared
         error = " ± the standard error where orders were sampled" if any("±" in pair.ahead for pair in pairs) else ""
-        first = found.systems[0] if self._is_pair else "the run of the row"
+        first, less = (self._two[0], f" {' minus '.join(self._two)},") if self._is_pair else ("the run of the row", "")
         family = f"comparisons with {found.baseline}" if found.baseline and not self._is_pair else "pairs"
         corrected = f", corrected for all {family} and measures (Holm)" if self._is_corrected else ""
         reached = self._is_pair or all(all(board["ranks_reached"]) for board in self._leaderboards.values())
         bound = "" if reached else ", at the most: not all are known to be reached by one order for all runs"
         legend = {
-            "difference": "difference: expected [lowest, highest] over the orders of ties.",
+            "difference": f"difference:{less} expected [lowest, highest] over the orders of ties.",
             "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
             "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
             "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
@@ -217,9 +223,10 @@ class ComparisonSection:
         board = self._leaderboards[measure]
         ties = [rows for rows in _groups(board, "group_ties") if self._can_change(rows, measure)]
         queries = _groups(board, "group_queries")
-        reordered = f"No: tie order can change the order of {_join_groups(ties, '; of ')}"
+        changed = (f"{_names(rows)}{self._most_reversed(rows, measure)}" for rows in ties)
+        reordered = f"No: tie order can change the order of {'; of '.join(changed)}"
         on_ties = reordered if ties else "Yes: no tie order puts another run ahead"
-        unclear = f"Unclear: other queries may change the order of {_join_groups(queries, '; of ')}"
+        unclear = f"Unclear: other queries may change the order of {'; of '.join(map(_names, queries))}"
         on_queries = unclear if queries else f"Yes: these queries separate all runs with {self._confidence} confidence"
         if self.compared.queries < 2:
             on_queries = "Unknown: there is only one query"
@@ -235,13 +242,19 @@ class ComparisonSection:
         is_independent = self.compared.orders == "independent"
         return any(is_independent or all(self.compared.pair(*two, measure).can_lead) for two in overlapping)
 
+    def _most_reversed(self, rows: list[dict[str, Any]], measure: Measure) -> str:
+        """Of the systems of a group, the lower one that is most often ahead of a higher one, and how often it is."""
+        names = [row["system"] for row in rows]
+        pairs = [self.compared.pair(a, b, measure) for a, b in _some_pairs(names)]
+        pair = max(pairs, key=lambda pair: pair.probability_less)
+        if not pair.can_lead[1]:
+            return ""
+        most = "most often: " if len(names) > 2 else ""
+        return f" ({most}{pair.b} leads {pair.a} in {pair.share_less} of random orders)"
+
     def _searched_pairs(self, measure: Measure) -> Iterator[PairComparison]:
         names, baseline = self._leaderboards[measure]["system"], self.compared.baseline
-        pairs: Iterable[tuple[str, str]]
-        if baseline:
-            pairs = ((name, baseline) for name in names if name != baseline)
-        else:
-            pairs = combinations(names, 2) if len(names) <= MAX_SEARCHED else pairwise(names)
+        pairs = ((name, baseline) for name in names if name != baseline) if baseline else _some_pairs(names)
         return (self.compared.pair(a, b, measure) for a, b in pairs)
 
     def _changed_order(self, measure: Measure) -> str:
@@ -275,27 +288,32 @@ def _estimate_cell(estimate: Estimate, measure: Measure, numbers: NumberFormat) 
 
 
 def _difference_cells(
-    pairs: Sequence[PairComparison], numbers: NumberFormat, *, bars: bool = False
+    pairs: Sequence[PairComparison], numbers: NumberFormat, *, bars: bool = False, first: str = ""
 ) -> list[tuple[Cell, Bar | str, str, str]]:
-    """For each pair the difference, its bar, and the answers to both questions; bars have common ends."""
+    """For each pair the difference, its bar, and the answers to both questions; bars have common ends.
+
+    `first` is the name of the first run of all pairs, if no column has it.
+    """
     gaps = [pair.difference for pair in pairs]
     reach = [end or 0.0 for gap in gaps for end in (gap.minimum, gap.maximum)]
     ends = min(*reach, -1e-9), max(*reach, 1e-9)
     return [
         (
-            estimate_cell(gap, numbers, numbers.signed),
+            difference_cell(gap, numbers),
             Bar(gap.minimum, gap.expected, gap.maximum, ends=ends) if bars and gap.tied else "",
-            _ties_answer(pair),
+            _ties_answer(pair, first),
             _queries_answer(pair, numbers),
         )
         for pair, gap in zip(pairs, gaps, strict=True)
     ]
 
 
-def _ties_answer(pair: PairComparison) -> str:
+def _ties_answer(pair: PairComparison, first: str) -> str:
     """Whether the same system is ahead however ties are ordered; if not, how often the first is."""
     answer = pair.answers.any_tie_order
-    return f"no ({'0%' if pair.ahead == 'never' else pair.ahead})" if answer == "no" else answer
+    if answer != "no":
+        return answer
+    return f"no, {first}{'never ahead' if pair.ahead == 'never' else f'ahead in {pair.ahead}'}"
 
 
 def _queries_answer(pair: PairComparison, numbers: NumberFormat) -> str:
@@ -305,7 +323,7 @@ def _queries_answer(pair: PairComparison, numbers: NumberFormat) -> str:
 
 
 def _interval(pair: PairComparison, numbers: NumberFormat) -> str:
-    return MISSING if pair.ci is None else numbers.interval(*pair.ci)
+    return MISSING if pair.ci is None else f"[{', '.join(map(numbers.end, pair.ci))}]"
 
 
 def _drop_empty_columns(table: Table) -> Table:
@@ -323,8 +341,13 @@ def _groups(board: Rows, column: str) -> list[list[dict[str, Any]]]:
     return [rows for rows in groups.values() if len(rows) > 1]
 
 
-def _join_groups(groups: Iterable[list[dict[str, Any]]], between: str) -> str:
-    return between.join(", ".join(row["system"] for row in rows) for rows in groups)
+def _names(rows: list[dict[str, Any]]) -> str:
+    return ", ".join(row["system"] for row in rows)
+
+
+def _some_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """All pairs of a few systems, else those of neighbours."""
+    return combinations(names, 2) if len(names) <= MAX_SEARCHED else pairwise(names)
 
 
 def _oblivious_order_differs(board: Rows) -> bool:

@@ -105,7 +105,8 @@ class System:
     def sum_distribution(self, measure: Measure, kept: NDArray[np.bool_], samples: int, seed: int) -> Distribution:
         """The distribution of the sum over queries in a random order of the run's ties."""
         if measure not in self._sums:
-            tied, own_seed = self.tied(measure, kept), [seed, *self.name.encode()]
+            tied = self.tied(measure, kept)
+            own_seed = [seed, *tied.digest]  # other runs have other orders, whatever their names
             components = tied.components() if len(tied) <= MAX_GROUPS else None
             if not len(tied):
                 found = Distribution.of_constant(0.0)

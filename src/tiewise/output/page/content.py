@@ -179,8 +179,8 @@ class PageContent:
 
     @property
     def queries(self) -> int:
-        """The number of queries that the page is about."""
-        return len(self.qrels.queries)
+        """The number of queries that means are over."""
+        return self._first_report.queries if self.compared is None else self.compared.queries
 
     @property
     def _first_report(self) -> Report:
@@ -219,8 +219,9 @@ class PageContent:
         """What a reader should know."""
         notes = self._first_report.notes if self.compared is None else self.compared.notes
         judged = len(self.all_qrels.queries)
-        skipped = f"Only the {self.queries:,} of {judged:,} judged queries that every run has are on this page."
-        return [skipped, *notes] if self.queries < judged else list(notes)
+        common = len(self.qrels.queries)
+        skipped = f"Only the {common:,} of {judged:,} judged queries that every run has are on this page."
+        return [skipped, *notes] if common < judged else list(notes)
 
     # -- runs and pairs -----------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from tiewise.output.page.verdicts import describe_precision
 from tiewise.output.paths import check_writable
 from tiewise.tables.estimates import format_range, format_statistic
 from tiewise.tables.optional import need
-from tiewise.tables.wording import PLAIN, escape_controls, format_percent, format_ranks
+from tiewise.tables.wording import PLAIN, add_zeros, escape_controls, format_percent, format_ranks
 
 __all__ = ["check_path", "render_page", "write_report"]
 
@@ -234,10 +234,12 @@ def _environment() -> Any:
         "signed": _signed,
         "share": format_percent,
         "p_value": PLAIN.p_value,
+        "sentence": add_zeros,
     }
     environment.globals |= {
         "ranks": format_ranks,
         "signed": _signed,
+        "end": _end,
         "format_range": format_range,
         "format_statistic": format_statistic,
     }
@@ -256,6 +258,15 @@ def _signed(value: float | None) -> str:
     ('+0.2500', '0.0000', '0.0000')
     """
     return PLAIN.signed(value) if value is None or PLAIN.differ(value, 0.0) else PLAIN.number(0.0)
+
+
+def _end(value: float) -> str:
+    """An end of an interval of differences with its sign, also if it rounds to zero.
+
+    >>> _end(0.25), _end(0.0), _end(-0.00001)
+    ('+0.2500', '0', '<0')
+    """
+    return PLAIN.signed(value) if PLAIN.differ(value, 0.0) else PLAIN.end(value)
 
 
 def _markup(text: str) -> Any:

@@ -48,10 +48,11 @@ def verdict_on_several(compared: Compared, measure: str) -> str:
 def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
     """However ties are ordered: does the first run of all these pairs stay ahead?"""
     first = pairs[0].a
-    if reversed_by := [pair.b for pair in pairs if pair.answers.any_tie_order == "no" and pair.can_lead[1]]:
+    if reversing := [pair for pair in pairs if pair.answers.any_tie_order == "no" and pair.can_lead[1]]:
         flips = any(pair.flip for pair in pairs)
         tools = " Tools break ties differently and name different winners." if flips else ""
-        return f"No: some tie orders put {join_names(reversed_by, 'or')} ahead of {first}.{tools}"
+        others = join_names([f"{pair.b} (in {pair.share_less} of random orders)" for pair in reversing], "or")
+        return f"No: some tie orders put {others} ahead of {first}.{tools}"
     if level := [pair.b for pair in pairs if pair.answers.any_tie_order == "no"]:
         return f"No: some tie orders put {join_names(level, 'or')} level with {first}, none puts it ahead."
     if equal := [pair.b for pair in pairs if pair.answers.any_tie_order == "equal"]:
