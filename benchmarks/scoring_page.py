@@ -64,8 +64,8 @@ documents a query), copied to main memory; it loses the ties with the k-th. `sea
 reads the scores once for the maxima of chunks, whose k-th largest is a limit that little more than k documents reach.
 The products of cosines are multiplied with the inverse norms while they are read. With 1 query, and with few documents,
 most of the time beyond the product is Python before the first and after the last work of the device; it varies with the
-host's processor. In four other measurements with 1 query, tie groups of dot products took 1.32 to 1.42 times as long as
-the product, so this aim is only just met.
+host's processor. In seven other measurements with 1 query, on several hosts, tie groups of dot products took 1.30 to
+1.48 times as long as the product.
 
 Tie groups of dot products for 64 queries: the product with float32 output, which is needed to tell scores apart, takes
 1.08 times as long as that with bfloat16 output, and counting takes 0.2 ms. That makes 1.27, and Python takes 0.3 ms:

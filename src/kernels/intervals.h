@@ -112,16 +112,17 @@ TIEWISE_INLINE void read_chunk(const ApproximateScores<T>& scores, size_t row, s
   out.maximum = OrderedBits<T>::number(maximum);
 }
 
-// The nearest T that is not below a double, or not above it.
+// The nearest T that is not below a double, or not above it. The next number is the next integer of its ordered bits:
+// quicker than a call of nextafter, and without a branch.
 template <class T>
 TIEWISE_INLINE T upward(double x) {
   const T near = static_cast<T>(x);
-  return static_cast<double>(near) < x ? std::nextafter(near, std::numeric_limits<T>::infinity()) : near;
+  return OrderedBits<T>::number(OrderedBits<T>::of(near) + (static_cast<double>(near) < x));
 }
 template <class T>
 TIEWISE_INLINE T downward(double x) {
   const T near = static_cast<T>(x);
-  return static_cast<double>(near) > x ? std::nextafter(near, -std::numeric_limits<T>::infinity()) : near;
+  return OrderedBits<T>::number(OrderedBits<T>::of(near) - (static_cast<double>(near) > x));
 }
 
 // Thresholds of one row, ascending. Scores in [low_in, high_in] certainly round to a threshold, those outside
@@ -180,12 +181,13 @@ TIEWISE_INLINE void count_by_comparison(const ApproximateScores<T>& scores, size
       above_all += in.v[i] > high;
       not_below += !(in.v[i] < low);
     }
-    if (in.finite && above_all == not_below) {
+    if (in.finite) {
       above[j] += above_all;
-      continue;
+      if (above_all == not_below) continue;
     }
     for (size_t i = 0; i < in.size; ++i) {
-      if (in.finite && in.v[i] < low) continue;
+      const bool is_decided = (in.v[i] < low) | (in.v[i] > high);  // no branch between: it would be unpredictable
+      if (in.finite & is_decided) continue;
       switch (side_of(in.v[i], scores.error(row, first + i), t, j)) {
         case Side::above: ++above[j]; break;
         case Side::equal: ++equal[j]; break;
