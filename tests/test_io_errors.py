@@ -158,21 +158,20 @@ def test_commas_between_columns(read: Reader, line: str) -> None:
 
 
 def test_arguments_swapped() -> None:
-    swapped = "Where both are given, qrels come first."
+    first = "Where both are given, qrels come first."
+    swapped = f"{first[:-1]}; `tiewise audit` takes them as --qrels."
     assert complaint(read_run, "q 0 d 1\n") == f"run:1: looks like qrels (4 columns), not a run. {swapped}"
     assert (
         complaint(read_run, "q 0 d 1\n", format="trec") == f"run:1: looks like qrels (4 columns), not a run. {swapped}"
     )
-    assert complaint(read_qrels, "#\n" + GOOD) == f"run:2: looks like a run (6 columns), not qrels. {swapped}"
+    assert complaint(read_qrels, "#\n" + GOOD) == f"run:2: looks like a run (6 columns), not qrels. {first}"
     assert complaint(read_run, "query-id\tcorpus-id\tscore\nq\td\t1\n") == (
         f"run:1: looks like qrels (BEIR header), not a run. {swapped}"
     )
     assert complaint(read_run, GOOD, format="beir") == f"Format 'beir' holds qrels, not a run. {swapped}"
-    assert complaint(read_qrels, GOOD, format="mteb") == f"Format 'mteb' holds a run, not qrels. {swapped}"
+    assert complaint(read_qrels, GOOD, format="mteb") == f"Format 'mteb' holds a run, not qrels. {first}"
     predictions = json.dumps({"query_id": "q", "query": "", "results": []})
-    assert complaint(read_qrels, predictions) == (
-        f"run: looks like a run (sentence-transformers), not qrels. {swapped}"
-    )
+    assert complaint(read_qrels, predictions) == (f"run: looks like a run (sentence-transformers), not qrels. {first}")
     with pytest.raises(InputError, match=r"^Found qrels, not a run\. Where both"):
         as_run(Qrels.from_dict({"q": {"d": 1}}))
     with pytest.raises(InputError, match=r"^Found a run, not qrels\. Where both"):

@@ -123,7 +123,8 @@ def check_format(cls: type[Table], format: str | None, kind: Kind = "adhoc") -> 
 def swapped_message(cls: type[Table], evidence: str = "") -> str:
     """The end of a message about a run in the place of judgments, or the reverse."""
     found, expected = ("qrels", "a run") if cls is Run else ("a run", "qrels")
-    return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first."
+    option = "; `tiewise audit` takes them as --qrels" if cls is Run else ""
+    return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first{option}."
 
 
 def detect_family(head: bytes, name: str) -> str:
