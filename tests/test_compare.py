@@ -618,7 +618,7 @@ def test_another_definition_is_not_a_flip():
 
 @pytest.mark.parametrize("orders", ["independent", "per-query", "shared"])
 @pytest.mark.parametrize("measure", ["nDCG@10", "AP", "ERR@10"])
-def test_probabilities_depend_on_the_data_alone(measure, orders):
+def test_probabilities_do_not_depend_on_names_or_on_the_order_of_runs_and_rows(measure, orders):
     """Names, the order of the runs and the order of their rows change no bit of a sampled probability."""
     judged, left, right = large(25, 14, seed=1, levels=3)
     rng = random.Random(2)

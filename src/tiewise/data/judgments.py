@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats, encode, frame_columns, identifier, numbers
+from tiewise.data.columns import Codes, Floats, encode, frame_columns, freeze, identifier, numbers
 from tiewise.data.documents import Documents
 from tiewise.data.mappings import check_mapping
 from tiewise.data.subtopics import Subtopics
@@ -264,12 +264,15 @@ class Qrels(Table):
     def derived(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """What is computed from these judgments alone, under a key: computed once, for any number of runs.
 
+        An array is read-only.
+
         >>> qrels = Qrels.from_dict({"q1": {"a": 1, "b": 0}})
         >>> qrels.derived("total", lambda: float(qrels.label.sum())), qrels.derived("total", lambda: 0.0)
         (1.0, 1.0)
         """
         if key not in self._derived:
-            self._derived[key] = compute()
+            value = compute()
+            self._derived[key] = freeze(value) if isinstance(value, np.ndarray) else value
         found: Value = self._derived[key]
         return found
 

@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats, freeze
+from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.segments import alike, heads, padded, segment_sum
@@ -186,13 +186,8 @@ class GroupedJudgments:
 
     def of_judgments(self, name: str, measure: Measure, compute: Callable[[], Value]) -> Value:
         """What a measure computes from the judgments alone, under a name. For our measures the next run has it too."""
-
-        def frozen() -> Value:
-            value = compute()
-            return freeze(value) if isinstance(value, np.ndarray) else value  # type: ignore[return-value]
-
         # The gains of a user's measure may depend on anything.
-        return self.ties.qrels.derived((name, measure), frozen) if measure.is_built_in() else compute()
+        return self.ties.qrels.derived((name, measure), compute) if measure.is_built_in() else compute()
 
     def unit(self, measure: Measure) -> Floats | None:
         """For each query a power of two near its largest gain, where that is too large or too small to be squared.

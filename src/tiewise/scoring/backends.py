@@ -117,15 +117,17 @@ class TorchBackend(NumpyBackend):
 
     query_tile, doc_tile, block = 256, 65_536, 131_072
     score_memory = 2**32  # bytes of scores that `tie_groups` keeps at a time
-    large_memory = 2**36  # on a device with this many bytes, tiles of queries and the memory for scores are twice that
+    large_memory = 2**36  # on a device with this many bytes, it keeps twice as many
 
     def __init__(self, device: Any):
         self.xp = self.torch = sys.modules["torch"]
         self.device = device
         self.on_device = device.type != "cpu"
         self.is_cuda = device.type == "cuda"
-        if self.is_cuda and _device_memory(self.torch, device) >= self.large_memory:
-            self.query_tile, self.score_memory = 2 * self.query_tile, 2 * self.score_memory
+        if self.is_cuda:
+            self.query_tile *= 2
+            if _device_memory(self.torch, device) >= self.large_memory:
+                self.score_memory *= 2
 
     def as_array(self, given: Any, what: str) -> Array:
         """The given object as a tensor, on the device where it is."""

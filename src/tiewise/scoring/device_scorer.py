@@ -264,7 +264,8 @@ class DeviceScorer(Scorer):
         If all documents are fewer than a tile has, they are one product with the zeros that fill it.
         """
         n = _length(rows)
-        if rows.stop < self.doc_tile:
+        if self.docs.n < self.doc_tile:
+            assert rows.start == 0
             for out_rows, tile in tiles:
                 self.backend.product_into(out[out_rows], tile.vectors, self._padded_docs())
             return
