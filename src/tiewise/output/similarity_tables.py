@@ -150,9 +150,11 @@ class SimilarityTables:
         itself = self.similarity.matrix().diagonal().tolist()
         if not any(options.numbers.differ(value, same) for value in itself if not isnan(value)):
             return ""
-        unseen = "what follows its list is not seen, and " * (self.similarity.score_part == "lower")
         side = "above 0" if same == 0 else "below 1"
-        return f" A run can be {side} against itself: {unseen}two independent orders of its ties differ."
+        why = "two independent orders of its ties differ"
+        if self.similarity.score_part == "lower":
+            why = "what follows its list is not seen, and two independent orders of its ties, if it has any, differ"
+        return f" A run can be {side} against itself: {why}."
 
     def _matrix_legend(self) -> str:
         measure = self.similarity.measure
