@@ -29,7 +29,7 @@ class StagePlots:
         self._stages = stages
 
     def pareto(self, phi: float | None = None) -> alt.LayerChart:
-        """Rank-biased recall against cost: a line for each system over its depths; points that no other dominates are filled.
+        """Rank-biased recall against cost: a line for each system; points that are not dominated are filled.
 
         Thick bars reach from the lower to the upper bound; thin bars show the extremes over the tie orders. The default
         `phi` is the first that was measured.
