@@ -287,6 +287,9 @@ def test_the_command(tiewise, vectors, folder):
     shown = tiewise(*command, *rows, "--format", "latex").out
     assert "\\toprule" in shown
     np.savez(folder / "other.npz", a=queries, b=docs)
+    assert (
+        "Give a file that ends in .npy, .npz, .safetensors, .parquet" in tiewise("precisions", "q.txt", "r", code=2).err
+    )
     assert "has no array called 'docs'" in tiewise("precisions", "v.npz", "other.npz", code=2).err
 
 
