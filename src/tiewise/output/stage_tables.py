@@ -142,4 +142,5 @@ class StageTables:
     def _highest_recall(self, row: _Row) -> float:
         """The recall of a set of this depth that holds nothing but documents of the reference."""
         lengths = self._lengths[self.reference[1].query_index.get(row["query"], slice(None))]
-        return 1.0 if row["depth"] is None else float(np.mean(np.minimum(row["depth"], lengths) / lengths))
+        held = lengths if row["depth"] is None else np.minimum(row["depth"], lengths)
+        return float(np.mean(held / np.maximum(lengths, 1)))
