@@ -56,6 +56,15 @@ def test_shards_need_the_ray_engine(tiewise, tmp_path):
         assert words in done.err
 
 
+@pytest.mark.parametrize(
+    "words", ["evaluate qrels.txt .", "evaluate qrels.txt ./", "report qrels.txt . -o page.html", "audit ."]
+)
+def test_the_current_folder_is_no_run(process, folder, words):
+    done = process(*words.split(), code=2)
+    assert done.err.startswith("tiewise: .: is a folder. Give a file in it;") and done.err.count("\n") == 1
+    assert not done.out and not (folder / "page.html").exists()
+
+
 def test_name_of_a_run_in_shards(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("runs/bm25.trec").mkdir(parents=True)

@@ -141,11 +141,11 @@ def test_a_document_twice() -> None:
     )
 
 
-@pytest.mark.parametrize("rank", ["0", "-1", "1.5", "0.25", "inf"])
+@pytest.mark.parametrize("rank", ["0", "-1", "1.5", "0.25", "inf", "d1", "0,5", "nan"])
 def test_three_columns_of_a_run_end_in_a_rank(rank: str) -> None:
     assert complaint(read_run, f"q\ta\t1\nq\tb\t{rank}\n") == (
-        f"run:2: rank '{rank}' for query 'q', document 'b'. The third of three columns is a rank, counted from 1. "
-        "For scores, write the six columns of TREC."
+        f"run:2: rank '{rank}' for query 'q', document 'b'. There are 3 columns, so these must be query, document and "
+        "a rank from 1 on. For scores, write the 6 columns of TREC: query Q0 document rank score tag."
     )
 
 

@@ -157,6 +157,38 @@ def test_the_verdict_answers_two_questions(first, second, verdict):
     assert verdict in on_ties and on_queries == "Unknown: there is only one query."
 
 
+@pytest.mark.parametrize(
+    ("queries", "first", "second", "headline"),
+    [
+        (8, {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, "A has the highest expected RR of 2 runs, 1.0000."),
+        (2, {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, "other queries could reverse the lead of A over B"),
+        (8, {"a": 1.0, "b": 1.0, "c": 1.0}, {"b": 2.0, "a": 1.0}, "some orders of ties undo the lead of A over B"),
+        (2, {"a": 1.0, "b": 1.0, "c": 1.0}, {"b": 2.0, "a": 1.0}, "A and B cannot be told apart"),
+        (1, {"a": 1.0, "b": 1.0, "c": 1.0}, {"b": 2.0, "a": 1.0}, "A and B cannot be told apart"),
+        (1, {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, "A has the highest expected RR of 2 runs, 1.0000."),
+        (8, {"a": 1.0}, {"a": 1.0}, "A and B have the same expected RR, 1.0000."),
+    ],
+)
+def test_the_headline_says_whether_a_run_is_clearly_first(queries, first, second, headline):
+    names = [f"q{n}" for n in range(queries)]
+    runs = {"A": dict.fromkeys(names, first), "B": dict.fromkeys(names, second)}
+    found = collect_content({q: {"a": 1} for q in names}, runs, "RR", complete=True)
+    if headline.endswith("."):
+        assert found.verdict == headline
+    else:
+        assert found.verdict.startswith(f"No run is clearly first: {headline}. A has the highest expected RR of 2 runs")
+
+
+def test_short_lists_are_named_beside_the_curves(folder):
+    long, short = ({"q": {f"d{n}": -float(n) for n in range(many)}} for many in (60, 20))
+    found = collect_content({"q": {"d3": 1}}, {"long": long, "short": short}, "RR")
+    assert found.short_runs.startswith("Runs with lists that are all shorter than k = 50: short (20).")
+    assert "Whiskers of two runs may overlap" in found.forest()["caption"]
+    assert not collect_content({"q": {"d3": 1}}, {"long": long}, "RR").short_runs
+    tw.write_report({"q": {"d3": 1}}, {"long": long, "short": short}, folder / "short.html", "RR")
+    assert found.short_runs in shown(folder / "short.html")
+
+
 def test_only_two_times_yes_has_the_colour_of_success(folder):
     """A lead in every order of ties that may be chance is not green; nor is a significant one that ties can undo."""
     first, second, tied = {"a": 2.0, "b": 1.0}, {"b": 2.0, "a": 1.0}, dict.fromkeys("abc", 1.0)

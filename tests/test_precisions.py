@@ -166,6 +166,42 @@ def test_the_paired_difference_and_what_to_choose(vectors):
     assert sure.sentence.startswith("Stay with float32")
 
 
+def test_the_table_shows_the_bounds_that_decide(vectors):
+    rows = ["float16", "float32:int4", "binary"]
+    found = tw.precisions(*vectors, rows=rows, max_loss=0.2, repeats=0)
+    shown = found.to_markdown()
+    for name in rows:
+        line = next(line for line in shown.splitlines() if name in line)
+        lower = found.difference(name).lower
+        assert (f"| −{-lower:.5f} |" if lower else "| 0 |") in line
+    assert str(found.choice.setup) == "float32:int4"
+    bound = f"−{-found.difference('float32:int4').lower:.4f}".replace("0.", ".")
+    assert f"It loses less than .2 nDCG@10: the 95 % lower bound for all 3 rows at once is {bound}." in found.sentence
+    assert "it depends on the rows that are tried together" in shown
+    assert "at least" not in tw.precisions(*vectors, rows=rows, repeats=0).to_markdown()
+
+
+def test_rescoring_reads_full_vectors_too(vectors):
+    words = "Rescoring (+N) also reads full vectors from disk, 96 bytes each."
+    assert words in tw.precisions(*vectors, rows=["binary+20"], repeats=0, samples=100).to_markdown()
+    assert words not in tw.precisions(*vectors, rows=["binary"], repeats=0, samples=100).to_markdown()
+
+
+def test_without_judgments_it_is_agreement_and_not_a_loss(vectors):
+    found = tw.precisions(*vectors[:2], rows=["binary"], max_loss=0.02, repeats=0)
+    shown = found.to_markdown()
+    assert "Agreement with the float32 ranking (nDCG@10 against its first documents)" in shown
+    assert "agrees less |" in shown and "less: queries that agree less by more than 0.1" in shown
+    assert found.sentence == (
+        "Stay with float32: every row with smaller vectors agrees less with the float32 ranking, by more than .02 "
+        "nDCG@10."
+    )
+    assert not {"loses", "losing"} & set(shown.replace("|", " ").split())
+    assert found.verdict("binary") == "loses" and found.to_dict()["has_judgments"] is False
+    title = found.plot.loss().to_dict()["title"]["text"]
+    assert title == "Agreement with the float32 ranking"
+
+
 def test_a_row_with_few_differences_does_not_widen_the_bounds_of_others():
     rng = np.random.default_rng(3)
     many = rng.normal(0.0, 0.1, (200, 3))
@@ -251,6 +287,9 @@ def test_the_command(tiewise, vectors, folder):
     shown = tiewise(*command, *rows, "--format", "latex").out
     assert "\\toprule" in shown
     np.savez(folder / "other.npz", a=queries, b=docs)
+    assert (
+        "Give a file that ends in .npy, .npz, .safetensors, .parquet" in tiewise("precisions", "q.txt", "r", code=2).err
+    )
     assert "has no array called 'docs'" in tiewise("precisions", "v.npz", "other.npz", code=2).err
 
 
@@ -389,8 +428,12 @@ def test_a_table_on_the_page(tiewise, vectors, folder):
     text = (folder / "page.html").read_text(encoding="utf-8")
     found = tw.precisions(queries, docs, qrels, rows=["binary"], max_loss=0.05, repeats=0)
     assert "Which precision can I afford?" in text and found.sentence in text
-    tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", precisions=found)
-    assert found.sentence in (folder / "other.html").read_text(encoding="utf-8")
+    assert "<em>at least</em>: the 95 % lower bound of the difference" in text and "Rescoring" not in text
+    unjudged = tw.precisions(queries, docs, rows=["binary", "binary+20"], max_loss=0.05, repeats=0)
+    tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", precisions=unjudged)
+    text = (folder / "other.html").read_text(encoding="utf-8")
+    assert unjudged.sentence in text and "nDCG@10 is agreement with the float32 ranking, not quality." in text
+    assert ">agrees less</span>" in text and "reads full vectors from disk, 96 bytes each" in text
     for content, message in (
         ("[]", "p.json: is not a table of precisions: it has no list 'rows'"),
         ('{"rows": [{}, {}]}', "row 0 has no text 'setup'"),

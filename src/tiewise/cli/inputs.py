@@ -49,8 +49,8 @@ def name_runs(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
             raise InputError("--name needs a different name for each run. Give it once for each, in their order.")
         return list(given)
     plain = [_without_suffixes(path) for path in paths]
-    longest = max(len(path.parts) for path in plain)
-    by_depth = [["/".join(path.parts[-parts:]) for path in plain] for parts in range(1, longest + 1)]
+    longest = max(1, *(len(path.parts) for path in plain))  # "." has no part: reading it is the error
+    by_depth = [["/".join(path.parts[-parts:]) or "." for path in plain] for parts in range(1, longest + 1)]
     found = next((names for names in by_depth if len(set(names)) == len(set(paths))), by_depth[0])
     repeats = [found[:place].count(name) for place, name in enumerate(found)]
     return [f"{name}#{before + 1}" if before else name for name, before in zip(found, repeats, strict=True)]

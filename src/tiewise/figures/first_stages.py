@@ -29,7 +29,7 @@ class StagePlots:
         self._stages = stages
 
     def pareto(self, phi: float | None = None) -> alt.LayerChart:
-        """Rank-biased recall against cost: a line for each system over its depths; points worth their cost are filled.
+        """Rank-biased recall against cost: a line for each system; points that are not dominated are filled.
 
         Thick bars reach from the lower to the upper bound; thin bars show the extremes over the tie orders. The default
         `phi` is the first that was measured.
@@ -84,8 +84,7 @@ class StagePlots:
             filled.encode(x, y, color, shape, tooltip=tooltip),
             base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="label:N"),
         ]
-        price = "cost" if has_cost else "depth"
-        words = f"Filled: worth its {price}. Numbers: depth. Bars: bounds; thin: over the orders of ties."
+        words = "Filled: not dominated. Numbers: depth. Bars: bounds; thin: over the orders of ties."
         return layer_chart(
             layers,
             title="What first stages hand on",

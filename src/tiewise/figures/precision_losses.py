@@ -92,12 +92,18 @@ def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") 
     allowed = "" if loss is None else f" Dashed: the loss that is allowed, {loss:g}."
     return layer_chart(
         layers,
-        title=title or ("What smaller vectors lose" if has_bytes else "What the last step of a reranker loses"),
+        title=title or _title(document, rows[0]),
         subtitle=f"Bars: 95 % bounds on each side, for all rows at once.{allowed}",
         description="; ".join(f"{row['setup']} {PLAIN.signed(row['difference'])}" for row in rows) + f" {measure}.",
         height=HEIGHT,
         width=WIDTH,
     )
+
+
+def _title(document: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
+    if not document.get("has_judgments", True):
+        return f"Agreement with the {reference['setup']} ranking"
+    return "What smaller vectors lose" if "bytes" in reference else "What the last step of a reranker loses"
 
 
 def _kind(row: Mapping[str, Any]) -> str:

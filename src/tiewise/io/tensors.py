@@ -8,7 +8,7 @@ a file may be larger than the memory. bfloat16 and float8 arrays have the types 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -44,16 +44,20 @@ DTYPES = {
 NPY_MAGIC = b"\x93NUMPY"
 
 
-def read_tensors(path: PathLike) -> dict[str, NDArray[Any]]:
-    """The arrays of a file by name. The array of a ``.npy`` file has the name of the file."""
+def read_tensors(path: PathLike, also: Iterable[str] = ()) -> dict[str, NDArray[Any]]:
+    """The arrays of a file by name. The array of a ``.npy`` file has the name of the file.
+
+    `also` are suffixes that the caller reads itself: an error names them too.
+    """
     name = os.fspath(path)
     readers = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
     suffix = Path(name).suffix.lower()
+    known = ", ".join([*readers, *also])
     if Path(name).is_dir():
-        raise InputError(f"{name}: is a folder. Give a file that ends in {', '.join(readers)}.")
+        raise InputError(f"{name}: is a folder. Give a file that ends in {known}.")
     if suffix not in readers:
         problem = f"'{suffix}' is not a format for arrays" if suffix else "the file name has no extension"
-        raise InputError(f"{name}: {problem}. Give a file that ends in {', '.join(readers)}.")
+        raise InputError(f"{name}: {problem}. Give a file that ends in {known}.")
     try:
         with name_memory_errors(name), np.errstate(over="ignore"):  # NumPy multiplies a shape before it checks it
             return readers[suffix](name)

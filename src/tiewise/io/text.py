@@ -29,6 +29,11 @@ __all__ = ["Columns", "Problems", "find_not_utf8", "line_blocks", "list_blocks",
 BLOCK = 1 << 20  # bytes that are counted at a time: their rows and ids stay in the cache
 MAX_LINE = 1 << 30  # bytes of a line
 MAX_PROBLEMS = 10
+#: What to do about a line of three columns whose third is no rank.
+RANK_ADVICE = (
+    "There are 3 columns, so these must be query, document and a rank from 1 on. For scores, write the 6 columns of "
+    "TREC: query Q0 document rank score tag"
+)
 
 
 def reader() -> Any:
@@ -303,6 +308,8 @@ def _number_advice(text: str, layout: Layout) -> str | None:
     try:
         number = float(text)
     except ValueError:
+        if layout.number == "rank":
+            return RANK_ADVICE
         if re.fullmatch(r"[-+]?\d+,\d+", text):
             return f"Write a decimal point: {text.replace(',', '.')}"
         if re.fullmatch(r"[-+]?0[xX][0-9a-fA-F.pP+-]+", text):
@@ -312,7 +319,7 @@ def _number_advice(text: str, layout: Layout) -> str | None:
     if "_" in text or not text.isascii():
         return "Write digits only"
     if layout.number == "rank" and not (1 <= number < 2**53 and number.is_integer()):
-        return "The third of three columns is a rank, counted from 1. For scores, write the six columns of TREC"
+        return RANK_ADVICE
     if math.isnan(number):
         return layout.nan_advice
     if math.isinf(number) and "inf" not in text.lower():

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tiewise._version import __version__
 from tiewise.data.runs import Run
@@ -35,10 +39,8 @@ _LEGEND = {
     "RBR": "RBR: expected over the orders of ties, if all that the reference does not show comes last.",
     "upper": "upper: if it comes next.",
     "over ties": "over ties: the least and the most there can be.",
+    "at most": "at most: the highest recall that so many documents can have.",
     "cost": "cost: of the first stage, and of the second for as many documents as the depth says.",
-    "worth it": "worth it: no other line of that phi reaches its RBR (upper bound) at the same cost or less.",
-    "worth its depth": "worth its depth: no other line of that phi reaches its RBR (upper bound) with as few "
-    "documents.",
 }
 
 
@@ -89,7 +91,9 @@ class StageTables:
             for row in found
         ]
         means = (place for place, row in enumerate(found) if options.per_query and row["query"] == "all")
-        legend = " ".join(_LEGEND[heading] for heading in formats if heading in _LEGEND)
+        price = "at the same cost or less" if "cost" in formats else "with as few documents"
+        dominated = f"not dominated: no other line of that phi reaches its RBR (upper bound) {price}."
+        legend = " ".join([*(_LEGEND[heading] for heading in formats if heading in _LEGEND), dominated])
         table = Table(columns_of(names, list(formats)), rows, notes=(legend,), summary=frozenset(means))
         queries = count_noun(len(self.stages.queries), "query", "queries")
         return Section([table], f"RBR against {self.reference[0]} · {queries}", options.notes)
@@ -110,11 +114,33 @@ class StageTables:
             columns["upper"] = lambda row: number(row, "rbr_upper")
         if any(over_ties(row) != MISSING for row in rows):
             columns["over ties"] = over_ties
-        columns["recall" if self.stages.k is None else f"recall@{self.stages.k}"] = lambda row: number(row, "recall")
+        columns[self._recall_heading] = lambda row: number(row, "recall")
+        if any(numbers.differ(self._highest_recall(row), 1.0) for row in rows):
+            columns["at most"] = lambda row: numbers.number(self._highest_recall(row))
         costs = sorted({row["cost"] for row in rows if row["cost"] is not None})
         if costs:
             # as many digits after the point as make all costs look different
             digits = next((n for n in range(2, 10) if len({round(cost, n) for cost in costs}) == len(costs)), 10)
             columns["cost"] = lambda row: f"{row['cost']:,.{digits}f}"
-        columns["worth it" if costs else "worth its depth"] = lambda row: "yes" if row["pareto"] else "no"
+        columns["not dominated"] = lambda row: "yes" if row["pareto"] else "no"
         return columns
+
+    @property
+    def _recall_heading(self) -> str:
+        """Of how many documents of the reference recall is."""
+        if self.stages.k is not None:
+            return f"recall@{self.stages.k}"
+        shortest, longest = int(self._lengths.min()), int(self._lengths.max())
+        return f"recall of {longest:,}" if shortest == longest else f"recall of {shortest:,}–{longest:,}"
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        """How many documents of the reference count for the recall of each query."""
+        lengths = np.diff(self.reference[1].offsets)
+        return lengths if self.stages.k is None else np.minimum(lengths, self.stages.k)
+
+    def _highest_recall(self, row: _Row) -> float:
+        """The recall of a set of this depth that holds nothing but documents of the reference."""
+        lengths = self._lengths[self.reference[1].query_index.get(row["query"], slice(None))]
+        held = lengths if row["depth"] is None else np.minimum(row["depth"], lengths)
+        return float(np.mean(held / np.maximum(lengths, 1)))

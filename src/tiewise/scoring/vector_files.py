@@ -55,7 +55,7 @@ def _open(name: str, fn: str) -> tuple[Storage, Any]:
                 f"{name}: vectors of a Parquet file are for fn='dot', 'cosine' or 'euclidean', not {fn!r}."
             )
         return parquet, parquet.read_ids()
-    arrays = read_tensors(name)
+    arrays = read_tensors(name, PARQUET)
     vectors = _find_vectors(arrays, VECTORS, name)
     vectors = TokenVectors(vectors, arrays[LENGTHS]) if LENGTHS in arrays else vectors
     try:
@@ -82,7 +82,7 @@ def read_matrix(path: Path_, vectors: str, ids: str) -> tuple[Array, list[Any] |
     if Path(name).suffix.lower() in PARQUET:
         parquet = ParquetVectors(name)
         return parquet.take(slice(0, parquet.n)), parquet.read_ids()
-    arrays = read_tensors(name)
+    arrays = read_tensors(name, PARQUET)
     return _find_vectors(arrays, vectors, name), None if ids not in arrays else arrays[ids].tolist()
 
 

@@ -66,6 +66,8 @@ def forest(
         caption.append(
             "Brackets, tie order open: of the runs with a dot, none is ahead of another in every order of ties."
         )
+    if len(rows) > 1:
+        caption.append("Whiskers of two runs may overlap although their paired difference is significant: see Pairs.")
     if len(unsettled) > len(visible):
         caption.append(f"There is no room for {len(unsettled) - len(visible)} more brackets: see the pairs.")
     return {"spec": _use_page_colours(spec), "caption": " ".join(caption), **sizes}

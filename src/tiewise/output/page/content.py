@@ -37,7 +37,7 @@ from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
 from tiewise.output.page.precision_section import PrecisionsLike, resolve_precisions
 from tiewise.output.page.tie_orders import replay_query
-from tiewise.tables.wording import list_examples
+from tiewise.tables.wording import join_names, list_examples
 
 __all__ = ["PageContent", "collect_content"]
 
@@ -194,7 +194,7 @@ class PageContent:
         if self.compared is None:
             name, report = next(iter(self.reports.items()))
             return verdicts.verdict_on_one(name, self.measure.name, report[self.measure])
-        return verdicts.verdict_on_several(self.compared, self.measure.name)
+        return verdicts.verdict_on_several(self.compared, self.measure.name, self._leads)
 
     @cached_property
     def pair_verdict(self) -> str:
@@ -281,9 +281,28 @@ class PageContent:
     def curves(self) -> list[dict[str, Any]]:
         """A curve for each measure that has cutoffs."""
         own = [measure.uncut for measure in self.measures if measure.takes_cutoff and not measure.total]
-        longest = max(int(np.diff(run.offsets).max(initial=1)) for run in self.runs.values())
-        cutoffs = [k for k in charts.CUTOFFS if k <= max(longest, self.measure.cutoff or 1)]
-        return [charts.curve(self.reports, one, cutoffs) for one in dict.fromkeys([*own, *map(parse, CURVES)])]
+        every = dict.fromkeys([*own, *map(parse, CURVES)])
+        return [charts.curve(self.reports, one, self._cutoffs) for one in every]
+
+    @cached_property
+    def _lengths(self) -> dict[str, int]:
+        """The length of the longest list of each run."""
+        return {name: int(np.diff(run.offsets).max(initial=1)) for name, run in self.runs.items()}
+
+    @property
+    def _cutoffs(self) -> list[int]:
+        """The cutoffs of curves."""
+        return [k for k in charts.CUTOFFS if k <= max(*self._lengths.values(), self.measure.cutoff or 1)]
+
+    @property
+    def short_runs(self) -> str:
+        """Which runs have shorter lists than the largest cutoff of curves; empty if none."""
+        largest = self._cutoffs[-1]
+        short = [f"{name} ({length:,})" for name, length in self._lengths.items() if length < largest]
+        if not short:
+            return ""
+        what = f"Runs with lists that are all shorter than k = {largest}: {join_names(short)}."
+        return f"{what} After its last document a list finds nothing more."
 
     def losses(self) -> dict[str, Any] | None:
         """What the rows of the table of precisions lose, if there is one."""

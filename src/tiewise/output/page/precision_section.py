@@ -44,7 +44,7 @@ def resolve_precisions(given: PrecisionsLike) -> dict[str, Any]:
             f"{name}is not a table of precisions: {problem}. `tiewise precisions ... -o FILE.json` writes one."
         )
     first = document["rows"][0]["measure"]
-    keys: dict[str, Any] = {"max_loss": None, "sentence": None, "choice": None, "notes": []}
+    keys: dict[str, Any] = {"has_judgments": True, "max_loss": None, "sentence": None, "choice": None, "notes": []}
     return {**keys, **document, "measure": first, "rows": [row for row in document["rows"] if row["measure"] == first]}
 
 

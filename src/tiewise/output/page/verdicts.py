@@ -34,15 +34,34 @@ def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
     return f"{value} on average over the orders of its ties; a single order can {moved}."
 
 
-def verdict_on_several(compared: Compared, measure: str) -> str:
-    """Which run has the highest expected value; whether that holds is said by the two answers."""
+def verdict_on_several(compared: Compared, measure: str, leads: Sequence[PairComparison]) -> str:
+    """Which run has the highest expected value, and first of all if it is not clearly first.
+
+    `leads` are the first run against each other run; the two answers say more about them.
+    """
     board = compared.leaderboard(measure)
     best = [row["system"] for row in board if row["rank"] == 1]
     value, runs = PLAIN.number(board[0]["expected"]), count_noun(len(board), "run")
     if len(best) == len(board):
         return f"{join_names(best)} have the same expected {measure}, {value}."
     has = "has" if len(best) == 1 else "have"
-    return f"{join_names(best)} {has} the highest expected {measure} of {runs}, {value}."
+    return f"{_doubt(leads)}{join_names(best)} {has} the highest expected {measure} of {runs}, {value}."
+
+
+def _doubt(leads: Sequence[PairComparison]) -> str:
+    """That no run is clearly first, and why; empty if one is, or if its lead is over one query only."""
+    for pair in leads:
+        match pair.answers.any_tie_order, pair.answers.other_queries:
+            case "yes", "unclear":
+                why = f"other queries could reverse the lead of {pair.a} over {pair.b}"
+            case "no", "yes":
+                why = f"some orders of ties undo the lead of {pair.a} over {pair.b}"
+            case "no", _:
+                why = f"{pair.a} and {pair.b} cannot be told apart"
+            case _:
+                continue
+        return f"No run is clearly first: {why}. "
+    return ""
 
 
 def answer_on_ties(pairs: Sequence[PairComparison]) -> str:

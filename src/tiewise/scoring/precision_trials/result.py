@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
@@ -23,7 +23,7 @@ from tiewise.scoring.functions import LEVELS
 from tiewise.scoring.precision_trials.setups import Setup
 from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, NumberFormat, count_noun, format_percent
+from tiewise.tables.wording import PLAIN, NumberFormat, count_noun, format_percent, list_examples
 
 __all__ = ["RERANKER_ROWS", "Difference", "PrecisionRow", "Precisions", "RerankerPrecisions", "Speed"]
 
@@ -212,23 +212,32 @@ class Precisions(Result):
             return f"Stay with {self.reference}: no row has smaller vectors."
         unknown = [row for row in self._candidates if self.verdict(row.setup) == "unknown"]
         if not unknown:
-            return f"Stay with {self.reference}: every row with smaller vectors loses more than {loss} {self.measure}."
+            return f"Stay with {self.reference}: every row with smaller vectors {self._loses(f'more than {loss}')}."
         best = max(unknown, key=lambda row: self.difference(row.setup).lower)
         return (
-            f"{self._queries} cannot tell whether a row loses less than {loss} {self.measure}: even {best.setup} could "
-            f"lose {SHORT.number(-self.difference(best.setup).lower)}. Use more queries, allow a larger loss, or stay "
-            f"with {self.reference}."
+            f"{self._queries} cannot tell whether a row {self._loses(f'less than {loss}')}: the highest "
+            f"{self._bound_of(best)}, of {best.setup}. Use more queries, allow a larger loss, or stay with "
+            f"{self.reference}."
         )
+
+    def _loses(self, amount: str) -> str:
+        """That a row loses an amount of the measure. Without judgments it is not quality that is lost."""
+        what = "loses" if self.has_judgments else f"agrees less with the {self.reference} ranking, by"
+        return f"{what} {amount} {self.measure}"
+
+    def _bound_of(self, row: PrecisionRow) -> str:
+        """The lower bound of a row, for a sentence."""
+        rows = "" if len(self.rows) == 2 else f" for all {len(self.rows) - 1} rows at once"
+        return f"95 % lower bound{rows} is {SHORT.signed(self.difference(row.setup).lower)}"
 
     def _evidence(self, row: PrecisionRow, loss: str) -> str:
         """What shows that a row keeps the quality of the reference."""
         difference = self.difference(row.setup)
         if not difference.differs:
             return f"All queries have the same {self.measure} as with {self.reference}."
-        rows = "" if len(self.rows) == 2 else f", for all {len(self.rows) - 1} rows at once"
         few = f" It differs from {self.reference} in {count_noun(difference.differs, 'query', 'queries')} only."
         return (
-            f"It loses less than {loss} {self.measure} (95 %{rows}: at worst {SHORT.signed(difference.lower)})."
+            f"It {self._loses(f'less than {loss}')}: the {self._bound_of(row)}."
             f"{few if difference.differs < FEW_VALUES else ''}"
         )
 
@@ -248,7 +257,14 @@ class Precisions(Result):
         rows = list(zip(*values.values(), strict=True))
         table = Table(columns_of([names], others), rows, notes=self._legend())
         said = ["", self.sentence] if self.max_loss is not None else []
-        return Section([table, *said], f"{self.measure} · {self._queries}", self.notes)
+        return Section([table, *said], f"{self._title} · {self._queries}", self.notes)
+
+    @property
+    def _title(self) -> str:
+        """What the values are."""
+        if self.has_judgments:
+            return str(self.measure)
+        return f"Agreement with the {self.reference} ranking ({self.measure} against its first documents)"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -256,7 +272,8 @@ class Precisions(Result):
         notes = []
         if not self.has_judgments:
             notes.append(
-                f"There are no judgments: the first documents of the {self.reference} ranking are taken for relevant."
+                f"There are no judgments: the first documents of the {self.reference} ranking are taken for relevant. "
+                "So the values show agreement with that ranking, not quality."
             )
         if any(isinstance(row.setup, Setup) and row.setup.docs in ("int8", "int4") for row in self.rows):
             notes.append("The ranges of int8 and int4 come from the documents alone.")
@@ -269,24 +286,30 @@ class Precisions(Result):
         return tuple(notes)
 
     def _legend(self) -> tuple[str, ...]:
+        losing = "losing: queries that lose" if self.has_judgments else "less: queries that agree less by"
         return (
             f"{self._legend_of_setups} [lowest, highest] and std over the orders of ties. difference: to "
-            f"{self.reference}, paired, with a 95 % interval over queries. losing: queries that lose more than "
-            f"{LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking."
-            f"{self._legend_of_verdict}",
+            f"{self.reference}, paired, with a 95 % interval over queries.{self._legend_of_bounds} {losing} more than "
+            f"{LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking.",
         )
 
     @property
-    def _legend_of_verdict(self) -> str:
+    def _legend_of_bounds(self) -> str:
+        if self.max_loss is None:
+            return ""
+        few = [str(row.setup) for row in self.rows if 0 < self.difference(row.setup).differs < FEW_VALUES]
+        why = f", and is low for {list_examples(few)} because fewer than {FEW_VALUES} queries differ" if few else ""
         return (
-            ""
-            if self.max_loss is None
-            else " verdict: by 95 % bounds that hold for all rows at once, which are wider than the interval."
+            f" at least: its 95 % lower bound, which holds for all rows at once{why}. verdict: by this bound and the "
+            "upper one; it depends on the rows that are tried together."
         )
 
     @property
     def _legend_of_setups(self) -> str:
-        return "bytes: of a document vector, with its share of the scales."
+        bytes_ = "bytes: of a document vector, with its share of the scales."
+        if not any(isinstance(row.setup, Setup) and row.setup.rescore is not None for row in self.rows):
+            return bytes_
+        return f"{bytes_} Rescoring (+N) also reads full vectors from disk, {self.rows[0].bytes:,.0f} bytes each."
 
     def _columns_for_people(self, numbers: NumberFormat) -> dict[str, list[object]]:
         differences = [self.difference(row.setup) for row in self.rows]
@@ -300,7 +323,8 @@ class Precisions(Result):
                 Cell("") if row is self.rows[0] else _difference_cell(one, numbers)
                 for row, one in zip(self.rows, differences, strict=True)
             ],
-            "losing": [format_percent(one.losing) for one in differences],
+            **({} if self.max_loss is None else {"at least": self._lower_bounds(numbers)}),
+            "losing" if self.has_judgments else "less": [format_percent(one.losing) for one in differences],
             "RBO": [_bound(row.rbo, "extrapolated", numbers) for row in self.rows],
             **({"RBR": [_bound(row.rbr, "lower", numbers) for row in self.rows]} if self._has_vectors else {}),
             "tied": [format_percent(row.tied_share) for row in self.rows],
@@ -309,14 +333,22 @@ class Precisions(Result):
         if self.rows[0].speed is not None:
             columns["queries/s"] = [_speed_cell(row.speed) for row in self.rows]
         if self.max_loss is not None:
-            columns["verdict"] = [self.verdict(row.setup) for row in self.rows]
+            words = {} if self.has_judgments else {"loses": "agrees less"}
+            verdicts = [self.verdict(row.setup) for row in self.rows]
+            columns["verdict"] = [words.get(verdict, verdict) for verdict in verdicts]
         return columns
+
+    def _lower_bounds(self, numbers: NumberFormat) -> list[object]:
+        """The lower bounds with one more digit, because they are compared with the largest loss."""
+        finer = replace(numbers, digits=numbers.digits + 1)
+        return ["", *(finer.signed(self.difference(row.setup).lower) for row in self.rows[1:])]
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, what to choose, and the notes as plain values; `write_report` takes them."""
         choice = None if self.max_loss is None else self.choice
         return {
             "reference": self.reference,
+            "has_judgments": self.has_judgments,
             "max_loss": self.max_loss,
             "choice": None if choice is None else str(choice.setup),
             "sentence": None if self.max_loss is None else self.sentence,
