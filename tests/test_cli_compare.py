@@ -277,3 +277,17 @@ def test_a_measure_without_relevant_documents_is_left_out(tiewise):
     assert "There is no query to compare by P(rel=3)@2: left out." in done.err
     done = tiewise(*command, "-m", "P(rel=3)@2", code=2)
     assert "No query is left to compare by 'P(rel=3)@2'" in done.err
+
+
+def test_captions_name_lists_that_may_be_cut_and_missing_queries(tiewise, folder):
+    (folder / "cut.qrels").write_text("1 0 a 1\n1 0 b 1\n2 0 a 1\n")
+    (folder / "one.trec").write_text("1 Q0 x 1 2 t\n1 Q0 a 2 1 t\n1 Q0 y 3 1 t\n")
+    (folder / "two.trec").write_text("1 Q0 a 1 2 t\n1 Q0 b 2 1 t\n2 Q0 a 1 1 t\n")
+    command = ("cut.qrels", "one.trec", "two.trec", "-m", "R@3", "--format", "latex")
+    for text in (tiewise("compare", *command).out, tiewise("evaluate", *command).out):
+        caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
+        assert "R@3 of 2 runs over 2 queries: means over all orders of tied documents." in caption
+        assert "Lists of one may have been cut inside a tie group." in caption and "*" not in caption
+        assert "Missing judged queries count as 0: 1 of one." in caption
+    alone = tiewise("evaluate", "cut.qrels", "two.trec", "-m", "R@3", "--format", "latex").out
+    assert r"\caption{R@3 of two over 2 queries: means over all orders of tied documents.}" in alone

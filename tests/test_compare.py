@@ -648,7 +648,7 @@ def test_verdicts():
     assert pair.answers == Answers("no", "unclear")
     assert (
         "B and A cannot be told apart in RR: some tie orders reverse the difference (−.1111, from −.5000 to +.1667), "
-        "and so could other queries (p = .500; 95% interval −.1111 to −.1111). A leads in 56% of random orders."
+        "and so could other queries (p = .500; 95% interval −.1111 to −.1111). A leads in 55.6% of random orders."
     ) in pair.verdict
     # settled, significant
     judged, left, _ = large(30, 10, seed=3, levels=1000)
@@ -667,7 +667,7 @@ def test_verdicts():
     assert chance.pair("A", "B").answers == Answers("yes", "unclear")
     assert chance.pair("A", "B").verdict == (
         "On these 3 queries A scores higher than B in RR however ties are ordered (+.1667), but other queries could "
-        "reverse it (p = 1.000; 95% interval 0 to +.5000). This is no evidence that A is better."
+        "reverse it (p = 1.000; 95% interval 0 to +.5000). This is not enough evidence that A is better."
     )
     # open, significant
     many = {f"q{n}": {"a": 1} for n in range(8)}
@@ -676,8 +676,8 @@ def test_verdicts():
     assert open_.answers == Answers("no", "yes") and not open_.answers.both_yes
     assert (
         "Averaged over tie orders A scores higher than B in RR, significantly over these 8 queries (+.1111; p = .008; "
-        "90% interval +.1111 to +.1111), but some tie orders put B ahead (−.1667 to +.5000); A leads in 84% of random "
-        "orders. Report the expected values."
+        "90% interval +.1111 to +.1111), but some tie orders put B ahead (−.1667 to +.5000); A leads in 83.6% of "
+        "random orders. Report the expected values."
     ) in open_.verdict
     # one query
     alone = compared({"q": {"a": 1}}, {"q": first}, {"q": second}, "RR").pair("A", "B")
@@ -816,10 +816,52 @@ def test_tie_groups_are_compared_but_have_no_documents():
 
 
 def test_truncated_lists_are_named_once():
-    with pytest.warns(tw.CutWarning, match="Lists of 'A' end with tied documents") as caught:
+    with pytest.warns(tw.CutWarning, match="Lists of A may have been cut inside a tie group: counting what") as caught:
         found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "AP", samples=100)
     assert len(caught) == 1
     assert sum("may have been cut" in note for note in found.notes) == 1
+
+
+def cut_runs():
+    """Three queries with two relevant documents. A finds both; B ends with a tie, so that one may have been cut off."""
+    judged = {f"q{n}": {"a": 1, "b": 1} for n in range(3)}
+    one, other = {"a": 3.0, "b": 2.0, "x": 1.0}, {"x": 3.0, "a": 1.0, "y": 1.0}
+    return judged, {"A": dict.fromkeys(judged, one), "B": dict.fromkeys(judged, other)}
+
+
+def test_lists_that_may_be_cut_are_in_the_verdict_and_the_note():
+    judged, runs = cut_runs()
+    with pytest.warns(tw.CutWarning):
+        found = tw.compare(judged, runs, ["R@3", "P@1"], samples=100)
+    pair = found.pair("A", "B", "R@3")
+    assert pair.certain and pair.may_be_cut and (pair.a_cut, pair.b_cut) == (None, (0.0, 1.0))
+    assert "A scores higher than B in R@3 in every order of the documents listed (+.5000)" in pair.verdict
+    assert not pair.open_by_cuts  # B can have the same value at best
+    assert "expected R@3 lies within .0000–1.0000 (B). If your" in found.notes[0]
+    above = found.pair("A", "B", "P@1")
+    assert not above.may_be_cut and "however ties are ordered" in above.verdict
+    whole = tw.compare(judged, runs, "R@3", samples=100, complete=True).pair("A", "B")
+    assert not whole.may_be_cut and "however ties are ordered" in whole.verdict
+
+
+def test_documents_that_may_be_missing_leave_the_order_open():
+    judged, runs = cut_runs()
+    first, last = {"a": 3.0, "x": 1.0}, {"x": 4.0, "y": 3.0, "z": 2.0, "a": 1.0}
+    runs = {"A": dict.fromkeys(judged, first), "B": runs["B"], "C": dict.fromkeys(judged, last)}
+    with pytest.warns(tw.CutWarning, match=r"\(B\), so the order of A and B is open"):
+        found = tw.compare(judged, runs, "R@3", samples=100)
+    assert found.open_by_cuts() == ["A", "B"] and found.pair("A", "B").open_by_cuts
+    text = render(ComparisonTables(found), OutputOptions(width=200))
+    assert "equal (listed)" in text and "yes (listed)" in text
+    assert "Open: no order of the documents listed puts another run ahead, but" in text.replace("\n", " ")
+
+
+def test_a_run_given_twice_is_named():
+    found = compared(FLIP, TIED, TIED, "RR", complete=True)
+    assert any("A and B have the same values in every query" in note for note in found.notes)
+    assert "the expected values are equal in every query" in found.pair("A", "B").verdict
+    assert "other queries" not in found.pair("A", "B").verdict
+    assert not any("same values" in note for note in compared(FLIP, TIED, SECOND, "RR", complete=True).notes)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_it_opens_with_the_verdict_and_shows_where_it_comes_from(example):
     words = shown(example)
     assert "fp32 has the highest expected nDCG@10 of 3 runs" in words or "hps has the highest" in words
     assert "However ties are ordered? No: some tie orders put" in words
-    assert "Would it hold for other queries? Unclear: these 200 queries are no evidence that" in words
+    assert "Would it hold for other queries? Unclear: these 200 queries are not enough evidence that" in words
     assert "decided" not in words
     assert not re.findall(r"(?<![\w.])\.\d+", words)  # every number has a zero before the point
     assert words.index("However ties") < words.index("runs side by side") < words.index("How to read this page")

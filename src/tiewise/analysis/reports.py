@@ -180,6 +180,7 @@ class Report(Result):
         >>> print(report.to_latex().splitlines()[-4])
         RR & 0.750 & {\scriptsize {[}0.500, 1.000]} \\
         """
+        from tiewise.analysis.incomplete_runs import caption_notes
         from tiewise.tables.estimates import estimate_cell
         from tiewise.tables.latex import render_latex
         from tiewise.tables.model import Section, Table, columns_of
@@ -191,7 +192,8 @@ class Report(Result):
         queries = count_noun(self.queries, "query", "queries")
         explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
         title = f"Means over {queries} and all orders of tied documents{explained}"
-        return render_latex(Section([Table(columns_of(["measure"], ["expected"]), rows)], title))
+        notes = tuple(caption_notes({"the run": self}))
+        return render_latex(Section([Table(columns_of(["measure"], ["expected"]), rows, notes=notes)], title))
 
     # -- what stands behind it --------------------------------------------------------------------------------
 
@@ -243,6 +245,11 @@ class Report(Result):
             return 0
         reached = [self._evaluation.reaches_last_group(measure) for measure in self.measures]
         return int(np.count_nonzero(np.logical_or.reduce(reached))) if reached else 0
+
+    @property
+    def missing_as_zero(self) -> int:
+        """How many judged queries are missing from the run and count as 0."""
+        return 0 if self._options.missing == "skip" else self._tally.missing_queries
 
     @property
     def cut_note(self) -> str:
@@ -297,8 +304,8 @@ class Report(Result):
                     notes.append(
                         f"In the order of '{order}', {first} documents stand higher among documents of the same score "
                         f"than in a random order. In standard deviations from the expected value: {far}; "
-                        f"{describe_chance(found.values())}. Probably the order depends on the labels: candidates were "
-                        "listed so, or ids go with their sources."
+                        f"{describe_chance(found.values())}. Check whether the order depends on the labels: candidates "
+                        "may have been listed so, or ids may go with their sources."
                     )
         qrels = self._evaluation.qrels
         notes.extend(explain_clipped_labels(self.measures, qrels.label))

@@ -79,7 +79,8 @@ def report(
     The page is one file that needs no network: open it, mail it, print it. The first measure is its main one.
     """
     from tiewise.cli.progress import progress
-    from tiewise.output.page.rendering import check_path
+    from tiewise.output.page.content import collect_content
+    from tiewise.output.page.rendering import check_path, save_page
 
     if is_terminal(output):
         raise InputError("The page is for a browser, not for a terminal. Write it to a file: -o report.html.")
@@ -90,23 +91,21 @@ def report(
     chosen = resolve_measures(measures or DEFAULT_MEASURES, rel)
     check_stdin_once([qrels, *runs])
     with collect_warnings() as warned, progress("runs", quiet=quiet) as callback:
-        tw.write_report(
+        content = collect_content(
             tw.read_qrels(qrels, format=qrels_format, kind=qrels_kind),
             {name: tw.read_run(path, format=input_format) for name, path in files.items()},
-            output,
             chosen,
             reference=reference,
             precisions=precisions,
-            title=title,
-            command=_describe_command([qrels, *runs, output, reference, precisions], full_paths=full_paths),
-            full_paths=full_paths,
             progress=callback,
             **significance,
             **evaluation,
         )
+        command_line = _describe_command([qrels, *runs, output, reference, precisions], full_paths=full_paths)
+        save_page(content, output, title=title, command=command_line, full_paths=full_paths)
     if not quiet:
         written = [] if output == STANDARD_OUTPUT else [f"The page is in {output}."]
-        print_note(*warned, *written)
+        print_note(*warned, *content.notes, *written)
 
 
 def _describe_command(files: Iterable[Path | str | None], *, full_paths: bool) -> str:

@@ -41,7 +41,7 @@ DECIDES_LEGEND = (
 )
 EFFECT_LEGEND = (
     "bias: of the order of {}. worst case: highest minus lowest. over queries: half of the 95% interval. effect: none, "
-    "minor, report (the expected values), or decides."
+    "minor, report (the expected values; also if lists may have been cut), or decides."
 )
 OVERVIEW_LEGEND = (
     "bias, std, worst case (highest minus lowest) and over queries (half of the 95% interval): of the measure that tie "
@@ -254,8 +254,8 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
             for order, zs in audit.knowing.items()
         )
         parts.append(
-            "Orders of tied documents that probably depend on the labels, by their distance from the expected value in "
-            f"standard deviations: {'; '.join(far)}."
+            "Orders of tied documents that may depend on the labels (a question to check), by their distance from the "
+            f"expected value in standard deviations: {'; '.join(far)}."
         )
     return parts
 

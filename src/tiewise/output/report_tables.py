@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tiewise.analysis.incomplete_runs import caption_notes
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -19,7 +20,7 @@ from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
 from tiewise.tables.estimates import describe_range, format_statistic
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
-from tiewise.tables.wording import MISSING, count_noun, format_percent, format_z, merge_notes
+from tiewise.tables.wording import MISSING, count_noun, format_percent, format_z, join_names, merge_notes
 from tiewise.ties.orders import ORDERS
 
 __all__ = ["REPORT_COLUMNS", "TOOL_COLUMNS", "ReportTables", "Reports", "iterate_queries", "report_table", "tool_table"]
@@ -77,8 +78,7 @@ class ReportTables:
     def section(self, options: OutputOptions) -> Section:
         """The table of all runs, a sentence on one run, and what tools print."""
         if options.format == "latex":
-            tools = [tool_table(report, options) for report in self.reports.values()] if options.tools else []
-            return Section(tools or [report_table(self.reports, options)])
+            return self._latex_section(options)
         parts: list[Part] = [report_table(self.reports, options)]
         is_text, title = options.format == "table", ""
         if len(self.reports) == 1:
@@ -90,6 +90,20 @@ class ReportTables:
             heading = _tools_title("" if is_text and len(self.reports) == 1 else name, report)
             parts += ["", replace(tool_table(report, options), title=heading)]
         return Section(parts, title, self.notes(options))
+
+    def _latex_section(self, options: OutputOptions) -> Section:
+        """The tables of a paper, with all that their captions need."""
+        notes = caption_notes(self.reports)
+        if options.tools:
+            each = ((tool_table(report, options), _tools_title(name, report)) for name, report in self.reports.items())
+            return Section([replace(table, title=title, notes=(*table.notes, *notes)) for table, title in each])
+        table, first = report_table(self.reports, options), next(iter(self.reports.values()))
+        of = join_names(list(self.reports)) if len(self.reports) == 1 else f"{len(self.reports)} runs"
+        measures = join_names([measure.name for measure in first.measures], limit=len(first.measures))
+        means = ": means over all orders of tied documents" if options.value in (None, "expected") else ""
+        title = f"{measures} of {of} over {count_noun(first.queries, 'query', 'queries')}{means}"
+        legend = (text.replace(f"above {BEST}", "above the bold one") for text in table.notes)
+        return Section([replace(table, notes=(*legend, *notes))], title)
 
     def records(self, options: OutputOptions) -> Table:
         """A row for each run, measure and query, or with tools one for each run, measure and tool."""

@@ -151,13 +151,14 @@ def describe_chance(zs: Iterable[float]) -> str:
     The bound is Cantelli's inequality, which holds for every distribution.
 
     >>> describe_chance([4.0, 7.0])
-    'a random order is so far away about once in 32,000 (normal distribution), at most once in 17'
+    'a random order is so far away about once in 32,000 (normal distribution; at most once in 17 for any distribution)'
     """
     z = min(map(abs, zs))
     once = 1 / max(NormalDist().cdf(-z), 1e-9)
     rounded = round(once, 2 - len(f"{once:.0f}"))
     normal = "less than once in a million" if once > 1e6 else f"about once in {rounded:,.0f}"
-    return f"a random order is so far away {normal} (normal distribution), at most once in {1 + z**2:,.0f}"
+    at_most = f"at most once in {1 + z**2:,.0f} for any distribution"
+    return f"a random order is so far away {normal} (normal distribution; {at_most})"
 
 
 def format_percent(share: float | None, *, in_words: bool = False) -> str:

@@ -103,14 +103,16 @@ def audit(
     if qrels is None and (pairs or limits):
         raise InputError(f"{'comparisons' if pairs else 'checks'} needs judgments: give the audit qrels (--qrels).")
     qrels = None if qrels is None else as_qrels(qrels)
-    report = None if qrels is None else _evaluate(qrels, run, rows, [*resolve_measures(measures), *limits])
+    report = None if qrels is None else _evaluate(qrels, run, rows, [*resolve_measures(measures), *limits], complete)
     scores = infer_score_grid(ties.score, ties.size)
     evidence = collect_evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
     across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
     fidelity = None
     if reference is not None:
         other = as_run(reference)
-        its_report = None if report is None else _evaluate(qrels, reference, other, report.measures, oblivious=None)
+        its_report = (
+            None if report is None else _evaluate(qrels, reference, other, report.measures, complete, oblivious=None)
+        )
         fidelity = measure_fidelity(rows, other, report, its_report)
     effects = None if report is None else measure_effects(report)
     reversals = find_reversals(report, pairs, limits) if report is not None and (pairs or limits) else None
@@ -189,11 +191,11 @@ def _parse_checks(checks: Any) -> dict[Measure, list[float]]:
     return found
 
 
-def _evaluate(qrels: Any, run: Any, rows: Run, measures: Any, **options: Any) -> Report:
+def _evaluate(qrels: Any, run: Any, rows: Run, measures: Any, complete: bool, **options: Any) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the audit counts truncated lists itself
         # a source may have been counted already; anything else was read into `rows`
-        return evaluate(qrels, run if isinstance(run, RunSource) else rows, measures, **options)
+        return evaluate(qrels, run if isinstance(run, RunSource) else rows, measures, complete=complete, **options)
 
 
 def _z_by_order(report: Report) -> dict[str, dict[str, float]]:

@@ -10,6 +10,9 @@ width of the interval over queries. The grade says what follows from that:
   at least h
 - ``unknown``: documents are tied, and there are no judgments
 
+Lists that may have been cut inside a tie group are worth a report, whatever the order of the documents listed changes:
+a measure whose bounds (`Estimate.cut`) show in four digits is graded ``report`` at least.
+
 The range is the worst case, in every query at once. It is shown, but the grade does not depend on its size.
 """
 
@@ -21,21 +24,26 @@ from statistics import NormalDist
 from typing import Literal
 
 from tiewise.analysis.comparison.pair import PairComparison
+from tiewise.analysis.incomplete_runs import is_wide
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, query_intervals
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse
 from tiewise.tables.wording import NumberFormat, format_percent, join_names
+from tiewise.ties.orders import ORDERS
 
 __all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_ties", "measure_effects"]
 
 Grade = Literal["none", "minor", "report", "decides", "unknown"]
 
+RANKED: tuple[Grade, ...] = ("none", "minor", "report", "decides")  #: from the least to the gravest
+
 #: The grades, and what each means.
 GRADES: dict[Grade, str] = {
     "none": "tie order changes nothing that is printed",
     "minor": "tie order changes little, far less than other queries would",
-    "report": "tie order changes what tools print, but reverses nothing: report the expected values",
+    "report": "tie order changes what tools print, but reverses nothing, or lists may have been cut inside a tie "
+    "group: report the expected values",
     "decides": "tie order reverses a result, or matters as much as the choice of queries",
     "unknown": "documents are tied; judgments are needed to see what that changes",
 }
@@ -59,10 +67,18 @@ class Effect:
     std: float | None
     worst_case: float  #: the range: all queries at their worst, against all at their best
     half_interval: float | None  #: h: half the width of the 95 % interval over queries; None for one query
+    order: str | None = None  #: the tool, or the order, of the bias
+    cut: tuple[float, float] | None = None  #: bounds on the expected value if lists were cut inside a tie group
 
     @property
     def grade(self) -> Grade:
         """The grade of this measure alone, without regard to comparisons."""
+        by_order = self.grade_by_order
+        return "report" if is_wide(self.cut) and by_order in ("none", "minor") else by_order
+
+    @property
+    def grade_by_order(self) -> Grade:
+        """The grade by the order of the documents listed: lists that may have been cut do not count."""
         if self.worst_case < MIN_RANGE:
             return "none"
         if self.half_interval is None:
@@ -72,15 +88,16 @@ class Effect:
         return "minor" if self.size < MINOR and self.size < MINOR_SHARE * self.half_interval else "report"
 
     def __str__(self) -> str:
-        parts = {"std": self.std, "bias": self.bias, "worst case": self.worst_case}
-        shown = ", ".join(
-            f"{name} {SHORT.signed(value, tiny='≈0') if name == 'bias' else SHORT.number(value)}"
-            for name, value in parts.items()
-            if value is not None
-        )
-        half = self.half_interval
-        queries = "" if half is None else f"; other queries move it by ±{SHORT.number(half)}"
-        return f"a tie order usually moves {self.measure} by {SHORT.number(self.size)} or less ({shown}){queries}"
+        moves = []
+        if self.bias is not None:
+            order = f"the order '{self.order}'" if self.order in ORDERS else f"the order of {self.order}"
+            moves.append(f"{order} moves {self.measure} by {SHORT.signed(self.bias, tiny='≈0')}")
+        if self.std is not None:
+            what = "" if moves else f" move {self.measure}"
+            moves.append(f"random orders{what} usually by {SHORT.number(2 * self.std)} or less (2 std)")
+        worst, half = f"worst case {SHORT.number(self.worst_case)}", self.half_interval
+        queries = "" if half is None else f"; 95% interval over queries ±{SHORT.number(half)}"
+        return f"{', '.join(moves) or self.measure}; {worst}{queries}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,8 @@ def _effect(report: Report, measure: Measure, interval: tuple[float, float] | No
     mean = report[measure]
     size = max(abs(mean.bias or 0.0), 2 * (mean.std or 0.0))
     half = None if interval is None else (interval[1] - interval[0]) / 2
-    return Effect(measure.name, size, mean.bias, mean.std, mean.range or 0.0, half)
+    order = next((name for name, measures in report.oblivious_orders.items() if measure in measures), None)
+    return Effect(measure.name, size, mean.bias, mean.std, mean.range or 0.0, half, order, mean.cut)
 
 
 def find_reversals(
@@ -153,7 +171,6 @@ def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:
 
 def grade_ties(effects: Iterable[Effect], reversals: Sequence[Reversal]) -> Grade:
     """The grade of a run with judgments: that of the measure with the gravest effect, or of a reversal."""
-    order: tuple[Grade, ...] = ("none", "minor", "report", "decides")
     if reversals:
         return "decides"
-    return max((effect.grade for effect in effects), key=order.index, default="none")
+    return max((effect.grade for effect in effects), key=RANKED.index, default="none")

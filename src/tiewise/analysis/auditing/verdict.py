@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tiewise.analysis.auditing.causes import MIN_ROWS, Evidence, Remedy
-from tiewise.analysis.auditing.consequences import SHORT, Effect, Grade, Reversal, grade_ties
+from tiewise.analysis.auditing.consequences import RANKED, SHORT, Effect, Grade, Reversal, grade_ties
 from tiewise.analysis.auditing.fidelity import Fidelity
-from tiewise.tables.wording import capitalize_first, format_percent
+from tiewise.analysis.incomplete_runs import is_wide
+from tiewise.tables.wording import capitalize_first, format_percent, join_names
 
 __all__ = ["Verdict", "decide_verdict", "describe_difference"]
 
@@ -128,21 +129,34 @@ def _describe_untied(evidence: Evidence, fidelity: Fidelity | None) -> str:
 
 
 def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Reversal] | None, tied: str) -> _Finding:
-    grade = grade_ties(effects, reversals or ())
+    grade, cut = grade_ties(effects, reversals or ()), _describe_cuts(effects)
     if reversals:
         more = len(reversals) - MAX_REVERSALS
         reasons = "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
-        return _Finding(grade, f"Tie order decides a result: {tied}; {reasons}.", True)
+        return _Finding(grade, f"Tie order can reverse a result: {tied}; {reasons}.{cut}", True)
     if grade == "none":
         text = f"Ties change nothing: {tied}; no tie order changes a measure by .00005 or more."
         return _Finding(grade, text, False)
-    gravest = max((effect for effect in effects if effect.grade == grade), key=lambda effect: effect.size)
+    gravest = max(effects, key=lambda effect: (RANKED.index(effect.grade_by_order), effect.size))
+    if gravest.grade_by_order == "none":
+        unchanged = "no order of the documents listed changes a measure by .00005 or more"
+        return _Finding(grade, f"Report the bounds: {tied}; {unchanged}.{cut}", False)
     if grade == "minor":
         return _Finding(grade, f"Ties change little: {tied}; {gravest}.", False)
     if grade == "decides":
-        return _Finding(grade, f"Tie order matters as much as the choice of queries: {tied}; {gravest}.", True)
+        return _Finding(grade, f"Tie order matters as much as the choice of queries: {tied}; {gravest}.{cut}", True)
     kept = "" if reversals is None else " No comparison or check is reversed."
-    return _Finding(grade, f"Report the expected values: {tied}; {gravest}.{kept}", True)
+    text = f"Report the expected values: {tied}; {gravest}.{kept}{cut}"
+    return _Finding(grade, text, gravest.grade_by_order == "report")
+
+
+def _describe_cuts(effects: Sequence[Effect]) -> str:
+    """The bounds of measures that lists cut inside a tie group leave open, in a sentence; empty if there are none."""
+    cuts = {effect.measure: effect.cut for effect in effects if effect.cut is not None and is_wide(effect.cut)}
+    if not cuts:
+        return ""
+    bounds = join_names([f"{name} lies within {'–'.join(map(SHORT.number, cut))}" for name, cut in cuts.items()])
+    return f" Lists may have been cut inside a tie group: counting what may be missing, expected {bounds}."
 
 
 # -- order ------------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ ONE_QUERY = "One query is no evidence about other queries"
 class Answers(Result):
     """The answers to both questions, as single words."""
 
-    any_tie_order: Literal["yes", "no", "equal"]  #: equal: both have the same value in every order
+    any_tie_order: Literal["yes", "no", "equal"]  #: of the documents listed; equal: the same value in every order
     other_queries: Literal["yes", "unclear", "unknown"]  #: unknown: there is only one query
 
     @classmethod
@@ -61,16 +61,19 @@ def describe_answers(pair: PairComparison) -> str:
     """The result for a pair in one or two sentences: what tie order can change, and what other queries could."""
     answers, words, (leader, other) = pair.answers, _Words(pair), pair.by_expectation
     queries = f"these {pair.queries:,} queries" if pair.queries > 1 else "this one query"
+    listed = "in every order of the documents listed"
     if answers.any_tie_order == "equal":
-        return f"{pair.a} and {pair.b} have the same {pair.measure} over {queries}."
+        orders = f", {listed}" if pair.may_be_cut else ""
+        return f"{pair.a} and {pair.b} have the same {pair.measure} over {queries}{orders}."
     scores = f"{pair.a} scores {'higher' if leader == pair.a else 'lower'} than {pair.b} in {pair.measure}"
-    settled = f"{scores} however ties are ordered ({words.difference}{words.range(', from ')})"
+    however = listed if pair.may_be_cut else "however ties are ordered"
+    settled = f"{scores} {however} ({words.difference}{words.range(', from ')})"
     match answers.any_tie_order, answers.other_queries:
         case "yes", "yes":
             return f"{settled}, and the difference is significant over {queries} ({words.evidence})."
         case "yes", "unclear":
             chance = f"but other queries could reverse it ({words.evidence})"
-            return f"On {queries} {settled}, {chance}. This is no evidence that {leader} is better."
+            return f"On {queries} {settled}, {chance}. This is not enough evidence that {leader} is better."
         case "yes", _:
             return f"On {queries} {settled}. {ONE_QUERY}."
     leads = f"{leader} leads in {words.leader_share} of random orders"
@@ -84,6 +87,8 @@ def describe_answers(pair: PairComparison) -> str:
         f"some tie orders {words.can_change('reverse the difference')} ({words.difference}{words.range(', from ')})"
     )
     others = f", and so could other queries ({words.evidence})" if pair.queries > 1 else f". {ONE_QUERY}"
+    if pair.queries > 1 and pair.wins == pair.losses == 0:
+        others = ", and the expected values are equal in every query"
     return f"{pair.a} and {pair.b} cannot be told apart in {pair.measure}: {change}{others}. {leads}."
 
 
@@ -126,6 +131,4 @@ class _Words:
         """The share of random orders in which the run with the higher expectation leads; it is never 0% or 100%."""
         pair = self._pair
         share = pair.probability if pair.by_expectation[0] == pair.a else pair.probability_less
-        if not 0.001 <= share <= 0.999:
-            return "<0.1%" if share < 0.5 else ">99.9%"
-        return f"{100 * share:.{0 if 0.01 <= share <= 0.99 else 1}f}%"
+        return format_percent(min(max(share, 1e-9), 1 - 1e-9))

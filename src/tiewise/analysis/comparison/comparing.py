@@ -26,8 +26,10 @@ from tiewise.analysis.comparison.sections import ComparisonSection
 from tiewise.analysis.comparison.system import Aligned, System, align
 from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
 from tiewise.analysis.evaluating import report_of
+from tiewise.analysis.incomplete_runs import describe_cuts, find_open
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
+from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, Pairs, Test
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
@@ -44,7 +46,7 @@ from tiewise.tables.latex import render_latex
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.tables.wording import NumberFormat, list_examples, merge_notes
+from tiewise.tables.wording import NumberFormat, join_names, list_examples, merge_notes
 from tiewise.ties.counted import RunSource
 
 if TYPE_CHECKING:
@@ -206,6 +208,7 @@ class Compared(Result):
         self._index = {name: index for index, name in enumerate(self.systems)}
         self._aligned: dict[Measure, Aligned] = {}
         self._places: dict[Measure, dict[str, int]] = {}
+        self._means: dict[tuple[str, Measure], Estimate] = {}
         self._outcomes: dict[tuple[tuple[str, ...], Measure], TieOutcome] = {}
         self._pairs: dict[tuple[str, str, Measure], PairComparison] = {}
         self._leaderboards: dict[Measure, Rows] = {}
@@ -401,6 +404,11 @@ class Compared(Result):
         return next(iter(self._systems.values())).oblivious
 
     @property
+    def reports(self) -> dict[str, Report]:
+        """The report of each system, over all of its queries."""
+        return {name: system.report for name, system in self._systems.items()}
+
+    @property
     def sources(self) -> list[dict[str, Any]]:
         """Name and file of every run."""
         return [{"name": name, **(one.report.provenance.run or {})} for name, one in self._systems.items()]
@@ -411,10 +419,16 @@ class Compared(Result):
         cut = [name for name, system in self._systems.items() if system.report.cut_lists]
         if not cut:
             return ""
+        bounds = describe_cuts({m.name: {name: self._mean(name, m) for name in self.systems} for m in self.measures})
         return (
-            f"Lists of {list_examples(cut)} end with tied documents and may have been cut inside a tie group. Ranges "
-            "ignore truncated documents. If your lists were not truncated, add complete=True (--complete)."
+            f"Lists of {join_names(cut)} may have been cut inside a tie group{bounds or ', which ranges ignore'}. If "
+            "your lists were not truncated, add complete=True (--complete)."
         )
+
+    def open_by_cuts(self, measure: str | Measure | None = None) -> list[str]:
+        """The systems whose order could change if documents that may have been cut off were listed."""
+        chosen = self._find_measure(measure)
+        return find_open({name: self._mean(name, chosen) for name in self.systems})
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -434,6 +448,10 @@ class Compared(Result):
                 f"{list_examples(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
                 "compared. Tools average over all queries of a run, so their winners are not shown."
             )
+        notes += [
+            f"{join_names(same, limit=5)} have the same values in every query: is it one run, given more than once?"
+            for same in self._same_values
+        ]
         if self.orders != "independent":
             notes.append(NOTES[self.orders])
         if self.queries > significance.MAX_BLOCKS:
@@ -442,6 +460,16 @@ class Compared(Result):
                 "random blocks."
             )
         return tuple(notes)
+
+    @cached_property
+    def _same_values(self) -> list[list[str]]:
+        """The groups of systems that have the same expected values and ranges in every query and measure."""
+        found: dict[tuple[bytes, ...], list[str]] = {}
+        aligned = [self._align(measure) for measure in self.measures]
+        for name, index in self._index.items():
+            columns = (column for one in aligned for column in (one.expected, one.minimum, one.maximum))
+            found.setdefault(tuple(column[:, index].tobytes() for column in columns), []).append(name)
+        return [names for names in found.values() if len(names) > 1]
 
     # -- one pair -----------------------------------------------------------------------------------------------
 
@@ -473,7 +501,17 @@ class Compared(Result):
             ties=int(np.count_nonzero(np.abs(each) <= ATOL)),
             tools=self._winners_by_tool(a, b, measure),
             confidence=self.confidence,
+            a_cut=self._mean(a, measure).cut,
+            b_cut=self._mean(b, measure).cut,
+            open_by_cuts=bool(find_open({name: self._mean(name, measure) for name in (a, b)})),
         )
+
+    def _mean(self, system: str, measure: Measure) -> Estimate:
+        """The estimate of one system over the queries compared, with the bounds if its lists were cut."""
+        key = (system, measure)
+        if key not in self._means:
+            self._means[key] = self.estimates(system, measure).mean()
+        return self._means[key]
 
     def _analyze_ties(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:
         """What the orders of ties make of one system or of a pair; a pair is analyzed once for both directions.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiewise.analysis.comparison.answers import Answers, describe_answers
+from tiewise.analysis.incomplete_runs import is_wide
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.model import Section, Table
@@ -54,6 +55,9 @@ class PairComparison(Result):
     ties: int
     tools: Rows  #: what each tool prints for a and b, and the winner that it names
     confidence: float = 0.95  #: of the intervals
+    a_cut: tuple[float, float] | None = None  #: bounds on the expected value of a if its lists were cut in a tie group
+    b_cut: tuple[float, float] | None = None  #: the same for b
+    open_by_cuts: bool = False  #: whether these bounds overlap: documents that may be missing could put either ahead
 
     @property
     def certain(self) -> bool:
@@ -66,6 +70,11 @@ class PairComparison(Result):
         """Whether some order of ties puts a ahead, and whether one puts b ahead."""
         low, high = self.difference.minimum, self.difference.maximum
         return high is not None and high > ATOL, low is not None and low < -ATOL
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether documents may be missing from lists cut inside a tie group, so that an expected value is open."""
+        return is_wide(self.a_cut) or is_wide(self.b_cut)
 
     @property
     def final_p_value(self) -> float:
@@ -148,7 +157,7 @@ class PairComparison(Result):
         plain = {name: getattr(self, name) for name in _FIELDS.split()}
         difference = self.difference.to_dict()
         plain["difference"] = {name: difference[name] for name in ("expected", "minimum", "maximum", "std", "method")}
-        plain |= {name: None if plain[name] is None else list(plain[name]) for name in ("ci", "ci_order")}
+        plain |= {name: None if plain[name] is None else list(plain[name]) for name in _INTERVALS}
         plain |= {"any_tie_order": self.answers.any_tie_order, "other_queries": self.answers.other_queries}
         return plain | {"tools": [dict(row) for row in self.tools]}
 
@@ -158,8 +167,11 @@ def _format_share(probability: float, *, in_words: bool = False) -> str:
     return format_percent(min(max(probability, 1e-9), 1 - 1e-9), in_words=in_words)
 
 
+_INTERVALS = ("ci", "ci_order", "a_cut", "b_cut")
+
 #: The keys of `PairComparison.to_dict`, in their order.
 _FIELDS = (
     "a b measure queries difference certain probability probability_equal probability_less method probability_error "
-    "std_error exact_range ci ci_order p_value p_holm effect wins losses ties flip verdict tools"
+    "std_error exact_range a_cut b_cut open_by_cuts ci ci_order p_value p_holm effect wins losses ties flip verdict "
+    "tools"
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tiewise.analysis.comparison.answers import ALPHA
 from tiewise.analysis.comparison.sections import TESTS
+from tiewise.analysis.incomplete_runs import caption_notes
 from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
@@ -65,8 +66,9 @@ def paper_section(
     is_open = f"; {OPEN} may be the highest in another order of ties" if OPEN in marks else ""
     legend = [f"Highest in bold{is_open}", *_explain_signs(compared, signs, marks, len(columns))]
     legend += _explain_intervals(compared, intervals)
+    notes = (*(f"{one}." for one in legend), *caption_notes(compared.reports))
     heads = columns_of(["run"], [measure.name for measure in compared.measures])
-    return Section([Table(heads, rows, notes=tuple(f"{one}." for one in legend))], title, compared.notes)
+    return Section([Table(heads, rows, notes=notes)], title, compared.notes)
 
 
 def _column(

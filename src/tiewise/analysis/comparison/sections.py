@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ComparisonSection", "pair_section"]
 
 MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for reversals, else only neighbours
+MAX_OPEN = 5  #: the most neighbours of unclear order that are named; others are counted
 MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
 
 DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
@@ -174,7 +175,9 @@ class ComparisonSection:
     def _legend(self, pairs: Iterable[PairComparison], *columns: str) -> list[str]:
         """What the columns mean."""
         found = self.compared
+        pairs = list(pairs)
         error = " ± the standard error where orders were sampled" if any("±" in pair.ahead for pair in pairs) else ""
+        listed = "; listed: of the documents listed, for lists may have been cut" if any(map(_is_listed, pairs)) else ""
         first, less = (self._two[0], f" {' minus '.join(self._two)},") if self._is_pair else ("the run of the row", "")
         family = f"comparisons with {found.baseline}" if found.baseline and not self._is_pair else "pairs"
         corrected = f", corrected for all {family} and measures (Holm)" if self._is_corrected else ""
@@ -185,7 +188,7 @@ class ComparisonSection:
             "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
             "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
             "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
-            f"which {first} is ahead, {ORDER_KINDS[found.orders]}{error}.",
+            f"which {first} is ahead, {ORDER_KINDS[found.orders]}{error}{listed}.",
             "queries": f"other queries: whether the expected difference is significant (p < {ALPHA:g}); p by "
             f"{TESTS[found.test]}{corrected}.",
             "interval": "interval: bootstrap over queries.",
@@ -222,15 +225,27 @@ class ComparisonSection:
         """Both questions about the order of a leaderboard, each with its answer."""
         board = self._leaderboards[measure]
         ties = [rows for rows in _groups(board, "group_ties") if self._can_change(rows, measure)]
-        queries = _groups(board, "group_queries")
+        unclear = [pair for pair in self._rivals(measure) if pair and pair.answers.other_queries == "unclear"]
         changed = (f"{_names(rows)}{self._most_reversed(rows, measure)}" for rows in ties)
         reordered = f"No: tie order can change the order of {'; of '.join(changed)}"
-        on_ties = reordered if ties else "Yes: no tie order puts another run ahead"
-        unclear = f"Unclear: other queries may change the order of {'; of '.join(map(_names, queries))}"
-        on_queries = unclear if queries else f"Yes: these queries separate all runs with {self._confidence} confidence"
+        on_ties = reordered if ties else self._settled(measure)
+        open_pairs = [" and ".join(pair.by_expectation) for pair in unclear]
+        more = f"; {len(open_pairs) - MAX_OPEN} more pairs" if len(open_pairs) > MAX_OPEN else ""
+        rivals = f"from {self.compared.baseline}" if self.compared.baseline else "between neighbours"
+        on_queries = f"Yes: every difference {rivals} is significant"
+        if open_pairs:
+            on_queries = f"Unclear: other queries may change the order of {'; '.join(open_pairs[:MAX_OPEN])}{more}"
         if self.compared.queries < 2:
             on_queries = "Unknown: there is only one query"
         return [f"{TIES_QUESTION} {on_ties}.", f"{QUERIES_QUESTION} {on_queries}."]
+
+    def _settled(self, measure: Measure) -> str:
+        """The answer if no order of the documents listed changes the leaderboard."""
+        if not any(pair.may_be_cut for pair in self._rivals(measure) if pair):
+            return "Yes: no tie order puts another run ahead"
+        listed = "no order of the documents listed puts another run ahead"
+        could = self.compared.open_by_cuts(measure)
+        return f"Open: {listed}, but documents that may be missing could" if could else f"Yes: {listed}"
 
     def _can_change(self, rows: list[dict[str, Any]], measure: Measure) -> bool:
         """Whether there are two systems of which either can be ahead."""
@@ -312,14 +327,19 @@ def _ties_answer(pair: PairComparison, first: str) -> str:
     """Whether the same system is ahead however ties are ordered; if not, how often the first is."""
     answer = pair.answers.any_tie_order
     if answer != "no":
-        return answer
+        return f"{answer} (listed)" if _is_listed(pair) else answer
     return f"no, {first}{'never ahead' if pair.ahead == 'never' else f'ahead in {pair.ahead}'}"
+
+
+def _is_listed(pair: PairComparison) -> bool:
+    """Whether the answer on ties is one for the documents listed alone: others may have been cut off."""
+    return pair.may_be_cut and pair.answers.any_tie_order != "no"
 
 
 def _queries_answer(pair: PairComparison, numbers: NumberFormat) -> str:
     """Whether the difference is significant over queries, with the p-value."""
     answer = pair.answers.other_queries
-    return answer if answer == "unknown" else f"{answer} ({numbers.p_value(pair.final_p_value)})"
+    return answer if answer == "unknown" else f"{answer} (p {numbers.p_value(pair.final_p_value)})"
 
 
 def _interval(pair: PairComparison, numbers: NumberFormat) -> str:

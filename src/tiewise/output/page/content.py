@@ -88,7 +88,8 @@ def collect_content(
             if progress is not None:
                 progress(len(reports), len(read))
         how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
-        compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
+        every = compare(judged, sources, chosen, **how) if len(read) > 1 else None
+        compared = None if every is None else every.select(chosen[0])
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {
             name: audit(
@@ -102,7 +103,18 @@ def collect_content(
             for name, source in sources.items()
         }
     return PageContent(
-        all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, confidence, seed
+        all_qrels,
+        judged,
+        read,
+        tuple(chosen),
+        reports,
+        audits,
+        compared,
+        () if every is None else every.notes,
+        tuple(families),
+        table,
+        confidence,
+        seed,
     )
 
 
@@ -156,7 +168,8 @@ class PageContent:
     measures: tuple[Measure, ...]
     reports: dict[str, Report]
     audits: dict[str, Audit]
-    compared: Compared | None  #: None for one run
+    compared: Compared | None  #: in the first measure; None for one run
+    comparison_notes: tuple[str, ...]  #: on all measures
     families: tuple[PrecisionFamily, ...]
     precisions: dict[str, Any] | None  #: a table of precisions, if one was given
     confidence: float
@@ -217,7 +230,7 @@ class PageContent:
     @cached_property
     def notes(self) -> list[str]:
         """What a reader should know."""
-        notes = self._first_report.notes if self.compared is None else self.compared.notes
+        notes = self._first_report.notes if self.compared is None else self.comparison_notes
         judged = len(self.all_qrels.queries)
         common = len(self.qrels.queries)
         skipped = f"Only the {common:,} of {judged:,} judged queries that every run has are on this page."

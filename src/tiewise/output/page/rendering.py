@@ -39,7 +39,7 @@ from tiewise.tables.estimates import format_range, format_statistic
 from tiewise.tables.optional import need
 from tiewise.tables.wording import PLAIN, add_zeros, escape_controls, format_percent, format_ranks
 
-__all__ = ["check_path", "render_page", "write_report"]
+__all__ = ["check_path", "render_page", "save_page", "write_report"]
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -86,7 +86,12 @@ def write_report(
     content = collect_content(
         qrels, runs, measures, reference=reference, precisions=precisions, progress=progress, **how
     )
-    save(path, [render_page(content, title=title, command=command, full_paths=full_paths).encode()])
+    save_page(content, path, title=title, command=command, full_paths=full_paths)
+
+
+def save_page(content: PageContent, path: PathLike, **how: Any) -> None:
+    """Write the page of some content; `how` has the options of `render_page`."""
+    save(path, [render_page(content, **how).encode()])
 
 
 def check_path(path: PathLike) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tiewise.analysis.auditing import Audit
 from tiewise.analysis.comparison import Compared, PairComparison
+from tiewise.analysis.incomplete_runs import is_wide
 from tiewise.metrics.estimate import Estimate
 from tiewise.tables.estimates import describe_range
 from tiewise.tables.wording import PLAIN, count_noun, format_percent, join_names
@@ -28,7 +29,7 @@ def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
     """
     value = f"{measure} of {name} is {'about ' * bool(mean.method.mark('expected'))}{PLAIN.number(mean.expected)}"
     if not mean.tied:
-        return f"{value}, and no order of ties can change that."
+        return f"{value}, and no order of {'the documents listed' if is_wide(mean.cut) else 'ties'} can change that."
     low, high, method = PLAIN.number(mean.minimum), PLAIN.number(mean.maximum), mean.method["extremes"]
     moved = f"give anything from {low} to {high}" if method == "exact" else f"move it {describe_range(mean)}"
     return f"{value} on average over the orders of its ties; a single order can {moved}."
@@ -66,7 +67,7 @@ def _doubt(leads: Sequence[PairComparison]) -> str:
 
 def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
     """However ties are ordered: does the first run of all these pairs stay ahead?"""
-    first = pairs[0].a
+    first, is_cut = pairs[0].a, any(pair.may_be_cut for pair in pairs)
     if reversing := [pair for pair in pairs if pair.answers.any_tie_order == "no" and pair.can_lead[1]]:
         flips = any(pair.flip for pair in pairs)
         tools = " Tools break ties differently and name different winners." if flips else ""
@@ -75,8 +76,12 @@ def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
     if level := [pair.b for pair in pairs if pair.answers.any_tie_order == "no"]:
         return f"No: some tie orders put {join_names(level, 'or')} level with {first}, none puts it ahead."
     if equal := [pair.b for pair in pairs if pair.answers.any_tie_order == "equal"]:
-        return f"{join_names([first, *equal])} are equal in every tie order."
-    return f"Yes: {first} is ahead in every tie order."
+        return f"{join_names([first, *equal])} are equal in every tie order{' of the documents listed' * is_cut}."
+    if not is_cut:
+        return f"Yes: {first} is ahead in every tie order."
+    rivals = [pair.b for pair in pairs if pair.open_by_cuts]
+    could = f" Documents that may be missing from lists could put {join_names(rivals, 'or')} ahead." if rivals else ""
+    return f"{'Open' if rivals else 'Yes'}: {first} is ahead in every order of the documents listed.{could}"
 
 
 def answer_on_queries(pairs: Sequence[PairComparison]) -> str:
@@ -86,7 +91,7 @@ def answer_on_queries(pairs: Sequence[PairComparison]) -> str:
         return "Unknown: there is only one query."
     if unclear := [pair.b for pair in pairs if pair.answers.other_queries == "unclear"]:
         lead = f"that {first} is better than {join_names(unclear, 'or')}"
-        return f"Unclear: these {queries:,} queries are no evidence {lead}."
+        return f"Unclear: these {queries:,} queries are not enough evidence {lead}."
     return f"Yes, as far as these {queries:,} queries can show: every lead of {first} is significant."
 
 

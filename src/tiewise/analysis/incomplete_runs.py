@@ -1,0 +1,80 @@
+"""Runs with lists that may have been cut inside a tie group, or without some judged queries, in sentences.
+
+If a list was cut, documents are missing that are tied with those at its end. The range is about the documents listed;
+the bounds `Estimate.cut` say where the expected value is, whatever was cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tiewise.metrics.estimate import Estimate
+from tiewise.tables.wording import NumberFormat, join_names
+
+if TYPE_CHECKING:
+    from tiewise.analysis.reports import Report
+
+__all__ = ["caption_notes", "describe_cuts", "find_open", "is_wide"]
+
+MIN_WIDTH = 0.00005  # narrower bounds do not show in four digits
+NUMBERS = NumberFormat(4, leading_zero=False)
+
+Bounds = tuple[float, float]
+
+
+def is_wide(cut: Bounds | None) -> bool:
+    """Whether bounds leave an expected value open.
+
+    >>> is_wide((0.302, 1.0)), is_wide((0.3, 0.30001)), is_wide(None)
+    (True, False, False)
+    """
+    return cut is not None and cut[1] - cut[0] >= MIN_WIDTH
+
+
+def find_open(runs: Mapping[str, Estimate]) -> list[str]:
+    """The runs whose order documents that may be missing could change.
+
+    >>> a, b, c = (Estimate(expected=e, cut=cut) for e, cut in [(0.6, (0.6, 0.9)), (0.4, (0.3, 1.0)), (0.2, None)])
+    >>> find_open({"A": a, "B": b, "C": c})
+    ['A', 'B']
+    """
+    wide = {name for name, one in runs.items() if is_wide(one.cut)}
+    ends = {name: one.cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None}
+
+    def overlap(a: str, b: str) -> bool:
+        return a != b and bool({a, b} & wide) and ends[a][0] < ends[b][1] and ends[b][0] < ends[a][1]
+
+    return [name for name in ends if wide and any(overlap(name, other) for other in ends)]
+
+
+def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
+    """Where the expected values of runs are, whatever was cut off; empty if nothing is open. It starts with a colon.
+
+    >>> a, b = Estimate(expected=0.6354, cut=(0.6314, 0.8959)), Estimate(expected=0.4119, cut=(0.3024, 1.0))
+    >>> describe_cuts({"R@1000": {"A": a, "B": b}})[:75]
+    ': counting what may be missing, expected R@1000 lies within .6314–.8959 (A)'
+    >>> describe_cuts({"R@1000": {"A": a, "B": b}})[75:]
+    ' and .3024–1.0000 (B), so which is higher is open'
+    """
+    parts = []
+    for measure, runs in by_measure.items():
+        cuts = {name: one.cut for name, one in runs.items() if one.cut is not None and is_wide(one.cut)}
+        if not cuts:
+            continue
+        within = join_names([f"{'–'.join(map(NUMBERS.number, cut))} ({name})" for name, cut in cuts.items()])
+        names = find_open(runs)
+        which = "which is higher" if len(runs) == 2 else f"the order of {join_names(names)}" if names else ""
+        parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if names else ''}")
+    return f": counting what may be missing, {'; '.join(parts)}" if parts else ""
+
+
+def caption_notes(reports: Mapping[str, Report]) -> list[str]:
+    """Short sentences for the caption of a table: lists that may have been cut, and missing queries counted as 0."""
+    cut = [name for name, report in reports.items() if report.cut_lists]
+    missing = {name: report.missing_as_zero for name, report in reports.items() if report.missing_as_zero}
+    notes = [f"Lists of {join_names(cut)} may have been cut inside a tie group."] if cut else []
+    if missing:
+        counts = join_names([f"{count:,} of {name}" for name, count in missing.items()])
+        notes.append(f"Missing judged queries count as 0: {counts}.")
+    return notes
