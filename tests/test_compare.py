@@ -703,7 +703,7 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     assert "Highest in bold; $\\approx$ may be the highest in another order of ties." in text
     assert "Significantly higher than $\\dagger$ base (paired permutation test over queries" in text
     assert "Holm-corrected for all comparisons with base and measures" in text
-    assert "A sign in brackets: tie order can change which is ahead" in text and "lower" not in text
+    assert "A sign in brackets: not every order of ties has the same run ahead" in text and "lower" not in text
     lower = tw.compare(many, runs, "RR", baseline="first", complete=True).to_latex()
     assert r"base & 0.500{\textsuperscript{$\downarrow$$\dagger$}} \\" in lower and "higher than" not in lower
     assert "Significantly lower than $\\downarrow$$\\dagger$ first (paired permutation test over queries" in lower

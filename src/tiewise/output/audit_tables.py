@@ -39,6 +39,10 @@ DECIDES_LEGEND = (
     "decides: |bias| or 2 std reaches the value over queries, or a named tool or at least 2.5% of random orders "
     "reverses a comparison, rank or check. The worst case does not count."
 )
+EFFECT_DECIDES_LEGEND = (
+    "decides: |bias| or 2 std reaches the value over queries; the worst case does not count. A comparison, rank or "
+    "check that tie order can reverse is named apart."
+)
 EFFECT_LEGEND = (
     "bias: of the order of {}. worst case: highest minus lowest. over queries: half of the 95% interval. effect: none, "
     "minor, report (the expected values; also if lists may have been cut), or decides."
@@ -244,7 +248,7 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
     ]
     legend = EFFECT_LEGEND.format(report.provenance.options["oblivious"])
     heads = ["expected [lowest, highest]", "bias", "std", "worst case", "over queries", "effect"]
-    parts: list[Part] = [Table(columns_of(["measure"], heads), rows, notes=(legend, DECIDES_LEGEND))]
+    parts: list[Part] = [Table(columns_of(["measure"], heads), rows, notes=(legend, EFFECT_DECIDES_LEGEND))]
     if (tools := _tool_table(report, options)) is not None:
         parts += ["", tools]
     if audit.knowing:

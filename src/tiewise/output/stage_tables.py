@@ -92,7 +92,7 @@ class StageTables:
         ]
         means = (place for place, row in enumerate(found) if options.per_query and row["query"] == "all")
         price = "at the same cost or less" if "cost" in formats else "with as few documents"
-        dominated = f"not dominated: no other line of that phi reaches its RBR (upper bound) {price}."
+        dominated = f"not dominated: no other line of that phi, unless equal, reaches its RBR (upper bound) {price}."
         legend = " ".join([*(_LEGEND[heading] for heading in formats if heading in _LEGEND), dominated])
         table = Table(columns_of(names, list(formats)), rows, notes=(legend,), summary=frozenset(means))
         queries = count_noun(len(self.stages.queries), "query", "queries")

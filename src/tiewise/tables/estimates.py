@@ -45,6 +45,8 @@ def format_range(estimate: Any, numbers: NumberFormat = PLAIN, write: Callable[[
     if None in ends or len(set(map(write, ends))) == 1:
         return ""
     low, high = (format_statistic(estimate, name, write) for name in ("minimum", "maximum"))
+    step = numbers.number(10**-numbers.digits)
+    low, high = low.replace("≥<0", f"≥−{step}"), high.replace("≤>0", f"≤{step}")  # a bound may not be reached
     return re.sub(r"[~≥≤](?=[<>])", "", f"[{low}, {high}]")  # on one side of zero, whatever the mark
 
 
@@ -67,7 +69,7 @@ def difference_cell(difference: Any, numbers: NumberFormat = PLAIN) -> Cell:
     '+.006 [<0, .013]'
     >>> bound = Estimate(0.00594, -0.00004, 0.0127, method=Method(extremes="bound"))
     >>> str(difference_cell(bound, NumberFormat(3, leading_zero=False)))
-    '+.006 [<0, ≤.013]'
+    '+.006 [≥−.001, ≤.013]'
     """
     text = format_statistic(difference, "expected", numbers.signed)
     return Cell(text, format_range(difference, numbers, numbers.end), value=difference.expected)

@@ -8,10 +8,10 @@ notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from math import floor
 from numbers import Integral, Real
-from statistics import NormalDist
 
 __all__ = [
     "LINE_WIDTH",
@@ -27,6 +27,7 @@ __all__ = [
     "escape_lines",
     "format_percent",
     "format_ranks",
+    "format_share",
     "format_value",
     "format_z",
     "join_names",
@@ -122,7 +123,7 @@ class NumberFormat:
         return f"{name} {'<' if small else '='} {text}" if name else f"{'<' * small}{text}"
 
 
-_NO_ZERO = re.compile(r"(?<![\w.])\.(?=\d)")
+_NO_ZERO = re.compile(r"(?:^|(?<=[ (\[,]))([+−≥≤~<>-]*)\.(?=\d+(?:%|\b))")
 
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
 
@@ -130,10 +131,10 @@ PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write 
 def add_zeros(text: str) -> str:
     """A text in which every number has a zero before the point, as where all other numbers do.
 
-    >>> add_zeros("+.0016, from −.0026 to +.0062 (p = .042; .5% of v1.5)")
-    '+0.0016, from −0.0026 to +0.0062 (p = 0.042; 0.5% of v1.5)'
+    >>> add_zeros("+.0016, from −.0026 to +.0062 (p = .042; .5% of v1.5 and alpha=.5)")
+    '+0.0016, from −0.0026 to +0.0062 (p = 0.042; 0.5% of v1.5 and alpha=.5)'
     """
-    return _NO_ZERO.sub("0.", text)
+    return _NO_ZERO.sub(r"\g<1>0.", text)
 
 
 def format_z(z: float) -> str:
@@ -145,20 +146,20 @@ def format_z(z: float) -> str:
     return NumberFormat(1).signed(z)
 
 
-def describe_chance(zs: Iterable[float]) -> str:
-    """How likely a random order is as far from the expected value as each of these: estimated, and at most.
+def describe_chance(zs: Collection[float]) -> str:
+    """How often a random order is as far from the expected value as each of these, at most, for any distribution.
 
-    The bound is Cantelli's inequality, which holds for every distribution.
+    The bound is Cantelli's inequality, for one side; Chebyshev's, if there are distances on both sides.
 
-    >>> describe_chance([4.0, 7.0])
-    'a random order is so far away about once in 32,000 (normal distribution; at most once in 17 for any distribution)'
+    >>> describe_chance([4.2, 7.0])
+    'a random order is so high at most once in 18'
+    >>> describe_chance([4.0, -5.0])
+    'a random order is so far away at most once in 16'
     """
-    z = min(map(abs, zs))
-    once = 1 / max(NormalDist().cdf(-z), 1e-9)
-    rounded = round(once, 2 - len(f"{once:.0f}"))
-    normal = "less than once in a million" if once > 1e6 else f"about once in {rounded:,.0f}"
-    at_most = f"at most once in {1 + z**2:,.0f} for any distribution"
-    return f"a random order is so far away {normal} (normal distribution; {at_most})"
+    square = min(z * z for z in zs)
+    if min(zs) < 0 < max(zs):
+        return f"a random order is so far away at most once in {floor(square):,}"
+    return f"a random order is so {'high' if max(zs) > 0 else 'low'} at most once in {floor(1 + square):,}"
 
 
 def format_percent(share: float | None, *, in_words: bool = False) -> str:
@@ -175,6 +176,24 @@ def format_percent(share: float | None, *, in_words: bool = False) -> str:
         return f"{share:.0%}"
     less, more = ("fewer than ", "over ") if in_words else ("<", ">")
     return f"{less}0.1%" if share < 0.0005 else f"{more}99.9%" if share > 0.9995 else f"{share:.1%}"
+
+
+def format_share(share: float, samples: int | None = None, *, in_words: bool = False) -> str:
+    """A share of orders that is neither none nor all; if no sampled order was one, it is below 3 of their number.
+
+    That is the upper end of its 95% interval.
+
+    >>> format_share(0.5948), format_share(0.0), format_share(1.0)
+    ('59.5%', '<0.1%', '>99.9%')
+    >>> format_share(0.5 / 1001, 1000, in_words=True), format_share(1 - 0.5 / 1001, 1000)
+    ('fewer than 0.3%', '>99.7%')
+    """
+    rarest = 0.0 if samples is None else 3 / samples
+    is_unseen = samples is not None and min(share, 1 - share) * (samples + 1) < 1
+    if rarest > 0.001 and is_unseen:
+        less, more = ("fewer than ", "over ") if in_words else ("<", ">")
+        return f"{less}{rarest:.1%}" if share < 0.5 else f"{more}{1 - rarest:.1%}"
+    return format_percent(min(max(share, 1e-9), 1 - 1e-9), in_words=in_words)
 
 
 def format_ranks(best: int, worst: int) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from tiewise.analysis.significance import ATOL
 from tiewise.tables.model import Section, Table
 from tiewise.tables.results import Result
-from tiewise.tables.wording import NumberFormat, format_percent
+from tiewise.tables.wording import NumberFormat, format_percent, format_share
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.pair import PairComparison
@@ -131,4 +131,4 @@ class _Words:
         """The share of random orders in which the run with the higher expectation leads; it is never 0% or 100%."""
         pair = self._pair
         share = pair.probability if pair.by_expectation[0] == pair.a else pair.probability_less
-        return format_percent(min(max(share, 1e-9), 1 - 1e-9))
+        return format_share(share, pair.samples)

@@ -489,6 +489,7 @@ class Compared(Result):
             probability_less=probabilities.less,
             probability_error=probabilities.error,
             method=probabilities.method,
+            samples=probabilities.samples,
             exact_range=outcome.exact_range,
             std_error=outcome.std_error,
             p_value=p_value,

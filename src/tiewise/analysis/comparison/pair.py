@@ -17,7 +17,7 @@ from tiewise.metrics.estimate import Estimate
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.tables.wording import format_percent, join_names
+from tiewise.tables.wording import format_share, join_names
 
 __all__ = ["PairComparison"]
 
@@ -43,6 +43,7 @@ class PairComparison(Result):
     probability_less: float
     probability_error: float | None  #: the standard error of `probability`, at most; None if it is exact
     method: str  #: how the probabilities were computed: ``exact`` or ``sampled (n=…)``
+    samples: int | None  #: of how many random orders; None if they are exact
     exact_range: bool  #: whether orders of ties reach minimum and maximum, or these are only bounds
     std_error: float | None  #: the standard error of std, if orders of ties were sampled for it
     p_value: float
@@ -132,14 +133,14 @@ class PairComparison(Result):
             return "never"
         if self.certain:
             return "always"
-        share = _format_share(self.probability)
+        share = format_share(self.probability, self.samples)
         error = self.probability_error
         return share if error is None or share.startswith(("<", ">")) else f"{share} ± {100 * error:.1f}"
 
     @property
     def share_less(self) -> str:
         """In words, the share of orders in which b is ahead, if some but not all orders put it ahead."""
-        return _format_share(self.probability_less, in_words=True)
+        return format_share(self.probability_less, self.samples, in_words=True)
 
     def __repr__(self) -> str:
         return self.verdict
@@ -160,11 +161,6 @@ class PairComparison(Result):
         plain |= {name: None if plain[name] is None else list(plain[name]) for name in _INTERVALS}
         plain |= {"any_tie_order": self.answers.any_tie_order, "other_queries": self.answers.other_queries}
         return plain | {"tools": [dict(row) for row in self.tools]}
-
-
-def _format_share(probability: float, *, in_words: bool = False) -> str:
-    """A probability that is neither 0 nor 1, even if it is sampled or rounded to that."""
-    return format_percent(min(max(probability, 1e-9), 1 - 1e-9), in_words=in_words)
 
 
 _INTERVALS = ("ci", "ci_order", "a_cut", "b_cut")

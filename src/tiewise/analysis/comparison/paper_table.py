@@ -132,7 +132,9 @@ def _explain_signs(compared: Compared, signs: dict[str, str], marks: str, n_meas
     test = TESTS[compared.test].removeprefix("a ")
     significant = capitalize_first(", ".join(words) or none)
     explained = [f"{significant} ({test} over queries, p < {ALPHA:g}{corrected})"]
-    return [*explained, "A sign in brackets: tie order can change which is ahead"] if "(" in marks else explained
+    if "(" in marks:
+        explained.append("A sign in brackets: not every order of ties has the same run ahead")
+    return explained
 
 
 def _explain_intervals(compared: Compared, intervals: Intervals | None) -> list[str]:

@@ -226,8 +226,10 @@ class ComparisonSection:
         board = self._leaderboards[measure]
         ties = [rows for rows in _groups(board, "group_ties") if self._can_change(rows, measure)]
         unclear = [pair for pair in self._rivals(measure) if pair and pair.answers.other_queries == "unclear"]
-        changed = (f"{_names(rows)}{self._most_reversed(rows, measure)}" for rows in ties)
-        reordered = f"No: tie order can change the order of {'; of '.join(changed)}"
+        pairs = [self._most_reversed(rows, measure) for rows in ties]
+        changed = (f"{_names(rows)}{_describe_reversal(rows, pair)}" for rows, pair in zip(ties, pairs, strict=True))
+        can = "can" if any(pair.exact_range for pair in pairs) else "may"
+        reordered = f"No: tie order {can} change the order of {'; of '.join(changed)}"
         on_ties = reordered if ties else self._settled(measure)
         open_pairs = [" and ".join(pair.by_expectation) for pair in unclear]
         more = f"; {len(open_pairs) - MAX_OPEN} more pairs" if len(open_pairs) > MAX_OPEN else ""
@@ -257,15 +259,10 @@ class ComparisonSection:
         is_independent = self.compared.orders == "independent"
         return any(is_independent or all(self.compared.pair(*two, measure).can_lead) for two in overlapping)
 
-    def _most_reversed(self, rows: list[dict[str, Any]], measure: Measure) -> str:
-        """Of the systems of a group, the lower one that is most often ahead of a higher one, and how often it is."""
-        names = [row["system"] for row in rows]
-        pairs = [self.compared.pair(a, b, measure) for a, b in _some_pairs(names)]
-        pair = max(pairs, key=lambda pair: pair.probability_less)
-        if not pair.can_lead[1]:
-            return ""
-        most = "most often: " if len(names) > 2 else ""
-        return f" ({most}{pair.b} leads {pair.a} in {pair.share_less} of random orders)"
+    def _most_reversed(self, rows: list[dict[str, Any]], measure: Measure) -> PairComparison:
+        """Of the pairs of a group that are searched, the one whose lower system is most often ahead."""
+        pairs = (self.compared.pair(a, b, measure) for a, b in _some_pairs([row["system"] for row in rows]))
+        return max(pairs, key=lambda pair: pair.probability_less)
 
     def _searched_pairs(self, measure: Measure) -> Iterator[PairComparison]:
         names, baseline = self._leaderboards[measure]["system"], self.compared.baseline
@@ -363,6 +360,15 @@ def _groups(board: Rows, column: str) -> list[list[dict[str, Any]]]:
 
 def _names(rows: list[dict[str, Any]]) -> str:
     return ", ".join(row["system"] for row in rows)
+
+
+def _describe_reversal(rows: list[dict[str, Any]], pair: PairComparison) -> str:
+    """How often the lower system of a pair of a group is ahead; empty if it never is."""
+    if not pair.can_lead[1]:
+        return ""
+    most = "most often: " if 2 < len(rows) <= MAX_SEARCHED else ""
+    leads = "leads" if pair.exact_range else "may lead"
+    return f" ({most}{pair.b} {leads} {pair.a} in {pair.share_less} of random orders)"
 
 
 def _some_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -72,7 +72,8 @@ def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
         flips = any(pair.flip for pair in pairs)
         tools = " Tools break ties differently and name different winners." if flips else ""
         others = join_names([f"{pair.b} (in {pair.share_less} of random orders)" for pair in reversing], "or")
-        return f"No: some tie orders put {others} ahead of {first}.{tools}"
+        put = "put" if any(pair.exact_range for pair in reversing) else "may put"
+        return f"No: some tie orders {put} {others} ahead of {first}.{tools}"
     if level := [pair.b for pair in pairs if pair.answers.any_tie_order == "no"]:
         return f"No: some tie orders put {join_names(level, 'or')} level with {first}, none puts it ahead."
     if equal := [pair.b for pair in pairs if pair.answers.any_tie_order == "equal"]:
