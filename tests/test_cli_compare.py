@@ -291,3 +291,16 @@ def test_captions_name_lists_that_may_be_cut_and_missing_queries(tiewise, folder
         assert "Missing judged queries count as 0: 1 of one." in caption
     alone = tiewise("evaluate", "cut.qrels", "two.trec", "-m", "R@3", "--format", "latex").out
     assert r"\caption{R@3 of two over 2 queries: means over all orders of tied documents.}" in alone
+
+
+def test_the_page_has_the_bounds_of_all_its_measures_and_report_prints_them(tiewise, folder):
+    pytest.importorskip("vl_convert")
+    (folder / "cut.qrels").write_text("1 0 a 1\n1 0 b 1\n")
+    (folder / "one.trec").write_text("1 Q0 x 1 2 t\n1 Q0 a 2 1 t\n1 Q0 y 3 1 t\n")
+    (folder / "two.trec").write_text("1 Q0 b 1 2 t\n1 Q0 x 2 1 t\n")
+    done = tiewise("report", "cut.qrels", "one.trec", "two.trec", "-m", "P@1,R@3,GMAP", "-o", "cut.html")
+    assert "expected R@3 lies within .0000–1.0000 (one), so which is higher is open" in " ".join(done.err.split())
+    assert "expected R@3 lies within .0000–1.0000 (one)" in (folder / "cut.html").read_text(encoding="utf-8")
+    tiewise("report", "cut.qrels", "one.trec", "two.trec", "-m", "R@3", "-o", "first.html")
+    page = (folder / "first.html").read_text(encoding="utf-8")
+    assert "one, two" not in page and "equal in every tie order of the documents listed" in page

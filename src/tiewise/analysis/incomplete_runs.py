@@ -15,7 +15,7 @@ from tiewise.tables.wording import NumberFormat, join_names
 if TYPE_CHECKING:
     from tiewise.analysis.reports import Report
 
-__all__ = ["caption_notes", "describe_cuts", "find_open", "is_wide"]
+__all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open", "is_wide"]
 
 MIN_WIDTH = 0.00005  # narrower bounds do not show in four digits
 NUMBERS = NumberFormat(4, leading_zero=False)
@@ -67,6 +67,21 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
         which = "which is higher" if len(runs) == 2 else f"the order of {join_names(names)}" if names else ""
         parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if names else ''}")
     return f": counting what may be missing, {'; '.join(parts)}" if parts else ""
+
+
+def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
+    """The note on lists that may have been cut inside a tie group; empty if there are none.
+
+    `by_measure` has the estimates that are shown.
+    """
+    cut = [name for name, report in reports.items() if report.cut_lists]
+    if not cut:
+        return ""
+    bounds = describe_cuts(by_measure) or ", which ranges ignore"
+    return (
+        f"Lists of {join_names(cut)} may have been cut inside a tie group{bounds}. If your lists were not truncated, "
+        "add complete=True (--complete)."
+    )
 
 
 def caption_notes(reports: Mapping[str, Report]) -> list[str]:

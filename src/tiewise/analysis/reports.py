@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "method_notes"]
 
-#: From here on, an order is so far from random that it probably depends on the labels.
+#: From here on, an order is so far from random that it may depend on the labels.
 Z_LIMIT = 4.0
 
 _TEXTS = {"measure", "query", "expected_method", "extremes_method", "std_method"}
@@ -265,7 +265,7 @@ class Report(Result):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: cut lists, queries left out, an order that probably depends on labels."""
+        """What a reader should know: cut lists, queries left out, an order that may depend on labels."""
         from_, notes = self._tally, []
         if self.cut_lists:
             notes.append(self.cut_note)

@@ -116,7 +116,7 @@ class Estimate(Result):
 
     @property
     def z(self) -> float | None:
-        """bias / std: beyond ±4, the order probably depends on the labels."""
+        """bias / std: beyond ±4, check whether the order depends on the labels."""
         return self.bias / self.std if self.bias is not None and self.std else None
 
     @property

@@ -39,7 +39,7 @@ REPORT_COLUMNS = {
     "oblivious": "the value that one fixed order gives (`--oblivious`), as a tie-oblivious tool prints it",
     "bias": "oblivious − expected: the effect of that one order",
     "range": "maximum − minimum: how far the order of ties alone can move the value",
-    "z": "bias / std: beyond ±4, the order probably depends on the labels",
+    "z": "bias / std: beyond ±4, check whether the order depends on the labels",
     "residual": "what unjudged and unseen documents could still add (RBP)",
     "cut_lower": "the lowest that `expected` can be if lists were cut inside their last tie group",
     "cut_upper": "the highest",

@@ -26,7 +26,7 @@ from tiewise.analysis.comparison.sections import ComparisonSection
 from tiewise.analysis.comparison.system import Aligned, System, align
 from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
 from tiewise.analysis.evaluating import report_of
-from tiewise.analysis.incomplete_runs import describe_cuts, find_open
+from tiewise.analysis.incomplete_runs import cut_note, find_open
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options
 from tiewise.analysis.reports import Report
@@ -416,14 +416,8 @@ class Compared(Result):
     @cached_property
     def cut_note(self) -> str:
         """The warning about lists that may have been truncated inside a tie group; empty if there are none."""
-        cut = [name for name, system in self._systems.items() if system.report.cut_lists]
-        if not cut:
-            return ""
-        bounds = describe_cuts({m.name: {name: self._mean(name, m) for name in self.systems} for m in self.measures})
-        return (
-            f"Lists of {join_names(cut)} may have been cut inside a tie group{bounds or ', which ranges ignore'}. If "
-            "your lists were not truncated, add complete=True (--complete)."
-        )
+        by_measure = {m.name: {name: self._mean(name, m) for name in self.systems} for m in self.measures}
+        return cut_note(self.reports, by_measure)
 
     def open_by_cuts(self, measure: str | Measure | None = None) -> list[str]:
         """The systems whose order could change if documents that may have been cut off were listed."""

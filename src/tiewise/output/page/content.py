@@ -20,6 +20,7 @@ from tiewise.analysis.auditing import Audit, audit
 from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
 from tiewise.analysis.comparison.answers import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
+from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import Test
@@ -88,8 +89,7 @@ def collect_content(
             if progress is not None:
                 progress(len(reports), len(read))
         how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
-        every = compare(judged, sources, chosen, **how) if len(read) > 1 else None
-        compared = None if every is None else every.select(chosen[0])
+        compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {
             name: audit(
@@ -103,18 +103,7 @@ def collect_content(
             for name, source in sources.items()
         }
     return PageContent(
-        all_qrels,
-        judged,
-        read,
-        tuple(chosen),
-        reports,
-        audits,
-        compared,
-        () if every is None else every.notes,
-        tuple(families),
-        table,
-        confidence,
-        seed,
+        all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, confidence, seed
     )
 
 
@@ -168,8 +157,7 @@ class PageContent:
     measures: tuple[Measure, ...]
     reports: dict[str, Report]
     audits: dict[str, Audit]
-    compared: Compared | None  #: in the first measure; None for one run
-    comparison_notes: tuple[str, ...]  #: on all measures
+    compared: Compared | None  #: None for one run
     families: tuple[PrecisionFamily, ...]
     precisions: dict[str, Any] | None  #: a table of precisions, if one was given
     confidence: float
@@ -230,7 +218,14 @@ class PageContent:
     @cached_property
     def notes(self) -> list[str]:
         """What a reader should know."""
-        notes = self._first_report.notes if self.compared is None else self.comparison_notes
+        notes = self._first_report.notes
+        if self.compared is not None:  # it has the first measure alone
+            reports = self.reports
+            on_cuts = cut_note(
+                reports, {m.name: {name: one[m] for name, one in reports.items()} for m in self.measures}
+            )
+            others = [note for note in self.compared.notes if note != self.compared.cut_note]
+            notes = (*([on_cuts] if on_cuts else []), *others)
         judged = len(self.all_qrels.queries)
         common = len(self.qrels.queries)
         skipped = f"Only the {common:,} of {judged:,} judged queries that every run has are on this page."
