@@ -123,7 +123,7 @@ class NumberFormat:
         return f"{name} {'<' if small else '='} {text}" if name else f"{'<' * small}{text}"
 
 
-_NO_ZERO = re.compile(r"(?:^|(?<=[ (\[,]))([+−≥≤~<>-]*)\.(?=\d+(?:%|\b))")
+_NO_ZERO = re.compile(r"(?:^|(?<=[ (\[,–]))([+−±≥≤~<>-]*)\.(?=\d+(?:%|\b))")
 
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
 
