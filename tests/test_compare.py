@@ -852,7 +852,8 @@ def test_documents_that_may_be_missing_leave_the_order_open():
         found = tw.compare(judged, runs, "R@3", samples=100)
     assert found.open_by_cuts() == ["A", "B"] and found.pair("A", "B").open_by_cuts
     text = render(ComparisonTables(found), OutputOptions(width=200))
-    assert "equal (listed)" in text and "yes (listed)" in text
+    assert "open if cut, else equal" in text and "yes (listed)" in text
+    assert found.pair("A", "B").verdict.endswith("counting what may be missing, which is higher is open.")
     assert "Open: no order of the documents listed puts another run ahead, but" in text.replace("\n", " ")
 
 

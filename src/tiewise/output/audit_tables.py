@@ -94,7 +94,8 @@ class AuditTables:
             most = max(audit.effects, key=lambda effect: effect.size, default=None)
             cells = _effect_cells(most, finer)[:-1]
             facts = (format_percent(audit.tied_share), f"{audit.largest_group:,}")
-            rows.append((name, *facts, most.measure if most else MISSING, *cells, audit.grade))
+            reverses = " (reversal)" * bool(audit.decides and most and most.grade != "decides")
+            rows.append((name, *facts, most.measure if most else MISSING, *cells, f"{audit.grade}{reverses}"))
         columns = columns_of(
             ["run"],
             ["tied", "largest", "moves most", "bias", "std", "worst case", "over queries", "effect of ties"],

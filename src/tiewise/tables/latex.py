@@ -79,7 +79,9 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     yield r"\begin{table}[t]"
     yield r"\centering\small\setlength{\tabcolsep}{4pt}\sisetup{reset-text-series=false,text-series-to-math=true}"
     sentences = (
-        text.replace(f"{BEST} highest", "Bold: highest") for text in (title, table.title, *table.notes) if text
+        text.replace(f"{BEST} highest", "Bold: highest").replace(f"{BEST} chosen", "Bold: chosen")
+        for text in (title, table.title, *table.notes)
+        if text
     )
     caption = " ".join(text if text.endswith((".", ":")) else f"{text}." for text in sentences)
     yield from [rf"\caption{{{_escape(caption)}}}"] if caption else []

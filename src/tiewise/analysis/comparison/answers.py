@@ -58,7 +58,13 @@ class Answers(Result):
 
 
 def describe_answers(pair: PairComparison) -> str:
-    """The result for a pair in one or two sentences: what tie order can change, and what other queries could."""
+    """The result for a pair in sentences: what tie order, other queries and missing documents can change."""
+    cut = " But lists may have been cut: counting what may be missing, which is higher is open." * pair.open_by_cuts
+    return _describe_lists(pair) + cut
+
+
+def _describe_lists(pair: PairComparison) -> str:
+    """The result for the documents listed."""
     answers, words, (leader, other) = pair.answers, _Words(pair), pair.by_expectation
     queries = f"these {pair.queries:,} queries" if pair.queries > 1 else "this one query"
     listed = "in every order of the documents listed"

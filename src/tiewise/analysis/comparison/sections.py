@@ -178,6 +178,8 @@ class ComparisonSection:
         pairs = list(pairs)
         error = " ± the standard error where orders were sampled" if any("±" in pair.ahead for pair in pairs) else ""
         listed = "; listed: of the documents listed, for lists may have been cut" if any(map(_is_listed, pairs)) else ""
+        if any(pair.open_by_cuts for pair in pairs):
+            listed += "; open if cut: documents that may be missing from lists could put either run ahead"
         first, less = (self._two[0], f" {' minus '.join(self._two)},") if self._is_pair else ("the run of the row", "")
         family = f"comparisons with {found.baseline}" if found.baseline and not self._is_pair else "pairs"
         corrected = f", corrected for all {family} and measures (Holm)" if self._is_corrected else ""
@@ -223,23 +225,38 @@ class ComparisonSection:
 
     def _answers(self, measure: Measure) -> list[str]:
         """Both questions about the order of a leaderboard, each with its answer."""
-        board = self._leaderboards[measure]
-        ties = [rows for rows in _groups(board, "group_ties") if self._can_change(rows, measure)]
+        baseline = self.compared.baseline
         unclear = [pair for pair in self._rivals(measure) if pair and pair.answers.other_queries == "unclear"]
-        pairs = [self._most_reversed(rows, measure) for rows in ties]
-        changed = (f"{_names(rows)}{_describe_reversal(rows, pair)}" for rows, pair in zip(ties, pairs, strict=True))
-        can = "can" if any(pair.exact_range for pair in pairs) else "may"
+        pairs = self._reversed_pairs(measure)
+        can = "can" if any(pair.exact_range for _, pair in pairs) else "may"
+        changed = (f"{', '.join(names)}{_describe_reversal(names, pair)}" for names, pair in pairs)
         reordered = f"No: tie order {can} change the order of {'; of '.join(changed)}"
-        on_ties = reordered if ties else self._settled(measure)
+        on_ties = reordered if pairs else self._settled(measure)
         open_pairs = [" and ".join(pair.by_expectation) for pair in unclear]
         more = f"; {len(open_pairs) - MAX_OPEN} more pairs" if len(open_pairs) > MAX_OPEN else ""
-        rivals = f"from {self.compared.baseline}" if self.compared.baseline else "between neighbours"
+        rivals = f"from {baseline}" if baseline else "between neighbours"
         on_queries = f"Yes: every difference {rivals} is significant"
         if open_pairs:
             on_queries = f"Unclear: other queries may change the order of {'; '.join(open_pairs[:MAX_OPEN])}{more}"
         if self.compared.queries < 2:
             on_queries = "Unknown: there is only one query"
-        return [f"{TIES_QUESTION} {on_ties}.", f"{QUERIES_QUESTION} {on_queries}."]
+        scope = f" Both answers are about the differences from {baseline} alone." if baseline else ""
+        return [f"{TIES_QUESTION} {on_ties}.", f"{QUERIES_QUESTION} {on_queries}.{scope}"]
+
+    def _reversed_pairs(self, measure: Measure) -> list[tuple[list[str], PairComparison]]:
+        """Systems whose order tie order can change, each with the pair of them that it reverses most often.
+
+        With a baseline, these are pairs with it; else groups of the leaderboard.
+        """
+        if self.compared.baseline:
+            rivals = (self.compared.pair(*pair.by_expectation, measure) for pair in self._rivals(measure) if pair)
+            return [([pair.a, pair.b], pair) for pair in rivals if pair.answers.any_tie_order == "no"]
+        groups = _groups(self._leaderboards[measure], "group_ties")
+        return [
+            ([row["system"] for row in rows], self._most_reversed(rows, measure))
+            for rows in groups
+            if self._can_change(rows, measure)
+        ]
 
     def _settled(self, measure: Measure) -> str:
         """The answer if no order of the documents listed changes the leaderboard."""
@@ -324,13 +341,15 @@ def _ties_answer(pair: PairComparison, first: str) -> str:
     """Whether the same system is ahead however ties are ordered; if not, how often the first is."""
     answer = pair.answers.any_tie_order
     if answer != "no":
+        if pair.open_by_cuts:
+            return f"open if cut, else {answer}"
         return f"{answer} (listed)" if _is_listed(pair) else answer
     return f"no, {first}{'never ahead' if pair.ahead == 'never' else f'ahead in {pair.ahead}'}"
 
 
 def _is_listed(pair: PairComparison) -> bool:
     """Whether the answer on ties is one for the documents listed alone: others may have been cut off."""
-    return pair.may_be_cut and pair.answers.any_tie_order != "no"
+    return pair.may_be_cut and not pair.open_by_cuts and pair.answers.any_tie_order != "no"
 
 
 def _queries_answer(pair: PairComparison, numbers: NumberFormat) -> str:
@@ -358,15 +377,11 @@ def _groups(board: Rows, column: str) -> list[list[dict[str, Any]]]:
     return [rows for rows in groups.values() if len(rows) > 1]
 
 
-def _names(rows: list[dict[str, Any]]) -> str:
-    return ", ".join(row["system"] for row in rows)
-
-
-def _describe_reversal(rows: list[dict[str, Any]], pair: PairComparison) -> str:
+def _describe_reversal(names: Sequence[str], pair: PairComparison) -> str:
     """How often the lower system of a pair of a group is ahead; empty if it never is."""
     if not pair.can_lead[1]:
         return ""
-    most = "most often: " if 2 < len(rows) <= MAX_SEARCHED else ""
+    most = "most often: " if 2 < len(names) <= MAX_SEARCHED else ""
     leads = "leads" if pair.exact_range else "may lead"
     return f" ({most}{pair.b} {leads} {pair.a} in {pair.share_less} of random orders)"
 

@@ -289,19 +289,22 @@ class Precisions(Result):
         losing = "losing: queries that lose" if self.has_judgments else "less: queries that agree less by"
         return (
             f"{self._legend_of_setups} [lowest, highest] and std over the orders of ties. difference: to "
-            f"{self.reference}, paired, with a 95 % interval over queries.{self._legend_of_bounds} {losing} more than "
-            f"{LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking.",
+            f"{self.reference}, paired, with a 95 % interval over queries for the row alone.{self._legend_of_bounds} "
+            f"{losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking.",
         )
 
     @property
     def _legend_of_bounds(self) -> str:
         if self.max_loss is None:
             return ""
-        few = [str(row.setup) for row in self.rows if 0 < self.difference(row.setup).differs < FEW_VALUES]
-        why = f", and is low for {list_examples(few)} because fewer than {FEW_VALUES} queries differ" if few else ""
+        differs = {str(row.setup): self.difference(row.setup).differs for row in self.rows[1:]}
+        few = [name for name, queries in differs.items() if 0 < queries < FEW_VALUES]
+        wide = f", and are wide for {list_examples(few)} because fewer than {FEW_VALUES} queries differ" if few else ""
+        none = " Where no query differs, there are no bounds: others may." if 0 in differs.values() else ""
+        chosen = f" {BEST} chosen." if self.choice is not None else ""
         return (
-            f" at least: its 95 % lower bound, which holds for all rows at once{why}. verdict: by this bound and the "
-            "upper one; it depends on the rows that are tried together."
+            f" bounds: lower and upper 95 % bounds, which hold for all rows at once{wide}.{none} verdict: by these "
+            f"bounds; it depends on the rows that are tried together.{chosen}"
         )
 
     @property
@@ -323,7 +326,7 @@ class Precisions(Result):
                 Cell("") if row is self.rows[0] else _difference_cell(one, numbers)
                 for row, one in zip(self.rows, differences, strict=True)
             ],
-            **({} if self.max_loss is None else {"at least": self._lower_bounds(numbers)}),
+            **({} if self.max_loss is None else {"bounds": self._bounds(numbers)}),
             "losing" if self.has_judgments else "less": [format_percent(one.losing) for one in differences],
             "RBO": [_bound(row.rbo, "extrapolated", numbers) for row in self.rows],
             **({"RBR": [_bound(row.rbr, "lower", numbers) for row in self.rows]} if self._has_vectors else {}),
@@ -338,10 +341,11 @@ class Precisions(Result):
             columns["verdict"] = [words.get(verdict, verdict) for verdict in verdicts]
         return columns
 
-    def _lower_bounds(self, numbers: NumberFormat) -> list[object]:
-        """The lower bounds with one more digit, because they are compared with the largest loss."""
+    def _bounds(self, numbers: NumberFormat) -> list[object]:
+        """The bounds for all rows at once, with one more digit, because they are compared with the largest loss."""
         finer = replace(numbers, digits=numbers.digits + 1)
-        return ["", *(finer.signed(self.difference(row.setup).lower) for row in self.rows[1:])]
+        each = [self.difference(row.setup) for row in self.rows[1:]]
+        return ["", *(finer.interval(one.lower, one.upper) if one.differs else "no query differs" for one in each)]
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, what to choose, and the notes as plain values; `write_report` takes them."""
