@@ -292,7 +292,9 @@ def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:
     own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
     more = len(moved) - len(measures)
     short = " trm is tie-aware-retrieval-metrics." if any("trm" in tools for tools in answers.values()) else ""
-    rest = f" These move most; {count_noun(more, 'measure')} more in the JSON document." if more else ""
+    rest = (
+        f" These have the largest worst case; {count_noun(more, 'measure')} more in the JSON document." if more else ""
+    )
     legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}{short}{rest}"
     return Table(columns_of(["tools that print"], [measure.name for measure in measures]), rows, notes=(legend,))
 

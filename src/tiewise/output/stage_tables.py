@@ -38,7 +38,7 @@ _Row = Mapping[str, Any]
 _LEGEND = {
     "RBR": "RBR: expected over the orders of ties, if all that the reference does not show comes last.",
     "upper": "upper: if it comes next.",
-    "over ties": "over ties: the least and the most there can be.",
+    "over ties": "over ties: lowest and highest over the orders of the documents listed.",
     "at most": "at most: the highest recall that so many documents can have.",
     "cost": "cost: of the first stage, and of the second for as many documents as the depth says.",
 }

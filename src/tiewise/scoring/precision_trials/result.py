@@ -276,7 +276,7 @@ class Precisions(Result):
                 "So the values show agreement with that ranking, not quality."
             )
         if any(isinstance(row.setup, Setup) and row.setup.docs in ("int8", "int4") for row in self.rows):
-            notes.append("The ranges of int8 and int4 come from the documents alone.")
+            notes.append("The quantisation ranges of int8 and int4 are set from the documents, not from the queries.")
         speed = self.rows[0].speed
         if speed is not None:
             notes.append(
@@ -300,11 +300,11 @@ class Precisions(Result):
         differs = {str(row.setup): self.difference(row.setup).differs for row in self.rows[1:]}
         few = [name for name, queries in differs.items() if 0 < queries < FEW_VALUES]
         wide = f", and are wide for {list_examples(few)} because fewer than {FEW_VALUES} queries differ" if few else ""
-        none = " Where no query differs, there are no bounds: others may." if 0 in differs.values() else ""
+        none = " Where no query differs (equal here), nothing bounds others." if 0 in differs.values() else ""
         chosen = f" {BEST} chosen." if self.choice is not None else ""
         return (
             f" bounds: lower and upper 95 % bounds, which hold for all rows at once{wide}.{none} verdict: by these "
-            f"bounds; it depends on the rows that are tried together.{chosen}"
+            f"bounds, which depend on the rows tried together; unknown: they cannot tell.{chosen}"
         )
 
     @property
@@ -337,8 +337,9 @@ class Precisions(Result):
             columns["queries/s"] = [_speed_cell(row.speed) for row in self.rows]
         if self.max_loss is not None:
             words = {} if self.has_judgments else {"loses": "agrees less"}
-            verdicts = [self.verdict(row.setup) for row in self.rows]
-            columns["verdict"] = [words.get(verdict, verdict) for verdict in verdicts]
+            each = zip(self.rows, differences, strict=True)
+            verdicts = ["equal here" if one.differs == 0 else self.verdict(row.setup) for row, one in each]
+            columns["verdict"] = ["reference", *(words.get(verdict, verdict) for verdict in verdicts[1:])]
         return columns
 
     def _bounds(self, numbers: NumberFormat) -> list[object]:
