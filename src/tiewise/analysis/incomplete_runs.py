@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.wording import NumberFormat, join_names
+from tiewise.tables.wording import SHORT, join_names
 
 if TYPE_CHECKING:
     from tiewise.analysis.reports import Report
 
-__all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open", "is_wide"]
+__all__ = ["MIN_WIDTH", "caption_notes", "cut_note", "describe_cuts", "find_open", "is_wide"]
 
-MIN_WIDTH = 0.00005  # narrower bounds do not show in four digits
-NUMBERS = NumberFormat(4, leading_zero=False)
+MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 
 Bounds = tuple[float, float]
 
@@ -62,7 +61,7 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
         cuts = {name: one.cut for name, one in runs.items() if one.cut is not None and is_wide(one.cut)}
         if not cuts:
             continue
-        within = join_names([f"{'–'.join(map(NUMBERS.number, cut))} ({name})" for name, cut in cuts.items()])
+        within = join_names([f"{'–'.join(map(SHORT.number, cut))} ({name})" for name, cut in cuts.items()])
         names = find_open(runs)
         which = "which is higher" if len(runs) == 2 else f"the order of {join_names(names)}" if names else ""
         parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if names else ''}")

@@ -18,6 +18,7 @@ __all__ = [
     "MINUS",
     "MISSING",
     "PLAIN",
+    "SHORT",
     "NumberFormat",
     "add_zeros",
     "capitalize_first",
@@ -126,6 +127,7 @@ class NumberFormat:
 _NO_ZERO = re.compile(r"(?:^|(?<=[ (\[,–]))([+−±≥≤~<>-]*)\.(?=\d+(?:%|\b))")
 
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
+SHORT = NumberFormat(4, leading_zero=False)  #: .3629, as sentences write numbers
 
 
 def add_zeros(text: str) -> str:

@@ -24,12 +24,12 @@ from statistics import NormalDist
 from typing import Literal
 
 from tiewise.analysis.comparison.pair import PairComparison
-from tiewise.analysis.incomplete_runs import is_wide
+from tiewise.analysis.incomplete_runs import MIN_WIDTH, is_wide
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, query_intervals
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse
-from tiewise.tables.wording import NumberFormat, format_percent, join_names
+from tiewise.tables.wording import SHORT, format_percent, join_names
 from tiewise.ties.orders import ORDERS
 
 __all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_ties", "measure_effects"]
@@ -48,13 +48,10 @@ GRADES: dict[Grade, str] = {
     "unknown": "documents are tied; judgments are needed to see what that changes",
 }
 
-MIN_RANGE = 0.00005  # below this, a range does not show in four digits
 MINOR = 0.0005  # an effect from here on is worth a report
 MINOR_SHARE = 0.1  # and so is one from this share of the uncertainty over queries on
 MIN_REVERSED = 0.025  # the least share of random orders that counts as a reversal
 CONFIDENCE = 0.95
-
-SHORT = NumberFormat(4, leading_zero=False)
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class Effect:
     @property
     def grade_by_order(self) -> Grade:
         """The grade by the order of the documents listed: lists that may have been cut do not count."""
-        if self.worst_case < MIN_RANGE:
+        if self.worst_case < MIN_WIDTH:
             return "none"
         if self.half_interval is None:
             return "report"
@@ -143,7 +140,7 @@ def find_reversals(
 
 def _is_moved(report: Report, measure: Measure) -> bool:
     known = report if measure in report else report.at(measure)
-    return (known[measure].range or 0.0) >= MIN_RANGE
+    return (known[measure].range or 0.0) >= MIN_WIDTH
 
 
 def _reversed_comparison(pair: PairComparison) -> Reversal:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tiewise.analysis.auditing.causes import MIN_ROWS, Evidence, Remedy
-from tiewise.analysis.auditing.consequences import RANKED, SHORT, Effect, Grade, Reversal, grade_ties
+from tiewise.analysis.auditing.consequences import RANKED, Effect, Grade, Reversal, grade_ties
 from tiewise.analysis.auditing.fidelity import Fidelity
 from tiewise.analysis.incomplete_runs import is_wide
-from tiewise.tables.wording import capitalize_first, format_percent, join_names
+from tiewise.tables.wording import SHORT, capitalize_first, format_percent, join_names
 
 __all__ = ["Verdict", "decide_verdict", "describe_difference"]
 

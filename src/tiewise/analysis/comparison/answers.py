@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from tiewise.analysis.significance import ATOL
 from tiewise.tables.model import Section, Table
 from tiewise.tables.results import Result
-from tiewise.tables.wording import NumberFormat, format_percent, format_share
+from tiewise.tables.wording import SHORT, format_percent, format_share
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.pair import PairComparison
@@ -27,7 +27,6 @@ ALPHA = 0.05
 
 TIES_QUESTION, QUERIES_QUESTION = "However ties are ordered?", "Would it hold for other queries?"
 
-NUMBERS = NumberFormat(4, leading_zero=False)  # numbers in sentences
 ONE_QUERY = "One query is no evidence about other queries"
 
 
@@ -109,21 +108,21 @@ class _Words:
         """The expected difference."""
         expected = self._pair.difference.expected or 0.0
         tiny = "below +.0001" if expected > 0 else "above −.0001"
-        return "expected difference 0" if abs(expected) <= ATOL else NUMBERS.signed(expected, tiny=tiny)
+        return "expected difference 0" if abs(expected) <= ATOL else SHORT.signed(expected, tiny=tiny)
 
     def range(self, before: str = "") -> str:
         """The lowest and the highest difference over tie orders, if they look different."""
-        low, high = (NUMBERS.signed(end) for end in (self._pair.difference.minimum, self._pair.difference.maximum))
+        low, high = (SHORT.signed(end) for end in (self._pair.difference.minimum, self._pair.difference.maximum))
         return f"{before}{low} to {high}" if low != high or not before else ""
 
     @property
     def evidence(self) -> str:
         """The p-value, how it was corrected, and the interval over queries."""
         pair = self._pair
-        p = NUMBERS.p_value(pair.final_p_value, "p") + (", Holm" if pair.p_holm not in (None, pair.p_value) else "")
+        p = SHORT.p_value(pair.final_p_value, "p") + (", Holm" if pair.p_holm not in (None, pair.p_value) else "")
         if pair.ci is None:
             return p
-        low, high = map(NUMBERS.signed, pair.ci)
+        low, high = map(SHORT.signed, pair.ci)
         return f"{p}; {format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
 
     def can_change(self, reverse: str) -> str:

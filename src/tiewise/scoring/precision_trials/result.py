@@ -23,13 +23,12 @@ from tiewise.scoring.functions import LEVELS
 from tiewise.scoring.precision_trials.setups import Setup
 from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, NumberFormat, count_noun, format_percent, list_examples
+from tiewise.tables.wording import PLAIN, SHORT, NumberFormat, count_noun, format_percent, list_examples
 
 __all__ = ["RERANKER_ROWS", "Difference", "PrecisionRow", "Precisions", "RerankerPrecisions", "Speed"]
 
 #: A query that loses more than this counts as one that loses much.
 LARGE_LOSS = 0.1
-SHORT = NumberFormat(4, leading_zero=False)  # of sentences
 
 #: The rows of a reranker, from the most to the least that is computed again.
 RERANKER_ROWS = {
