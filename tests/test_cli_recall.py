@@ -33,6 +33,12 @@ MISSING = "bm25 hands on nothing for 1 of 3 queries, which count as 0."
 OTHER = "1 query of bm25 is not in the reference and left out."
 
 
+CUT = (
+    "1 list of the reference and 1 list of bm25 may have been cut inside a tie group; bounds and ranges are of the "
+    "documents listed. If your lists were not truncated, add complete=True (--complete)."
+)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("recall")
@@ -70,7 +76,7 @@ def test_rows_equal_the_result_of_the_library(tiewise, folder):
     assert done.out.split("\n")[0].split("\t") == list(STAGE_COLUMNS)
     assert done.rows == summaries(expected(folder))
     assert len(done.rows) == 2 * 3 * 2
-    assert done.err == f"note: {MISSING}\nnote: {OTHER}\n"
+    assert done.err == f"note: {MISSING}\nnote: {OTHER}\nnote: {CUT}\n"
     assert not tiewise(*COMMAND, "--quiet").err
 
 
@@ -143,15 +149,15 @@ def test_standard_input_can_be_read_once(tiewise):
 
 def test_missing_queries_are_noted(tiewise, folder):
     (folder / "short.trec").write_text("q2 Q0 a 1 1 t\n")
-    done = tiewise("recall", "second.trec", "short.trec", "dense.trec", "bm25.trec", "--depths", "1")
+    done = tiewise("recall", "second.trec", "short.trec", "dense.trec", "bm25.trec", "--depths", "1", "--complete")
     assert done.err.splitlines() == [
         "note: short hands on nothing for 2 of 3 queries, which count as 0.",
         f"note: {MISSING}",
         f"note: {OTHER}",
     ]
     document = tiewise(*COMMAND, "--format", "json")
-    assert document.json["notes"] == [MISSING, OTHER] and MISSING in document.err
-    assert not tiewise("recall", "second.trec", "dense.trec").err
+    assert document.json["notes"] == [MISSING, OTHER, CUT] and MISSING in document.err
+    assert not tiewise("recall", "second.trec", "dense.trec", "--complete").err
 
 
 # -- formats --------------------------------------------------------------------------------------------------------

@@ -30,6 +30,13 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
+LEFT_OUT = "1 query is not in all runs and left out."
+CUT = (
+    "1 of 4 lists may have been cut inside a tie group; bounds and ranges are of the documents listed. If your lists "
+    "were not truncated, add complete=True (--complete)."
+)
+
+
 def expected(folder: Path, names: str, measure: str, **options) -> tw.Similarity:
     return tw.similarity({name: tw.read_run(folder / f"{name}.trec") for name in names}, measure, **options)
 
@@ -56,7 +63,8 @@ def test_row_of_two_runs(tiewise, folder):
         repr(bounds.extrapolated.expected),
         repr(bounds.residual),
     ]
-    assert done.err == "note: 1 query is not in all runs and left out.\n"
+    assert done.err == f"note: {LEFT_OUT}\nnote: {CUT}\n"
+    assert tiewise("similarity", "A.trec", "B.trec", "--complete").err == f"note: {LEFT_OUT}\n"
     assert not tiewise("similarity", "A.trec", "B.trec", "--quiet").err
 
 
@@ -138,7 +146,11 @@ def test_machine_formats_hold_the_same_rows(tiewise, folder):
     for rows in (lines, document["pairs"], pyarrow.parquet.read_table(folder / "out.parquet").to_pylist()):
         assert [{key: "" if value is None else str(value) for key, value in row.items()} for row in rows] == tsv
     assert [run["path"] for run in document["runs"]] == ["A.trec", "B.trec", "C.trec"]
-    assert (document["queries"], document["queries_left_out"], len(document["notes"])) == (2, 1, 1)
+    assert (document["queries"], document["queries_left_out"], document["notes"]) == (
+        2,
+        1,
+        [LEFT_OUT, CUT.replace("1 of 4", "2 of 6")],
+    )
     assert tiewise(*command, "-p", "2").rows[0]["lower"] == f"{float(tsv[0]['lower']):.2f}"
 
 

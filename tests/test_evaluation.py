@@ -505,7 +505,7 @@ def test_a_cut_of_a_measure_whose_depth_depends_on_what_is_retrieved():
 
 def test_a_cut_is_bounded_for_measures_of_whole_lists_too():
     qrels, run = {"q": {"t": 1}}, {"q": {"x": 1.0, "t": 1.0}}
-    with pytest.warns(CutWarning, match="1 of 1 lists may have been cut"):
+    with pytest.warns(CutWarning, match="1 of 1 list may have been cut"):
         report = tw.evaluate(qrels, run, ["Bpref", "AUC", "NumRelRet"])
     assert [report[name].cut for name in ("Bpref", "AUC", "NumRelRet")] == [(0.0, 1.0)] * 3
     with warnings.catch_warnings():

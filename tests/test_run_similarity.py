@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -276,3 +277,55 @@ def test_p_is_another_name_of_phi_in_med_rbp():
     assert tw.parse("MED_RBP(p=0.8)") == tw.MED_RBP(p=0.8) == tw.MED_RBP(phi=0.8)
     with pytest.raises(tw.MeasureError, match="two names of one parameter"):
         tw.MED_RBP(p=0.8, phi=0.8)
+
+
+# -- lists that may have been cut inside a tie group ----------------------------------------------------------------
+
+
+def test_a_list_cut_inside_a_tie_group_can_leave_its_bounds():
+    """Why there is a warning: two of four tied documents are missing, and the whole list is above the upper bound."""
+    y = "a d e b c"
+    seen, whole = tw.rbo("a (b c)", y, phi=0.9), tw.rbo("a (b c d e)", y, phi=0.9)
+    assert whole.upper.expected > seen.upper.maximum
+
+
+def cut_lists(runs, measure, **options) -> int:
+    """The number of lists that `similarity` warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = tw.similarity(runs, measure, **options)
+    assert [str(one.message) for one in caught if one.category is tw.CutWarning] == [found.cut_note] * bool(found.n_cut)
+    return found.n_cut
+
+
+@pytest.mark.parametrize(
+    ("measure", "options", "number"),
+    [
+        ("RBO(phi=0.9)", {}, 1),
+        ("tau", {}, 1),
+        ("RBO(phi=0.9)", {"complete": True}, 0),
+        ("RBO(phi=0.9)@20", {}, 0),  # the first 20 are not tied
+        ("RBO(phi=0.9)@21", {}, 1),  # the whole last group is taken
+        ("RBO(phi=0.9)@21", {"edge": "shrink"}, 0),
+        ("RBO(phi=0.5)", {}, 0),  # 0.5^20 does not show
+        ("MED_RBP(phi=0.5)", {}, 0),
+        ("RBA(phi=0.5)", {}, 1),  # its weight is that of √0.5
+        ("RBA(phi=0.3)", {}, 0),
+        ("RBR(phi=0.5)", {}, 0),
+        ("RBR(phi=0.5)@21", {}, 1),  # which documents are in the set of 21
+        ("RBR(phi=0.5)@20", {}, 0),
+    ],
+)
+def test_lists_that_may_have_been_cut_are_counted_where_they_matter(measure, options, number):
+    first = {f"d{i}": 100.0 - i for i in range(20)}
+    tied, untied = first | {"x": 1.0, "y": 1.0}, first | {"x": 1.0, "y": 0.5}
+    assert cut_lists({"A": {"q": tied}, "B": {"q": untied}}, measure, **options) == number
+    assert cut_lists({"A": {"q": untied}, "B": {"q": untied}}, measure, **options) == 0
+
+
+def test_lists_that_are_known_to_be_complete_do_not_count():
+    known = tw.Run.from_neighbors([[0.9, 0.5, 0.5, 0.1]], [[0, 1, 2, 3]], k=2)
+    open_ended = tw.Run.from_neighbors([[0.9, 0.5, 0.5]], [[0, 1, 2]])
+    assert cut_lists({"A": known, "B": known}, "RBO") == 0
+    assert cut_lists({"A": known, "B": open_ended}, "RBO") == 1
+    assert open_ended.may_be_truncated.tolist() == [True] and known.may_be_truncated.tolist() == [False]

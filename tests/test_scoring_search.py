@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -283,6 +284,19 @@ def test_ties_at_the_end_of_a_list_are_kept_without_a_cap():
     assert len(scoring.search([[1.0]], docs, 2, cap=4)) == 4
     with pytest.warns(TiewiseWarning, match=r"^cap=3 left out 1 document that ties with the last one"):
         scoring.search([[1.0]], docs, 2, cap=3)
+
+
+def test_a_search_knows_which_lists_end_inside_a_tie_group():
+    docs = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 3.0]])
+    assert scoring.search(np.eye(2), docs, 2).complete_lists.tolist() == [True, True]
+    with pytest.warns(TiewiseWarning, match="cap=3"):
+        cut = scoring.search(np.eye(2), docs, 2, cap=3)
+    assert cut.complete_lists.tolist() == [False, False]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tw.evaluate({"0": {"0": 1}}, scoring.search(np.eye(2), docs, 2), "AP")
+    with pytest.warns(tw.CutWarning, match="1 of 1 list"):
+        tw.evaluate({"0": {"0": 1}}, cut, "AP")
 
 
 def test_queries_without_judgments(collection):

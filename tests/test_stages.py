@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import warnings
 from dataclasses import dataclass, replace
 
 import pandas
@@ -651,3 +652,34 @@ def test_queries_are_measured_in_blocks(monkeypatch):
         found = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], k=2)
         assert list(found.per_query()) == list(whole.per_query())
         assert list(found.table()) == list(whole.table())
+
+
+# -- lists that may have been cut inside a tie group ----------------------------------------------------------------
+
+
+TIED_END = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 1.0}}
+UNTIED = {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "first", "options", "number"),
+    [
+        (UNTIED, TIED_END, {"depths": [2]}, {}),  # the set is a and b
+        (UNTIED, TIED_END, {"depths": [3]}, {"first": 1}),
+        (UNTIED, TIED_END, {"depths": [4]}, {"first": 1}),  # which two of the tied ones were listed
+        (UNTIED, TIED_END, {"depths": [None]}, {}),  # the set is what the list holds
+        (UNTIED, TIED_END, {"depths": [4], "complete": True}, {}),
+        (UNTIED, {"q": {"a", "b"}}, {"depths": [4]}, {}),  # a set is complete
+        (TIED_END, UNTIED, {"depths": [2]}, {"the reference": 1}),
+        (TIED_END, UNTIED, {"depths": [2], "phi": 0.001}, {}),  # its weight does not show
+        (TIED_END, UNTIED, {"depths": [2], "phi": 0.001, "k": 3}, {"the reference": 1}),
+        (TIED_END, TIED_END, {"depths": [4]}, {"the reference": 1, "first": 1}),
+    ],
+)
+def test_lists_that_may_have_been_cut_are_counted_where_they_matter(reference, first, options, number):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = tw.stages(reference, {"first": first}, **options)
+    assert found.cut_lists == number
+    assert [str(one.message) for one in caught if one.category is tw.CutWarning] == [found.cut_note] * bool(number)
+    assert (found.cut_note in found.notes) == bool(number)

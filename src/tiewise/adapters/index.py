@@ -98,7 +98,7 @@ def check(
         index=Searched(run, report, times, index_bytes),
         exact=Searched(exact, exact_report, [exact_seconds], collection.nbytes),
         overlap=_overlap(run, exact, k),
-        similarities={name: similarity(pair, f"{name}(phi={phi})") for name in ("RBR", "RBO")},
+        similarities={name: similarity(pair, f"{name}(phi={phi})", complete=True) for name in ("RBR", "RBO")},
     )
 
 
@@ -206,7 +206,7 @@ class IndexCheck(Result):
             f"{similar}: [what is seen, what is possible]. "
             f"ms/query: all queries at once; of the index the mean of {searches}, of the exact search one."
         ]
-        cut = _count_cut(self.index.run)
+        cut = int(np.count_nonzero(self.index.run.may_be_truncated))
         if cut:
             lists = count_noun(len(self.index.run.queries), "list")
             notes.append(f"{cut:,} of {lists} of the index may have been cut inside a tie group: the last scores tie.")
@@ -250,12 +250,6 @@ class IndexCheck(Result):
             for part in ("expected", "minimum", "maximum"):
                 record[f"{measured} {part}"] = getattr(one.report[measured], part) if one.report else None
         return record | {"ms_per_query": one.milliseconds, "ms_std": one.milliseconds_std, "bytes": one.bytes}
-
-
-def _count_cut(run: Run) -> int:
-    """The number of lists whose last two documents tie, so that more may follow."""
-    ends = run.offsets[1:][(np.diff(run.offsets) > 1) & ~np.asarray(run.complete_lists)]
-    return int(np.count_nonzero(run.score[ends - 1] == run.score[ends - 2]))
 
 
 def _estimate_cell(estimate: Estimate) -> Cell:

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.wording import SHORT, join_names
+from tiewise.tables.wording import MIN_WIDTH, SHORT, cut_lists_note, join_names
 
 if TYPE_CHECKING:
     from tiewise.analysis.reports import Report
 
-__all__ = ["MIN_WIDTH", "caption_notes", "cut_note", "describe_cuts", "find_open", "is_wide"]
-
-MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
+__all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open", "is_wide"]
 
 Bounds = tuple[float, float]
 
@@ -50,6 +48,8 @@ def find_open(runs: Mapping[str, Estimate]) -> list[str]:
 def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
     """Where the expected values of runs are, whatever was cut off; empty if nothing is open. It starts with a colon.
 
+    A run alone needs no name: its name is empty.
+
     >>> a, b = Estimate(expected=0.6354, cut=(0.6314, 0.8959)), Estimate(expected=0.4119, cut=(0.3024, 1.0))
     >>> describe_cuts({"R@1000": {"A": a, "B": b}})[:75]
     ': counting what may be missing, expected R@1000 lies within .6314–.8959 (A)'
@@ -61,7 +61,8 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
         cuts = {name: one.cut for name, one in runs.items() if one.cut is not None and is_wide(one.cut)}
         if not cuts:
             continue
-        within = join_names([f"{'–'.join(map(SHORT.number, cut))} ({name})" for name, cut in cuts.items()])
+        bounds = {name: "–".join(map(SHORT.number, cut)) for name, cut in cuts.items()}
+        within = join_names([f"{ends} ({name})" if name else ends for name, ends in bounds.items()])
         names = find_open(runs)
         which = "which is higher" if len(runs) == 2 else f"the order of {join_names(names)}" if names else ""
         parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if names else ''}")
@@ -77,10 +78,7 @@ def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str
     if not cut:
         return ""
     bounds = describe_cuts(by_measure) or ", which ranges ignore"
-    return (
-        f"Lists of {join_names(cut)} may have been cut inside a tie group{bounds}. If your lists were not truncated, "
-        "add complete=True (--complete)."
-    )
+    return cut_lists_note(f"Lists of {join_names(cut)}", bounds)
 
 
 def caption_notes(reports: Mapping[str, Report]) -> list[str]:

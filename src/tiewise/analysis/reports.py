@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiewise._version import __version__
+from tiewise.analysis.incomplete_runs import caption_notes, describe_cuts
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
 from tiewise.data.source import Source
@@ -23,7 +24,7 @@ from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, count_noun, describe_chance, format_z, join_names
+from tiewise.tables.wording import PLAIN, count_noun, cut_lists_note, describe_chance, format_z, join_names
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -180,7 +181,6 @@ class Report(Result):
         >>> print(report.to_latex().splitlines()[-4])
         RR & 0.750 & {\scriptsize {[}0.500, 1.000]} \\
         """
-        from tiewise.analysis.incomplete_runs import caption_notes
         from tiewise.tables.estimates import estimate_cell
         from tiewise.tables.latex import render_latex
         from tiewise.tables.model import Section, Table, columns_of
@@ -254,14 +254,9 @@ class Report(Result):
     @property
     def cut_note(self) -> str:
         """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
-        cuts = {m: [PLAIN.number(bound) for bound in e.cut] for m, e in self._means.items() if e.cut}
-        bounds = "; ".join(f"{m} between {low} and {high}" for m, (low, high) in cuts.items() if low != high)
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
-        return (
-            f"{self.cut_lists:,} of {retrieved:,} lists may have been cut inside a tie group that counts here"
-            f"{': this leaves expected ' + bounds if bounds else ''}. If your lists were not truncated, add --complete "
-            "(complete=True)."
-        )
+        bounds = describe_cuts({str(measure): {"": mean} for measure, mean in self._means.items()})
+        return cut_lists_note(f"{self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

@@ -72,6 +72,7 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     type=options.PATH,
 )
 @options.input_format
+@options.complete
 @options.per_query
 @options.figure("RBR against cost, for the first phi")
 @options.names
@@ -85,6 +86,7 @@ def recall(
     recall_at: int | None,
     cost: Path | None,
     input_format: str | None,
+    complete: bool,
     per_query: bool,
     names: Sequence[str],
     figure: Path | None,
@@ -112,7 +114,7 @@ def recall(
                 if callback is not None:
                     callback(len(read), len(files))
         with progress("sets", quiet=output.quiet) as callback:
-            found = tw.stages(second, read, depths, phi, costs, k=recall_at, progress=callback)
+            found = tw.stages(second, read, depths, phi, costs, k=recall_at, complete=complete, progress=callback)
     tables = StageTables(found, (name_runs([reference])[0], second), read)
     view = replace(view, notes=(*warned, *tables.notes, *unused))
     content = render(tables, view)  # first, because it can fail: then no figure is written

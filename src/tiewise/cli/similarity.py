@@ -55,6 +55,7 @@ def _complete_comparison() -> dict[str, str]:
     "If the depth ends inside a tie group: take the whole group, leave it out, or stop.",
     default="extend",
 )
+@options.complete
 @options.per_query
 @options.names
 @options.output("one object with the list 'pairs'")
@@ -66,6 +67,7 @@ def similarity(
     depth: int | None,
     input_format: str | None,
     edge: Any,
+    complete: bool,
     per_query: bool,
     names: Sequence[str],
     output: Output,
@@ -86,7 +88,7 @@ def similarity(
     with collect_warnings() as warned:
         read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
         with progress("pairs of lists", quiet=output.quiet) as callback:
-            found = tw.similarity(read, chosen, edge=edge, bounds=bounds, progress=callback)
+            found = tw.similarity(read, chosen, edge=edge, bounds=bounds, complete=complete, progress=callback)
     tables = SimilarityTables(found, read, edge)
     view = replace(view, notes=(*warned, *tables.notes))
     output.write(render(tables, view), view.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +115,27 @@ class Run(Table):
 
         tied = f", {format_percent(self.tied_share)} of them tied" if len(self) <= MAX_SUMMARY_ROWS else ""
         return f"{super()._title}{tied}{name}"
+
+    @cached_property
+    def may_be_truncated(self) -> NDArray[np.bool_]:
+        """Whether a list ends with tied documents, so that it may have been cut among more of them, (n_queries,).
+
+        >>> Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}, "q2": {"a": 1.0, "b": 1.0, "c": 0.0}}).may_be_truncated
+        array([ True, False])
+        """
+        ends_tied = (np.diff(self.offsets) > 0) & self._same_as_previous[self.offsets[1:] - 1]
+        return ends_tied if self.complete_lists is None else ends_tied & ~self.complete_lists
+
+    @property
+    def last_start(self) -> Codes:
+        """The number of documents above the last tie group of each list, (n_queries,).
+
+        >>> Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}, "q2": {"a": 1.0, "b": 1.0}}).last_start
+        array([1, 0])
+        """
+        heads = np.flatnonzero(~self._same_as_previous)  # the first row of each tie group, and the number of rows
+        last = heads[np.searchsorted(heads, self.offsets[1:]) - 1]
+        return np.maximum(last - self.offsets[:-1], 0)  # an empty list has none
 
     def projected(self, dtype: str) -> Run:
         """The run with scores rounded to float32, float16, bfloat16 or n decimals.

@@ -18,6 +18,7 @@ from tiewise.tables.wording import (
     MISSING,
     NumberFormat,
     count_noun,
+    cut_lists_note,
     describe_chance,
     format_percent,
     format_ranks,
@@ -206,11 +207,7 @@ def _remarks(audit: Audit) -> Iterator[str]:
         more = count_noun(audit.float32_ties, "row")
         yield f"A tool that reads scores as float32, as pytrec_eval does, ties {more} more."
     if cut := audit.cut_lists:
-        end, its = ("ends", "its") if cut == 1 else ("end", "their")
-        yield (
-            f"{count_noun(cut, 'list')} {end} with tied documents and may have been cut inside {its} last tie group. "
-            "If your lists were not truncated, add --complete."
-        )
+        yield cut_lists_note(f"{cut:,} of {count_noun(audit.queries, 'list')} end with tied documents and")
 
 
 def _shorten_verdict(verdict: str, width: int) -> str:

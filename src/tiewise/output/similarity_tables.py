@@ -73,7 +73,7 @@ class SimilarityTables:
         left = self.similarity.left_out
         are = "is" if left == 1 else "are"
         notes = [f"{count_noun(left, 'query', 'queries')} {are} not in all runs and left out."] if left else []
-        return (*notes, *([self.similarity.split_note] if self.similarity.split_note else []))
+        return (*notes, *self.similarity.notes)
 
     def section(self, options: OutputOptions) -> Section:
         """A row for each pair, or a matrix."""

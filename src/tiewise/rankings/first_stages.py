@@ -9,7 +9,9 @@ is weighed against its cost. A point is dropped only if another point is certain
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
@@ -21,7 +23,7 @@ from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
-from tiewise.errors import InputError
+from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
 from tiewise.io.memory_run import MemoryRun
@@ -33,7 +35,7 @@ from tiewise.rankings.weights import Weights, check_phi
 from tiewise.tables.model import Section
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
-from tiewise.tables.wording import count_noun
+from tiewise.tables.wording import MIN_WIDTH, count_noun, cut_lists_note, join_names
 from tiewise.ties.orders import group_rows
 
 __all__ = ["Stages", "stages"]
@@ -55,6 +57,7 @@ def stages(
     cost: Costs | PathLike | None = None,
     *,
     k: int | None = None,
+    complete: bool = False,
     progress: Progress | None = None,
 ) -> Stages:
     """First stages against a second stage: rank-biased recall and cost of the sets that they pass on, at some depths.
@@ -67,7 +70,8 @@ def stages(
 
     `recall` in the result is of the reference's first `k` documents (None: of all). `cost` is a table, or a file with
     one: the cost of each first stage, one number or one for each depth, and under ``"rerank"`` the cost of the second
-    stage for one document (default 0). Without `cost`, the depth is the cost.
+    stage for one document (default 0). Without `cost`, the depth is the cost. A list that ends with tied documents may
+    have been cut among them: a `CutWarning` says how many such lists count; ``complete=True`` says that none was.
 
     >>> second = {"q": {"a": 9.0, "b": 7.0, "c": 5.0, "d": 3.0}}
     >>> bm25, dense = {"q": {"b": 2.0, "a": 1.0, "x": 1.0}}, {"q": {"a": 0.9, "y": 0.8, "b": 0.7}}
@@ -94,8 +98,11 @@ def stages(
     deepest = None if None in all_depths else max(depth for depth in all_depths if depth is not None)
     done, total = 0, len(runs) * len(all_depths)
     points, observed, left_out = [], {}, {}
-    for name, run in runs.items():
-        observed[name], left_out[name] = _observe(name, run, second, deepest)
+    cut = {} if complete else {"the reference": _count_cut_references(second, max(phis), k)}
+    for name, given in runs.items():
+        run = _as_first_stage(name, given, second)
+        observed[name], left_out[name] = _observe(run, second, deepest)
+        cut |= {} if complete else {name: _count_cut_sets(run, second, all_depths)}
         for depth in all_depths:
             recall, sizes, bounds = _measure(observed[name], depth, phis, k)
             set_size = float(sizes.mean())
@@ -107,7 +114,10 @@ def stages(
             done += 1
             if progress is not None:
                 progress(done, total)
-    return Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, left_out)
+    found = Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, left_out, cut)
+    if found.cut_note:
+        warnings.warn(found.cut_note, CutWarning, stacklevel=2)
+    return found
 
 
 def _measure(
@@ -157,10 +167,13 @@ class Stages(Result):
         points: Sequence[_Point],
         observed: Mapping[str, ObservedRankings],
         left_out: Mapping[str, int],
+        cut_lists: Mapping[str, int],
     ):
         self.queries, self.systems, self.depths, self.phis, self.k = queries, systems, depths, phis, k
         self._points, self._observed = tuple(points), observed
         self.left_out = dict(left_out)  #: how many queries of each system the reference lacks
+        #: How many lists of the reference and of each system may have been cut inside a tie group which counts.
+        self.cut_lists = {name: number for name, number in cut_lists.items() if number}
 
     def table(self) -> Rows:
         """Means over queries, a row for each system, depth and φ.
@@ -235,7 +248,15 @@ class Stages(Result):
             for name, number in self.left_out.items()
             if number
         )
-        return (*missing, *others)
+        return (*missing, *others, *([self.cut_note] if self.cut_note else []))
+
+    @property
+    def cut_note(self) -> str:
+        """How many lists may have been cut inside a tie group that counts; empty if there are none."""
+        if not self.cut_lists:
+            return ""
+        counts = join_names([f"{count_noun(number, 'list')} of {name}" for name, number in self.cut_lists.items()])
+        return cut_lists_note(counts, "; bounds and ranges are of the documents listed")
 
     @property
     def _title(self) -> str:
@@ -308,14 +329,34 @@ def pareto_mask(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]
 # -- arguments -----------------------------------------------------------------------------------------------------
 
 
-def _observe(name: str, given: Any, reference: Run, deepest: Depth) -> tuple[ObservedRankings, int]:
+def _as_first_stage(name: str, given: Any, reference: Run) -> Run:
+    """A first stage as a run. What is given as sets or ranked lists is complete."""
+    if _holds_sets(given):
+        run = Run.from_dict({query: _as_scores(ids) for query, ids in given.items()})
+        return replace(run, complete_lists=np.ones(len(run.queries), dtype=bool))
+    run = as_run(given)
+    if not any(query in reference.query_index for query in run.queries):
+        raise InputError(f"'{name}' has no query of the reference. Do their query ids match?")
+    return run
+
+
+def _count_cut_references(run: Run, phi: float, k: int | None) -> int:
+    """The number of lists that may have been cut inside a tie group which RBR or recall of the first k looks into."""
+    counts = (phi**run.last_start >= MIN_WIDTH) | (run.last_start < (k or 0))
+    return int(np.count_nonzero(run.may_be_truncated & counts))
+
+
+def _count_cut_sets(run: Run, reference: Run, depths: Sequence[Depth]) -> int:
+    """The number of lists that may have been cut inside a tie group into which a depth looks."""
+    deepest = max((depth for depth in depths if depth is not None), default=0)
+    is_measured = positions(reference.query_index, run.queries) >= 0
+    return int(np.count_nonzero(run.may_be_truncated & is_measured & (run.last_start < deepest)))
+
+
+def _observe(run: Run, reference: Run, deepest: Depth) -> tuple[ObservedRankings, int]:
     """The documents of a first stage down to the deepest depth, with their tie groups in its own list and in the
     reference; and how many of its queries the reference lacks."""
-    is_sets = _holds_sets(given)
-    run = Run.from_dict({query: _as_scores(ids) for query, ids in given.items()}) if is_sets else as_run(given)
     query = positions(reference.query_index, run.queries)  # the position of each query in the reference
-    if not (query >= 0).any() and not is_sets:
-        raise InputError(f"'{name}' has no query of the reference. Do their query ids match?")
     rows, start, size = group_rows(run)
     row_query = query[run.query[rows]]
     kept = np.flatnonzero((row_query >= 0) & (start < (np.inf if deepest is None else deepest)))

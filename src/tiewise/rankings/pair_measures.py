@@ -52,6 +52,10 @@ class PairMeasure(Measure):
         """The depth at which both lists are cut: the cutoff, unless the measure is exact inside a tie group."""
         return self.cutoff
 
+    def weight_after(self, n: int) -> float:
+        """The most by which the documents of a list after the first n can change the value."""
+        return float(getattr(self, "phi", 1.0) ** n)
+
     @property
     def of(self) -> Any:
         """Raise an error: one ranking has no value."""
@@ -127,6 +131,9 @@ class _RBA(PairMeasure):
     phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "share"))
 
+    def weight_after(self, n: int) -> float:
+        return float(self.phi ** (n / 2))  # Σ √(w·w′) ≤ √(Σw · Σw′)
+
     def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
         return compute_rba(pair, Weights.geometric(self.phi), self.ties, extremes=extremes)
 
@@ -157,6 +164,11 @@ class _RBR(PairMeasure):
     def list_depth(self) -> int | None:
         """None: the lists are not cut, because the cutoff defines the set."""
         return None
+
+    def weight_after(self, n: int) -> float:
+        if self.cutoff is not None and n < self.cutoff:
+            return 1.0  # the set depends on them, wherever the reference has its documents
+        return super().weight_after(n)
 
     def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
         weights = Weights.geometric(self.phi)

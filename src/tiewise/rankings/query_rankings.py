@@ -30,14 +30,18 @@ class QueryRankings:
         self.codes: list[Codes] = []
         self.groups: list[RankGroups] = []
         self.n_split = 0  #: lists in which the depth ends inside a tie group
+        self.cut_starts: list[int] = []  #: how many documents precede each last group that may have been cut
         code: dict[str, int] = {}
         for run in runs:
-            rows, group = rank_rows(run, run.query_index[query])
+            place = run.query_index[query]
+            rows, group = rank_rows(run, place)
             groups = RankGroups.from_group(group)
             if depth is not None:
                 length = groups.head_length(depth, edge, f" of query '{query}'")
                 self.n_split += length != min(depth, len(groups))
                 rows, groups = rows[:length], RankGroups.from_group(group[:length])
+            if len(groups) == len(group) and run.may_be_truncated[place]:
+                self.cut_starts.append(int(groups.start[-1]))
             ids = run.ids(rows)
             code.update(zip([doc for doc in ids if doc not in code], count(len(code)), strict=False))
             self.codes.append(np.fromiter(map(code.__getitem__, ids), dtype=np.int64, count=len(ids)))

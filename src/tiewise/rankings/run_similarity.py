@@ -6,6 +6,7 @@ time, if the measure can do that.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal
@@ -15,7 +16,7 @@ import numpy as np
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, MeasureError
+from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_run
 from tiewise.io.types import RunLike
 from tiewise.metrics.estimate import Bounds, Estimate
@@ -27,7 +28,7 @@ from tiewise.rankings.ranking import Edge
 from tiewise.tables.model import Cell, Column, Section, Table
 from tiewise.tables.optional import data_frame
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, count_noun
+from tiewise.tables.wording import MIN_WIDTH, PLAIN, count_noun, cut_lists_note
 
 __all__ = ["Similarity", "similarity"]
 
@@ -70,10 +71,12 @@ class Similarity(Result):
         left_out: int,
         n_split: int = 0,
         edge: Edge = "extend",
+        n_cut: int = 0,
     ):
         self.measure, self.systems, self.queries = measure, systems, queries
         self.left_out = left_out  #: the number of queries that some systems lack
         self.n_split, self.edge = n_split, edge  #: lists in which the depth ends inside a tie group, and what was done
+        self.n_cut = n_cut  #: lists that may have been cut inside a tie group which counts
         self._values = {
             name: column for name, column in values.items() if name.startswith("value") or not np.isnan(column).all()
         }
@@ -130,13 +133,29 @@ class Similarity(Result):
         return "\n".join([self._title, *lines])
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: tie groups at the depth, and lists that may have been cut."""
+        return tuple(note for note in (self.split_note, self.cut_note) if note)
+
+    @property
+    def cut_note(self) -> str:
+        """How many lists may have been cut inside a tie group that counts; empty if there are none."""
+        if not self.n_cut:
+            return ""
+        effect = "; bounds and ranges are of the documents listed"
+        return cut_lists_note(f"{self.n_cut:,} of {self._n_lists}", effect)
+
+    @property
+    def _n_lists(self) -> str:
+        return count_noun(len(self.systems) * len(self.queries), "list")
+
+    @property
     def split_note(self) -> str:
         """In how many lists the depth ends inside a tie group, and what was done; empty if there are none."""
         if not self.n_split:
             return ""
         done = "the whole group is taken" if self.edge == "extend" else "the group is left out"
-        lists = count_noun(len(self.systems) * len(self.queries), "list")
-        where = f"Depth {self.measure.list_depth} ends inside a tie group in {self.n_split:,} of {lists}"
+        where = f"Depth {self.measure.list_depth} ends inside a tie group in {self.n_split:,} of {self._n_lists}"
         return f"{where}: {done} (edge={self.edge!r}, --edge)."
 
     def _section(self) -> Section:
@@ -145,8 +164,7 @@ class Similarity(Result):
         notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
         if self.left_out:
             notes.append(f"Left out: {count_noun(self.left_out, 'query', 'queries')} that not all systems have.")
-        notes += [self.split_note] if self.split_note else []
-        return Section([Table(columns, rows)], self._title, notes)
+        return Section([Table(columns, rows)], self._title, [*notes, *self.notes])
 
     def _index_of(self, *names: str | int) -> int:
         systems = [identifier(name, "system") for name in names]
@@ -192,6 +210,7 @@ def similarity(
     *,
     edge: Edge = "extend",
     bounds: bool = True,
+    complete: bool = False,
     progress: Progress | None = None,
 ) -> Similarity:
     """How similar the rankings of some systems are: all pairs, for each query that all systems have, and the mean.
@@ -199,11 +218,13 @@ def similarity(
     `runs` are runs by name, in any form that `evaluate` takes. A cutoff in the measure (``"RBO(phi=0.9)@100"``) is the
     depth at which lists are cut. If it splits a tie group, `edge` includes the whole group (``"extend"``), leaves it
     out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster; RBA
-    of all pairs is then one sparse product. `progress(done, total)` is called as pairs are done.
+    of all pairs is then one sparse product. A list that ends with tied documents may have been cut among them: a
+    `CutWarning` says how many such lists count; ``complete=True`` says that none was. `progress(done, total)` is called
+    as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
-    >>> found = similarity({"A": a, "B": b}, "RBO(phi=0.9)")
+    >>> found = similarity({"A": a, "B": b}, "RBO(phi=0.9)", complete=True)
     >>> found.pair("A", "B").extrapolated
     RBO(phi=0.9) 0.9775 [0.9550, 1.0000]
     """
@@ -223,23 +244,27 @@ def similarity(
     statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
     n_pairs = sum(map(len, rows))
     values = np.full((len(parts), len(statistics), len(queries), n_pairs), np.nan)
-    total, n_split = len(queries) * n_pairs, 0
+    total, n_split, n_cut = len(queries) * n_pairs, 0, 0
     for q, query in enumerate(queries):
         rankings, done, reported = QueryRankings(loaded, query, chosen.list_depth, edge), 0, -PROGRESS_STEP
         n_split += rankings.n_split
+        n_cut += 0 if complete else sum(chosen.weight_after(n) >= MIN_WIDTH for n in rankings.cut_starts)
         for i, others in enumerate(rows):
             if progress is not None and done >= reported + PROGRESS_STEP:
                 progress(q * n_pairs + done, total)
                 reported = done
-            found = chosen.of_row(rankings, i, others, bounds)
+            of_row = chosen.of_row(rankings, i, others, bounds)
             for part, column in zip(parts, values, strict=True):
-                column[:, q, done : done + len(others)] = found[part]
+                column[:, q, done : done + len(others)] = of_row[part]
             done += len(others)
         if progress is not None:
             progress((q + 1) * n_pairs, total)
     columns = zip(product(parts, statistics), values.reshape(-1, *values.shape[2:]), strict=True)
     by_column = {f"{part} {statistic}": column for (part, statistic), column in columns}
-    return Similarity(chosen, systems, queries, rows, by_column, left_out, n_split, edge)
+    found = Similarity(chosen, systems, queries, rows, by_column, left_out, n_split, edge, n_cut)
+    if n_cut:
+        warnings.warn(found.cut_note, CutWarning, stacklevel=2)
+    return found
 
 
 def _common_queries(runs: Sequence[Run]) -> tuple[tuple[str, ...], int]:

@@ -40,13 +40,15 @@ def find_best(
         order = np.lexsort((doc, -score, query))
         query, doc, score = query[order], doc[order], score[order]
     starts = np.searchsorted(query, np.arange(scorer.queries.n + 1))
+    complete = np.ones(scorer.queries.n, dtype=bool)
     if cap is not None:
         fits = np.arange(len(query)) - starts[query] < min(cap, len(query))
         left_out = len(query) - int(np.count_nonzero(fits))
         if left_out:
             documents = count_noun(left_out, "document that ties", "documents that tie")
             warn(f"cap={cap} left out {documents} with the last one of a list.")
+        complete[query[~fits]] = False
         query, doc, score = query[fits], doc[fits], score[fits]
         starts = np.searchsorted(query, np.arange(scorer.queries.n + 1))
     names = tuple(query_ids.of_rows(range(query_ids.n)))
-    return Run(names, starts, Documents(doc, doc_ids.all, distinct=False), score)
+    return Run(names, starts, Documents(doc, doc_ids.all, distinct=False), score, complete_lists=complete)

@@ -16,6 +16,7 @@ from numbers import Integral, Real
 __all__ = [
     "LINE_WIDTH",
     "MINUS",
+    "MIN_WIDTH",
     "MISSING",
     "PLAIN",
     "SHORT",
@@ -23,6 +24,7 @@ __all__ = [
     "add_zeros",
     "capitalize_first",
     "count_noun",
+    "cut_lists_note",
     "describe_chance",
     "escape_controls",
     "escape_lines",
@@ -39,6 +41,7 @@ __all__ = [
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
 MINUS = "−"  #: the sign of a negative number
 MISSING = "–"  #: written for a value that does not apply
+MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 
 
 @dataclass(frozen=True)
@@ -266,6 +269,16 @@ def count_noun(number: int, singular: str, plural: str = "") -> str:
     ('1 row', '1,200 rows', '2 queries')
     """
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def cut_lists_note(lists: str, effect: str = "") -> str:
+    """The note on lists that may have been cut inside a tie group, with what this leaves open, and what to do.
+
+    >>> cut_lists_note("2 of 50 lists", ", which ranges ignore")[:72]
+    '2 of 50 lists may have been cut inside a tie group, which ranges ignore.'
+    """
+    advice = "If your lists were not truncated, add complete=True (--complete)."
+    return f"{lists} may have been cut inside a tie group{effect}. {advice}"
 
 
 def list_examples(items: Iterable[object], limit: int = 3, total: int | None = None) -> str:

@@ -24,12 +24,12 @@ from statistics import NormalDist
 from typing import Literal
 
 from tiewise.analysis.comparison.pair import PairComparison
-from tiewise.analysis.incomplete_runs import MIN_WIDTH, is_wide
+from tiewise.analysis.incomplete_runs import is_wide
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, query_intervals
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse
-from tiewise.tables.wording import SHORT, format_percent, join_names
+from tiewise.tables.wording import MIN_WIDTH, SHORT, format_percent, join_names
 from tiewise.ties.orders import ORDERS
 
 __all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_ties", "measure_effects"]

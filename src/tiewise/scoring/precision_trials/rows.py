@@ -55,7 +55,7 @@ def make_row(
     runs = {"a": run, "b": reference}
 
     def compare(measure: str) -> Bounds:
-        return similarity(runs, f"{measure}(phi={phi})", edge="extend").pair("a", "b")
+        return similarity(runs, f"{measure}(phi={phi})", edge="extend", complete=True).pair("a", "b")
 
     return PrecisionRow(
         setup=setup,
