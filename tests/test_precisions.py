@@ -12,6 +12,7 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.analysis.significance import simultaneous_bounds
 from tiewise.errors import InputError
+from tiewise.example import file
 from tiewise.scoring import host_scorer, quantised
 from tiewise.scoring.precision_trials import setups, trial
 
@@ -155,7 +156,7 @@ def test_the_paired_difference_and_what_to_choose(vectors):
     assert difference.losing == np.mean(one - reference < -0.1)
     assert difference.low < difference.mean < difference.high
     assert difference.lower < difference.mean < difference.upper
-    assert found.verdict("float32") == "reference" and found.verdict("float16") == "equivalent"
+    assert found.verdict("float32") == "reference" and found.verdict("float16") == "equal"
     assert found.verdict("binary") == "loses"
     assert str(found.choice.setup) == "float32:int8"
     assert found.sentence.startswith("Choose float32:int8: 25.3 bytes a vector instead of 96.")
@@ -177,7 +178,7 @@ def test_the_table_shows_the_bounds_that_decide(vectors):
     assert str(found.choice.setup) == "float32:int4"
     bound = f"−{-found.difference('float32:int4').lower:.4f}".replace("0.", ".")
     assert f"It loses less than .2 nDCG@10: the 95 % lower bound for all 3 rows at once is {bound}." in found.sentence
-    assert "which depend on the rows tried together" in shown and "equal here" in shown
+    assert "which depend on the rows tried together" in shown and "equal: no query differs here" in shown
     assert "bounds" not in tw.precisions(*vectors, rows=rows, repeats=0).to_markdown()
 
 
@@ -215,8 +216,18 @@ def test_a_row_with_few_differences_does_not_widen_the_bounds_of_others():
 
 def test_only_smaller_vectors_are_chosen(vectors):
     same = tw.precisions(*vectors, rows=["float32/bfloat16"], max_loss=0.5, repeats=0)
-    assert same.verdict("float32/bfloat16") == "equivalent" and same.choice is None
+    assert same.verdict("float32/bfloat16") == "equal" and same.choice is None
     assert same.sentence == "Stay with float32: no row has smaller vectors."
+
+
+def test_of_equally_small_vectors_those_with_the_highest_lower_bound_are_chosen():
+    queries, docs = (np.load(file(name)) for name in ("queries.npz", "docs.npz"))
+    ids = {"query_ids": queries["query_ids"], "doc_ids": docs["doc_ids"]}
+    arrays = queries["queries"], docs["docs"], file("qrels.txt")
+    found = tw.precisions(*arrays, **ids, rows=["bfloat16/bfloat16", "float16"], max_loss=0.05, repeats=0)
+    rounded, half = map(found.difference, ("bfloat16/bfloat16", "float16"))
+    assert rounded.mean > half.mean == 0 and found.verdict("bfloat16/bfloat16") == "equivalent"
+    assert rounded.lower < half.lower and str(found.choice.setup) == "float16"
 
 
 def test_bounds_hold_for_all_rows_at_once():
@@ -428,7 +439,7 @@ def test_a_table_on_the_page(tiewise, vectors, folder):
     text = (folder / "page.html").read_text(encoding="utf-8")
     found = tw.precisions(queries, docs, qrels, rows=["binary"], max_loss=0.05, repeats=0)
     assert "Which precision can I afford?" in text and found.sentence in text
-    assert "<em>at least</em>: the 95 % lower bound of the difference" in text and "Rescoring" not in text
+    assert "<em>bounds</em>: lower and upper 95 % bounds of the difference" in text and "Rescoring" not in text
     unjudged = tw.precisions(queries, docs, rows=["binary", "binary+20"], max_loss=0.05, repeats=0)
     tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", precisions=unjudged)
     text = (folder / "other.html").read_text(encoding="utf-8")

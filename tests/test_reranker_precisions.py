@@ -87,7 +87,7 @@ def test_the_paired_difference_and_similarity_to_the_reference(pairs):
 
 def test_what_to_choose(pairs):
     found = pairs.precisions(reference=pairs.exact, max_loss=0.05)
-    assert found.verdict("head") == "equivalent" and found.choice.setup == "head"
+    assert found.verdict("head") == "equal" and found.choice.setup == "head"
     assert found.sentence.startswith("Choose head: logits computed again in float32 from the last hidden state. ")
     without = pairs.precisions(hidden=None, weight=None, bias=None, rows=["native", "logit"], max_loss=1e-6)
     assert [row.setup for row in without.rows] == ["logit", "native"]

@@ -107,9 +107,9 @@ def _title(document: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    """The verdict; "equivalent" is one way to keep the quality, and without a largest loss there is none."""
+    """The verdict; "equal" and "equivalent" are ways to keep the quality, and without a largest loss there is none."""
     verdict = row.get("verdict") or "unknown"
-    return "keeps" if verdict == "equivalent" else verdict
+    return "keeps" if verdict in ("equal", "equivalent") else verdict
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names: bool) -> list[float]:

@@ -36,7 +36,8 @@ RERANKER_ROWS = {
     "native": "the activation in the type of the logits",
 }
 
-Verdict = Literal["reference", "keeps", "equivalent", "loses", "unknown"]
+Verdict = Literal["reference", "equal", "equivalent", "keeps", "loses", "unknown"]
+KEPT: tuple[Verdict, ...] = ("equal", "equivalent", "keeps")  #: of rows that lose no more than is allowed
 
 
 class Speed(NamedTuple):
@@ -175,8 +176,9 @@ class Precisions(Result):
     def verdict(self, setup: str | Setup) -> Verdict:
         """Whether a row keeps the quality of the reference, up to `max_loss`.
 
-        "keeps": the simultaneous lower bound is above −max_loss (non-inferiority). "equivalent": the upper bound is
-        below max_loss as well (two one-sided tests). "loses": the upper bound is below −max_loss. Else "unknown".
+        "equal": no query differs. "keeps": the simultaneous lower bound is above −max_loss (non-inferiority).
+        "equivalent": the upper bound is below max_loss as well (two one-sided tests). "loses": the upper bound is below
+        −max_loss. Else "unknown".
         """
         if self.max_loss is None:
             raise InputError("There is no verdict without max_loss. Say how much may be lost, such as max_loss=0.005.")
@@ -184,6 +186,8 @@ class Precisions(Result):
         if found is self.rows[0]:
             return "reference"
         difference = self.difference(found.setup)
+        if not difference.differs:
+            return "equal"
         if difference.lower > -self.max_loss:
             return "equivalent" if difference.upper < self.max_loss else "keeps"
         return "loses" if difference.upper < -self.max_loss else "unknown"
@@ -191,10 +195,10 @@ class Precisions(Result):
     @property
     def choice(self) -> PrecisionRow | None:
         """The row with the smallest vectors that keeps the quality of the reference, if they are smaller than its own;
-        None if there is none, or if these queries cannot tell.
+        of several, the one whose lower bound is highest. None if there is none, or if these queries cannot tell.
         """
-        kept = [row for row in self._candidates if self.verdict(row.setup) in ("keeps", "equivalent")]
-        return min(kept, key=lambda row: (row.bytes, -self.difference(row.setup).mean), default=None)
+        kept = [row for row in self._candidates if self.verdict(row.setup) in KEPT]
+        return min(kept, key=lambda row: (row.bytes, -self.difference(row.setup).lower), default=None)
 
     @property
     def _candidates(self) -> list[PrecisionRow]:
@@ -299,7 +303,7 @@ class Precisions(Result):
         differs = {str(row.setup): self.difference(row.setup).differs for row in self.rows[1:]}
         few = [name for name, queries in differs.items() if 0 < queries < FEW_VALUES]
         wide = f", and are wide for {list_examples(few)} because fewer than {FEW_VALUES} queries differ" if few else ""
-        none = " Where no query differs (equal here), nothing bounds others." if 0 in differs.values() else ""
+        none = " equal: no query differs here, which bounds nothing for other queries." if 0 in differs.values() else ""
         chosen = f" {BEST} chosen." if self.choice is not None else ""
         return (
             f" bounds: lower and upper 95 % bounds, which hold for all rows at once{wide}.{none} verdict: by these "
@@ -336,9 +340,8 @@ class Precisions(Result):
             columns["queries/s"] = [_speed_cell(row.speed) for row in self.rows]
         if self.max_loss is not None:
             words = {} if self.has_judgments else {"loses": "agrees less"}
-            each = zip(self.rows, differences, strict=True)
-            verdicts = ["equal here" if one.differs == 0 else self.verdict(row.setup) for row, one in each]
-            columns["verdict"] = ["reference", *(words.get(verdict, verdict) for verdict in verdicts[1:])]
+            verdicts = [self.verdict(row.setup) for row in self.rows]
+            columns["verdict"] = [words.get(verdict, verdict) for verdict in verdicts]
         return columns
 
     def _bounds(self, numbers: NumberFormat) -> list[object]:
@@ -430,7 +433,7 @@ class RerankerPrecisions(Precisions):
         """
         if self.rows[0].setup in RERANKER_ROWS:
             return self.rows[0]
-        kept = [row for row in self._candidates if self.verdict(row.setup) in ("keeps", "equivalent")]
+        kept = [row for row in self._candidates if self.verdict(row.setup) in KEPT]
         return next(iter(kept), None)
 
     @property
@@ -492,7 +495,7 @@ _COLUMNS = {
     "batch": "queries at once",
     "repeats": "repetitions",
     "device": "where it was computed",
-    "verdict": "reference, keeps, equivalent, loses or unknown, with a largest loss",
+    "verdict": "reference, equal, equivalent, keeps, loses or unknown, with a largest loss",
 }
 
 
