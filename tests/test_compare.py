@@ -850,7 +850,7 @@ def test_documents_that_may_be_missing_leave_the_order_open():
     runs = {"A": dict.fromkeys(judged, first), "B": runs["B"], "C": dict.fromkeys(judged, last)}
     with pytest.warns(tw.CutWarning, match=r"\(B\), so the order of A and B is open"):
         found = tw.compare(judged, runs, "R@3", samples=100)
-    assert found.open_by_cuts() == ["A", "B"] and found.pair("A", "B").open_by_cuts
+    assert found.open_by_cuts() == [["A", "B"]] and found.pair("A", "B").open_by_cuts
     text = render(ComparisonTables(found), OutputOptions(width=200))
     assert "open if cut, else equal" in text and "yes (listed)" in text
     assert found.pair("A", "B").verdict.endswith("counting what may be missing, which is higher is open.")

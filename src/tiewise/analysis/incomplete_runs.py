@@ -7,6 +7,7 @@ the bounds `Estimate.cut` say where the expected value is, whatever was cut off.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tiewise.metrics.estimate import Estimate
@@ -29,20 +30,24 @@ def is_wide(cut: Bounds | None) -> bool:
     return cut is not None and cut[1] - cut[0] >= MIN_WIDTH
 
 
-def find_open(runs: Mapping[str, Estimate]) -> list[str]:
-    """The runs whose order documents that may be missing could change.
+def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
+    """The groups of runs whose order documents that may be missing could change.
 
-    >>> a, b, c = (Estimate(expected=e, cut=cut) for e, cut in [(0.6, (0.6, 0.9)), (0.4, (0.3, 1.0)), (0.2, None)])
-    >>> find_open({"A": a, "B": b, "C": c})
-    ['A', 'B']
+    >>> cuts = {"A": (0.6, 0.9), "B": (0.3, 1.0), "C": None, "D": (0.1, 0.2)}
+    >>> expected = {"A": 0.6, "B": 0.4, "C": 0.15, "D": 0.12}
+    >>> find_open({name: Estimate(expected=expected[name], cut=cuts[name]) for name in cuts})
+    [['A', 'B'], ['C', 'D']]
     """
-    wide = {name for name, one in runs.items() if is_wide(one.cut)}
     ends = {name: one.cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None}
-
-    def overlap(a: str, b: str) -> bool:
-        return a != b and bool({a, b} & wide) and ends[a][0] < ends[b][1] and ends[b][0] < ends[a][1]
-
-    return [name for name in ends if wide and any(overlap(name, other) for other in ends)]
+    wide = {name for name in ends if is_wide(runs[name].cut)}
+    groups: list[list[str]] = []
+    for name, (low, high) in ends.items():
+        others = wide if name not in wide else ends.keys()  # one of two runs must be open
+        joined = [
+            group for group in groups if any(o in others and ends[o][0] < high and low < ends[o][1] for o in group)
+        ]
+        groups = [group for group in groups if group not in joined] + [[*chain.from_iterable(joined), name]]
+    return [group for group in groups if len(group) > 1]
 
 
 def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
@@ -63,17 +68,20 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
             continue
         bounds = {name: "–".join(map(SHORT.number, cut)) for name, cut in cuts.items()}
         within = join_names([f"{ends} ({name})" if name else ends for name, ends in bounds.items()])
-        names = find_open(runs)
-        which = "which is higher" if len(runs) == 2 else f"the order of {join_names(names)}" if names else ""
-        parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if names else ''}")
+        groups = ", and that of ".join(join_names(names, limit=5) for names in find_open(runs))
+        which = "which is higher" if len(runs) == 2 else f"the order of {groups}"
+        parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if groups else ''}")
     return f": counting what may be missing, {'; '.join(parts)}" if parts else ""
 
 
-def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
-    """The note on lists that may have been cut inside a tie group; empty if there are none.
+def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str, Estimate]] | None = None) -> str:
+    """The note on lists of several runs that may have been cut inside a tie group; empty if there are none.
 
-    `by_measure` has the estimates that are shown.
+    `by_measure` has the estimates that are shown: by default those of the reports, which have the same measures.
     """
+    if by_measure is None:
+        measures = next(iter(reports.values()))
+        by_measure = {str(measure): {name: one[measure] for name, one in reports.items()} for measure in measures}
     cut = [name for name, report in reports.items() if report.cut_lists]
     if not cut:
         return ""

@@ -253,17 +253,22 @@ class Report(Result):
 
     @property
     def cut_note(self) -> str:
-        """The sentence on lists that may have been cut inside a tie group, with the bounds this puts on E."""
+        """The note on lists that may have been cut inside a tie group, with the bounds on E; empty if none."""
+        if not self.cut_lists:
+            return ""
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
         bounds = describe_cuts({str(measure): {"": mean} for measure, mean in self._means.items()})
         return cut_lists_note(f"{self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
-    @cached_property
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: cut lists, queries left out, an order that may depend on labels."""
+        return (*([self.cut_note] if self.cut_note else []), *self.other_notes)
+
+    @cached_property
+    def other_notes(self) -> tuple[str, ...]:
+        """The notes without that on cut lists, which several runs have together."""
         from_, notes = self._tally, []
-        if self.cut_lists:
-            notes.append(self.cut_note)
         if from_.missing_queries:
             how = "left out" if self._options.missing == "skip" else "counted as 0"
             notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tiewise.analysis.incomplete_runs import caption_notes
+from tiewise.analysis.incomplete_runs import caption_notes, cut_note
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -72,8 +72,11 @@ class ReportTables:
 
     def notes(self, options: OutputOptions) -> list[str]:
         """What a reader should know; of several runs, with the names of the runs for which it is true."""
-        each = [(name, report.notes) for name, report in self.reports.items()]
-        return [*options.notes, *(merge_notes(each) if len(each) > 1 else each[0][1])]
+        if len(self.reports) == 1:
+            return [*options.notes, *next(iter(self.reports.values())).notes]
+        on_cuts = cut_note(self.reports)
+        others = merge_notes((name, report.other_notes) for name, report in self.reports.items())
+        return [*options.notes, *([on_cuts] if on_cuts else []), *others]
 
     def section(self, options: OutputOptions) -> Section:
         """The table of all runs, a sentence on one run, and what tools print."""

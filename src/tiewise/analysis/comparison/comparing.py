@@ -419,20 +419,21 @@ class Compared(Result):
         by_measure = {m.name: {name: self._mean(name, m) for name in self.systems} for m in self.measures}
         return cut_note(self.reports, by_measure)
 
-    def open_by_cuts(self, measure: str | Measure | None = None) -> list[str]:
-        """The systems whose order could change if documents that may have been cut off were listed."""
+    def open_by_cuts(self, measure: str | Measure | None = None) -> list[list[str]]:
+        """The groups of systems whose order could change if documents that may have been cut off were listed."""
         chosen = self._find_measure(measure)
         return find_open({name: self._mean(name, chosen) for name in self.systems})
 
-    @cached_property
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
+        return (*([self.cut_note] if self.cut_note else []), *self.other_notes)
+
+    @cached_property
+    def other_notes(self) -> tuple[str, ...]:
+        """The notes without that on cut lists."""
         systems = self._systems.values()
-        notes = [self.cut_note] if self.cut_note else []
-        notes += merge_notes(
-            (system.name, [note for note in system.report.notes if "cut inside a tie group" not in note])
-            for system in systems
-        )
+        notes = merge_notes((system.name, system.report.other_notes) for system in systems)
         left_out = [m for m in next(iter(systems)).estimates if not any(len(one.estimates[m]) for one in systems)]
         if left_out:
             notes.append(f"There is no query to compare by {', '.join(map(str, left_out))}: left out.")

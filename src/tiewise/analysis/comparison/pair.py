@@ -134,8 +134,10 @@ class PairComparison(Result):
         if self.certain:
             return "always"
         share = format_share(self.probability, self.samples)
-        error = self.probability_error
-        return share if error is None or share.startswith(("<", ">")) else f"{share} ± {100 * error:.1f}"
+        if self.probability_error is None or share.startswith(("<", ">")):
+            return share
+        error = 100 * self.probability_error
+        return f"{share} ± {f'{error:.1f}' if error >= 0.05 else '<0.1'}"
 
     @property
     def share_less(self) -> str:

@@ -134,7 +134,7 @@ class ComparisonSection:
                     self.progress(len(rows), total)
         rival = f"against {found.baseline or 'the next'}"
         headings = ("expected", "", "by queries", rival, TIES_HEADING, QUERIES_HEADING)
-        legend = self._legend(pairs, "rank", "by queries", "ties", "queries")
+        legend = self._legend(pairs, "rank", "by queries", "rival", "ties", "queries")
         orders = dict.fromkeys(tool_for(found.oblivious, measure) for measure in measures if found.oblivious)
         cross = f"; cross: order of {', '.join(orders)}" if orders else ""
         title = measures[0].name if len(measures) < len(found.measures) else ""
@@ -181,6 +181,7 @@ class ComparisonSection:
         if any(pair.open_by_cuts for pair in pairs):
             listed += "; open if cut: documents that may be missing from lists could put either run ahead"
         first, less = (self._two[0], f" {' minus '.join(self._two)},") if self._is_pair else ("the run of the row", "")
+        rival, other = (found.baseline, found.baseline) if found.baseline else ("the next", "the run below")
         family = f"comparisons with {found.baseline}" if found.baseline and not self._is_pair else "pairs"
         corrected = f", corrected for all {family} and measures (Holm)" if self._is_corrected else ""
         reached = self._is_pair or all(all(board["ranks_reached"]) for board in self._leaderboards.values())
@@ -189,6 +190,8 @@ class ComparisonSection:
             "difference": f"difference:{less} expected [lowest, highest] over the orders of ties.",
             "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
             "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
+            "rival": f"against {rival}: the expected difference to {other}, [lowest, highest] over the orders of ties; "
+            f"{TIES_HEADING} and {QUERIES_HEADING} are about this difference.",
             "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
             f"which {first} is ahead, {ORDER_KINDS[found.orders]}{error}{listed}.",
             "queries": f"other queries: whether the expected difference is significant (p < {ALPHA:g}); p by "

@@ -220,12 +220,8 @@ class PageContent:
         """What a reader should know."""
         notes = self._first_report.notes
         if self.compared is not None:  # it has the first measure alone
-            reports = self.reports
-            on_cuts = cut_note(
-                reports, {m.name: {name: one[m] for name, one in reports.items()} for m in self.measures}
-            )
-            others = [note for note in self.compared.notes if note != self.compared.cut_note]
-            notes = (*([on_cuts] if on_cuts else []), *others)
+            on_cuts = cut_note(self.reports)
+            notes = (*([on_cuts] if on_cuts else []), *self.compared.other_notes)
         judged = len(self.all_qrels.queries)
         common = len(self.qrels.queries)
         skipped = f"Only the {common:,} of {judged:,} judged queries that every run has are on this page."
