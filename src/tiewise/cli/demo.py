@@ -85,9 +85,10 @@ def _constant_scorer(qrels: Qrels, run: Run) -> list[Part]:
     """What each tool prints for a scorer that gives every candidate the same score; equal answers stand together."""
     report = evaluate(qrels, run, MEASURES, complete=True)
     printed = {(row.tool, row.measure): row for row in report.oblivious_by_tool()}
-    answers = {tool: [printed.get((tool, measure)) for measure in MEASURES] for tool in TOOLS}
-    tools = sorted(answers, key=lambda tool: [_sort_key(row) for row in answers[tool]])
-    rows = [(tool, *map(_answer, answers[tool])) for tool in tools]
+    tools = dict.fromkeys(tool for tool, _ in printed)
+    answers = {tool: [printed.get((tool, measure)) for measure in MEASURES] for tool in tools}
+    ranked = sorted(answers, key=lambda tool: [_sort_key(row) for row in answers[tool]])
+    rows = [(tool, *map(_answer, answers[tool])) for tool in ranked]
     expected = ("expected [lowest, highest]", *tool_table(report, OutputOptions()).rows[-1][1:])
     return [
         Paragraph("1. A scorer that knows nothing gives every candidate the same score. What do tools print?", "bold"),
