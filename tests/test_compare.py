@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import arrangements, comparing, distribution, leaderboard, shared_order, system
+from tiewise.analysis.comparison import arrangements, distribution, leaderboard, result, shared_order, system
 from tiewise.analysis.comparison.answers import Answers
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.analysis.significance import ATOL
@@ -326,7 +326,7 @@ def test_equal_runs_do_not_change_their_order():
 
 
 def test_the_legend_says_that_p_values_are_corrected_with_a_baseline(monkeypatch):
-    monkeypatch.setattr(comparing, "MAX_SYSTEMS", 2)
+    monkeypatch.setattr(result, "MAX_SYSTEMS", 2)
     found = compared(FLIP, {"A": TIED, "B": SECOND, "C": SECOND}, None, "RR", baseline="A", complete=True)
     text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert "corrected for all comparisons with A and measures (Holm)" in text
@@ -545,7 +545,7 @@ def test_equal_runs_share_their_rank_in_one_order(monkeypatch):
     }
     apart = compared(FLIP, runs, None, "RR", complete=True).leaderboard()
     assert [row["rank_worst"] for row in apart] == [3, 3, 3] and all(apart["ranks_reached"])
-    monkeypatch.setattr(comparing, "MAX_RANKED_BY_PAIRS", 2)
+    monkeypatch.setattr(result, "MAX_RANKED_BY_PAIRS", 2)
     many = compared(FLIP, runs, None, "RR", orders="shared", complete=True)
     assert [row["rank_worst"] for row in many.leaderboard()] == [3, 3, 3] and not any(
         many.leaderboard()["ranks_reached"]
@@ -767,8 +767,8 @@ def test_counts_are_added_up():
 
 
 def test_many_systems_have_a_leaderboard_and_need_a_baseline(monkeypatch):
-    monkeypatch.setattr(comparing, "MAX_SYSTEMS", 3)
-    monkeypatch.setattr(comparing, "MAX_CACHED", 0)
+    monkeypatch.setattr(result, "MAX_SYSTEMS", 3)
+    monkeypatch.setattr(result, "MAX_CACHED", 0)
     judged, left, right = large(3, 5, seed=6, levels=3)
     runs = {"A": left, "B": right, "C": left, "D": right}
     found = compared(judged, runs, None, "nDCG@3", complete=True)

@@ -30,7 +30,7 @@ from tiewise.tables.wording import (
 )
 
 if TYPE_CHECKING:
-    from tiewise.analysis.comparison.comparing import Compared
+    from tiewise.analysis.comparison.result import Compared
 
 __all__ = ["Intervals", "paper_section"]
 

@@ -28,7 +28,7 @@ from tiewise.tables.records import Rows
 from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks
 
 if TYPE_CHECKING:
-    from tiewise.analysis.comparison.comparing import Compared
+    from tiewise.analysis.comparison.result import Compared
     from tiewise.analysis.unjudged_bounds import Unjudged
 
 __all__ = ["ComparisonSection", "pair_section"]
