@@ -11,12 +11,12 @@ AXES = {"queries": "queries", "documents": "documents", "systems": "systems", "g
 
 INTRODUCTION = """# Growth
 
-What a command costs if its input grows. `python -m benchmarks.growth` measures and writes this page. At first the input
-has {queries} queries, lists of {documents} documents, {systems} systems, and tie groups of {group} documents; a fifth
-as many documents as a list has are judged for each query. For `score` there are as many vectors of {dimensions}
+This page shows what a command costs if its input grows. `python -m benchmarks.growth` measures and writes it. At first
+the input has {queries} queries, lists of {documents} documents, {systems} systems, and tie groups of {group} documents;
+a fifth as many documents as a list has are judged for each query. For `score` there are as many vectors of {dimensions}
 dimensions. In each further column one of these is {factor} times as large; in brackets, the cost divided by that of the
 first column. Each command runs in its own process, with the start of Python and all imports: CPU seconds, user and
-system, of the best of a few turns, and the peak of memory.
+system, of the fastest of a few runs, and the peak of memory.
 """
 
 

@@ -1,6 +1,6 @@
 """`python -m benchmarks.ray [--workers 2] [--out benchmarks/results/ray.json]`: what evaluating in shards costs.
 
-Run: generated runs in shards, cut by query and by document, on a Ray cluster of this machine. The same judgments with
+Run: generated runs in shards, split by query and by document, on a Ray cluster of this machine. The same judgments with
 more and more rows show that bytes moved do not grow with rows; more judgments and more shards show what they do grow
 with. Every report is compared with that of the whole run first. Simulated: the sums of a thousand shards for a million
 judged pairs. The counts of a few shards are generated and added up in one process; the others cost the same.

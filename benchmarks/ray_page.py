@@ -35,7 +35,7 @@ def moved(folder: Path) -> str:
         ]
         for row in _ray(folder)["runs"]
     ]
-    return _table(["cut by", "rows", "judged pairs", "shards", "read", "moved"], rows)
+    return _table(["split by", "rows", "judged pairs", "shards", "read", "moved"], rows)
 
 
 def figures(folder: Path) -> str:
@@ -90,7 +90,7 @@ def arithmetic(folder: Path) -> str:
     return (
         f"**A run** of {QUERIES:,} queries × {DEPTH:,} documents, with {JUDGED} judged documents each, in {SHARDS:,} "
         "shards:\n\n"
-        + _table(["", "cut by query", "cut by document"], runs)
+        + _table(["", "split by query", "split by document"], runs)
         + f"\n**Embeddings** of {DOCUMENTS:,} documents, {DIMENSIONS:,} numbers of {8 * BYTES} bits each, for the same "
         "queries and judgments:\n\n"
         + _table(["", ""], vectors)

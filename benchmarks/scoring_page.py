@@ -11,7 +11,7 @@ LEVELS = ("score", "logit", "head")
 
 INTRODUCTION = """# The speed of scoring
 
-Exact scores should cost almost nothing, or nobody computes them. `python -m benchmarks.scoring` writes this page; it
+Exact scores are useful only if they cost little more than others. `python -m benchmarks.scoring` writes this page; it
 checks counts and scores before it measures times. Times are in milliseconds. The compared calls take turns in random
 order, so a slow moment of the machine affects all of them, and the median counts. The number in brackets is the ratio
 to the call that it is compared with.

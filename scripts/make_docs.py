@@ -62,11 +62,11 @@ def documents() -> dict[Path, str]:
 
 MEASURES_HEAD = """# Measures
 
-A measure is a value. `P(rel=2)@10` is Python, a word on the command line, a key of the report and the title of a
-column; call it to set parameters, `@` a cutoff. Each comes back as an
+A measure is a value. `P(rel=2)@10` is Python code, a name on the command line, a key of the report and the title of a
+column. Parameters are in brackets; `@` sets the cutoff. The result is an
 [estimate](tutorial.md#what-an-estimate-holds) over all orders of the tied documents. The examples use
-[ranking notation](tutorial.md#ranking-notation): digits are labels, `-` is unjudged, brackets tie, and what follows `|`
-was judged but not retrieved. For [diversity](diversity.md), letters are subtopics.
+[ranking notation](tutorial.md#ranking-notation): digits are labels, `-` is an unjudged document, brackets enclose tied
+documents, and documents after `|` were judged but not retrieved. For [diversity](diversity.md), letters are subtopics.
 
 ```python
 >>> from tiewise import *
@@ -76,23 +76,23 @@ True
 
 Definitions that all of them share:
 
-* A judged document is relevant if its label is at least `rel`, 1 unless said otherwise; 0 takes all from 0 on, as
-  `trec_eval -l 0` does. Labels may be fractions. N₊ counts the relevant documents among all judged ones, retrieved
-  or not.
-* Unjudged documents and those with a negative label have gain 0 and are never relevant. Bpref passes both over;
-  `judged_only` (`-J`) takes both out of the lists, as trec_eval does; Judged counts negative labels as judged.
-* `judged_only=True` is a parameter of every measure: `nDCG(judged_only=True)@10` takes them out for this measure alone.
+* A judged document is relevant if its label is at least `rel`. The default is 1; with 0 all labels from 0 on are
+  relevant, as with `trec_eval -l 0`. Labels may be fractions. N₊ is the number of relevant documents among all judged
+  ones, retrieved or not.
+* Unjudged documents and those with a negative label have gain 0 and are never relevant. Bpref ignores both;
+  `judged_only` (`-J`) removes both from the lists, as trec_eval does; Judged counts negative labels as judged.
+* `judged_only=True` is a parameter of every measure: `nDCG(judged_only=True)@10` removes them for this measure alone.
 * Without a cutoff the whole list counts. A cutoff beyond the list's end is allowed: P@k still divides by k.
-* Where a divisor is 0 (no relevant document, say) the value is 0; `no_relevant="skip"` leaves such queries out.
+* If a divisor is 0, as without a relevant document, the value is 0; `no_relevant="skip"` leaves such queries out.
 
-How expectation and spread follow from the definitions is in [theory](theory.md).
+[Theory](theory.md) derives expectation, extremes and standard deviation from these definitions.
 """
 
 SPELLINGS_HEAD = """## Spellings
 
-Names of other tools are understood wherever a measure is named, and upper and lower case are one. `hits` is a count,
-`hit_rate` and `Success` an indicator. Where several measures may be named, `nDCG@5,10` is `nDCG@5` and `nDCG@10`; where
-one is meant, it is an error. Where a tool means something else by a name, [tools](tools.md) says so.
+You can use the names of other tools, in upper or lower case. `hits` is a count; `hit_rate` and `Success` are 0 or 1.
+`nDCG@5,10` means `nDCG@5` and `nDCG@10`; where only one measure is allowed, it is an error. [Tools](tools.md) lists
+names that mean something else in a tool.
 """
 
 #: Spellings of other tools, to show what becomes of them.

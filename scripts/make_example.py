@@ -507,8 +507,8 @@ Made by `scripts/make_example.py`, which also writes this file; do not edit it b
 {documents:,} documents and {queries} queries from the docstrings of Python's standard library. A query is
 the first sentence of a docstring; its relevant document is the rest of that docstring. A document's id is
 the name of the function, class or method (`textwrap.wrap`); a query's id has `q:` before it
-(`q:textwrap.wrap`). Equal texts are kept once, under the first name that carries them; where several
-docstrings open with the same sentence, the rest of each is relevant.
+(`q:textwrap.wrap`). Equal texts are kept once, under the first name that has them. If several
+docstrings begin with the same sentence, the rest of each is relevant.
 
 | file | what it is | depth | rows | tied rows |
 |---|---|--:|--:|--:|
@@ -517,48 +517,48 @@ docstrings open with the same sentence, the rest of each is relevant.
 | `costs.json` | time for a query or a document, in milliseconds | | | |
 | `queries.npz`, `docs.npz` | small vectors of all texts, 32 dimensions in float32, with ids | | | |
 
-A run lists, for each query, as many of the best documents as its depth says and every document tied with the
-last of them, so no list ends inside a tie group. Rows are in order of descending score; tied rows are in
-corpus order (module by module, and the module's own order within). A row counts as tied if another row of its
-query has the same score. Rows tied even in float32 are documents that the model cannot tell apart, for their
-texts are equal but for letter case, or equal in the first {tokens} tokens, which are all it reads.
+A run lists, for each query, the best documents up to its depth and every document that is tied with the
+last of them, so no list was cut inside a tie group. Rows are in order of descending score; tied rows are in
+corpus order (by module, then in the order of the module). A row counts as tied if another row of its
+query has the same score. Rows that tie even in float32 are documents with equal input for the model: their
+texts differ only in letter case, or are equal in the first {tokens} tokens, and the model reads no more.
 
 ## The model in three precisions
 
 `minilm-bf16`, `minilm-hps` and `minilm-fp32` differ in precision alone. `minilm-hps` has the same bfloat16
-unit vectors as `minilm-bf16`; only the product is computed and kept in float32. `minilm-fp32` is the model in
-float32 throughout. Scores of `minilm-bf16` are printed exactly; those of the other two are the shortest text
-that reads back as the same float32.
+unit vectors as `minilm-bf16`; only the product is computed and stored in float32. In `minilm-fp32` all steps are
+in float32. Scores of `minilm-bf16` are printed exactly; those of the other two with the fewest digits
+that give the same float32.
 
 ## Small vectors
 
-`queries.npz` and `docs.npz` hold the vectors of the float32 model along the 32 directions in which those of the
-documents vary most (singular vectors, the strongest first), so that the files stay small. They rank worse than
-the 384 dimensions do. They are for trying what a precision costs: `tiewise precisions queries.npz docs.npz
-qrels.txt`. `scripts/make_example_vectors.py` makes them; the array `made_with` says with what.
+`queries.npz` and `docs.npz` hold the vectors of the float32 model, projected to the 32 directions in which those of the
+documents vary most (singular vectors, the strongest first), so that the files are small. They rank worse than
+the 384 dimensions. They are examples for `tiewise precisions queries.npz docs.npz qrels.txt`.
+`scripts/make_example_vectors.py` makes them; the array `made_with` has the versions.
 
 ## First stages
 
-`bm25`, `overlap` and `minilm-1bit` are cheap ways to pick the candidates that the model then ranks, and
-`minilm-deep` is how the model ranks all documents: the scores of `minilm-fp32`, to rank {deep} in place of 50.
-What a reference of that depth leaves open, the residual of rank-biased recall, is at most φ to the power of
+`bm25`, `overlap` and `minilm-1bit` are cheap ways to select candidates that the model then ranks, and
+`minilm-deep` is the model's ranking of all documents: the scores of `minilm-fp32`, to rank {deep} instead of 50.
+With a reference of that depth the residual of rank-biased recall is at most φ to the power of
 {deep}: {residual9:.0e} at φ = .9, {residual95:.4f} at φ = .95.
 
-* `bm25` and `overlap` see words: runs of letters, digits and underscores, in lower case; none is left out and
-  none is stemmed. A word's BM25 weight is idf · tf / (tf + k1 · (1 − b + b · length / mean length)), where idf
+* `bm25` and `overlap` use words: sequences of letters, digits and underscores, in lower case, without a stop list and
+  without stemming. A word's BM25 weight is idf · tf / (tf + k1 · (1 − b + b · length / mean length)), where idf
   is ln(1 + (N − n + ½) / (n + ½)) for a word in n of N documents. A document without any word of the query is
   not listed, so {short_bm25} lists of `bm25` are shorter than {bm25}.
-* `overlap` has tie groups of up to hundreds of documents, and they straddle every depth. They are kept whole;
-  to keep the file small, a list ends with the first group that brings it to {overlap} documents.
+* `overlap` has tie groups of up to hundreds of documents, which extend across every depth. They are complete;
+  to keep the file small, a list ends with the first group with which it has {overlap} documents or more.
 * `minilm-1bit` has a bit for each of the 384 dimensions, set where the float32 vector is positive. Its score
-  is 384 less the Hamming distance.
+  is 384 minus the Hamming distance.
 
 Scores of `minilm-deep` and `bm25` are rounded: a list is printed with the fewest decimals that keep its
-different scores different. Order and ties are those of the full precision; no tie is new.
+different scores different. Order and ties are those of the full precision; rounding made no new tie.
 
 `costs.json` has the mean time of a query for each first stage (scoring all documents and picking the best),
 and under `rerank` the mean time the float32 model takes to embed one document, in batches of {batch}. All are
-milliseconds on one thread of one shared machine: good for a sense of proportion, not for a benchmark. Building
+milliseconds on one thread of one shared machine: they show orders of magnitude and are not a benchmark. Building
 the index and embedding the query are not included.
 
 ## Made with
@@ -566,8 +566,8 @@ the index and embedding the query are not included.
 {made_with}
 
 Docstrings differ between Python versions, so another version makes another collection. Other kernels add in
-another order, which bfloat16 magnifies: with AVX2 in place of AVX512, mean nDCG@10 of the bfloat16 runs was
-seen to move by up to .003. A difference of that size between these runs does not say which scoring is better.
+another order, and bfloat16 magnifies the effect: with AVX2 instead of AVX512, mean nDCG@10 of the bfloat16 runs
+changed by up to .005. A difference of that size between these runs does not show which scoring is better.
 
 ## Licences
 

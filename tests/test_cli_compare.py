@@ -122,7 +122,7 @@ def test_leaderboard_of_three_runs(tiewise):
     assert re.search(r"^\| 3 \| last \| \.200 \| 3 \| – \|", text, re.M)
     assert "However ties are ordered? No: tie order can change the order of tied, second (second leads tied in " in text
     assert "Would it hold for other queries? " in text
-    assert "tied or second? Tools disagree, for they break ties differently: trec\\_eval" in text
+    assert "tied or second? Tools disagree, because they break ties differently: trec\\_eval" in text
     assert "In the order of trec\\_eval the runs stand differently (Kendall's τ .333 with this table)." in text
     based = tiewise(*command, "--baseline", "second", "-m", "AP", "--format", "markdown").out
     assert "| against second | all orders | other queries |" in based and "| RR@10 | 2 (1–2) | second | .500 |" in based

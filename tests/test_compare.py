@@ -596,7 +596,7 @@ def test_two_tools_name_different_winners(measure):
     assert pair.flip and not pair.certain
     winners = dict(zip(pair.tools["tool"], pair.tools["winner"], strict=True))
     assert (winners["trec_eval"], winners["sentence-transformers"]) == ("B", "A")
-    assert "Tools disagree, for they break ties differently: trec_eval, " in pair.verdict
+    assert "Tools disagree, because they break ties differently: trec_eval, " in pair.verdict
     assert pair.verdict.endswith(" more name A.")
     printed = {row.tool: row.value for row in tw.evaluate(FLIP, TIED, measure, complete=True).oblivious_by_tool()}
     for row in pair.tools:

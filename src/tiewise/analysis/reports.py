@@ -95,7 +95,7 @@ class Report(Result):
             return False
 
     def per_query(self, measure: str | Measure) -> Estimates:
-        """``{query id: Estimate}`` of a measure; its columns are at hand as arrays."""
+        """``{query id: Estimate}`` of a measure; its columns are arrays."""
         return self._estimates[self._known(measure)]
 
     def _known(self, measure: str | Measure) -> Measure:

@@ -87,7 +87,7 @@ def audit(
     names: Sequence[str],
     output: Output,
 ) -> None:
-    """Show how many scores of a run are tied, in which precision they were, what that changes, and what to do.
+    """Show how many scores of a run are tied, to which precision they were rounded, what that changes, and what to do.
 
     With judgments it shows how far tie order can move each measure, and what each tool prints; for several runs also
     whether tie order reverses a comparison. With a reference run, such as the same scores in float32, it shows how far

@@ -44,13 +44,13 @@ EXAMPLES = (
 @options.fail_if(
     "'not certain(A>B, nDCG@10)', 'p(A>B, nDCG@10) > 0.05', 'difference(A>B, AP) < -0.01'. The statistics of two runs "
     "are certain, flip, difference, minimum, maximum, std, probability, p, p_holm, ci_low, ci_high and effect. A "
-    "measure that only a condition names is not shown and corrects no other."
+    "measure that is only in a condition is not shown and does not change other p-values."
 )
 @options.evaluation
 @option(
     "--unjudged",
     INPUT,
-    "Also show the bounds of P, RBP, Success, RR and Judged over all labels that unjudged documents could have.",
+    "Also show the bounds of P, RBP, Success, RR, Hits, SetP and Judged over all labels of unjudged documents.",
 )
 @options.input_format
 @options.qrels_format

@@ -52,7 +52,7 @@ OPPOSITE_TOOLS = ("trec_eval", "sentence-transformers")  # these two list ties i
     default=None,
 )
 def demo(folder: Path | None) -> None:
-    """Show on one screen why ties matter: a scorer that knows nothing, and a real model in bfloat16."""
+    """Show on one screen why ties matter: a constant scorer, and a real model in bfloat16."""
     if folder is not None:
         names = write_files(folder)
         print_note(f"{len(names)} files are in {folder}; {folder / 'README.md'} describes them.")
@@ -91,7 +91,7 @@ def _constant_scorer(qrels: Qrels, run: Run) -> list[Part]:
     rows = [(tool, *map(_answer, answers[tool])) for tool in ranked]
     expected = ("expected [lowest, highest]", *tool_table(report, OutputOptions()).rows[-1][1:])
     return [
-        Paragraph("1. A scorer that knows nothing gives every candidate the same score. What do tools print?", "bold"),
+        Paragraph("1. A constant scorer gives every candidate the same score. What do tools print?", "bold"),
         f"{len(qrels.queries)} queries, {CANDIDATES} candidates each, the relevant one first and ids in that order, as "
         "in reranking sets.",
         Table(columns_of(["tool"], MEASURES), [*rows, expected], summary=frozenset({len(rows)})),

@@ -267,7 +267,7 @@ def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .
     return option(
         f"-o, --output {metavar}",
         OUTPUT,
-        f"Write to a file, which is written whole or not at all; {compression}.",
+        f"Write to a file, completely or not at all; {compression}.",
         type=PATH,
         default="-",
         default_note="standard output",

@@ -80,7 +80,7 @@ def precisions(
 ) -> None:
     """Compare ways to store vectors and compute scores: what each costs in quality, and what it saves.
 
-    Every row is compared with float32, query by query. Bounds hold for all rows at once, because one is chosen.
+    Every row is compared with float32, query by query. Bounds hold for all rows at once.
     """
     from tiewise.cli.progress import progress
 

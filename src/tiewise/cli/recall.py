@@ -94,7 +94,7 @@ def recall(
 ) -> None:
     """Compare first stages by what a reranker finds in their documents (rank-biased recall), and by their cost.
 
-    The first documents of a run are a set. What counts is where the reranker's own ranking has them.
+    The first documents of a run are a set. Each is weighted by its rank in the reranker's own ranking.
     """
     from tiewise.cli.progress import progress
     from tiewise.output.rendering import render

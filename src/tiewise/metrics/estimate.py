@@ -238,7 +238,7 @@ class Methods:
 
 
 class Estimates(Result, Mapping[str, Estimate]):
-    """The estimates of one measure, by query id; columns are at hand as arrays over `queries`."""
+    """The estimates of one measure, by query id; its columns are arrays over `queries`."""
 
     def __init__(
         self,

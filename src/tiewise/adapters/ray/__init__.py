@@ -4,7 +4,7 @@
     report = ray.evaluate("qrels.txt", "shards/", ["nDCG@10", "RR@10"])
 
 Counts of shards add up, so a report is equal, to the last bit, to that of the whole run on one machine. Shards may be
-cut by query or by document; Tiewise detects which. In the first pass each shard counts for itself and returns the
+split by query or by document; Tiewise detects which. In the first pass each shard counts for itself and returns the
 scores of its judged documents. If no query was in two shards, that is all. Otherwise the judged scores of all shards
 are sent to each shard, every shard counts for them, and the counts are added. Rows never leave the worker that reads
 them.
@@ -67,7 +67,7 @@ def evaluate(
     - `format`: the format of the files, if it is not to be detected.
     - `address`: of a Ray cluster. Without it, the cluster that this process is connected to is used, or that of the
       variable RAY_ADDRESS; else one is started on this machine and stopped at the end.
-    - `progress`: called with ``(done, total)`` files read; a run cut by query stops at half of the total.
+    - `progress`: called with ``(done, total)`` files read; a run split by query stops at half of the total.
     """
     checked, chosen = Options.of("evaluate", options), resolve_measures(measures)
     run = count(

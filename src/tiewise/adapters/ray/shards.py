@@ -123,7 +123,7 @@ class ShardedRun(Counted):
 
     def __repr__(self) -> str:
         rows = "" if self.n_rows is None else f", {self.n_rows:,} rows"
-        return f"<ShardedRun: {count_noun(self.shards, 'shard')} cut by {self.cut}{rows}, {self.moved:,} bytes moved>"
+        return f"<ShardedRun: {count_noun(self.shards, 'shard')} split by {self.cut}{rows}, {self.moved:,} bytes moved>"
 
 
 #: Counts all shards, for their own judged scores (None, 0), or for those of all, with fingerprints below a limit:

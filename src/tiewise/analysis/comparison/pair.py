@@ -121,7 +121,7 @@ class PairComparison(Result):
         named = [
             f"{join_names(tools)} {'name' if len(tools) > 1 else 'names'} {who}" for who, tools in self.winners.items()
         ]
-        return f"Tools disagree, for they break ties differently: {'; '.join(named)}."
+        return f"Tools disagree, because they break ties differently: {'; '.join(named)}."
 
     @property
     def ahead(self) -> str:

@@ -21,8 +21,8 @@ __all__ = ["Compat"]
 class _Compat(Measure):
     """Compatibility: the rank-biased overlap of a list and the ideal ranking nearest to it (Clarke et al., 2021).
 
-    An ideal ranking has the documents with a label above 0, by descending label. Those of one label stand there as they
-    do in the list, which gives the highest overlap. With `normalize` it is divided by that of the ideal ranking itself.
+    An ideal ranking has the documents with a label above 0, by descending label. Those of one label are in the order of
+    the list, which gives the highest overlap. With `normalize` it is divided by that of the ideal ranking itself.
 
     >>> Compat.of("(20)1")
     Compat 0.6179 [0.4219, 0.8138]

@@ -217,7 +217,7 @@ alpha_DCG = measure(_alpha_DCG)
 class _alpha_nDCG(_IdealNovel):
     """α-DCG over that of an ideal list of all judged documents.
 
-    The next document of the ideal list is the one that gains most (of several, that with the last id).
+    The next document of the ideal list is the one with the largest gain (of several, the one with the last id).
 
     >>> alpha_nDCG.of("({ab}b)a", k=2)
     alpha_nDCG@2 0.9203 [0.8406, 1.0000]
@@ -260,7 +260,7 @@ nERR_IA = measure(_nERR_IA)
 class _NRBP(_Novel):
     """Novelty- and rank-biased precision: gains as in alpha_DCG, discounted by β^(rank−1).
 
-    It is divided by that of an endless list whose documents are relevant for all subtopics, S / (1 − (1 − α)β).
+    It is divided by the value of an infinite list whose documents are relevant for all S subtopics, S / (1 − (1 − α)β).
 
     >>> NRBP.of("({ab}b)a")
     NRBP 0.7969 [0.7031, 0.8906]

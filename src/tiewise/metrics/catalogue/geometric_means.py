@@ -76,7 +76,7 @@ class _Log(_Floored):
 
 
 class _GMAP(_Geometric):
-    """The geometric mean over queries of AP, of which a value is at least 0.00001.
+    """The geometric mean of AP over queries; values below 0.00001 count as 0.00001.
 
     >>> GMAP.of("(10)1")
     GMAP 0.7083 [0.5833, 0.8333]
@@ -90,7 +90,7 @@ GMAP = measure(_GMAP)
 
 
 class _LogAP(_Log):
-    """The natural logarithm of AP, which is at least 0.00001.
+    """The natural logarithm of AP; values below 0.00001 count as 0.00001.
 
     In one order of ties its mean over queries is the logarithm of GMAP; expectations differ.
 
@@ -105,7 +105,7 @@ LogAP = measure(_LogAP)
 
 
 class _GMBpref(_Geometric):
-    """The geometric mean over queries of Bpref, of which a value is at least 0.00001.
+    """The geometric mean of Bpref over queries; values below 0.00001 count as 0.00001.
 
     >>> GMBpref.of("(10)1")
     GMBpref 0.2500 [0.0000, 0.5000]
@@ -120,7 +120,7 @@ GMBpref = measure(_GMBpref)
 
 
 class _LogBpref(_Log):
-    """The natural logarithm of Bpref, which is at least 0.00001.
+    """The natural logarithm of Bpref; values below 0.00001 count as 0.00001.
 
     In one order of ties its mean over queries is the logarithm of GMBpref; expectations differ.
 

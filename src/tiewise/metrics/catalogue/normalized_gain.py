@@ -38,9 +38,9 @@ class _IdealList:
 
 
 class _G(LevelGains):
-    """The sum of gain / log2(2 + what better lists have gained more), over the sum of all gains (trec_eval's G).
+    """The sum of gain / log2(2 + the lead of the best list at this rank), over the sum of all gains (trec_eval's G).
 
-    At rank i the best list has gained the i highest gains, each at least 1, and this one the gains up to its rank.
+    At rank i the lead is the sum of the i highest gains, each at least 1, minus the sum of this list's first i gains.
 
     >>> G.of("(20)1")
     G 0.7540 [0.6309, 0.8770]
@@ -80,7 +80,7 @@ G = measure(_G)
 
 
 class _RnDCG(LevelGains):
-    """The mean of nDCG at the ranks where the gain of the ideal list falls, and at the end of a longer list.
+    """The mean of nDCG at the ranks where the gain of the ideal list decreases, and at the end of a longer list.
 
     It is 0 if no label is at least `rel` (trec_eval's Rndcg).
 

@@ -21,7 +21,7 @@ __all__ = ["AUC", "Accuracy", "Bpref", "binG"]
 class _Bpref(Binary):
     """Binary preference: how rarely a judged non-relevant document stands above a relevant one (trec_eval's).
 
-    Unjudged documents, and those with a negative label, are passed over.
+    Unjudged documents, and those with a negative label, are ignored.
 
     >>> Bpref.of("(10)1")
     Bpref 0.2500 [0.0000, 0.5000]

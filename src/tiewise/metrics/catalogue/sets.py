@@ -68,7 +68,7 @@ P = measure(_P)
 
 
 class _R(Binary):
-    """Recall: the share of all relevant documents that stand in the first k.
+    """Recall: the share of all relevant documents that are in the first k ranks.
 
     >>> R.of("(10)1", k=1)
     R@1 0.2500 [0.0000, 0.5000]
@@ -162,7 +162,7 @@ RprecMult = measure(_RprecMult)
 
 
 class _RelativeP(Binary):
-    """The share of the relevant documents that the first k ranks could hold at best, the smaller of k and N.
+    """The number of relevant documents in the first k ranks, over the smaller of k and the number of all relevant ones.
 
     >>> RelativeP.of("(100)1", k=1)
     RelativeP@1 0.3333 [0.0000, 1.0000]
@@ -257,7 +257,7 @@ def _divide(amount: Floats, divisor: Floats) -> Floats:
 
 
 class _SetRelativeP(Binary, _OfCount):
-    """The share of the relevant documents that a list of this length could hold at best.
+    """The number of relevant documents in the list, over the smaller of its length and the number of all relevant ones.
 
     >>> SetRelativeP.of("(10)1|1")
     SetRelativeP 0.6667

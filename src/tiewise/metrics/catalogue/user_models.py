@@ -152,7 +152,7 @@ def _insq_weight(rank: Floats, goal: float) -> Floats:
 
 
 class _INSQ(_Weighted):
-    """The mean gain of what a user reads who goes on from rank i with probability ((i + 2T − 1) / (i + 2T))².
+    """The mean gain of the ranks read by a user who goes on from rank i with probability ((i + 2T − 1) / (i + 2T))².
 
     T is the gain that the user looks for (Moffat et al., 2012).
 
@@ -293,10 +293,10 @@ NERR11 = measure(_NERR11)
 
 
 class _INST(_Adaptive):
-    """INSQ with a user who stops the sooner, the more gain was found: T − G_i is still missing after rank i.
+    """INSQ with a user who stops earlier if more gain was found: after rank i, T − G_i is still missing.
 
-    C_i = ((i + 2T − G_i − 1) / (i + 2T − G_i))², where G_i is the gain of the first i ranks (Moffat et al., 2015); that
-    is no probability if T is below 0.5.
+    C_i = ((i + 2T − G_i − 1) / (i + 2T − G_i))², where G_i is the gain of the first i ranks (Moffat et al., 2015). For
+    T below 0.5 this need not be a probability.
 
     >>> INST.of("(10)1")
     INST(max_rel=1) 0.5260 [0.3287, 0.7233]

@@ -303,11 +303,11 @@ class Precisions(Result):
         differs = {str(row.setup): self.difference(row.setup).differs for row in self.rows[1:]}
         few = [name for name, queries in differs.items() if 0 < queries < FEW_VALUES]
         wide = f", and are wide for {list_examples(few)} because fewer than {FEW_VALUES} queries differ" if few else ""
-        none = " equal: no query differs here, which bounds nothing for other queries." if 0 in differs.values() else ""
+        none = " equal: no query differs here, but others may." if 0 in differs.values() else ""
         chosen = f" {BEST} chosen." if self.choice is not None else ""
         return (
             f" bounds: lower and upper 95 % bounds, which hold for all rows at once{wide}.{none} verdict: by these "
-            f"bounds, which depend on the rows tried together; unknown: they cannot tell.{chosen}"
+            f"bounds, which depend on the rows compared; unknown: there are too few queries to say.{chosen}"
         )
 
     @property
